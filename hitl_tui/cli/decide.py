@@ -1,14 +1,16 @@
-"""`answer`, `approve`, `revise`: decisions without a screen, with the same guards."""
+"""`answer`, `approve`, `revise`, and `decide` for many: decisions without a screen, with the same guards."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hitl_tui.cli.options import note_option, options_as, thread_argument
+from hitl_tui.cli.opening import find_thread
+from hitl_tui.cli.options import complete_thread, note_option, options_as, thread_argument
 from hitl_tui.cli.output import say
 from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.errors import AnswerRefused, ExitCode, StaleWriter, UsageError
@@ -16,6 +18,8 @@ from hitl_tui.errors import AnswerRefused, ExitCode, StaleWriter, UsageError
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver, Snapshot
     from hitl_tui.engine.log.requests import Request
+    from hitl_tui.view.batch import Planned
+    from hitl_tui.view.queue import QueueRow
 
 
 @dataclass(frozen=True)
@@ -184,3 +188,136 @@ async def _answer(
     checkpoint = next((point for point in snapshot.checkpoints if point.step == step), None)
     seen = checkpoint.state_hash if checkpoint else b""
     await driver.execute(Answer(request.id, value, step, actor, order.note, seen))
+
+
+@click.command()
+@click.argument("threads", nargs=-1, metavar="[THREAD]...", shell_complete=complete_thread)
+@click.option(
+    "--filter", "wanted", metavar="TEXT", help='What waits and passes, as "graph:advisor due:today".'
+)
+@click.option("--answer", required=True, metavar="ID", help='The answer; "approve" is whatever approves.')
+@note_option
+@click.option("--dry-run", is_flag=True, help="Only list what would be decided, and why the rest would not.")
+@click.option("--yes", is_flag=True, help="Decide without asking once more.")
+@on_thread(acts=True, builds=True)
+async def decide(
+    opened: OpenThread,
+    *,
+    threads: tuple[str, ...],
+    wanted: str | None,
+    answer: str,
+    note: str | None,
+    dry_run: bool,
+    yes: bool,
+) -> ExitCode:
+    """Decide many requests alike, after a look at the list.
+
+    Of the THREADs, or of all that wait and pass --filter. Each decision is a ledger entry of its own, about
+    the state that was read for the list: what has moved since is refused. What is of high risk, asks for
+    another answer, a text or a form, is claimed by somebody else or isn't yours to decide is left, and the
+    list says so.
+    """
+    from hitl_tui.engine.thread.journal import account
+    from hitl_tui.engine.thread.session import now_us
+    from hitl_tui.view.batch import Decider, plan
+
+    rows = await _chosen(opened, threads, wanted)
+    settings = opened.settings
+    by = Decider(settings.reviewer, account(), settings.signing_key is not None, note)
+    plans = plan(rows, answer, by, now_us(), {row.key: row for row in rows})
+    return await _carry_out(opened, plans, dry_run=dry_run, yes=yes)
+
+
+async def _chosen(opened: OpenThread, threads: Sequence[str], wanted: str | None) -> list[QueueRow]:
+    """The rows of what waits in the threads that were named, or that passes the filter, most urgent first.
+
+    Raises:
+        UsageError: neither was named, the filter can't be read, or nothing waits in a thread.
+        UnknownThread: there is no such thread.
+    """
+    from hitl_tui.engine.thread.session import now_us
+    from hitl_tui.view.queue import MOST, QueueView, read_filter, rows_of
+
+    if not threads and wanted is None:
+        raise UsageError("nothing says what is to be decided", "name threads, or give --filter TEXT")
+    if problems := read_filter(wanted or "").problems:
+        raise UsageError(problems[0], 'as in --filter "graph:advisor risk:high due:today words"')
+    view, actor = QueueView(wanted or ""), opened.settings.reviewer
+    rows = view.shown(rows_of(await opened.hub.waiting(MOST)), now_us(), actor)
+    if not threads:
+        return [row for row in rows if row.asks]
+    for name in threads:
+        find_thread(opened.store, name)
+        if wanted is None and all(row.name != name for row in rows):
+            raise UsageError(f"nothing waits in thread {name!r}", f"see `hitl-tui show {shlex.quote(name)}`")
+    return [row for row in rows if row.name in threads]
+
+
+async def _carry_out(opened: OpenThread, plans: Sequence[Planned], *, dry_run: bool, yes: bool) -> ExitCode:
+    """List what would be decided, ask once, decide, and tell what became of each."""
+    from hitl_tui.cli.output import emit
+    from hitl_tui.cli.shapes import DecisionsDocument
+    from hitl_tui.view import batch
+
+    decides = any(plan.would for plan in plans)
+    if not opened.as_json:
+        say(*_plan_lines(plans))
+    if decides and not dry_run:
+        if not yes and not _confirmed(batch.plan_words(plans)):
+            raise UsageError(
+                "nothing was decided", "--yes decides what the list says, --dry-run only lists it"
+            )
+        plans = [
+            await batch.decide(opened.hub, plan, opened.settings.reviewer) if plan.would else plan
+            for plan in plans
+        ]
+        if not opened.as_json:
+            say(*_result_lines(plans))
+    if opened.as_json:
+        emit(DecisionsDocument(decisions=tuple(plans), dry_run=dry_run))
+    outcomes = {plan.outcome for plan in plans}
+    if "refused" in outcomes:
+        return ExitCode.CONFLICT
+    return ExitCode.WAITING if "left" in outcomes or not plans else ExitCode.DONE
+
+
+def _confirmed(words: str) -> bool:
+    """Ask on a terminal; elsewhere the answer is no."""
+    from hitl_tui.cli.opening import may_ask
+    from hitl_tui.drivers.node_streams import interruptible, own_input
+
+    if not may_ask():
+        return False
+    with interruptible():
+        try:
+            say(f"{words}. Type yes to decide:", err=True)
+            return own_input("").strip().lower() == "yes"
+        except (EOFError, KeyboardInterrupt, UnicodeDecodeError):
+            return False
+
+
+def _plan_lines(plans: Sequence[Planned]) -> list[str]:
+    """A line for each: what would be answered, or why nothing."""
+    from hitl_tui.cli.output import one_line, table
+
+    if not plans:
+        return ["nothing waits that could be decided"]
+    rows = [
+        (
+            one_line(plan.thread, 40),
+            one_line(plan.title, 60),
+            one_line(plan.label if plan.would else "-", 30),
+            one_line(plan.why or "", 120),
+        )
+        for plan in plans
+    ]
+    return table([("THREAD", "ASKS", "ANSWER", "OR WHY NOT"), *rows], give=(1, 0), prose=True)
+
+
+def _result_lines(plans: Sequence[Planned]) -> list[str]:
+    """What became of each that was to be decided, where that is more than a decision; and the sums."""
+    from hitl_tui.cli.output import one_line
+    from hitl_tui.view.batch import result_words
+
+    told = [plan for plan in plans if plan.outcome in ("refused", "voted")]
+    return [*(one_line(f"{plan.thread}: {plan.outcome}: {plan.why}") for plan in told), result_words(plans)]

@@ -91,6 +91,10 @@ EXAMPLES = {
         "hitl-tui answer o1 461011164b27 --set item=tea --set amount=2 --step 0",
         "hitl-tui answer o1 461011164b27 --value @order.json --step 0",
     ],
+    "decide": [
+        "hitl-tui decide blog-1 blog-2 --answer approve",
+        'hitl-tui decide --filter "graph:advisor risk:low" --answer approve --dry-run',
+    ],
     "update-state": ['hitl-tui update-state r1 draft="In short: yes." approved=true --note "mine"'],
     "fork": [
         "hitl-tui fork r1@4 r1-b",
@@ -146,6 +150,7 @@ GROUPS = {
         "approve": Entry("hitl_tui.cli.decide", "Approve what a thread waits for."),
         "revise": Entry("hitl_tui.cli.decide", "Send back what a thread waits for, with your words."),
         "answer": Entry("hitl_tui.cli.decide", "Answer a request that waits for a human."),
+        "decide": Entry("hitl_tui.cli.decide", "Decide many requests alike, after a look at the list."),
         "update-state": Entry("hitl_tui.cli.change", "Set channels of a thread as one new step."),
         "fork": Entry("hitl_tui.cli.change", "Make a new thread from a step of another."),
         "agents": Entry("hitl_tui.cli.agents", "Show the agents of a thread, or change them."),

@@ -29,6 +29,7 @@ from hitl_tui.engine.log.threads import Owner, ThreadSummary
 from hitl_tui.engine.log.units import Inline, Maybe, Time, about
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.engine.thread.agent_settings import AgentInfo
+from hitl_tui.view.batch import Planned
 from hitl_tui.view.blame import BlameLine
 from hitl_tui.view.diff import Compared
 
@@ -329,6 +330,13 @@ class ThreadsDocument(Document, frozen=True):
 
     threads: Annotated[tuple[ThreadSummary, ...], about("The threads.")]
     more: Annotated[bool, about("Whether there are more than `--limit`.")]
+
+
+class DecisionsDocument(Document, frozen=True):
+    """`decide`: what was decided of many requests, or would be."""
+
+    decisions: Annotated[tuple[Planned, ...], about("The requests, those that would be decided first.")]
+    dry_run: Annotated[bool, about("Whether nothing was to be done.")]
 
 
 class ThreadDocument(Document, frozen=True):

@@ -187,7 +187,8 @@ def test_every_kind_is_written(review: App, tmp_path: Path) -> None:
     commands = [
         "show r", "log r", "threads", "diff r@0 r", "blame r draft", "cost r", "taint r", "agents r",
         "graph review", "fork r@1 b", f"export r {file}", f"import {file} --thread c", "verify r", "anchor r",
-        "replay r", "approve r", "update-state b draft=x", "rollback b --dry-run", "themes", "keys",
+        "replay r", "decide r --answer revise --dry-run",
+        "approve r", "update-state b draft=x", "rollback b --dry-run", "themes", "keys",
         "config", "doctor", "show none",
     ]  # fmt: skip
     assert {review(*command.split(), "--json").document["kind"] for command in commands} == KINDS

@@ -21,7 +21,7 @@ from hitl_tui import (
 )
 
 HOUR = 3600.0
-_REPORT = """An index is a phone book that the database keeps beside the table, so that it reads no more of it.
+_REPORT = """An index is a phone book that the database keeps beside the table, so as to read less of it.
 
 Without one, a query reads every row: fine for a hundred, hopeless for a hundred million.
 

@@ -26,7 +26,7 @@ MINUTE = 60
 class Asking(NamedTuple):
     """A thread: the function that builds its graph, and how many minutes it has waited.
 
-    `due` are the minutes until its deadline, 0 for none; `verdict` is what an advisor says, where there is one.
+    `due` are the minutes until its deadline, 0 for none; `verdict` is what its advisor says.
     """
 
     thread: str

@@ -1,0 +1,226 @@
+"""Many decisions at once: what of the rows of a queue would be decided, why the rest not, and doing it.
+
+Each is a command of its own, through the same guards as one that is decided by itself, with the hash of the
+state that the row was read with: one that has moved since is refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from hitl_tui.drivers.protocol import Hub
+from hitl_tui.engine.commands import Answer
+from hitl_tui.engine.log.requests import Choice, Request
+from hitl_tui.engine.log.units import Maybe, about
+from hitl_tui.engine.thread.interrupts import check_answer
+from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.view.answers import approving_choice, named_choice
+from hitl_tui.view.card import answer_form, choice_answer, vote_given
+from hitl_tui.view.format import count
+from hitl_tui.view.queue import Key, QueueRow, left_words
+
+APPROVE = "approve"
+"""The answer that stands for whatever approves a request, by whichever name."""
+Outcome = Literal["would", "left", "decided", "voted", "refused"]
+
+
+class Decider(msgspec.Struct, frozen=True):
+    """Who decides.
+
+    Args:
+        actor, account: the name, and the account of the operating system (see `journal.account`).
+        signs: whether a key signs what they decide.
+        note: their words, None for none.
+    """
+
+    actor: str
+    account: str
+    signs: bool = False
+    note: str | None = None
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """What would become, or became, of one request; its fields are those of a document.
+
+    Args:
+        answer: what would be answered, None where nothing would.
+        seen: the hash of the state that it is decided on.
+        note: the words that go with it, for the record.
+    """
+
+    thread: Annotated[str, about("The thread.")]
+    graph: Annotated[str, about("Its graph's name.")]
+    request: Annotated[Maybe, about("The request; null where it only stopped.")]
+    step: Annotated[int, about("The step it is about.")]
+    title: Annotated[str, about("What is asked.")]
+    risk: Annotated[Literal["normal", "high"], about("High is decided one by one.")]
+    outcome: Annotated[
+        Outcome,
+        about("What would be done, or was: `would`, `left`, `decided`, `voted`, `refused`."),
+    ] = "left"
+    answer: Annotated[Any, about("The answer; null where none would be given.")] = None
+    why: Annotated[Maybe, about("Why it is left or was refused; what a vote still waits for.")] = ""
+    label: str = ""
+    note: str | None = None
+    seen: bytes = b""
+
+    @property
+    def key(self) -> Key:
+        """What tells it from others, as `QueueRow.key`."""
+        return self.thread, self.request
+
+    @property
+    def would(self) -> bool:
+        """Whether it would be decided."""
+        return self.outcome == "would"
+
+    def command(self, actor: str) -> Answer:
+        """The command that decides it."""
+        return Answer(self.request, self.answer, self.step, actor, self.note, self.seen)
+
+
+def planned(
+    row: QueueRow, wanted: str, by: Decider, now: int, *, current: QueueRow | None, note: str | None = None
+) -> Planned:
+    """What an answer would do to one row.
+
+    Args:
+        row: as it was marked, or read.
+        wanted: the id of an answer; "approve" is whatever approves.
+        current: the same row as it is now, None where it waits no more.
+        note: words of its own, in place of those of who decides.
+    """
+    words = by.note if note is None else note
+    request = row.request
+    plan = Planned(
+        thread=row.name,
+        graph=row.graph,
+        request=request.id if request else "",
+        step=request.step if request else row.thread.head,
+        title=row.title,
+        risk=request.risk if request else "normal",
+        seen=row.seen,
+        note=words,
+    )
+    if why := _why_not(row, current, by, now):
+        return replace(plan, why=why)
+    assert request is not None
+    try:
+        choice = _choice(request, wanted, row.name)
+        value = choice_answer(choice, words)
+        # Whether a key signs is known already, and said in other words.
+        check_answer(
+            replace(request, signed=False), value, step=request.step, actor=by.actor, account=by.account,
+            signer=None, now=now,
+        )  # fmt: skip
+    except HitlError as error:
+        return replace(plan, why=error.message)
+    return replace(plan, outcome="would", answer=value, label=choice.label or choice.id)
+
+
+def _why_not(row: QueueRow, current: QueueRow | None, by: Decider, now: int) -> str:
+    """Why a row is not for a sweep, whatever the answer; "" where it is."""
+    request = row.request
+    if request is None or request.breakpoint:
+        return "nothing is asked: it only stopped"
+    if current is None or current.request is None:
+        return "it waits no longer"
+    if (current.seen, current.request.step) != (row.seen, request.step):
+        return "it has moved since it was looked at"
+    if request.risk == "high":
+        return "high risk: decide it by itself"
+    claim = current.claim(now)
+    if claim and claim.actor != by.actor:
+        return f"claimed by {claim.actor}, {left_words(claim, now)}"
+    if request.signed and not by.signs:
+        return "it must be signed, and no key signs yours"
+    return "" if request.choices else _asks_for(request)
+
+
+def _asks_for(request: Request) -> str:
+    form = answer_form(request)
+    if form:
+        return f"it asks for a form of {count(len(form.fields), 'field')}"
+    return "it asks for an edit" if request.kind == "edit" else "it asks for a text"
+
+
+def _choice(request: Request, wanted: str, thread: str) -> Choice:
+    """The answer that is wanted; raises `UsageError` where there is none."""
+    if wanted == APPROVE:
+        try:
+            return approving_choice(request, thread)
+        except UsageError:
+            ids = ", ".join(choice.id for choice in request.choices)
+            raise UsageError(f"none of its answers approves for sure ({ids})") from None
+    return named_choice(request.choices, wanted)
+
+
+def plan(
+    marked: Iterable[QueueRow], wanted: str, by: Decider, now: int, current: Mapping[Key, QueueRow]
+) -> tuple[Planned, ...]:
+    """What an answer would do to each row: those that would be decided first.
+
+    Args:
+        current: all rows as they are now, by their keys.
+    """
+    plans = [planned(row, wanted, by, now, current=current.get(row.key)) for row in marked]
+    return tuple(sorted(plans, key=lambda plan: not plan.would))
+
+
+def answers_of(rows: Sequence[QueueRow]) -> tuple[tuple[str, str, int], ...]:
+    """The answers that rows allow: id, what a person reads, how many allow it; what approves comes first."""
+    known: dict[str, str] = {}
+    times: Counter[str] = Counter()
+    for row in rows:
+        request = row.request
+        if request is None or row.high_risk:
+            continue
+        for choice in request.choices:
+            known.setdefault(choice.id, choice.label or choice.id)
+            times[choice.id] += 1
+        try:
+            approving = approving_choice(request, row.name) if request.choices else None
+        except UsageError:
+            approving = None
+        if approving is not None and approving.id != APPROVE:
+            times[APPROVE] += 1
+    known[APPROVE] = APPROVE
+    order = sorted(known, key=lambda name: (name != APPROVE, -times[name]))
+    return tuple((name, known[name], times[name]) for name in order)
+
+
+def plan_words(plans: Sequence[Planned]) -> str:
+    """ "9 would be decided, 3 not"."""
+    yes = sum(plan.would for plan in plans)
+    left = len(plans) - yes
+    return f"{yes} would be decided" + (f", {left} not" if left else "")
+
+
+def result_words(results: Sequence[Planned]) -> str:
+    """ "8 decided, 1 vote given, 1 refused"."""
+    times = Counter(plan.outcome for plan in results)
+    words = [
+        f"{times['decided']} decided" if times["decided"] or not times["voted"] else "",
+        f"{count(times['voted'], 'vote')} given" if times["voted"] else "",
+        f"{times['refused']} refused" if times["refused"] else "",
+    ]
+    return ", ".join(word for word in words if word)
+
+
+async def decide(hub: Hub, plan: Planned, actor: str) -> Planned:
+    """Decide one; a refusal is an outcome, as the rest is to be decided all the same."""
+    try:
+        async with hub.borrow(plan.thread) as driver:
+            await driver.execute(plan.command(actor))
+            pending = (await driver.snapshot()).progress.pending
+    except HitlError as error:
+        return replace(plan, outcome="refused", why=error.message)
+    voted = next((request for request in pending if request.id == plan.request and request.votes), None)
+    if voted is not None:
+        return replace(plan, outcome="voted", why=vote_given(voted))
+    return replace(plan, outcome="decided")

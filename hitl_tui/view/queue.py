@@ -1,0 +1,512 @@
+"""The queue of what waits for a human: its rows and their words, their order, the filter, the marks."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.threads import Presence, ThreadSummary, Waiting
+from hitl_tui.engine.thread.approval_formats import actions_of
+from hitl_tui.suggest import did_you_mean
+from hitl_tui.view.answers import APPROVING
+from hitl_tui.view.card import answer_form
+from hitl_tui.view.format import count, inline
+from hitl_tui.view.sanitise import sanitise_line
+
+MOST: Final = 5_000
+"""Threads that wait of which a queue knows: those that have waited longest."""
+_MINUTE: Final = 60_000_000
+_HOUR: Final = 60 * _MINUTE
+_DAY: Final = 24 * _HOUR
+_WORD: Final = 40
+_TITLE: Final = 120
+_NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six")
+
+Key = tuple[str, str]
+"""A thread and its request; "" where it only stopped."""
+
+
+class QueueRow(msgspec.Struct, frozen=True):
+    """What waits, as one row.
+
+    Args:
+        request: what is asked; None where the thread only stopped between two nodes, or can't be read.
+        goal: what its run is for, "" where nothing says so.
+        seen: the hash of the newest state, to go with an answer.
+    """
+
+    thread: ThreadSummary
+    request: Request | None
+    goal: str = ""
+    seen: bytes = b""
+
+    @property
+    def name(self) -> str:
+        """The thread."""
+        return self.thread.info.thread_id
+
+    @property
+    def graph(self) -> str:
+        """The name of its graph."""
+        return self.thread.info.graph_name
+
+    @property
+    def key(self) -> Key:
+        """What tells it from the other rows."""
+        return self.name, self.request.id if self.request else ""
+
+    @property
+    def title(self) -> str:
+        """What is asked, in a line; of an advisor its verdict."""
+        request = self.request
+        if request is None or request.breakpoint:
+            return sanitise_line(request.title if request else self.thread.waiting_for, _TITLE)
+        payload = request.payload
+        verdict = payload.get("verdict") if isinstance(payload, Mapping) else None
+        if isinstance(verdict, str) and verdict:
+            return f"Verdict: {sanitise_line(verdict, _WORD)}"
+        return sanitise_line(request.title, _TITLE) or f"{sanitise_line(request.node, _WORD)} asks"
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person is to answer; else it only stopped, and goes on when somebody says so."""
+        return self.request is not None and not self.request.breakpoint
+
+    @property
+    def since(self) -> int:
+        """Since when it waits, in microseconds."""
+        asked = self.request.asked_at if self.request else 0
+        return asked or self.thread.waiting_since or self.thread.updated_at
+
+    @property
+    def deadline(self) -> int | None:
+        """When it answers itself."""
+        return self.request.deadline if self.request else None
+
+    @property
+    def high_risk(self) -> bool:
+        """Whether it is a decision of high risk."""
+        return self.request is not None and self.request.risk == "high"
+
+    def expired(self, now: int) -> bool:
+        """Whether its deadline has passed."""
+        return self.deadline is not None and self.deadline < now
+
+    def claim(self, now: int) -> Presence | None:
+        """Who has claimed it, None for nobody."""
+        return next((there for there in self._attending if there.claims and there.until > now), None)
+
+    def claimed(self, now: int) -> str:
+        """The name of who has claimed it, "" for nobody."""
+        claim = self.claim(now)
+        return claim.actor if claim else ""
+
+    @property
+    def looking(self) -> tuple[str, ...]:
+        """Who has it open, by name."""
+        return tuple(dict.fromkeys(there.actor for there in self._attending if not there.claims))
+
+    @property
+    def _attending(self) -> Sequence[Presence]:
+        wanted = self.request.id if self.request else ""
+        return [there for there in self.thread.attending if there.request == wanted]
+
+
+def rows_of(waiting: Iterable[Waiting]) -> tuple[QueueRow, ...]:
+    """A row for each request, and one for each thread that only stopped."""
+    return tuple(_row(thread, request) for thread in waiting for request in (thread.pending or (None,)))
+
+
+def _row(waits: Waiting, request: Request | None) -> QueueRow:
+    goal = waits.goal if isinstance(waits.goal, str) else "" if waits.goal is None else inline(waits.goal)
+    return QueueRow(waits.thread, request, goal, waits.state_hash)
+
+
+def urgency(row: QueueRow, now: int) -> tuple[bool, bool, float, bool, int]:
+    """Its place among all: expired, then due soonest, then of high risk, then what has waited longest.
+
+    What only stopped comes behind all that is asked.
+    """
+    due = math.inf if row.deadline is None else float(row.deadline)
+    return not row.asks, not row.expired(now), due, not row.high_risk, row.since
+
+
+class SortKey(NamedTuple):
+    """A way to sort rows: what a screen calls it, and what of a row is compared."""
+
+    label: str
+    of: Callable[[QueueRow, int], Any]
+
+
+SORTS: Final[Mapping[str, SortKey]] = {
+    "urgency": SortKey("urgency", urgency),
+    "waits": SortKey("waiting", lambda row, now: row.since),
+    "due": SortKey("due", lambda row, now: math.inf if row.deadline is None else row.deadline),
+    "risk": SortKey("risk", lambda row, now: not row.high_risk),
+    "votes": SortKey("votes", lambda row, now: -len(row.request.votes) if row.request else 0),
+    "claimed": SortKey("claimed by", lambda row, now: (not row.claimed(now), row.claimed(now))),
+    "open": SortKey("open elsewhere", lambda row, now: -len(row.looking)),
+    "title": SortKey("what is asked", lambda row, now: row.title.lower()),
+    "thread": SortKey("thread", lambda row, now: row.name.lower()),
+    "graph": SortKey("graph", lambda row, now: row.graph.lower()),
+}
+"""The ways to sort, by the names that the settings and `--sort` have for them."""
+
+
+class QueueView(msgspec.Struct, frozen=True):
+    """How somebody looks at the queue; it stays from one look to the next.
+
+    Args:
+        filter: as typed (see `read_filter`).
+        sort: one of `SORTS`.
+    """
+
+    filter: str = ""
+    sort: str = "urgency"
+    reverse: bool = False
+
+    def shown(self, rows: Iterable[QueueRow], now: int, me: str) -> list[QueueRow]:
+        """The rows that pass the filter, in order; what is alike goes by urgency."""
+        wanted = read_filter(self.filter)
+        passing = [row for row in rows if wanted.passes(row, now, me)]
+        passing.sort(key=lambda row: (urgency(row, now), row.key))
+        by = SORTS.get(self.sort, SORTS["urgency"])
+        passing.sort(key=lambda row: by.of(row, now), reverse=self.reverse)
+        return passing
+
+    def next_sort(self) -> QueueView:
+        """The same, sorted the next way."""
+        names = list(SORTS)
+        at = names.index(self.sort) if self.sort in SORTS else -1
+        return QueueView(self.filter, names[(at + 1) % len(names)], self.reverse)
+
+    @property
+    def sort_words(self) -> str:
+        """How it is sorted."""
+        label = SORTS.get(self.sort, SORTS["urgency"]).label
+        return f"{label}, the other way round" if self.reverse else label
+
+
+# -- the filter ------------------------------------------------------------------------------------
+
+
+class Term(NamedTuple):
+    """One condition of a filter; `unless` turns it round."""
+
+    field: str
+    value: str
+    unless: bool = False
+
+
+class Filter(NamedTuple):
+    """What rows must pass; `problems` say what of it can't be read, and is passed over."""
+
+    terms: tuple[Term, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def passes(self, row: QueueRow, now: int, me: str) -> bool:
+        """Whether a row passes all terms."""
+        return all(_TESTS[term.field](row, term.value, now, me) is not term.unless for term in self.terms)
+
+
+_WORDS_OF_FILTER: Final = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
+_SPAN: Final = re.compile(r"[<>]?(\d+)([mhd])")
+_UNITS: Final = {"m": _MINUTE, "h": _HOUR, "d": _DAY}
+
+
+def read_filter(text: str) -> Filter:
+    """A filter from words such as `graph:advisor risk:high due:today -thread:test "two words"`.
+
+    A word with no field stands for a part of the title, the thread, the graph or the goal; "-" before a word
+    wants it not to be so.
+    """
+    terms: list[Term] = []
+    problems: list[str] = []
+    for word in _WORDS_OF_FILTER.findall(text):
+        unless = word.startswith("-") and len(word) > 1
+        field, colon, value = word.removeprefix("-" if unless else "").partition(":")
+        if not colon or not field.isalpha():
+            field, value = "text", field + colon + value
+        value = value.replace('"', "").strip().lower()
+        problem = _problem(field, value)
+        if problem:
+            problems.append(problem)
+        elif value:
+            terms.append(Term(field, value, unless))
+    return Filter(tuple(terms), tuple(problems))
+
+
+def _problem(field: str, value: str) -> str:
+    """Why a term can't be read; "" where it can. One that is being typed is no problem yet."""
+    if field not in _TESTS:
+        hint = did_you_mean(field, _TESTS) or f"there are {', '.join(_TESTS)}"
+        return f"there is no {field}: to filter by; {hint}"
+    known = _VALUES.get(field)
+    if known is None or not value or any(word.startswith(value) for word in known) or _SPAN.fullmatch(value):
+        return ""
+    spans = ", or a time as 4h" if field in ("due", "waits") else ""
+    return f"{field}:{value} is none of {', '.join(known)}{spans}"
+
+
+_VALUES: Final[Mapping[str, tuple[str, ...]]] = {
+    "risk": ("high", "normal", "low"),
+    "due": ("expired", "today", "tomorrow", "none", "any"),
+    "waits": ("today",),
+    "asks": ("yes", "no"),
+    "form": ("yes", "no"),
+}
+
+
+def _span(value: str) -> int | None:
+    """The microseconds of "4h" or "<4h"."""
+    given = _SPAN.fullmatch(value)
+    return int(given[1]) * _UNITS[given[2]] if given else None
+
+
+def _due(row: QueueRow, value: str, now: int, me: str) -> bool:
+    deadline = row.deadline
+    if "none".startswith(value):
+        return deadline is None
+    if deadline is None:
+        return False
+    if (span := _span(value)) is not None:
+        return deadline - now >= span if value[0] == ">" else deadline - now <= span
+    if "expired".startswith(value):
+        return deadline < now
+    if "tomorrow".startswith(value) and not "today".startswith(value):
+        return _days(now, deadline) == 1
+    return "any".startswith(value) or _days(now, deadline) <= 0
+
+
+def _waits(row: QueueRow, value: str, now: int, me: str) -> bool:
+    span = _span(value)
+    if span is None:
+        return _days(row.since, now) == 0
+    return now - row.since < span if value[0] == "<" else now - row.since >= span
+
+
+def _people(names: Sequence[str], value: str, me: str) -> bool:
+    """Whether a name is among them; "none", "any" and "me" are words."""
+    if value == "none":
+        return not names
+    if value == "any":
+        return bool(names)
+    return any((value == "me" and name == me) or value in name.lower() for name in names)
+
+
+def _votes(row: QueueRow, value: str, now: int, me: str) -> bool:
+    return _people([vote.actor for vote in row.request.votes] if row.request else [], value, me)
+
+
+def _claimed(row: QueueRow, value: str, now: int, me: str) -> bool:
+    claimed = row.claimed(now)
+    return _people([claimed] if claimed else [], value, me)
+
+
+def _form(row: QueueRow, value: str, now: int, me: str) -> bool:
+    return (row.request is not None and answer_form(row.request) is not None) is "yes".startswith(value)
+
+
+def _text(row: QueueRow, value: str, now: int, me: str) -> bool:
+    asked = row.request.title if row.request else ""
+    return any(value in part.lower() for part in (row.title, asked, row.name, row.graph, row.goal))
+
+
+_TESTS: Final[Mapping[str, Callable[[QueueRow, str, int, str], bool]]] = {
+    "graph": lambda row, value, now, me: value in row.graph.lower(),
+    "thread": lambda row, value, now, me: value in row.name.lower(),
+    "title": lambda row, value, now, me: value in row.title.lower(),
+    "goal": lambda row, value, now, me: value in row.goal.lower(),
+    "risk": lambda row, value, now, me: row.high_risk is "high".startswith(value),
+    "due": _due,
+    "waits": _waits,
+    "votes": _votes,
+    "claimed": _claimed,
+    "open": lambda row, value, now, me: _people(row.looking, value, me),
+    "form": _form,
+    "asks": lambda row, value, now, me: row.asks is "yes".startswith(value),
+    "text": _text,
+}
+
+
+def _days(first: int, then: int) -> int:
+    """Midnights between two moments, where the user is."""
+    return _day(then) - _day(first)
+
+
+def _day(at: int) -> int:
+    return datetime.fromtimestamp(min(at, _LAST) / 1e6).toordinal()
+
+
+_LAST: Final = 253_370_000_000_000_000
+"""A moment in the year 9999: none is later for a calendar."""
+
+
+# -- the words of a row ----------------------------------------------------------------------------
+
+
+def span_words(span: int) -> str:
+    """ "now", "12 m", "4 h", "3 d" of microseconds."""
+    for unit, length in (("d", _DAY), ("h", _HOUR), ("m", _MINUTE)):
+        if span >= length:
+            return f"{span // length} {unit}"
+    return "now"
+
+
+def due_words(row: QueueRow, now: int) -> str:
+    """What is left until its deadline: "expired", "in 18 m", "tomorrow", "in 3 d"; "" without one."""
+    if row.deadline is None:
+        return ""
+    left = row.deadline - now
+    if left < 0:
+        return "expired"
+    if left < _MINUTE:
+        return "in < 1 m"
+    days = _days(now, row.deadline)
+    if left < 12 * _HOUR or (left < _DAY and not days):
+        return f"in {span_words(left)}"
+    return "tomorrow" if days == 1 else f"in {days} d"
+
+
+def votes_words(request: Request | None) -> str:
+    """How many have voted and how: "1 of 2, one yes"; "" where one person decides."""
+    if request is None or request.quorum <= 1:
+        return ""
+    said: dict[str, int] = {}
+    for vote in request.votes:
+        answer = vote.answer
+        if isinstance(answer, Mapping) and "choice" in answer:
+            answer = answer["choice"]
+        word = answer if isinstance(answer, str) else inline(answer, _WORD)
+        word = "yes" if word in APPROVING else sanitise_line(word, _WORD)
+        said[word] = said.get(word, 0) + 1
+    tally = [f"{_number(times)} {word}" for word, times in said.items()]
+    return ", ".join([f"{len(request.votes)} of {request.quorum}", *tally])
+
+
+def _number(times: int) -> str:
+    return _NUMBERS[times] if times < len(_NUMBERS) else str(times)
+
+
+def who_words(row: QueueRow, now: int, me: str) -> str:
+    """Who has claimed it and how long still, and who else has it open; "" for nobody."""
+    claim, parts = row.claim(now), []
+    if claim:
+        whose = "yours" if claim.actor == me else f"claimed by {sanitise_line(claim.actor, _WORD)}"
+        parts.append(f"{whose}, {left_words(claim, now)}")
+    claimed = claim.actor if claim else me
+    others = [sanitise_line(name, _WORD) for name in row.looking if name not in (me, claimed)]
+    if others:
+        parts.append(f"{others[0]} looks" if len(others) == 1 else f"{len(others)} look at it")
+    return " · ".join(parts)
+
+
+def left_words(claim: Presence, now: int) -> str:
+    """How long a claim still lasts: "9 m left"."""
+    return f"{span_words(max(claim.until - now, _MINUTE))} left"
+
+
+def kind_words(request: Request | None) -> str:
+    """What kind of answer it wants, where that is no choice: "form, 4 fields", "tainted: page"."""
+    if request is None or request.breakpoint:
+        return "stopped"
+    if request.policy == "on_taint":
+        return f"tainted: {', '.join(_taint_sources(request))}"
+    if form := answer_form(request):
+        return f"form, {count(len(form.fields), 'field')}"
+    if request.shape:
+        return count(len(actions_of(request.shape, request.payload)), "action")
+    if request.choices:
+        return "signed" if request.signed else ""
+    return "an edit" if request.kind == "edit" else "a text"
+
+
+def _taint_sources(request: Request) -> list[str]:
+    channels = request.payload.get("channels") if isinstance(request.payload, Mapping) else None
+    sources = {
+        str(source): None
+        for channel in (channels or ())
+        if isinstance(channel, Mapping)
+        for source in channel.get("sources") or ()
+    }
+    return [sanitise_line(source, _WORD) for source in sources] or ["a channel"]
+
+
+def notes_words(row: QueueRow, now: int, me: str) -> str:
+    """All that is said at the end of a row: votes, who is at it, what kind of answer it wants."""
+    parts = (votes_words(row.request), who_words(row, now, me), kind_words(row.request), _for_others(row, me))
+    return " · ".join(part for part in parts if part)
+
+
+def _for_others(row: QueueRow, me: str) -> str:
+    reviewers = row.request.reviewers if row.request else ()
+    if not reviewers or me in reviewers:
+        return ""
+    return f"for {sanitise_line(', '.join(reviewers), _WORD)}"
+
+
+def summary_words(rows: Sequence[QueueRow], now: int, me: str) -> str:
+    """What of it presses: "3 are due today · 1 expired · two others look at this store"; "" for nothing."""
+    left = [row.deadline for row in rows if row.deadline is not None and not row.expired(now)]
+    due = sum(_days(now, deadline) == 0 for deadline in left)
+    expired = sum(row.expired(now) for row in rows)
+    others = {name for row in rows for name in (*row.looking, row.claimed(now)) if name and name != me}
+    parts = [f"{due} {'is' if due == 1 else 'are'} due today"] if due else []
+    parts += [f"{expired} expired"] if expired else []
+    if others:
+        parts.append(f"{_number(len(others))} other{'s look' if len(others) > 1 else ' looks'} at what waits")
+    return " · ".join(parts)
+
+
+# -- marks -----------------------------------------------------------------------------------------
+
+
+class Marks:
+    """Rows that were marked, each as it was then: that is what is decided about."""
+
+    def __init__(self) -> None:
+        self._marked: dict[Key, QueueRow] = {}
+        self.reasons: dict[Key, str] = {}
+        """Why some of them were refused, and stay."""
+
+    def __len__(self) -> int:
+        return len(self._marked)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._marked
+
+    @property
+    def rows(self) -> tuple[QueueRow, ...]:
+        """The rows as they were marked, in that order."""
+        return tuple(self._marked.values())
+
+    def turn(self, row: QueueRow) -> None:
+        """Mark a row, or no more."""
+        self.reasons.pop(row.key, None)
+        if self._marked.pop(row.key, None) is None:
+            self._marked[row.key] = row
+
+    def turn_all(self, rows: Sequence[QueueRow]) -> None:
+        """Mark all of these that ask something; where they all are, none of them any more."""
+        asking = [row for row in rows if row.asks]
+        if all(row.key in self for row in asking):
+            for row in asking:
+                self.forget(row.key)
+        else:
+            self._marked |= {row.key: self._marked.get(row.key, row) for row in asking}
+
+    def forget(self, key: Key) -> None:
+        """It is marked no more."""
+        self._marked.pop(key, None)
+        self.reasons.pop(key, None)
+
+    def refused(self, key: Key, why: str) -> None:
+        """It stays marked, with why it was not decided."""
+        if key in self._marked:
+            self.reasons[key] = why

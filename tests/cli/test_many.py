@@ -1,0 +1,75 @@
+"""`decide`: many requests alike, after a look at the list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hitl_tui import SQLiteCheckpointer
+from tests.support import rich_queue
+from tests.support.commands import App
+
+
+@pytest.fixture
+def twelve(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
+    """The command line over a store in which twelve threads wait."""
+    path = tmp_path / "twelve.db"
+    store = SQLiteCheckpointer(path)
+    rich_queue.fill(store)
+    store.close()
+    monkeypatch.setenv("HITL_TUI_STORE", str(path))
+    return app
+
+
+def waiting(app: App) -> set[str]:
+    """The threads that ask something."""
+    rows = app.expect(0, "threads", "--waiting", "--json").document["threads"]
+    return {row["thread"] for row in rows if row["reason"] != "paused"}
+
+
+ALL = {asking.thread for asking in rich_queue.TWELVE}
+
+
+def test_it_lists_what_it_would_decide_and_why_not_the_rest_and_changes_nothing(twelve: App) -> None:
+    told = twelve.expect(3, "decide", "--filter", "", "--answer", "approve", "--dry-run").out
+    assert "blog-joins     Verdict: approved                       approve anyway" in told
+    assert "press-q3       Publish the quarterly numbers?          -               high risk" in told
+    assert "it asks for a form of 4 fields" in told
+    assert waiting(twelve) == ALL
+
+
+def test_it_decides_only_after_a_yes(twelve: App) -> None:
+    refused = twelve.expect(2, "decide", "--filter", "graph:advisor", "--answer", "approve")
+    assert "nothing was decided" in refused.err
+    assert waiting(twelve) == ALL
+    done = twelve.expect(0, "decide", "--filter", "graph:advisor", "--answer", "approve", "--yes")
+    assert "4 decided" in done.out
+    assert waiting(twelve) == {name for name in ALL if not name.startswith("blog-")}
+    assert twelve.expect(0, "log", "blog-joins", "--json").document["decisions"][-1]["actor"] == "tester"
+    twelve.expect(0, "verify", "blog-joins", "--strict")
+
+
+def test_threads_are_named_or_filtered_and_json_has_a_row_for_each(twelve: App) -> None:
+    order = ("decide", "memo-42", "press-q3", "--answer", "revise", "--note", "shorter", "--yes", "--json")
+    document = twelve.expect(3, *order).document
+    assert [(row["thread"], row["outcome"]) for row in document["decisions"]] == [
+        ("memo-42", "decided"),
+        ("press-q3", "left"),
+    ]
+    first = document["decisions"][0]
+    assert first["answer"] == {"choice": "revise", "text": "shorter"}
+    assert (first["step"], first["risk"], first["why"]) == (1, "normal", None)
+    assert document["dry_run"] is False
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--answer", "approve"), "nothing says what is to be decided"),
+        (("nobody", "--answer", "approve"), "there is no thread 'nobody'"),
+        (("--filter", "grph:x", "--answer", "approve"), "did you mean 'graph'"),
+    ],
+)
+def test_what_can_not_be_done_is_refused_in_words(twelve: App, words: tuple[str, ...], says: str) -> None:
+    assert says in twelve.expect(2, "decide", *words).err

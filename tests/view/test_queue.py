@@ -1,0 +1,234 @@
+"""The queue of what waits: its order, its filter, its words, its marks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from hitl_tui.engine.log.requests import Choice, Request, Vote
+from hitl_tui.engine.log.threads import Lease, Presence, ThreadInfo, ThreadSummary, Waiting
+from hitl_tui.view.queue import (
+    SORTS,
+    Marks,
+    QueueRow,
+    QueueView,
+    due_words,
+    notes_words,
+    read_filter,
+    rows_of,
+    summary_words,
+    votes_words,
+)
+
+MINUTE = 60_000_000
+HOUR, DAY = 60 * MINUTE, 24 * 60 * MINUTE
+NOW = 1_763_036_400_000_000  # 2025-11-13T12:20:00Z
+YES = Choice("approve", "approve", "a")
+
+
+def asked(ident: str = "r", title: str = "Ship it?", **fields: Any) -> Request:
+    fields = {"choices": (YES,), "asked_at": NOW - HOUR, **fields}
+    return Request(ident, "approve", "n", "after", 3, title, **fields)
+
+
+def waits(name: str, *pending: Request, graph: str = "g", goal: Any = None, attending: Any = ()) -> Waiting:
+    info = ThreadInfo(name, graph, "", {}, None, -1, 0, NOW)
+    thread = ThreadSummary(
+        info, 3, "waiting", "approval", None, "paused", NOW - HOUR, "n", NOW, attending=attending
+    )
+    return Waiting(thread, pending, goal, b"state of " + name.encode())
+
+
+def row(name: str = "t", **fields: Any) -> QueueRow:
+    of_thread = {field: fields.pop(field) for field in ("graph", "goal", "attending") if field in fields}
+    (only,) = rows_of([waits(name, asked(**fields), **of_thread)])
+    return only
+
+
+def there(actor: str, *, claims: bool = False, request: str = "r", until: int = NOW + 9 * MINUTE) -> Presence:
+    lease = Lease("x", actor, "box", 1, 1, until)
+    return Presence(request, b"", actor, f"{actor}@box", NOW, until, claims, lasts=True, lease=lease)
+
+
+def names(view: QueueView, *rows: QueueRow, me: str = "me") -> list[str]:
+    return [shown.name for shown in view.shown(rows, NOW, me)]
+
+
+def test_the_most_urgent_comes_first_expired_then_due_then_high_risk_then_what_has_waited_longest() -> None:
+    rows = (
+        row("long", asked_at=NOW - DAY),
+        row("short", asked_at=NOW - MINUTE),
+        row("risky", risk="high", asked_at=NOW),
+        row("later", deadline=NOW + DAY),
+        row("soon", deadline=NOW + MINUTE),
+        row("over", deadline=NOW - MINUTE),
+        row("longer over", deadline=NOW - HOUR),
+        rows_of([waits("stopped")])[0],
+    )
+    order = ["longer over", "over", "soon", "later", "risky", "long", "short", "stopped"]
+    assert names(QueueView(), *rows) == order
+    assert names(QueueView(), *rows[::-1]) == order
+    assert names(QueueView(reverse=True), *rows) == order[::-1]
+
+
+def test_each_request_of_a_thread_is_a_row_with_the_hash_of_the_state_it_was_read_with() -> None:
+    first, second = rows_of([waits("t", asked("a"), asked("b"))])
+    assert (first.key, second.key) == (("t", "a"), ("t", "b"))
+    assert first.seen == second.seen == b"state of t"
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_it_sorts_by_every_column_and_what_is_alike_by_urgency(sort: str) -> None:
+    vote = Vote("ben", "approve", NOW)
+    first = row(
+        "a", graph="a", title="A", risk="high", deadline=NOW + MINUTE, asked_at=NOW - DAY, votes=(vote,),
+        attending=(there("ann", claims=True), there("ben")),
+    )  # fmt: skip
+    last = [row(name, graph="b", title="B", asked_at=NOW - (9 - n) * HOUR) for n, name in enumerate("xy")]
+    assert names(QueueView(sort=sort), last[0], first, last[1])[0] == "a"
+    assert names(QueueView(sort=sort, reverse=True), last[0], first, last[1])[-1] == "a"
+    assert names(QueueView(sort=sort), last[1], last[0]) == ["x", "y"]
+
+
+def test_the_ways_to_sort_come_one_after_another_and_begin_again() -> None:
+    view, known = QueueView(), []
+    for _ in SORTS:
+        known.append(view.sort)
+        view = view.next_sort()
+    assert known == list(SORTS)
+    assert view == QueueView()
+
+
+ROWS = (
+    row("blog-1", graph="advisor", title="Publish the numbers?", risk="high", deadline=NOW + 2 * HOUR),
+    row("blog-2", graph="advisor", goal="Explain closures", deadline=NOW - HOUR, asked_at=NOW - 3 * HOUR),
+    row("mail", graph="assistant", deadline=NOW + DAY, attending=(there("ben"),)),
+    row("order", graph="order", choices=(), schema={"type": "object", "properties": {"n": {}}}),
+    row("recall", quorum=2, votes=(Vote("ann", "approve", NOW),), attending=(there("me", claims=True),)),
+    rows_of([waits("stopped")])[0],
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "passing"),
+    [
+        ("graph:advisor", "blog-1 blog-2"),
+        ("graph:advisor risk:low", "blog-2"),
+        ("risk:high", "blog-1"),
+        ("-risk:high graph:adv", "blog-2"),
+        ("due:expired", "blog-2"),
+        ("due:today", "blog-1 blog-2"),
+        ("due:tomorrow", "mail"),
+        ("due:4h", "blog-1 blog-2"),
+        ("due:>4h", "mail"),
+        ("due:none", "order recall stopped"),
+        ("due:any", "blog-1 blog-2 mail"),
+        ("waits:2h", "blog-2"),
+        ("waits:<2h", "blog-1 mail order recall stopped"),
+        ("votes:ann", "recall"),
+        ("votes:any", "recall"),
+        ("claimed:me", "recall"),
+        ("claimed:none -asks:no", "blog-1 blog-2 mail order"),
+        ("open:any", "mail"),
+        ("open:ben", "mail"),
+        ("form:yes", "order"),
+        ("asks:no", "stopped"),
+        ("closures", "blog-2"),
+        ("NUMBERS", "blog-1"),
+        ('"the numbers"', "blog-1"),
+        ('title:"the numbers"', "blog-1"),
+        ("advisor numbers", "blog-1"),
+        ("advis -thread:blog-1", "blog-2"),
+        ("nothing of it", ""),
+        ("", "blog-1 blog-2 mail order recall stopped"),
+        ("graph:", "blog-1 blog-2 mail order recall stopped"),
+    ],
+)
+def test_it_filters_by_every_column_and_by_words(text: str, passing: str) -> None:
+    wanted = read_filter(text)
+    assert not wanted.problems
+    assert [row.name for row in ROWS if wanted.passes(row, NOW, "me")] == passing.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("grph:x", "there is no grph: to filter by; did you mean 'graph'?"),
+        ("risk:huge", "risk:huge is none of high, normal, low"),
+        ("due:5x", "or a time as 4h"),
+    ],
+)
+def test_a_word_that_can_not_be_read_is_told_and_passed_over(text: str, problem: str) -> None:
+    wanted = read_filter(f"{text} graph:order")
+    assert problem in wanted.problems[0]
+    assert [row.name for row in ROWS if wanted.passes(row, NOW, "me")] == ["order"]
+
+
+@pytest.mark.parametrize(
+    ("left", "words"),
+    [
+        (None, ""), (-1, "expired"), (MINUTE // 2, "in < 1 m"), (18 * MINUTE, "in 18 m"),
+        (4 * HOUR, "in 4 h"), (13 * HOUR, "tomorrow"), (DAY, "tomorrow"), (3 * DAY, "in 3 d"),
+        (10**19, "in 2912118 d"),
+    ],
+)  # fmt: skip
+def test_it_says_what_is_left_until_a_deadline(left: int | None, words: str) -> None:
+    assert due_words(row(deadline=None if left is None else NOW + left), NOW) == words
+
+
+def test_it_says_how_many_have_voted_and_how() -> None:
+    votes = (Vote("ann", "approve", NOW), Vote("ben", {"choice": "redo", "text": "no"}, NOW))
+    assert votes_words(asked(quorum=2)) == "0 of 2"
+    assert votes_words(asked(quorum=2, votes=votes[:1])) == "1 of 2, one yes"
+    assert votes_words(asked(quorum=3, votes=votes)) == "2 of 3, one yes, one redo"
+    assert votes_words(asked()) == ""
+
+
+def test_it_says_who_is_at_it_and_what_answer_it_wants() -> None:
+    def words(**fields: Any) -> str:
+        return notes_words(row(**fields), NOW, "me")
+
+    assert words() == ""
+    assert words(attending=(there("ann", claims=True),)) == "claimed by ann, 9 m left"
+    assert words(attending=(there("me", claims=True), there("me"))) == "yours, 9 m left"
+    assert words(attending=(there("ann", claims=True, until=NOW - 1), there("ben"))) == "ben looks"
+    assert words(attending=(there("ben"), there("ann"), there("me"))) == "2 look at it"
+    assert words(attending=(there("ben", request="other"),)) == ""
+    assert words(choices=(), schema={"type": "object", "properties": {"n": {}, "m": {}}}) == "form, 2 fields"
+    assert words(choices=()) == "a text"
+    assert words(reviewers=("ann", "ben")) == "for ann, ben"
+    tainted = {"channels": [{"sources": ["read_page"]}, {"sources": ["web", "read_page"]}]}
+    assert words(policy="on_taint", payload=tainted) == "tainted: read_page, web"
+
+
+def test_what_others_wrote_is_harmless_in_every_word() -> None:
+    bad = "x\x1b[2J\x9b"
+    shown = row(
+        bad, title=bad, quorum=2, votes=(Vote("ann", bad, NOW),), reviewers=(bad,),
+        attending=(there(bad, claims=True), there(bad + "2")),
+    )  # fmt: skip
+    for words in (shown.title, notes_words(shown, NOW, "me"), row(payload={"verdict": bad}).title):
+        assert "\x1b" not in words
+        assert "\x9b" not in words
+
+
+def test_a_line_says_what_of_it_presses() -> None:
+    assert summary_words(ROWS, NOW, "me") == "1 is due today · 1 expired · one other looks at what waits"
+    assert summary_words(ROWS[3:4], NOW, "me") == ""
+
+
+def test_marks_keep_rows_as_they_were_then() -> None:
+    marks = Marks()
+    first, other = row("a"), row("b")
+    marks.turn(first)
+    marks.turn_all([msgspec.structs.replace(first, seen=b"moved"), other, ROWS[-1]])
+    assert marks.rows == (first, other)
+    marks.refused(first.key, "it has moved")
+    assert marks.reasons == {first.key: "it has moved"}
+    marks.turn(first)
+    assert (marks.rows, marks.reasons) == ((other,), {})
+    marks.turn_all([first, other])
+    marks.turn_all([first, other])
+    assert len(marks) == 0
