@@ -34,7 +34,7 @@ async def diff(opened: OpenThread, *, a: str, b: str) -> ExitCode:
     """
     from hitl_tui.cli.inputs import open_place
     from hitl_tui.cli.shapes import DiffDocument, Place
-    from hitl_tui.view.diff import compare_states, diff_lines
+    from hitl_tui.view.difference import compare_states, diff_lines
 
     left, right = await open_place(opened, a, reading=True), await open_place(opened, b, reading=True)
     before, after = await left.driver.state_at(left.step), await right.driver.state_at(right.step)

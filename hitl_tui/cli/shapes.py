@@ -31,7 +31,7 @@ from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.view.batch import Planned
 from hitl_tui.view.blame import BlameLine
-from hitl_tui.view.diff import Compared
+from hitl_tui.view.difference import Compared
 
 T = TypeVar("T")
 

@@ -26,10 +26,11 @@ from hitl_tui.view.card import (
     review_card,
     wants_text,
 )
-from hitl_tui.view.diff import changed_since, changes, in_rows, value_diff
+from hitl_tui.view.difference import changed_since, changes, in_rows
 from hitl_tui.view.form import Field, FieldProblem, Form, Path, Reading, mismatch, read_field, read_form
 from hitl_tui.view.lines import content, name, numbered
 from hitl_tui.view.request_lines import choice_line, question
+from hitl_tui.view.revision import revision
 from hitl_tui.view.run_view import open_view
 from hitl_tui.view.value_lines import value_lines
 
@@ -141,7 +142,7 @@ def ask_edit(console: Console, value: Any, schema: Mapping[str, Any] | None) -> 
         if wrong:
             console.say(*content([wrong]))
             continue
-        console.say("What changes:", *(in_rows(changes(value_diff(value, changed))) or ["    nothing"]))
+        console.say("What changes:", *(in_rows(changes(revision(value, changed))) or ["    nothing"]))
         if confirm(console, "Send it?"):
             return changed
         raise LeftWaiting

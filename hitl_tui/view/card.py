@@ -15,9 +15,9 @@ from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction, actions_of, choices_of
 from hitl_tui.engine.thread.interrupts import deadlocked
 from hitl_tui.errors import UsageError
-from hitl_tui.view.diff import changed_lines
 from hitl_tui.view.form import Form, form_of, form_of_value
 from hitl_tui.view.format import PRIVATE_TEXT, NotJson, count, duration, inline, kind, read_json, size, tokens
+from hitl_tui.view.revision import Revision, revision
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
@@ -102,11 +102,15 @@ _SHORTEST: Final = 100_000
 
 
 class Version(msgspec.Struct, frozen=True):
-    """A value of the subject: the step that wrote it, who did, and the raw value."""
+    """A value of the subject: the step that wrote it, who did, and the raw value.
+
+    `became` is what became of it in the version that is decided about, where that was looked at already.
+    """
 
     step: int
     who: str
     value: Any
+    became: Revision | None = None
 
 
 class ChoiceView(msgspec.Struct, frozen=True):
@@ -128,7 +132,8 @@ class ReviewCard(msgspec.Struct, frozen=True):
         facts: "round 2 of 3 · opus · 214 tok".
         words: what the asker says, or the payload as JSON where it isn't known.
         why: what the step that asks says about itself, as how it read a reply.
-        about: what is decided about, how large it is and how it changed.
+        about: what is decided about, how large it is and how much it changed.
+        revised: what became of its last version, where it had one.
         votes: who voted so far, where several must.
         before: what was decided at this node last time, by whom and why; () where nothing was.
         signing: what will sign the answer, or that it must be signed and nothing does.
@@ -143,6 +148,7 @@ class ReviewCard(msgspec.Struct, frozen=True):
     words: tuple[Line, ...]
     why: tuple[Line, ...]
     about: tuple[Line, ...]
+    revised: Revision | None
     votes: tuple[Line, ...]
     before: tuple[Line, ...]
     signing: Line
@@ -179,6 +185,10 @@ def review_card(
     asker = sanitise_line(str(payload.get("agent") or request.node), _NAME)
     title = f"The {asker} says" if verdict else sanitise_line(request.title, _TITLE) or f"{asker} asks"
     sha = f" · sha {seen[:4].hex()}" if seen else ""
+    value = _subject(request, view, values)
+    revised = previous.became if previous else None
+    if previous is not None and revised is None and value is not PRIVATE:
+        revised = revision(previous.value, value)
     return ReviewCard(
         request=request,
         title=title,
@@ -193,7 +203,8 @@ def review_card(
             if request.shape
             else _words(request, payload, verdict is not None)
         ),
-        about=_about(request, view, values, version, previous),
+        about=_about(request, value, version, previous, revised),
+        revised=revised if value is not PRIVATE else None,
         votes=_votes(request),
         before=_before(request, view.ledger),
         signing=signing_line(request, view.signing_key),
@@ -383,19 +394,18 @@ def _json(value: Any) -> Sequence[str]:
     return (*lines[:_WORDS], f"… {count(more, 'more line')}") if more > 0 else lines[:_WORDS]
 
 
+def _subject(request: Request, view: RunView, values: Mapping[str, Any]) -> Any:
+    """The value that is decided about."""
+    channel = next((channel for channel in view.graph.channels if channel.name == request.subject), None)
+    hidden = channel is not None and channel.visibility == "private"
+    return PRIVATE if hidden else values.get(request.subject or "")
+
+
 def _about(
-    request: Request,
-    view: RunView,
-    values: Mapping[str, Any],
-    version: Version | None,
-    previous: Version | None,
+    request: Request, value: Any, version: Version | None, previous: Version | None, revised: Revision | None
 ) -> tuple[Line, ...]:
     if request.subject is None:
         return ()
-    private = any(
-        channel.name == request.subject and channel.visibility == "private" for channel in view.graph.channels
-    )
-    value = PRIVATE if private else values.get(request.subject)
     what: list[Span] = [untrusted(request.subject, "name", _TITLE)]
     if version:
         by = sanitise_line(version.who, _NAME)
@@ -403,18 +413,10 @@ def _about(
     length = count(len(value), "character") if isinstance(value, str) else size(value)
     shown = PRIVATE_TEXT if value is PRIVATE else length or inline(value, _TITLE)
     what.append(trusted(f", {shown}", "private" if value is PRIVATE else "dim"))
-    lines: list[Line] = [tuple(what)]
-    if previous and value is not PRIVATE:
-        lines.append((trusted(_change(previous, value), "dim"),))
-    return tuple(lines)
-
-
-def _change(previous: Version, value: Any) -> str:
-    since = f"since step {previous.step}"
-    if isinstance(previous.value, str) and isinstance(value, str):
-        lines = changed_lines(previous.value, value)
-        return f"{count(lines, 'line')} changed {since}" if lines else f"unchanged {since}"
-    return f"unchanged {since}" if previous.value == value else f"changed {since}"
+    if previous is None or revised is None or value is PRIVATE:
+        return (tuple(what),)
+    change = revised.summary() or "unchanged"
+    return tuple(what), (trusted(f"{change} since step {previous.step}", "dim"),)
 
 
 _NOT_YET: Final = object()

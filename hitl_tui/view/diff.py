@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import pairwise, zip_longest
-from typing import Annotated, Any, Final, Literal, TypeVar, overload
+from itertools import pairwise
+from typing import Any, Final, Literal, TypeVar, overload
 
 import msgspec
 
-from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.log.events import PRIVATE
-from hitl_tui.engine.log.units import about
-from hitl_tui.engine.state.canonical import equal
-from hitl_tui.view.lines import on_terminal
 from hitl_tui.view.sanitise import sanitise
-from hitl_tui.view.spans import Line, Role, Span, plain_text, untrusted
 from hitl_tui.view.value_lines import JsonLines, laid_out, value_lines
 
 _EXACT_LINES: Final = 1_000
@@ -47,9 +42,13 @@ class Diff(Sequence[DiffLine]):
     Args:
         old, new: the lines.
         ranges: equal and changed ranges of them, in order.
+        prose: whether they are those of a text, and not of JSON.
     """
 
-    def __init__(self, old: Sequence[str], new: Sequence[str], ranges: Iterable[Opcode]) -> None:
+    def __init__(
+        self, old: Sequence[str], new: Sequence[str], ranges: Iterable[Opcode], *, prose: bool = False
+    ) -> None:
+        self.prose = prose
         self._runs: list[tuple[Kind, Sequence[str], int]] = []
         self._starts = [0]
         for same, old_start, old_end, new_start, new_end in ranges:
@@ -93,14 +92,9 @@ class Diff(Sequence[DiffLine]):
         return kind, lines, start + at - self._starts[run]
 
     @property
-    def texts(self) -> Sequence[str]:
-        """The text of each line."""
-        return _Each(self, lambda at: self[at].text)
-
-    @property
     def kinds(self) -> Sequence[Kind]:
         """The kind of each line; no text is made for it."""
-        return _Each(self, lambda at: self._place(at)[0])
+        return Each(self, lambda at: self._place(at)[0])
 
     @property
     def changed(self) -> list[int]:
@@ -108,8 +102,14 @@ class Diff(Sequence[DiffLine]):
         runs = zip(self._runs, pairwise(self._starts), strict=True)
         return [at for (kind, _, _), ends in runs if kind != "same" for at in range(*ends)]
 
+    @property
+    def runs(self) -> Iterator[tuple[Kind, int, int]]:
+        """Neighbouring lines of one kind: the numbers of the first and of the one after them."""
+        for (kind, _, _), (start, end) in zip(self._runs, pairwise(self._starts), strict=True):
+            yield kind, start, end
 
-class _Each(Sequence[T]):
+
+class Each(Sequence[T]):
     """Something of each line, made when it is asked for."""
 
     def __init__(self, lines: Sequence[object], make: Callable[[int], T]) -> None:
@@ -134,7 +134,7 @@ class _Each(Sequence[T]):
 def text_diff(before: str, after: str) -> Diff:
     """The lines of both texts, in order."""
     old, new = _split(before), _split(after)
-    return Diff(old, new, opcodes(old, new))
+    return Diff(old, new, opcodes(old, new), prose=True)
 
 
 def changed_lines(before: str, after: str) -> int:
@@ -281,10 +281,10 @@ def _anchors(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int
     once_old, once_new = Counter(old), Counter(new)
     place = {item: at for at, item in enumerate(new) if once_new[item] == 1}
     pairs = [(at, place[item]) for at, item in enumerate(old) if once_old[item] == 1 and item in place]
-    return _rising(pairs)
+    return rising(pairs)
 
 
-def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The longest run of pairs, not necessarily neighbours, whose second numbers rise."""
     ends: list[int] = []
     tops: list[int] = []
@@ -300,151 +300,3 @@ def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         run.append(pairs[at_])
         at_ = before[at_]
     return run[::-1]
-
-
-Change = Literal["same", "changed", "added", "removed", "private"]
-MARKS: Final[dict[Change, str]] = {"same": "=", "changed": "≠", "added": "+", "removed": "-", "private": "·"}
-
-
-class Compared(msgspec.Struct, frozen=True):
-    """A channel in two states; `before` or `after` is None where it isn't in that state."""
-
-    channel: Annotated[str, about("The channel.")]
-    change: Annotated[Change, about("How it differs; a private one is named, not compared.")]
-    before: Annotated[Any, about("Its value in `a`.")]
-    after: Annotated[Any, about("Its value in `b`.")]
-
-
-class Pair(msgspec.Struct, frozen=True):
-    """A line of each side, sanitised; None where a side has none."""
-
-    left: str | None
-    right: str | None
-    same: bool
-
-
-def compare_states(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Compared, ...]:
-    """Each channel of either state with how it differs; private ones are named, not compared."""
-    rows = []
-    for name in dict.fromkeys((*before, *after)):
-        old, new = before.get(name), after.get(name)
-        change: Change
-        if old is PRIVATE or new is PRIVATE:
-            rows.append(Compared(name, "private", PRIVATE, PRIVATE))
-            continue
-        if name not in before or name not in after:
-            change = "added" if name in after else "removed"
-        else:
-            change = "same" if equal(old, new) else "changed"
-        rows.append(Compared(name, change, old, new))
-    return tuple(rows)
-
-
-def side_by_side(row: Compared) -> tuple[Pair, ...]:
-    """The values of a channel, line by line: what is the same stands at the same height."""
-    if row.change == "private":
-        return (Pair("[private]", "[private]", True),)
-    if row.change == "added":
-        return tuple(Pair(None, line, False) for line in value_lines(row.after, "text"))
-    if row.change == "removed":
-        return tuple(Pair(line, None, False) for line in value_lines(row.before, "text"))
-    pairs: list[Pair] = []
-    left: list[str] = []
-    right: list[str] = []
-
-    as_json = not (isinstance(row.before, str) and isinstance(row.after, str))
-
-    def put() -> None:
-        # The last item of a list has no comma; one that follows it must not make it look changed.
-        while as_json and left and right and left[0].rstrip(",") == right[0].rstrip(","):
-            pairs.append(Pair(left.pop(0), right.pop(0), True))
-        pairs.extend(Pair(old, new, False) for old, new in zip_longest(left, right))
-        left.clear()
-        right.clear()
-
-    for line in value_diff(row.before, row.after):
-        if line.kind == "same":
-            put()
-            pairs.append(Pair(line.text, line.text, True))
-        else:
-            (left if line.kind == "removed" else right).append(line.text)
-    put()
-    return tuple(pairs)
-
-
-_CONTEXT: Final = 2
-_MOST: Final = 400
-_SIGNS: Final = {"same": "    ", "added": "  + ", "removed": "  - "}
-_ROLES: Final[dict[str, Role]] = {"same": "dim", "added": "added", "removed": "removed"}
-
-
-def near_changes(lines: Diff) -> tuple[list[DiffLine | None], int]:
-    """The changed lines and those around them, None where some were left out; and how many more there are."""
-    near = lines.changed
-    wanted = sorted(
-        {at + by for at in near for by in range(-_CONTEXT, _CONTEXT + 1)} & set(range(len(lines)))
-    )
-    shown: list[DiffLine | None] = []
-    last = -1
-    for at in wanted[:_MOST]:
-        if at > last + 1:
-            shown.append(None)
-        shown.append(lines[at])
-        last = at
-    return shown, max(0, len(wanted) - _MOST)
-
-
-def difference(rows: Sequence[Compared]) -> tuple[Line, ...]:
-    """What differs, in sanitised lines; () where nothing does.  Private channels are named only."""
-    return tuple(line for row in rows if row.change != "same" for line in _channel(row))
-
-
-def _channel(row: Compared) -> Iterator[Line]:
-    """A channel that differs: its name and how it differs, then the lines."""
-    name = untrusted(row.channel, "name")
-    if row.change == "private":
-        yield name, Span(": [private], not compared", "dim")
-        return
-    yield name, Span(f": {row.change}", "dim")
-    yield from changes(value_diff(row.before, row.after))
-
-
-def changes(lines: Diff) -> Iterator[Line]:
-    """The changed lines with some around them, cut where there are too many."""
-    shown, left = near_changes(lines)
-    for line in shown:
-        if line is None:
-            yield (Span(f"{_SIGNS['same']}…", "dim"),)
-        else:
-            yield (Span(_SIGNS[line.kind] + line.text, _ROLES[line.kind]),)
-    if left:
-        yield (Span(f"{_SIGNS['same']}… {left:,} more lines", "dim"),)
-
-
-def diff_lines(rows: Sequence[Compared]) -> list[str]:
-    """What differs, in lines; content never stands at the beginning of one."""
-    lines = in_rows(difference(rows))
-    equal = all(row.change in ("same", "private") for row in rows)
-    return [*lines, "no difference"] if equal else lines
-
-
-def in_rows(lines: Iterable[Line]) -> list[str]:
-    """Lines of a difference in the width of a terminal, the rest of a long one below its own beginning."""
-    shown: list[str] = []
-    for text in map(plain_text, lines):
-        sign = text[: len(_SIGNS["same"])] if text.startswith(" ") else ""
-        shown += (sign + row for row in on_terminal(text.removeprefix(sign), len(sign)))
-    return shown
-
-
-async def changed_since(driver: Driver, step: int, now: int) -> str:
-    """What a thread's channels have become since a step, for somebody who decided about that step."""
-    rows = await changed_rows(driver, step, now)
-    return "\n".join((f"changed since step {step}:", *diff_lines(rows))) if rows else ""
-
-
-async def changed_rows(driver: Driver, step: int, now: int) -> tuple[Compared, ...]:
-    """The channels of a thread at a step beside those at a newer one; () where none is newer."""
-    if not 0 <= step < now:
-        return ()
-    return compare_states(await driver.state_at(step), await driver.state_at(now))

@@ -30,12 +30,14 @@ from hitl_tui.view.card import (
     wants_text,
     words_first,
 )
+from hitl_tui.view.difference import excerpt
 from hitl_tui.view.form import Form, Path, Reading, mismatch, read_form
 from hitl_tui.view.keymap import Keymap, Option
-from hitl_tui.view.rows import wrap_line, wrapped
+from hitl_tui.view.revision import revision
+from hitl_tui.view.rows import wrap_rich, wrapped
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.spans import Line, Role, Span, plain_text, trusted, untrusted
+from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 
 GRACE: Final = 0.5
 UNDO: Final = 4.0
@@ -43,6 +45,8 @@ State = Literal["grace", "open", "confirm", "sending", "sent", "over"]
 _DECIDED: Final = ("confirm", "sending", "sent")
 _NAME: Final = 40
 _NOTE: Final = 4_000
+_CHANGES: Final = 6
+"""Lines of what changed that the card tells."""
 _NOTE_PART: Final = 4
 """The note gets at most this part of the height."""
 _BADGES: Final[Mapping[str, Role]] = {"ok": "badge-ok", "error": "badge-error", "accent": "badge"}
@@ -346,6 +350,9 @@ class Review:
 
     def show_versions(self, version: Version | None, previous: Version | None) -> None:
         """The newest two versions of what is decided about have come."""
+        if previous is not None and previous.became is None and version is not None:
+            # Once, and not whenever something of the card changes.
+            previous = replace(previous, became=revision(previous.value, version.value))
         self._versions = version, previous
         self._make_card()
 
@@ -563,8 +570,15 @@ class Review:
             return f"Your reason{way}, it goes into the log"
         return f"Your answer{way}" if wants_text(request.schema) else f"Your answer as JSON{way}"
 
-    def lines(self, width: int, above: tuple[Line, ...] = ()) -> list[Line]:
-        """The card's text for a width, below what is said `above` it and what has changed `since`."""
+    def lines(
+        self, width: int, above: tuple[Line, ...] = (), *, rows: int = 0, marked: bool = False
+    ) -> list[Line]:
+        """The card's text for a width, below what is said `above` it and what has changed `since`.
+
+        Args:
+            rows: how many can be seen at once: where that is too few for all, what changed comes first.
+            marked: as for `part_spans`.
+        """
         card = self.card
         first = (*above, *self.since)
         lines: list[Line] = [*_wrapped(first, width), ()] if first else []
@@ -572,13 +586,20 @@ class Review:
         lines.append((untrusted(card.title, "title"), *((trusted("  "), badge) if card.badge else ())))
         if card.facts:
             lines += _wrapped((card.facts,), width)
-        if card.words:
-            lines.append(())
-            lines += _wrapped(card.words, width)
+        words: list[Line] = [(), *_wrapped(card.words, width)] if card.words else []
         if card.why:
-            lines += [(), *_wrapped(card.why, width)]
+            words += [(), *_wrapped(card.why, width)]
+        about: list[Line] = []
         if card.about:
-            lines += [(), (Span("You are deciding on", "dim"),), *_wrapped(card.about, width)]
+            about += [(), (Span("You are deciding on", "dim"),), *_wrapped(card.about, width)]
+        if card.revised is not None and card.revised.changed:
+            changed = _wrapped(excerpt(card.revised, _CHANGES, marked=marked), width)
+            if len(lines) + len(words) + len(about) + len(changed) <= rows:
+                lines += [*words, *about, *changed]
+            else:
+                lines += [*changed[: max(rows - len(lines), _CHANGES)], *words, *about]
+        else:
+            lines += [*words, *about]
         if card.before:
             lines += [(), (Span("Decided here last time", "dim"),), *_wrapped(card.before, width)]
         if card.votes:
@@ -634,11 +655,4 @@ def _note_rows(words: str, role: Role, width: int) -> list[Line]:
 
 
 def _wrapped(lines: tuple[Line, ...], width: int) -> list[Line]:
-    """Lines of one role are wrapped; others are short and are cut."""
-    rows: list[Line] = []
-    for line in lines:
-        if len(line) == 1:
-            rows += [(Span(piece, line[0].role),) for piece in wrap_line(plain_text(line), width)]
-        else:
-            rows.append(line)
-    return rows
+    return [row for line in lines for row in wrap_rich(line, width)]

@@ -10,7 +10,7 @@ from typing import Final
 
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.sanitise import sanitise
-from hitl_tui.view.spans import Line, Role, Span, untrusted
+from hitl_tui.view.spans import Line, Role, Span, plain_text, untrusted
 
 _WORDS: Final = re.compile(r"\s*\S+|\s+")
 _TAB: Final = "    "
@@ -56,6 +56,38 @@ def wrap_spans(line: Line, width: int) -> Iterator[Line]:
     yield (*before, Span(first, last.role))
     for row in rest:
         yield (Span(" " * indent), Span(row, last.role))
+
+
+def wrap_rich(line: Line, width: int, indent: str = "") -> list[Line]:
+    """A line of any spans in rows of at most `width` cells, each word in the role it had."""
+    line = untabbed(line)
+    text = plain_text(line)
+    rows: list[Line] = []
+    at = 0
+    for number, row in enumerate(wrap_line(text, width, indent)):
+        words = row[len(indent) :] if number else row
+        # Between two rows only blanks are left out.
+        start = text.find(words, at)
+        at = start + len(words)
+        rows.append((*((Span(indent),) if number and indent else ()), *part_of(line, start, at)))
+    return rows
+
+
+def untabbed(line: Line) -> Line:
+    """A line with blanks for its tabs, as its rows have them."""
+    return tuple(Span(span.text.replace("\t", _TAB), span.role) for span in line)
+
+
+def part_of(line: Line, start: int, end: int) -> Line:
+    """The spans of a line between two of its characters."""
+    spans: list[Span] = []
+    at = 0
+    for span in line:
+        text = span.text[max(start - at, 0) : max(end - at, 0)]
+        if text:
+            spans.append(Span(text, span.role))
+        at += len(span.text)
+    return tuple(spans)
 
 
 def _pieces(word: str, width: int) -> Iterator[str]:
@@ -110,7 +142,6 @@ class GrowingText:
         self._open = last + self._open[end:]
 
 
-_TAB_LONG_ROWS = "    "
 _LEAST = 8
 _KEPT = 4
 _PER_LINE = 64
@@ -164,22 +195,22 @@ class LongRows:
             self.find_more(1 << 20)
         return bisect_left(self._of, line)
 
-    def row(self, number: int) -> tuple[int, bool, str]:
-        """The line that a row is of, whether that begins there, and the text of the row."""
+    def row(self, number: int) -> tuple[int, int, str]:
+        """The line that a row is of, where in it the row begins, and the text of the row."""
         known = len(self._of)
         if number >= known:
             line, start = self._line + number - known, 0 if number > known else self._at
         else:
             line, start = self._of[number], self._from[number]
         text = self._text(line)
-        return line, start == 0, text[start : _row_end(text, start, max(self._room(line), _LEAST))].rstrip()
+        return line, start, text[start : _row_end(text, start, max(self._room(line), _LEAST))].rstrip()
 
     def _text(self, line: int) -> str:
         """A line; those asked for last are kept, because they may be long."""
         if line not in self._kept:
             if len(self._kept) >= _KEPT:
                 del self._kept[next(iter(self._kept))]
-            self._kept[line] = self._lines[line].replace("\t", _TAB_LONG_ROWS)
+            self._kept[line] = self._lines[line].replace("\t", _TAB)
         return self._kept[line]
 
 

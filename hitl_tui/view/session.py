@@ -28,7 +28,7 @@ from hitl_tui.engine.log.events import (
 from hitl_tui.engine.log.records import ROLLBACK, Checkpoint
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.view.actions import Situation
-from hitl_tui.view.diff import changed_rows, difference
+from hitl_tui.view.difference import changed_rows, difference
 from hitl_tui.view.format import limit_line
 from hitl_tui.view.run_view import InsidePlace, RunView, add_older, fold, is_gap, open_view, place_inside
 from hitl_tui.view.sanitise import sanitise_line

@@ -31,6 +31,8 @@ Role = Literal[
     "badge-ok",
     "badge-error",
     "badge-dim",
+    "removed-word",
+    "added-word",
 ]
 
 

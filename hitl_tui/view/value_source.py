@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, TypeVar, get_args
 import msgspec
 
 from hitl_tui.view.blame import blame
-from hitl_tui.view.diff import value_diff
 from hitl_tui.view.format import kind, read_json
+from hitl_tui.view.revision import Revision, revision
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.session import Versions, ViewSession
 from hitl_tui.view.spans import Line, Span, trusted, untrusted
@@ -27,14 +27,21 @@ _BLAME_VERSIONS: Final = 50
 
 
 class ValueText(msgspec.Struct, frozen=True):
-    """Rows of text, each "same", "added", "removed" or "gutter|text" for blame; `note` goes below them."""
+    """Lines of a value, as they became from its last version where there is a `revision`.
+
+    Args:
+        gutter: what stands before each line; () for nothing.
+        note: what stands below them.
+        prose: a text, which is set no wider than one reads with ease.
+    """
 
     channel: str
     mode: Mode
     lines: Sequence[str]
-    kinds: Sequence[str] = ()
+    revision: Revision | None = None
     gutter: Sequence[str] = ()
     note: Line = ()
+    prose: bool = False
 
 
 async def value_text(session: ViewSession, channel: str, mode: Mode, reveal: str) -> ValueText:
@@ -53,6 +60,7 @@ async def value_text(session: ViewSession, channel: str, mode: Mode, reveal: str
             return ValueText(channel, mode, value_lines(seen.value, "text"), note=revealed)
         hidden = (Span(f"private, so not shown; {reveal} reveals it", "dim"),)
         return ValueText(channel, mode, ("[private]",), note=hidden)
+    prose = what == "text"
     if mode == "blame":
         return await _blame(session, channel)
     if mode == "diff":
@@ -61,27 +69,29 @@ async def value_text(session: ViewSession, channel: str, mode: Mode, reveal: str
             return await _diff(session, channel, versions, value)
         note = _written(versions)
         first = await _made(session, "first", (value,), lambda: value_lines(value, "text"))
-        return ValueText(channel, mode, first, note=note)
+        return ValueText(channel, mode, first, note=note, prose=prose)
     if mode == "json":
         lines = await _made(session, "json", (value,), lambda: value_lines(value, "json"))
         return ValueText(channel, mode, lines)
     lines, gutter = await _made(session, "text", (value,), lambda: read_lines(value, session.read))
     session.read = lines
-    return ValueText(channel, mode, lines, gutter=gutter)
+    return ValueText(channel, mode, lines, gutter=gutter, prose=prose)
 
 
 async def _diff(session: ViewSession, channel: str, versions: Versions, value: Any) -> ValueText:
     (newest, who, _), (previous, _, before) = versions.found[0], versions.found[1]
-    rows = await _made(session, "diff", (before, value), lambda: value_diff(before, value))
-    changed = len(rows.changed)
+    rows = await _made(session, "diff", (before, value), lambda: revision(before, value))
     note = (
-        trusted(
-            f"{changed} {'line' if changed == 1 else 'lines'} changed since step {previous.step} · by ", "dim"
-        ),
+        trusted(f"{rows.summary() or 'the same'} since step {previous.step} · by ", "dim"),
         untrusted(who, "name"),
         trusted(f" at step {newest.step}", "dim"),
     )
-    return ValueText(channel, "diff", rows.texts, rows.kinds, note=note)
+    return revised(channel, rows, note, prose=isinstance(value, str))
+
+
+def revised(channel: str, rows: Revision, note: Line = (), *, prose: bool) -> ValueText:
+    """A value as it became."""
+    return ValueText(channel, "diff", rows.texts(marked=True), rows, note=note, prose=prose)
 
 
 async def _blame(session: ViewSession, channel: str) -> ValueText:

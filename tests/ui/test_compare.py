@@ -6,7 +6,8 @@ import pytest
 
 from hitl_tui.ui.screens.compare import CompareScreen
 from hitl_tui.ui.widgets.side_by_side import SideBySide
-from hitl_tui.view.diff import Pair
+from hitl_tui.view.revision import Pair
+from hitl_tui.view.words import Fragment
 from tests.support import tape as tapes
 from tests.support.spec import spec
 from tests.ui.harness import desk
@@ -73,8 +74,10 @@ async def test_a_value_begins_at_its_first_difference():
         await it.press("=")
         await it.shows("≠ advisor_feedback")
         values = it.app.screen.query_one(SideBySide)
-        same = [Pair(f"line {number}", f"line {number}", True) for number in range(60)]
-        values.show_pairs([*same, Pair("old words", "new words", False)], home=True)
+        same = [Pair(parts := (Fragment("same", f"line {number}"),), parts, "same") for number in range(60)]
+        old, new = (Fragment("removed", "old words"),), (Fragment("added", "new words"),)
+        values.show_pairs([*same, Pair(old, new, "changed")], home=True)
         await it.shows("old words", "new words")
-        values.show_pairs([Pair("first", "other", False), *same], home=True)
+        first = Pair((Fragment("removed", "first"),), (Fragment("added", "other"),), "changed")
+        values.show_pairs([first, *same], home=True)
         await it.shows("first", "other", "line 1")

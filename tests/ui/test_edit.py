@@ -29,7 +29,7 @@ async def test_an_edit_becomes_a_step():
     async with desk() as it:
         await open_editor(it)
         await it.press(*"New ")
-        await it.shows("Before and after", "+ New A closure")
+        await it.shows("Before and after", "~ New A closure")
         await it.press("ctrl+s")
         await it.until(lambda: it.commands("update_state"))
         sent = it.commands("update_state")[0]

@@ -18,7 +18,7 @@ from tests.ui.real import real
 async def test_all_panes_show_the_newest_step():
     async with desk() as it:
         await it.shows("WAITING", "Channels at step 4", "latest_draft", "What step 4 changed", "advisor", "◉")
-        await it.shows("Picture a lunch box", "5 lines changed since step 1")
+        await it.shows("Picture a lunch box", "2 lines removed, 3 added since step 1")
 
 
 async def test_travel_shows_the_step_in_every_pane_and_says_so():

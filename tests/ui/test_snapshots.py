@@ -30,7 +30,7 @@ def tape_app(theme: str) -> tuple[HitlApp, ReplayDriver]:
 @pytest.mark.parametrize(
     ("theme", "size", "keys", "wanted"),
     [
-        ("dark", (120, 40), [], "5 lines changed"),
+        ("dark", (120, 40), [], "3 added"),
         ("light", (120, 40), ["d"], "takes it back"),
         ("dark", (80, 24), [], "‹State›"),
         ("dark", (120, 40), ["left_square_bracket"], "What step 3 changed"),

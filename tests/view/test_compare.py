@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from hitl_tui.engine.log.events import PRIVATE
-from hitl_tui.view.diff import Compared, Pair, compare_states, side_by_side
+from hitl_tui.view.difference import Compared, compare_states, side_by_side
+from hitl_tui.view.words import Fragment, Fragments
 
 
 def test_each_channel_of_either_state_says_how_it_differs() -> None:
@@ -20,25 +21,39 @@ def test_each_channel_of_either_state_says_how_it_differs() -> None:
     assert (changes["old"], changes["new"]) == ("removed", "added")
 
 
+def said(parts: Fragments | None) -> str | None:
+    return None if parts is None else "".join(part.text for part in parts)
+
+
+def sides(row: Compared) -> list[tuple[str | None, str | None, bool]]:
+    return [(said(pair.left), said(pair.right), pair.same) for pair in side_by_side(row)]
+
+
 def test_a_private_value_is_on_neither_side() -> None:
     (row,) = compare_states({"key": PRIVATE}, {"key": "shown by mistake"})
-    assert side_by_side(row) == (Pair("[private]", "[private]", True),)
+    assert sides(row) == [("[private]", "[private]", True)]
 
 
 def test_what_is_the_same_stands_at_the_same_height() -> None:
-    pairs = side_by_side(Compared("t", "changed", "one\ntwo\nthree\nfour", "one\n2\nfour\nfive"))
-    assert pairs == (
-        Pair("one", "one", True),
-        Pair("two", "2", False),
-        Pair("three", None, False),
-        Pair("four", "four", True),
-        Pair(None, "five", False),
-    )
+    assert sides(Compared("t", "changed", "one\ntwo\nthree\nfour", "one\n2\nfour\nfive")) == [
+        ("one", "one", True),
+        ("two", "2", False),
+        ("three", None, False),
+        ("four", "four", True),
+        (None, "five", False),
+    ]
+
+
+def test_a_line_of_which_some_words_changed_is_one_line_on_both_sides() -> None:
+    old, new = "It keeps a reference to what it saw", "It keeps a packed lunch of what it saw"
+    (pair,) = side_by_side(Compared("t", "changed", old, new))
+    assert (said(pair.left), said(pair.right), pair.kind) == (old, new, "changed")
+    assert pair.left is not None
+    assert [part for part in pair.left if part.kind != "same"] == [Fragment("removed", "reference to ")]
 
 
 def test_an_item_is_no_other_one_because_another_follows_it() -> None:
-    pairs = side_by_side(Compared("t", "changed", ["a"], ["a", "b"]))
-    assert [(pair.left, pair.right, pair.same) for pair in pairs] == [
+    assert sides(Compared("t", "changed", ["a"], ["a", "b"])) == [
         ("[", "[", True),
         ('  "a"', '  "a",', True),
         (None, '  "b"', False),
@@ -49,8 +64,8 @@ def test_an_item_is_no_other_one_because_another_follows_it() -> None:
 
 @pytest.mark.parametrize(("change", "before", "after"), [("added", None, "x\ny"), ("removed", "x\ny", None)])
 def test_what_one_side_does_not_have_is_empty_there(change: Any, before: Any, after: Any) -> None:
-    sides = [(pair.left, pair.right) for pair in side_by_side(Compared("t", change, before, after))]
-    assert sides == ([(None, "x"), (None, "y")] if change == "added" else [("x", None), ("y", None)])
+    shown = [pair[:2] for pair in sides(Compared("t", change, before, after))]
+    assert shown == ([(None, "x"), (None, "y")] if change == "added" else [("x", None), ("y", None)])
 
 
 def test_no_side_holds_what_could_steer_a_terminal() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hitl_tui.engine.log.events import PRIVATE
-from hitl_tui.view.diff import compare_states, difference
+from hitl_tui.view.difference import compare_states, difference
 from hitl_tui.view.spans import plain_text
 
 

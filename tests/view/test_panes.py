@@ -186,7 +186,7 @@ def test_the_review_card_of_a_verdict() -> None:
     assert words(card.words) == tapes.FEEDBACK_2.split("\n")
     assert words(card.about) == [
         "latest_draft of step 3 by worker, 316 characters",
-        "5 lines changed since step 1",
+        "2 lines removed, 3 added since step 1",
     ]
     head = view.head
     assert head is not None

@@ -26,15 +26,15 @@ from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.ui.widgets.safe_text import DraftArea, SafeInput, elsewhere
 from hitl_tui.ui.widgets.value import ValuePane
-from hitl_tui.view.diff import value_diff
 from hitl_tui.view.form import mismatch
 from hitl_tui.view.format import NotJson
 from hitl_tui.view.review import GRACE
+from hitl_tui.view.revision import revision
 from hitl_tui.view.rows import wrapped
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, untrusted
-from hitl_tui.view.value_source import EditText, ValueText, draft_of, read_draft
+from hitl_tui.view.value_source import EditText, draft_of, read_draft, revised
 
 _DEBOUNCE: Final = 0.15
 _NAME: Final = 60
@@ -135,9 +135,9 @@ class DraftScreen(RoleScreen):
         facts.styles.height = len(lines) + 2
 
     def _show_change(self, name: str, before: Any, value: Any) -> None:
-        rows = value_diff(before, value)
+        rows = revision(before, value)
         pane = self.query_one("#preview", ValuePane)
-        pane.show_text(ValueText(name, "diff", rows.texts, rows.kinds), titled=False)
+        pane.show_text(revised(name, rows, prose=isinstance(value, str)), titled=False)
         pane.set_titles("Before and after" if rows.changed else "No change yet")
 
     def action_editor(self) -> None:

@@ -318,7 +318,6 @@ class ReviewPane(Vertical):
         self._card, self._laid_out = review.card, shown
         text = self.query_one("#card-text", LineView)
         self._wrapped_for = text.scrollable_content_region.width
-        text.show(review.lines(max(self._wrapped_for, 20), self._above))
         small = self.size.height < _SMALL
         self.set_class(small, "-small")
         form = review.draft.form
@@ -330,6 +329,8 @@ class ReviewPane(Vertical):
         free = max(self.size.height - fixed, 3)
         if form is not None:
             free = max(free // 3, free - 3 * len(form.fields), 2)
+        width = max(self._wrapped_for, 20)
+        text.show(review.lines(width, self._above, rows=free, marked=self.app.no_color))
         text.styles.height = min(len(text.lines), free)
         self.query_one("#card-label", LineView).show([(Span(review.label, "dim"),)])
         self._show_note()

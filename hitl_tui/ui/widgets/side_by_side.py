@@ -8,9 +8,10 @@ from textual import events
 
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.view.cells import cells
-from hitl_tui.view.diff import Pair
-from hitl_tui.view.rows import wrap_line
-from hitl_tui.view.spans import Line, Role, Span
+from hitl_tui.view.revision import Pair
+from hitl_tui.view.rows import wrap_rich
+from hitl_tui.view.spans import Line, Span, plain_text
+from hitl_tui.view.words import Fragments, part_spans
 
 _MOST = 5_000
 """Lines that are laid out; what is longer is for the value pane."""
@@ -41,7 +42,7 @@ class SideBySide(LineView):
         for pair in self._pairs[:_MOST]:
             if first < 0 and not pair.same:
                 first = len(lines)
-            lines += _beside(pair, width) if width >= 60 else _below(pair, width)
+            lines += (_beside if width >= 60 else _below)(pair, width, marked=self.app.no_color)
         if len(self._pairs) > _MOST:
             lines.append((Span(f"… {len(self._pairs) - _MOST:,} more lines", "dim"),))
         self.show(lines or [(Span("empty on both sides", "dim"),)], home=self._seeking)
@@ -54,42 +55,46 @@ class SideBySide(LineView):
         self._lay_out()
 
 
-def _beside(pair: Pair, width: int) -> list[Line]:
+def _beside(pair: Pair, width: int, *, marked: bool) -> list[Line]:
     half = (width - 7) // 2
-    left = _rows(pair.left, half)
-    right = _rows(pair.right, half)
+    left, right = (_rows(parts, half, marked=marked) for parts in (pair.left, pair.right))
+    signs = _sign(pair.left), _sign(pair.right)
     rows: list[Line] = []
     for at in range(max(len(left), len(right))):
-        old, new = (side[at] if at < len(side) else "" for side in (left, right))
-        first = at == 0
+        old, new = (side[at] if at < len(side) else () for side in (left, right))
         rows.append(
             (
-                *_marked("-", first and pair.left is not None, old, _role(pair, "removed"), pair.same),
-                Span(" " * (half - cells(old)) + " │ ", "dim"),
-                *_marked("+", first and pair.right is not None, new, _role(pair, "added"), pair.same),
+                *_signed(signs[0], at, old),
+                Span(" " * (half - cells(plain_text(old))) + " │ ", "dim"),
+                *_signed(signs[1], at, new),
             )
         )
     return rows
 
 
-def _below(pair: Pair, width: int) -> list[Line]:
-    if pair.same:
-        return [(Span("  " + row),) for row in _rows(pair.left, width - 2)]
-    rows: list[Line] = []
-    for sign, text, role in (("-", pair.left, "removed"), ("+", pair.right, "added")):
-        for at, row in enumerate(_rows(text, width - 2) if text is not None else ()):
-            rows.append(_marked(sign, at == 0, row, _role(pair, role), False))
-    return rows
+def _below(pair: Pair, width: int, *, marked: bool) -> list[Line]:
+    sides = (pair.right,) if pair.same else (pair.left, pair.right)
+    return [
+        _signed(_sign(parts), at, row)
+        for parts in sides
+        for at, row in enumerate(_rows(parts, width - 2, marked=marked))
+    ]
 
 
-def _rows(text: str | None, width: int) -> list[str]:
-    return [] if text is None else list(wrap_line(text, max(width, 8)))
+def _rows(parts: Fragments | None, width: int, *, marked: bool) -> list[Line]:
+    return [] if parts is None else wrap_rich(part_spans(parts, marked=marked), max(width, 8))
 
 
-def _role(pair: Pair, role: str) -> Role:
-    return "plain" if pair.same else "removed" if role == "removed" else "added"
+def _sign(parts: Fragments | None) -> Span:
+    """What stands before a line: removed, added, or changed in part."""
+    kinds = {part.kind for part in parts or ()}
+    if not kinds & {"removed", "added"}:
+        return Span("  ")
+    if len(kinds) > 1:
+        return Span("~ ", "accent")
+    return Span("- ", "removed") if "removed" in kinds else Span("+ ", "added")
 
 
-def _marked(sign: str, first: bool, text: str, role: Role, same: bool) -> Line:
-    """Two cells for the sign, then the text."""
-    return (Span(f"{sign if first and not same else ' '} ", role), Span(text, role))
+def _signed(sign: Span, at: int, row: Line) -> Line:
+    """A row behind two cells, in which its line's first row has the sign."""
+    return (Span("  ") if at else sign, *row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from textual import events
@@ -11,8 +12,8 @@ from textual.timer import Timer
 
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.find import pieces
-from hitl_tui.view.rows import LongRows, wrap_line
-from hitl_tui.view.spans import Line, Role, Span
+from hitl_tui.view.rows import LongRows, part_of, untabbed, wrap_rich
+from hitl_tui.view.spans import Line, Role, Span, plain_text
 from hitl_tui.view.value_source import MODES, Mode, ValueText
 
 _WRAP_LINES: Final = 2_000
@@ -21,8 +22,13 @@ _FIRST: Final = 16 * 1024
 """Characters whose rows are found before anything is painted: those of the largest screens."""
 _AT_ONCE: Final = 64 * 1024
 _PER_SECOND: Final = 30
-_SIGNS: Final = {"same": "  ", "added": "+ ", "removed": "- "}
-_ROLES: Final[dict[str, Role]] = {"added": "added", "removed": "removed"}
+_PROSE: Final = 78
+"""Cells of a row of prose, however wide the pane is."""
+_SIGNS: Final = {"same": "  ", "added": "+ ", "removed": "- ", "changed": "~ ", "moved": "  "}
+_ROLES: Final[dict[str, Role]] = {
+    "added": "added", "removed": "removed", "changed": "accent", "moved": "human",
+}  # fmt: skip
+_GROUNDS: Final = frozenset({"added", "removed"})
 
 
 class ValuePane(LineView):
@@ -39,7 +45,8 @@ class ValuePane(LineView):
         super().__init__(name, "Value")
         self.text: ValueText | None = None
         self.mode: Mode = "diff"
-        self._rows: list[tuple[str, str, str]] | None = None
+        self._texts: Sequence[str] = ()
+        self._rows: list[tuple[str, Line, str]] | None = None
         self._long: LongRows | None = None
         self._wrapped_for = 0
         self.seek: tuple[str, int] | None = None
@@ -76,7 +83,7 @@ class ValuePane(LineView):
         if self.seek is None or self.text is None or self.text.channel != self.seek[0]:
             return
         line = self.seek[1]
-        if line < len(self.text.lines):
+        if line < len(self._texts):
             row = self._long.first_row(line) if self._long is not None else self._starts[line]
             self._fit()
             self.scroll_to(y=max(0, row - 1), animate=False)
@@ -86,16 +93,22 @@ class ValuePane(LineView):
         if text is None:
             return
         width = self._wrapped_for = self.scrollable_content_region.width
+        if text.prose:
+            width = min(width, _PROSE)
+        marked = self.app.no_color
+        self._texts = text.lines if text.revision is None else text.revision.texts(marked=marked)
         total = 0
-        small = len(text.lines) <= _WRAP_LINES
+        small = len(self._texts) <= _WRAP_LINES
         if small:
-            for line in text.lines:
+            for line in self._texts:
                 total += len(line)
                 if total > _WRAP_CHARS:
                     small = False
                     break
         self._rows = self._wrapped(text, width) if small else None
-        self._long = None if small else LongRows(text.lines, lambda line: width - len(self._lead(text, line)))
+        self._long = (
+            None if small else LongRows(self._texts, lambda line: width - len(self._lead(text, line)))
+        )
         if self._long is not None:
             self._long.find_more(_FIRST)
             if self._finder is not None:
@@ -132,20 +145,29 @@ class ValuePane(LineView):
         """What stands before a line of a large value."""
         if text.gutter:
             return text.gutter[line]
-        return _SIGNS[text.kinds[line]] if text.kinds else ""
+        return _SIGNS[text.revision.kinds[line]] if text.revision is not None else ""
 
-    def _wrapped(self, text: ValueText, width: int) -> list[tuple[str, str, str]]:
-        """Rows of (gutter, text, kind)."""
-        rows: list[tuple[str, str, str]] = []
+    def _wrapped(self, text: ValueText, width: int) -> list[tuple[str, Line, str]]:
+        """Rows of gutter, words and kind."""
+        rows: list[tuple[str, Line, str]] = []
         self._starts = []
-        marked = any(kind != "same" for kind in text.kinds)
-        for index, line in enumerate(text.lines):
-            kind = text.kinds[index] if text.kinds else "same"
+        revision = text.revision
+        marked = revision is not None and any(kind != "same" for kind in revision.kinds)
+        for index in range(len(self._texts)):
+            kind = revision.kinds[index] if revision is not None else "same"
             lead = text.gutter[index] if text.gutter else _SIGNS[kind] if marked else ""
             self._starts.append(len(rows))
-            for number, piece in enumerate(wrap_line(line, width - len(lead))):
+            for number, piece in enumerate(wrap_rich(self._spans(index), width - len(lead))):
                 rows.append((lead if number == 0 else _continued(lead), piece, kind))
         return rows
+
+    def _spans(self, index: int) -> Line:
+        """A line of the value; of a changed one both versions."""
+        assert self.text is not None
+        revision = self.text.revision
+        if revision is None:
+            return (Span(self._texts[index]),)
+        return revision[index].spans(marked=self.app.no_color)
 
     def line(self, row: int) -> Line:
         """A row of the value, or the note below it."""
@@ -156,33 +178,40 @@ class ValuePane(LineView):
         if row >= count:
             return text.note if row == count + 1 else ()
         gutter, words, kind = self._row(row)
-        if count == 1 and not words:
+        if count == 1 and not plain_text(words):
             return (Span("empty", "dim"),)
         role = _ROLES.get(kind, "plain")
         lead = Span(gutter, "dim" if role == "plain" else role)
         if self._marked:
             return (
                 lead,
-                *(ours(part, "badge-dim" if hit else role) for part, hit in pieces(words, self._marked)),
+                *(
+                    ours(part, "badge-dim" if hit else span.role)
+                    for span in words
+                    for part, hit in pieces(span.text, self._marked)
+                ),
             )
-        return (lead, Span(words, role))
+        return (lead, *words)
 
-    def _row(self, row: int) -> tuple[str, str, str]:
+    def _row(self, row: int) -> tuple[str, Line, str]:
         if self._rows is not None:
             return self._rows[row]
         assert self.text is not None
         assert self._long is not None
-        line, begins, words = self._long.row(row)
+        line, start, words = self._long.row(row)
         lead = self._lead(self.text, line)
-        kind = self.text.kinds[line] if self.text.kinds else "same"
-        return lead if begins else _continued(lead), words, kind
+        kind = self.text.revision.kinds[line] if self.text.revision is not None else "same"
+        spans: Line = (Span(words, _ROLES.get(kind, "plain")),)
+        if kind == "changed":
+            spans = part_of(untabbed(self._spans(line)), start, start + len(words))
+        return _continued(lead) if start else lead, spans, kind
 
     def ground(self, row: int) -> str:
         """Added and removed rows have a ground of their own."""
         text = self.text
-        if text is not None and text.kinds and row < len(self.lines) - (2 if text.note else 0):
+        if text is not None and text.revision and row < len(self.lines) - (2 if text.note else 0):
             kind = self._row(row)[2]
-            if kind != "same":
+            if kind in _GROUNDS:
                 return f"{kind}-back"
         return ""
 

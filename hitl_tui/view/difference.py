@@ -1,0 +1,172 @@
+"""What differs between two states, channel by channel, as it is told in lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from hitl_tui.drivers.protocol import Driver
+from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.log.units import about
+from hitl_tui.engine.state.canonical import equal
+from hitl_tui.view.format import PRIVATE_TEXT
+from hitl_tui.view.lines import on_terminal
+from hitl_tui.view.revision import Pair, RevisedLine, Revision, revision
+from hitl_tui.view.spans import Line, Role, Span, plain_text, untrusted
+from hitl_tui.view.value_lines import value_lines
+from hitl_tui.view.words import Fragment, near, part_spans
+
+Change = Literal["same", "changed", "added", "removed", "private"]
+MARKS: Final[dict[Change, str]] = {"same": "=", "changed": "≠", "added": "+", "removed": "-", "private": "·"}
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """A channel in two states; `before` or `after` is None where it isn't in that state."""
+
+    channel: Annotated[str, about("The channel.")]
+    change: Annotated[Change, about("How it differs; a private one is named, not compared.")]
+    before: Annotated[Any, about("Its value in `a`.")]
+    after: Annotated[Any, about("Its value in `b`.")]
+
+
+def compare_states(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Compared, ...]:
+    """Each channel of either state with how it differs; private ones are named, not compared."""
+    rows = []
+    for name in dict.fromkeys((*before, *after)):
+        old, new = before.get(name), after.get(name)
+        change: Change
+        if old is PRIVATE or new is PRIVATE:
+            rows.append(Compared(name, "private", PRIVATE, PRIVATE))
+            continue
+        if name not in before or name not in after:
+            change = "added" if name in after else "removed"
+        else:
+            change = "same" if equal(old, new) else "changed"
+        rows.append(Compared(name, change, old, new))
+    return tuple(rows)
+
+
+def side_by_side(row: Compared) -> tuple[Pair, ...]:
+    """The values of a channel beside each other."""
+    if row.change == "private":
+        hidden = (Fragment("same", PRIVATE_TEXT),)
+        return (Pair(hidden, hidden, "same"),)
+    if row.change == "added":
+        return tuple(
+            Pair(None, (Fragment("added", line),), "added") for line in value_lines(row.after, "text")
+        )
+    if row.change == "removed":
+        return tuple(
+            Pair((Fragment("removed", line),), None, "removed") for line in value_lines(row.before, "text")
+        )
+    return tuple(revision(row.before, row.after).pairs)
+
+
+_CONTEXT: Final = 2
+_MOST: Final = 400
+_SIGNS: Final = {"same": "    ", "added": "  + ", "removed": "  - ", "changed": "  ~ ", "moved": "    "}
+_ROLES: Final[dict[str, Role]] = {
+    "same": "dim", "added": "added", "removed": "removed", "changed": "accent", "moved": "human",
+}  # fmt: skip
+_AROUND: Final = 80
+"""Characters of a long line that stand on either side of what changed in it."""
+_CLOSE: Final = 40
+_LONGEST: Final = 2_000
+"""Characters of a line that was added or removed as a whole."""
+
+
+def near_changes(lines: Revision, context: int) -> tuple[list[RevisedLine | None], int]:
+    """The changed lines and so many around them, None where some were left out; and how many more."""
+    near = lines.changed
+    wanted = sorted({at + by for at in near for by in range(-context, context + 1)} & set(range(len(lines))))
+    shown: list[RevisedLine | None] = []
+    last = -1
+    for at in wanted[:_MOST]:
+        if at > last + 1:
+            shown.append(None)
+        shown.append(lines[at])
+        last = at
+    return shown, max(0, len(wanted) - _MOST)
+
+
+def difference(rows: Sequence[Compared]) -> tuple[Line, ...]:
+    """What differs, in sanitised lines; () where nothing does.  Private channels are named only."""
+    return tuple(line for row in rows if row.change != "same" for line in _channel(row))
+
+
+def _channel(row: Compared) -> Iterator[Line]:
+    """A channel that differs: its name and how it differs, then the lines."""
+    name = untrusted(row.channel, "name")
+    if row.change == "private":
+        yield name, Span(": [private], not compared", "dim")
+        return
+    yield name, Span(f": {row.change}", "dim")
+    yield from changes(revision(row.before, row.after))
+
+
+def changes(lines: Revision) -> Iterator[Line]:
+    """The changed lines with some around them, cut where there are too many."""
+    shown, left = near_changes(lines, _CONTEXT)
+    for line in shown:
+        if line is None:
+            yield (Span(f"{_SIGNS['same']}…", "dim"),)
+        else:
+            yield _told(line, _AROUND, _LONGEST, marked=True)
+    if left:
+        yield (Span(f"{_SIGNS['same']}… {left:,} more lines", "dim"),)
+
+
+def excerpt(lines: Revision, most: int, *, marked: bool) -> tuple[Line, ...]:
+    """The first changes and a few words around each, for where there is little room.
+
+    Args:
+        most: lines at most.
+        marked: as for `part_spans`.
+    """
+    shown = [line for line in near_changes(lines, 0)[0] if line is not None and line.text.strip()]
+    told = [_told(line, _CLOSE, 4 * _CLOSE, marked=marked) for line in shown[:most]]
+    if len(shown) > most:
+        told[-1] = (Span(f"{_SIGNS['same']}… {len(shown) - most + 1:,} more", "dim"),)
+    return tuple((Span(line[0].text[2:], line[0].role), *line[1:]) for line in told)
+
+
+def _told(line: RevisedLine, around: int, longest: int, *, marked: bool) -> Line:
+    """A line behind its sign; of a long one what stands near a change."""
+    sign = Span(_SIGNS[line.kind], _ROLES[line.kind])
+    if line.kind == "changed":
+        return sign, *part_spans(near(line.parts, around), marked=marked)
+    text, most = line.text, 2 * around if line.kind == "same" else longest
+    if len(text) > most:
+        text = f"{text[:most]}… {len(text) - most:,} more characters"
+    return (Span(sign.text + text, sign.role),)
+
+
+def diff_lines(rows: Sequence[Compared]) -> list[str]:
+    """What differs, in lines; content never stands at the beginning of one."""
+    lines = in_rows(difference(rows))
+    equal = all(row.change in ("same", "private") for row in rows)
+    return [*lines, "no difference"] if equal else lines
+
+
+def in_rows(lines: Iterable[Line]) -> list[str]:
+    """Lines of a difference in the width of a terminal, the rest of a long one below its own beginning."""
+    shown: list[str] = []
+    for text in map(plain_text, lines):
+        sign = text[: len(_SIGNS["same"])] if text.startswith(" ") else ""
+        shown += (sign + row for row in on_terminal(text.removeprefix(sign), len(sign)))
+    return shown
+
+
+async def changed_since(driver: Driver, step: int, now: int) -> str:
+    """What a thread's channels have become since a step, for somebody who decided about that step."""
+    rows = await changed_rows(driver, step, now)
+    return "\n".join((f"changed since step {step}:", *diff_lines(rows))) if rows else ""
+
+
+async def changed_rows(driver: Driver, step: int, now: int) -> tuple[Compared, ...]:
+    """The channels of a thread at a step beside those at a newer one; () where none is newer."""
+    if not 0 <= step < now:
+        return ()
+    return compare_states(await driver.state_at(step), await driver.state_at(now))
