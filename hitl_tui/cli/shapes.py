@@ -229,6 +229,14 @@ class ChildMovedEvent(msgspec.Struct):
     child: Annotated[Child, about("Where it stands."), From(_child)]
 
 
+@shows(ev.StepCommitted)
+class StepCommittedEvent(msgspec.Struct):
+    """A step is in the log: its checkpoint and every update of it."""
+
+    checkpoint: Annotated[Checkpoint, about("The step.")]
+    updates: Annotated[tuple[AppliedUpdate, ...], about("What it changed.")]
+
+
 # What no fact holds as a document shows it.
 
 

@@ -12,7 +12,14 @@ from hitl_tui.drivers.graph_file import BuildGraph, GraphFileWatch, follow_file
 from hitl_tui.engine.commands import Pause
 from hitl_tui.engine.commands.decisions import note_pause
 from hitl_tui.engine.graph.limits import limits_near
-from hitl_tui.engine.log.events import Event, HolderChanged, LedgerWritten, ProgressChanged, StepCommitted
+from hitl_tui.engine.log.events import (
+    Event,
+    HolderChanged,
+    KnownOutcome,
+    LedgerWritten,
+    ProgressChanged,
+    StepCommitted,
+)
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import PauseRequest
@@ -192,7 +199,7 @@ class Watcher:
         session = self._session
         records = list(self._store.records(session.thread_id, checkpoint.step, checkpoint.step))
         updates, after = applied_updates(records, values)
-        return StepCommitted(checkpoint, updates, session.progress), after
+        return StepCommitted(checkpoint, KnownOutcome(updates, session.progress)), after
 
 
 """Seconds between looks for what is asked, and at whether the thread is held."""

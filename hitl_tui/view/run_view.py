@@ -231,16 +231,17 @@ class _Builder:
     def __init__(self, view: RunView) -> None:
         self.view = view
         self.last_event = view.last_event
-        self.progress = view.progress
+        self._progress = view.progress
+        self._error = view.error
+        self._newest: ev.StepCommitted | None = None
+        self._unread: ev.StepCommitted | None = None
         self.values: dict[str, Any] | None = None
         self.checkpoints: list[Checkpoint] = []
         self.ledger: list[LedgerEntry] = []
-        self.head_updates = view.head_updates
         self.running: _Running | ev.NodeStarted = _Running(
             view.running_node, view.running_since, view.running_attempt
         )
         self.retry = view.retry
-        self.error = view.error
         self.notice = view.notice
         self.dropped = view.dropped
         self.forks: list[tuple[str, int]] = []
@@ -253,6 +254,42 @@ class _Builder:
         self._stream = view.stream
         self._begun: tuple[int, ev.NodeStarted] | None = None
         self._inside: InsideFold | None = None
+
+    def commit(self, event: ev.StepCommitted) -> None:
+        """A step was committed; of all but the newest of a batch nobody asks where the thread stood then."""
+        if self.values is None:
+            self.values = dict(self.view.values)
+        self.values.update(event.outcome.written)
+        self.checkpoints.append(event.checkpoint)
+        self._newest = self._unread = event
+
+    def _read(self) -> None:
+        if self._unread is not None:
+            self._progress = self._unread.progress
+            self._error = self._progress.error
+            self._unread = None
+
+    @property
+    def progress(self) -> Progress:
+        """Where the thread stands."""
+        self._read()
+        return self._progress
+
+    @progress.setter
+    def progress(self, progress: Progress) -> None:
+        self._read()
+        self._progress = progress
+
+    @property
+    def error(self) -> ErrorInfo | None:
+        """Why it failed."""
+        self._read()
+        return self._error
+
+    @error.setter
+    def error(self, error: ErrorInfo | None) -> None:
+        self._read()
+        self._error = error
 
     @property
     def stream(self) -> StreamView:
@@ -297,7 +334,7 @@ class _Builder:
             values=view.values if self.values is None else self.values,
             checkpoints=self._newest_checkpoints(),
             ledger=(*view.ledger, *self.ledger)[-LEDGER_WINDOW:] if self.ledger else view.ledger,
-            head_updates=self.head_updates,
+            head_updates=view.head_updates if self._newest is None else self._newest.updates,
             running_node=self.running.node,
             running_since=self.running.at,
             running_attempt=self.running.attempt,
@@ -391,14 +428,7 @@ def _node_retrying(builder: _Builder, event: ev.NodeRetrying) -> None:
 
 
 def _step_committed(builder: _Builder, event: ev.StepCommitted) -> None:
-    if builder.values is None:
-        builder.values = dict(builder.view.values)
-    for update in event.updates:
-        builder.values[update.channel] = update.after
-    builder.checkpoints.append(event.checkpoint)
-    builder.head_updates = event.updates
-    builder.progress = event.progress
-    builder.error = event.progress.error
+    builder.commit(event)
     if builder.live:
         builder.duration = event.checkpoint.duration
     if event.checkpoint.branches:

@@ -22,9 +22,12 @@ from hitl_tui.engine.log.events import (
     PRIVATE,
     AppliedUpdate,
     Event,
+    KnownOutcome,
     LedgerWritten,
     ModelCalled,
     NodeStarted,
+    Outcome,
+    Progress,
     StepCommitted,
 )
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
@@ -94,6 +97,8 @@ def example(kind: Any) -> Any:
         return (example(arguments[0]),)
     if origin in (dict, Mapping):
         return {"key": example(arguments[1])}
+    if kind is Outcome:
+        return example(KnownOutcome)
     assert isinstance(kind, type)
     assert issubclass(kind, msgspec.Struct) or is_dataclass(kind)
     return kind(**{name: example(field) for name, field in get_type_hints(kind, include_extras=True).items()})
@@ -166,7 +171,8 @@ def test_what_is_private_is_named_and_not_told() -> None:
     update = AppliedUpdate(
         "token", "reduce", "overwrite", "private", "node", PRIVATE, PRIVATE, PRIVATE, changed=True
     )
-    step = shown(EventDocument(thread="t", event=StepCommitted(example(Checkpoint), (update,), None)))  # type: ignore[arg-type]
+    outcome = KnownOutcome((update,), example(Progress))
+    step = shown(EventDocument(thread="t", event=StepCommitted(example(Checkpoint), outcome)))
     told = json.loads(to_json(step))["updates"][0]
     assert {told[field] for field in ("before", "update", "after", "changed")} == {"[private]"}
 

@@ -203,7 +203,7 @@ class Recorder:
         self.checkpoints.append(checkpoint)
         self.states[step] = {name: self.seen(name, value) for name, value in self.values.items()}
         self.updates[step] = updates
-        self.emit(ev.StepCommitted(checkpoint, updates, self.progress("running", position)))
+        self.emit(ev.StepCommitted(checkpoint, ev.KnownOutcome(updates, self.progress("running", position))))
 
     def run_node(self, node: str, text: str, changes: Mapping[str, Any], position: str) -> None:
         """A node that streams `text` through its agent and commits."""

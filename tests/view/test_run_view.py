@@ -142,7 +142,9 @@ def test_a_long_history_keeps_its_newest_steps() -> None:
     ]
     view = replace(view, checkpoints=tuple(msgspec.structs.replace(point, step=n) for n in range(20_000)))
     events = [
-        Stamped(view.last_event + n, ev.StepCommitted(step, view.head_updates, view.progress))
+        Stamped(
+            view.last_event + n, ev.StepCommitted(step, ev.KnownOutcome(view.head_updates, view.progress))
+        )
         for n, step in enumerate(steps, 1)
     ]
     for at in range(0, 1_000, 30):

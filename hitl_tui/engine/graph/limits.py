@@ -15,6 +15,8 @@ from hitl_tui.errors import GraphInvalid, UsageError
 ALERTS = (50, 75, 90, 100)
 """Percentages of a limit that are told when they are reached."""
 
+UNLIMITED = Limits(max_iterations=None)
+
 
 def check_limits(limits: Limits) -> Limits:
     """Limits that can be counted against; raises `UsageError`."""

@@ -7,8 +7,8 @@ Values of private channels are replaced by `PRIVATE` before they get here (SPEC 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 
@@ -226,12 +226,52 @@ class NodeRetrying(Fact, frozen=True):
     path: Annotated[Maybe, about("The branch.")] = ""
 
 
+class Outcome(Protocol):
+    """What a step led to; whoever makes it may put it off until somebody asks."""
+
+    @property
+    def updates(self) -> tuple[AppliedUpdate, ...]:
+        """What it changed."""
+
+    @property
+    def progress(self) -> Progress:
+        """Where the thread stands behind it."""
+
+    @property
+    def written(self) -> Sequence[tuple[str, Any]]:
+        """The channels it wrote, in order, each with its value behind the update."""
+
+
+class KnownOutcome(msgspec.Struct, frozen=True):
+    """What a step led to, as it is."""
+
+    updates: tuple[AppliedUpdate, ...]
+    progress: Progress
+
+    @property
+    def written(self) -> Sequence[tuple[str, Any]]:
+        """The channels it wrote, in order, each with its value behind the update."""
+        return [(update.channel, update.after) for update in self.updates]
+
+
 class StepCommitted(Fact, frozen=True):
-    """A step is in the log: its checkpoint and every update of it."""
+    """A step is in the log: its checkpoint and every update of it.
+
+    Of most steps of a fast run nobody asks for more than the checkpoint.
+    """
 
     checkpoint: Annotated[Checkpoint, about("The step.")]
-    updates: Annotated[tuple[AppliedUpdate, ...], about("What it changed.")]
-    progress: Progress
+    outcome: Outcome
+
+    @property
+    def updates(self) -> tuple[AppliedUpdate, ...]:
+        """What it changed."""
+        return self.outcome.updates
+
+    @property
+    def progress(self) -> Progress:
+        """Where the thread stands behind it."""
+        return self.outcome.progress
 
 
 class ProgressChanged(Fact, frozen=True, tag="progress"):

@@ -15,9 +15,19 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.graph.compiled import CompiledGraph
-from hitl_tui.engine.graph.limits import limits_near
+from hitl_tui.engine.graph.limits import UNLIMITED, limits_near
 from hitl_tui.engine.graph.termination import RunTotals
-from hitl_tui.engine.log.events import PRIVATE, Event, LedgerWritten, Progress, ProgressChanged, StepCommitted
+from hitl_tui.engine.log.events import (
+    PRIVATE,
+    AppliedUpdate,
+    Event,
+    KnownOutcome,
+    LedgerWritten,
+    Outcome,
+    Progress,
+    ProgressChanged,
+    StepCommitted,
+)
 from hitl_tui.engine.log.records import (
     END,
     Checkpoint,
@@ -162,6 +172,66 @@ def _moved(place: int, length: int, effect: Effect) -> tuple[int, int]:
     return (place if place < length else -1), length
 
 
+def progress_of(cursor: Cursor, next_node: str | None, limits: Limits) -> Progress:
+    """Where a thread stands by its cursor."""
+    return Progress(
+        status=cursor.status,
+        reason=cursor.reason,
+        head=cursor.head,
+        position=cursor.position,
+        next_node=next_node,
+        invocation=cursor.invocation,
+        iteration=cursor.iteration,
+        visits=cursor.visits,
+        tokens_in=cursor.tokens_in,
+        tokens_out=cursor.tokens_out,
+        cost=cursor.cost,
+        cost_known=cursor.cost_known,
+        active=cursor.active,
+        limits=limits,
+        pending=cursor.pending,
+        error=cursor.error,
+        uses=open_uses(cursor),
+    )
+
+
+class CommittedOutcome(msgspec.Struct, gc=False):
+    """What a step without private channels led to, made of what was committed once somebody asks."""
+
+    changes: Sequence[Change]
+    step: StepFacts
+    cursor: Cursor
+    next_node: str | None
+    limits: Limits
+    _updates: tuple[AppliedUpdate, ...] | None = None
+    _progress: Progress | None = None
+
+    @property
+    def updates(self) -> tuple[AppliedUpdate, ...]:
+        """What it changed."""
+        if self._updates is None:
+            step = self.step
+            self._updates = tuple(
+                [change.applied(step.source, step.actor, step.note) for change in self.changes]
+            )
+        return self._updates
+
+    @property
+    def progress(self) -> Progress:
+        """Where the thread stands behind it."""
+        if self._progress is None:
+            self._progress = progress_of(self.cursor, self.next_node, self.limits)
+        return self._progress
+
+    @property
+    def written(self) -> Sequence[tuple[str, Any]]:
+        """The channels it wrote, in order, each with its value behind the update."""
+        return [(change.channel.name, change.after) for change in self.changes]
+
+    def __repr__(self) -> str:
+        return repr(KnownOutcome(self.updates, self.progress))
+
+
 class NextNode(NamedTuple):
     """Where a thread goes on: a node, END or "" for a dead end; `ended` is the termination met, if any."""
 
@@ -189,26 +259,7 @@ class ThreadState:
     @property
     def progress(self) -> Progress:
         """Where the thread stands, for status lines."""
-        cursor = self.cursor
-        return Progress(
-            status=cursor.status,
-            reason=cursor.reason,
-            head=cursor.head,
-            position=cursor.position,
-            next_node=self._peek_next(),
-            invocation=cursor.invocation,
-            iteration=cursor.iteration,
-            visits=cursor.visits,
-            tokens_in=cursor.tokens_in,
-            tokens_out=cursor.tokens_out,
-            cost=cursor.cost,
-            cost_known=cursor.cost_known,
-            active=cursor.active,
-            limits=self.limits,
-            pending=cursor.pending,
-            error=cursor.error,
-            uses=open_uses(cursor),
-        )
+        return progress_of(self.cursor, self._peek_next(), self.limits)
 
     @property
     def exists(self) -> bool:
@@ -306,8 +357,12 @@ class ThreadState:
 
     def _peek_next(self) -> str | None:
         """The next node as it would be decided now, for display."""
-        if not self.cursor.position.startswith("route:"):
+        kind, _, node = self.cursor.position.partition(":")
+        if kind != "route":
             return self.cursor.next_node
+        routed = self._routed
+        if routed and routed[1] is self.state and routed[0] == node and self.graph.termination is None:
+            return routed[2] or None  # the loop has asked just before
         try:
             return self.next_target().target or None
         except HitlError:
@@ -737,8 +792,7 @@ class Session(ThreadState):
         )
         self.state = state
         if self.sink:
-            updates = tuple(change.applied(step.source, step.actor, step.note) for change in changes)
-            self.sink(StepCommitted(checkpoint, updates, self.progress))
+            self.sink(StepCommitted(checkpoint, self._outcome(changes, step)))
             self._warn(before)
 
     def commit_cursor(
@@ -756,9 +810,18 @@ class Session(ThreadState):
             self.sink(ProgressChanged(self.progress))
             self._warn(before)
 
+    def _outcome(self, changes: Sequence[Change], step: StepFacts) -> Outcome:
+        outcome = CommittedOutcome(changes, step, self.cursor, self._peek_next(), self.limits)
+        for change in changes:
+            if change.channel.visibility == "private":  # whoever listens gets nothing to find it in
+                return KnownOutcome(outcome.updates, outcome.progress)
+        return outcome
+
     def _warn(self, before: Cursor) -> None:
-        for alert in limits_near(before, self.cursor, self.limits):
-            self.emit(alert)
+        limits = self.limits
+        if limits != UNLIMITED:
+            for alert in limits_near(before, self.cursor, limits):
+                self.emit(alert)
 
     def first_input(self, channel: str) -> Any:
         """What began this invocation, or the newest one that was given something for the channel.

@@ -2,7 +2,7 @@
 
 Python's sqlite3 looks for an adapter for each None and each `bytes`, which takes it as long as the rest
 of an insert does.  What is written with every step therefore goes as a `bytearray`, and columns that
-are mostly None come last, so that `short` can leave them out.
+are mostly None come last, so that `short` can leave them out, behind what a watched run has.
 
 `hashes` of a record is previous, next and record hash, then the update's hash unless it equals the
 next one, as it does wherever a value is replaced.
@@ -247,17 +247,18 @@ def record_hash_of(hashes: bytes) -> bytes:
 
 CHECKPOINT = (
     "id, parent_thread, parent_step, source, node, position, status, reason, invocation, iteration, attempt, "
-    "duration, tokens_in, tokens_out, cost, hashes, first_seq, last_seq, at, actor, note, decision, "
-    "text, uses, branches, tainted, read, compensations, calls"
+    "duration, tokens_in, tokens_out, cost, hashes, first_seq, last_seq, at, read, actor, note, decision, "
+    "text, uses, branches, tainted, compensations, calls"
 )
 
 
 _CHECKPOINT_KINDS = (
     *(int, _TEXT, int, str, str, str, str, str, int, int, int, int, int, int, _COST, bytes, int, int, int),
-    *(_TEXT, _TEXT, _TEXT, _TEXT, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB),
+    *(_BLOB, _TEXT, _TEXT, _TEXT, _TEXT, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB),
 )
 _CHECKPOINT_TYPES: set[tuple[type, ...]] = set()
 _HASHES = CHECKPOINT.split(", ").index("hashes") - 2
+_READ = CHECKPOINT.split(", ").index("read") - 2
 
 
 def checkpoint_row(base: int, point: Checkpoint) -> Row:
@@ -285,6 +286,7 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
         point.first_seq,
         point.last_seq,
         point.at,
+        bytearray(_encode(point.read)) if point.read else None,
         point.actor,
         point.note,
         point.decision,
@@ -292,7 +294,6 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
         _encode(point.uses) if point.uses else None,
         _encode(point.branches) if point.branches else None,
         _encode(point.tainted) if point.tainted else None,
-        _encode(point.read) if point.read else None,
         _encode(point.compensations) if point.compensations else None,
         _encode(point.calls) if point.calls else None,
     )
@@ -302,10 +303,10 @@ def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
     """The checkpoint of a row; its columns are the fields of `Checkpoint` in their order."""
     _typed_alike(row, _CHECKPOINT_KINDS, _CHECKPOINT_TYPES)
     row_id, parent, *rest = row
-    uses, branches, tainted, read, compensations, calls = rest[-6:]
+    read, uses, branches, tainted, compensations, calls = rest.pop(_READ), *rest[-5:]
     hashes = rest[_HASHES]
     rest[_HASHES] = hashes[:_HASH]
-    rest[-6:] = (
+    rest[-5:] = (
         _decode_uses(uses) if uses else (),
         _decode_branches(branches) if branches else (),
         _decode_tainted(tainted) if tainted else (),
