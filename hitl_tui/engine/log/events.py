@@ -226,7 +226,7 @@ class NodeRetrying(Fact, frozen=True):
     path: Annotated[Maybe, about("The branch.")] = ""
 
 
-class Outcome(Protocol):
+class StepOutcome(Protocol):
     """What a step led to; whoever makes it may put it off until somebody asks."""
 
     @property
@@ -261,7 +261,7 @@ class StepCommitted(Fact, frozen=True):
     """
 
     checkpoint: Annotated[Checkpoint, about("The step.")]
-    outcome: Outcome
+    outcome: StepOutcome
 
     @property
     def updates(self) -> tuple[AppliedUpdate, ...]:
