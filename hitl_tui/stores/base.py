@@ -34,15 +34,15 @@ from hitl_tui.engine.log.threads import (
     ThreadInfo,
     ThreadSummary,
     Waiting,
-    claimed_by,
 )
-from hitl_tui.engine.state.canonical import channel_hash, state_hash
+from hitl_tui.engine.state.canonical import channel_hash
 from hitl_tui.engine.state.changes import Change, after, set_values
 from hitl_tui.engine.state.channel import BoundChannel, Channel
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash
 from hitl_tui.errors import (
+    AnswerRefused,
     HitlError,
     LogCorrupt,
     StaleWriter,
@@ -149,7 +149,11 @@ def attended(
         return (*others, presence)
     for other in others:
         if other.claims and other.is_of(presence) and other.actor not in (presence.actor, over):
-            raise claimed_by(other, now)
+            minutes = max(1, round((other.until - now) / 60e6))
+            raise AnswerRefused(
+                f"{other.actor} ({other.account}) has claimed it, for {minutes} min still",
+                f"leave it to them, or take it over by name: --take-over {other.actor}",
+            )
     return (*(other for other in others if not (other.claims and other.is_of(presence))), presence)
 
 
@@ -285,11 +289,8 @@ def _commit(
         cursor = replace(cursor, status="completed", reason="end", position="end")
     records = journal.write_records(cursor, changes, step=step, node="", source=source, at=now)
     state = after(live, changes)
-    log_bytes = cursor.log_bytes + journal.log_size(changes, records)
-    snapshot, snapshot_bytes = None, cursor.snapshot_bytes
-    if journal.snapshot_due(log_bytes, snapshot_bytes):
-        snapshot = journal.encode_snapshot(state.values)
-        snapshot_bytes, log_bytes = len(snapshot), 0
+    added = journal.log_size(changes, records)
+    snapshot, balance = journal.snapshot_of(cursor, added, len(records), state.values)
     point = Checkpoint(
         thread_id=cursor.thread_id,
         step=step,
@@ -307,7 +308,7 @@ def _commit(
         tokens_in=0,
         tokens_out=0,
         cost=0.0,
-        state_hash=state_hash(state.digests),
+        state_hash=state.hash,
         first_seq=cursor.last_seq + 1,
         last_seq=cursor.last_seq + len(records),
         at=now,
@@ -331,8 +332,9 @@ def _commit(
         last_record_hash=record,
         checkpoint_hash=point.checkpoint_hash,
         pending=pending,
-        log_bytes=log_bytes,
-        snapshot_bytes=snapshot_bytes,
+        log_bytes=balance.log_bytes,
+        log_records=balance.log_records,
+        snapshot_bytes=balance.snapshot_bytes,
         updated_at=now,
     )
     return Commit(moved, cursor.version, token, records, point, snapshot, tuple(ledger))

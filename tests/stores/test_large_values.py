@@ -47,6 +47,8 @@ def edit(state: Any) -> dict[str, Any]:
         "joined": {"part1": part},
         "merged": {**state["merged"], "part2": {**state["merged"]["part2"], "leaf1": 0.5 * n}},
         "secret": {**state["secret"], "part0": n},
+        "text": state["text"].replace(f"sentence {n}.", f"Other words, {n}."),
+        "same": "".join(list(state["same"])),
     }
 
 
@@ -58,6 +60,8 @@ def runner(store: Checkpointer) -> GraphRunner:
         "joined": Channel(document(), reducer=joined),
         "merged": Channel({}, reducer="merge"),
         "secret": Channel(document(), visibility="private"),
+        "text": Channel(""),
+        "same": Channel(""),
     }
     return (
         StateGraph(channels, name="large")
@@ -72,6 +76,8 @@ INPUT = {
     "copied": document(),
     "rows": [{"text": "row " * 100, "n": n} for n in range(10)],
     "merged": document(),
+    "text": "".join(f"sentence {n}. " for n in range(60)),
+    "same": "written again " * 60,
 }
 
 
@@ -111,6 +117,7 @@ def test_the_log_keeps_what_changed(run: GraphRunner, store: Checkpointer) -> No
         "secret",
     }
     assert {record.channel for record in records if "result" in record.patched} == {"joined"}
+    assert {record.update == [] for record in records if record.channel == "same"} == {True}
     assert (records[-1].op, records[-1].patched) == ("set", ("update",))
     assert not any(record.patched for record in store.records("t", 0, 0))
 

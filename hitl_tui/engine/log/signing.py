@@ -15,8 +15,6 @@ DECISIONS: Final = frozenset(
     (
         "answer",
         "vote",
-        "handed_over",
-        "claim_taken",
         "update_state",
         "declassify",
         "reveal",

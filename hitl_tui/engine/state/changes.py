@@ -15,11 +15,12 @@ from hitl_tui.engine.log.records import Operation, Source
 from hitl_tui.engine.log.taint import Lineage, Tainted, spread
 from hitl_tui.engine.state.canonical import EMPTY_LIST_DIGEST, canonical, channel_hash, extend_chain
 from hitl_tui.engine.state.channel import BoundChannel
+from hitl_tui.engine.state.frozen import SIZE_SHIFT, known
 from hitl_tui.engine.state.state import LiveState, undeclared
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """One update of one channel through its reducer, with digests; `size` in canonical bytes.
+    """One update of one channel through its reducer, with digests; `size` in about canonical bytes.
 
     `path` and `attempt` are those of the branch it came from; "" and 0 leave them to the step.
     `tainted` says what the channel is afterwards, `lineage` why where this update is the reason.
@@ -123,7 +124,7 @@ def after(state: LiveState, changes: Sequence[Change]) -> LiveState:
     taint = state.taint
     if moved:
         taint = spread(taint, [(change.channel.name, change.lineage) for change in changes])
-    return LiveState(values, digests, taint)
+    return state.followed_by(values, digests, taint, [change.channel.name for change in changes])
 
 
 def without_values(change: Change) -> Change:
@@ -141,6 +142,9 @@ def _keep_taint(changes: list[Change], taint: Tainted) -> list[Change]:
 def reduced(channel: BoundChannel, before: Any, update: Any, before_hash: bytes) -> Change:
     """An accepted update through its channel's reducer; the hash after it costs what is new alone."""
     value = channel.reduce(before, update)
+    if update is before and value is before and not isinstance(value, list):
+        size = len(value) if isinstance(value, str) else known(value) >> SIZE_SHIFT
+        return Change(channel, "reduce", before, update, value, before_hash, before_hash, before_hash, size)
     data = canonical(update)
     update_hash = sha256(data).digest()
     if value is before:

@@ -4,7 +4,8 @@ A patch is JSON, a list of edits in the order in which they are made:
 
     [path, value]                put a value at a path, which is a list of keys and places
     [path]                       take a key of a dict away
-    [path, start, stop, items]   put items in place of those from `start` up to `stop` of the list at a path
+    [path, start, stop, items]   put items in place of those from `start` up to `stop` of the list at a path,
+                                 or characters in place of those of a text
 
 It gives the value back exactly, the order of keys included.
 """
@@ -22,6 +23,8 @@ Edit = list[Any]
 
 _encode = msgspec.json.Encoder().encode
 _CONTAINERS = (FrozenDict, FrozenList)
+_FEWEST_SHARED = 32
+"""Characters that two texts must share at their begin and end for an edit to be smaller than the new one."""
 
 
 def patch(old: Any, new: Any, most: int) -> list[Edit] | None:
@@ -29,7 +32,14 @@ def patch(old: Any, new: Any, most: int) -> list[Edit] | None:
 
     What both share costs no more than a look at the containers on the way.
     """
-    if type(old) is not type(new) or type(new) not in _CONTAINERS:
+    if new is old:
+        return []
+    if type(old) is not type(new):
+        return None
+    if type(new) is str:
+        edit = _text_edit([], old, new)
+        return [edit] if edit and len(_encode([edit])) <= most else None
+    if type(new) not in _CONTAINERS:
         return None
     edits: list[Edit] = []
     size = 2
@@ -89,8 +99,34 @@ def _edits(path: list[Any], old: Any, new: Any) -> Iterator[Edit]:
                 yield from _edits([*path, key], old[key], value)
     elif type(new) is FrozenList and type(old) is FrozenList:
         yield from _list_edits(path, old, new)
+    elif type(new) is str and type(old) is str and (edit := _text_edit(path, old, new)):
+        yield edit
     else:
         yield [path, new]
+
+
+def _text_edit(path: list[Any], old: str, new: str) -> Edit | None:
+    """How a text goes on from another, None where they share too little."""
+    if old[:_FEWEST_SHARED] != new[:_FEWEST_SHARED] and old[-_FEWEST_SHARED:] != new[-_FEWEST_SHARED:]:
+        return None
+    shorter = min(len(old), len(new))
+    start, most = 0, shorter
+    while start < most:
+        middle = (start + most + 1) // 2
+        if new.startswith(old[start:middle], start):
+            start = middle
+        else:
+            most = middle - 1
+    end, most = 0, shorter - start
+    while end < most:
+        middle = (end + most + 1) // 2
+        if new.endswith(old[len(old) - middle : len(old) - end], 0, len(new) - end):
+            end = middle
+        else:
+            most = middle - 1
+    if start + end < _FEWEST_SHARED:
+        return None
+    return [path, start, len(old) - end, new[start : len(new) - end]]
 
 
 def _keeps_order(old: FrozenDict, new: FrozenDict) -> bool:
@@ -131,13 +167,26 @@ def _own(parent: Any, key: Any, own: dict[int, Any]) -> Any:
 def _edit(parent: Any, key: Any, new: list[Any], own: dict[int, Any]) -> None:
     if not new:
         dict.__delitem__(parent, key)
-    elif len(new) == 1:
+        return
+    if len(new) == 1:
         _put(parent, key, freeze(new[0]))
-    else:
-        items, (start, stop, given) = _own(parent, key, own), new
-        if not 0 <= start <= stop <= len(items):
-            raise TypeError("no such part of a list")
-        list.__setitem__(items, slice(start, stop), freeze(given))
+        return
+    start, stop, given = new
+    _check_key(parent, key)
+    if type(text := parent[key]) is str and type(given) is str:
+        _check_part(start, stop, text)
+        _put(parent, key, text[:start] + given + text[stop:])
+        return
+    items = _own(parent, key, own)
+    if type(items) is not FrozenList or not isinstance(given, list):
+        raise TypeError("a part of a list is put into what is none")
+    _check_part(start, stop, items)
+    list.__setitem__(items, slice(start, stop), freeze(given))
+
+
+def _check_part(start: int, stop: int, whole: Sequence[Any]) -> None:
+    if not 0 <= start <= stop <= len(whole):
+        raise TypeError("no such part of a list or a text")
 
 
 def _put(parent: Any, key: Any, value: Any) -> None:

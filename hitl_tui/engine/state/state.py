@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from hitl_tui.engine.log.records import Visibility
 from hitl_tui.engine.log.taint import Taint, Tainted
+from hitl_tui.engine.state.canonical import DIGEST_HEX, state_text
 from hitl_tui.engine.state.channel import RUN_INPUTS, BoundChannel
 from hitl_tui.errors import ReadDenied, UndeclaredChannel, in_words
 
@@ -205,7 +207,7 @@ class LiveState:
     `other` says how its channels differ from those that the log has it with, None where they don't.
     """
 
-    __slots__ = ("digests", "other", "taint", "values")
+    __slots__ = ("_text", "digests", "other", "taint", "values")
 
     def __init__(
         self,
@@ -218,6 +220,7 @@ class LiveState:
         self.digests = digests
         self.taint = taint
         self.other = other
+        self._text: tuple[bytearray, Mapping[str, int]] | None = None
 
     @classmethod
     def initial(cls, channels: Mapping[str, BoundChannel]) -> LiveState:
@@ -226,3 +229,22 @@ class LiveState:
             {name: channel.default for name, channel in channels.items()},
             {name: channel.default_hash for name, channel in channels.items()},
         )
+
+    @property
+    def hash(self) -> bytes:
+        """Its `state_hash`; where the state before was asked for it, only what changed is written anew."""
+        text = self._text = self._text or state_text(self.digests)
+        return sha256(text[0]).digest()
+
+    def followed_by(
+        self, values: dict[str, Any], digests: dict[str, bytes], taint: Tainted, changed: Iterable[str]
+    ) -> LiveState:
+        """The next state, of the same channels but for those that `changed` may add."""
+        state = LiveState(values, digests, taint)
+        if self._text and len(digests) == len(self.digests):
+            text, places = self._text[0].copy(), self._text[1]
+            for name in changed:
+                place = places[name]
+                text[place : place + DIGEST_HEX] = digests[name].hex().encode()
+            state._text = text, places
+        return state

@@ -7,7 +7,7 @@ import os
 import socket
 from collections.abc import Container, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -17,7 +17,6 @@ from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry, Patched
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.signing import DECISIONS, Signer
 from hitl_tui.engine.log.threads import Lease
-from hitl_tui.engine.state.canonical import state_hash
 from hitl_tui.engine.state.changes import Change
 from hitl_tui.engine.state.frozen import SIZE_SHIFT, freeze, known, thaw
 from hitl_tui.engine.state.patches import Edit, patch
@@ -79,7 +78,9 @@ _PATCH_PART = 2
 # What a record takes in the log besides its update, for the balance of log and snapshots.
 _RECORD_OVERHEAD = 200
 _SMALLEST_SNAPSHOT = 16_384
-_SNAPSHOT_PART = 8
+# To reduce a record takes a rebuild as long as to read so many bytes of a snapshot, and some always may be.
+_RECORD_WORTH = 1_600
+_FEWEST_RECORDS = 80
 
 
 def write_records(
@@ -233,8 +234,6 @@ def request_entry(cursor: Cursor, request: Request, at: int) -> LedgerEntry:
         "quorum": request.quorum if request.quorum > 1 else 0,
         "one_account": request.one_account,
         "signed": request.signed,
-        "escalate_to": list(request.escalate_to),
-        "escalate_at": request.escalate_at,
     }
     data |= {name: value for name, value in terms.items() if value}
     if request.on_timeout is not None:
@@ -278,19 +277,40 @@ def log_size(changes: Sequence[Change], records: Sequence[UpdateRecord]) -> int:
     return size
 
 
-def snapshot_due(log_bytes: int, last_snapshot_bytes: int) -> bool:
-    """True when the log since the last snapshot has outgrown a part of it, so that all snapshots
-    together stay a constant factor of the log, and a rebuild costs about one state (SPEC 10)."""
-    return log_bytes > max(_SMALLEST_SNAPSHOT, last_snapshot_bytes // _SNAPSHOT_PART)
+class Balance(NamedTuple):
+    """The fields of a cursor that weigh the log since the last snapshot against that snapshot."""
+
+    log_bytes: int
+    log_records: int
+    snapshot_bytes: int
 
 
-def encode_snapshot(values: dict[str, Any]) -> bytes:
-    """A state as JSON; how small it is stored is the store's business."""
-    return _encode(values)
+def snapshot_due(since: Balance) -> bool:
+    """True when the log since the last snapshot has outgrown it, so that all snapshots together stay a
+    constant factor of the log, and a rebuild costs about one state (SPEC 10)."""
+    log_bytes, log_records, last = since
+    too_long = log_records > max(_FEWEST_RECORDS, last // _RECORD_WORTH)
+    return too_long or log_bytes > max(_SMALLEST_SNAPSHOT, last)
+
+
+def snapshot_of(
+    cursor: Cursor, log_bytes: int, records: int, values: dict[str, Any], *, always: bool = False
+) -> tuple[bytes | None, Balance]:
+    """The snapshot of a step as JSON, where one is due or `always` wanted, and the balance behind it.
+
+    Args:
+        cursor: with the balance before the step.
+        log_bytes, records: what the step adds to the log.
+    """
+    since = Balance(cursor.log_bytes + log_bytes, cursor.log_records + records, cursor.snapshot_bytes)
+    if not (always or snapshot_due(since)):
+        return None, since
+    data = _encode(values)  # how small it is stored is the store's business
+    return data, Balance(0, 0, len(data))
 
 
 def decode_snapshot(data: bytes, only: Container[str] | None = None) -> dict[str, Any]:
-    """The state back from `encode_snapshot`, frozen; with `only` no more than the channels of these names.
+    """The state back from `snapshot_of`, frozen; with `only` no more than the channels of these names.
 
     Raises:
         LogCorrupt: that is not what it is.
@@ -390,7 +410,7 @@ def checkpoint_of(
         sum([use.tokens_in for use in uses]) if uses else 0,
         sum([use.tokens_out for use in uses]) if uses else 0,
         cost_of(uses),
-        state_hash(state.digests),
+        state.hash,
         cursor.last_seq + 1,
         cursor.last_seq + records,
         at,

@@ -23,10 +23,10 @@ from hitl_tui.engine.log.events import (
     Event,
     KnownOutcome,
     LedgerWritten,
+    Outcome,
     Progress,
     ProgressChanged,
     StepCommitted,
-    StepOutcome,
 )
 from hitl_tui.engine.log.records import (
     END,
@@ -51,7 +51,14 @@ from hitl_tui.engine.state.state import LiveState, WorkflowState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash, ledger_hash, request_hash
-from hitl_tui.engine.thread.journal import StepFacts, checkpoint_of, open_uses, records_of
+from hitl_tui.engine.thread.journal import (
+    Balance,
+    StepFacts,
+    checkpoint_of,
+    open_uses,
+    records_of,
+    snapshot_of,
+)
 from hitl_tui.engine.thread.rebuild import live_state, state_at, update_of
 from hitl_tui.engine.thread.recorded import RecordedGraph, logged_digest, recorded_graph
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ThreadBusy, UnknownThread
@@ -369,7 +376,7 @@ class ThreadState:
             return None
 
 
-_BINDS = ("request", "rebound", "vote", "handed_over", "escalated")
+_BINDS = ("request", "rebound", "vote")
 _ENDS = ("answer", "timeout", "withdrawn")
 
 
@@ -767,10 +774,12 @@ class Session(ThreadState):
         link = records[-1].record_hash if records else cursor.last_record_hash
         if self.store:
             _seal(checkpoint, cursor, link, ledger)
-        log_bytes = cursor.log_bytes + journal.log_size(changes, records)
-        snapshot, log_bytes, snapshot_bytes = self._snapshot(
-            cursor, log_bytes, state, whole=other is not None
-        )
+        snapshot, balance = None, Balance(0, 0, 0)
+        if self.store:
+            # Defaults are in no record, and the store alone must give them: the first step keeps all of it.
+            always = before.head < 0 or other is not None
+            added = journal.log_size(changes, records)
+            snapshot, balance = snapshot_of(cursor, added, len(records), state.values, always=always)
         cursor = replace(
             journal.after_entries(_paused(cursor) if pauses else cursor, ledger),
             version=before.version + 1,
@@ -779,8 +788,9 @@ class Session(ThreadState):
             last_seq=checkpoint.last_seq,
             last_record_hash=link,
             checkpoint_hash=checkpoint.checkpoint_hash,
-            log_bytes=log_bytes,
-            snapshot_bytes=snapshot_bytes,
+            log_bytes=balance.log_bytes,
+            log_records=balance.log_records,
+            snapshot_bytes=balance.snapshot_bytes,
         )
         self._write(
             cursor,
@@ -810,7 +820,7 @@ class Session(ThreadState):
             self.sink(ProgressChanged(self.progress))
             self._warn(before)
 
-    def _outcome(self, changes: Sequence[Change], step: StepFacts) -> StepOutcome:
+    def _outcome(self, changes: Sequence[Change], step: StepFacts) -> Outcome:
         outcome = CommittedOutcome(changes, step, self.cursor, self._peek_next(), self.limits)
         for change in changes:
             if change.channel.visibility == "private":  # whoever listens gets nothing to find it in
@@ -907,17 +917,6 @@ class Session(ThreadState):
         self.cursor = cursor
         for entry in ledger:
             self.emit(LedgerWritten(entry))
-
-    def _snapshot(
-        self, cursor: Cursor, log_bytes: int, state: LiveState, *, whole: bool
-    ) -> tuple[bytes | None, int, int]:
-        if self.store is None:
-            return None, 0, 0
-        # Defaults are in no record, so the first step keeps the whole state: the store alone must give it.
-        if self.cursor.head >= 0 and not whole and not journal.snapshot_due(log_bytes, cursor.snapshot_bytes):
-            return None, log_bytes, cursor.snapshot_bytes
-        data = journal.encode_snapshot(state.values)
-        return data, 0, len(data)
 
     def _parent_thread(self) -> str:
         shares = self.info.parent is not None and self.cursor.head == self.info.fork_step

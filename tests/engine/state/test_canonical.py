@@ -179,6 +179,9 @@ def state_hash_by_definition(state: dict[str, Any]) -> bytes:
 def test_a_state_is_hashed_by_the_hashes_of_its_channels(state: dict[str, Any]) -> None:
     digests = {name: channel_hash(value) for name, value in state.items()}
     assert state_hash(digests) == state_hash_by_definition(state)
+    live = LiveState(state, dict.fromkeys(state, b"\0" * 32))
+    assert live.hash == state_hash(live.digests)
+    assert live.followed_by(state, digests, {}, list(state)).hash == state_hash_by_definition(state)
 
 
 GOLDEN = {

@@ -92,6 +92,30 @@ def test_a_value_shared_with_the_old_one_is_the_given_one(values: tuple[Any, Any
     assert canonical(new) == canonical(alone) == canonical(freeze(thaw(given)))
 
 
+pieces = st.text(alphabet="aé😀\n", max_size=60)
+
+
+@given(pieces, pieces, pieces, pieces)
+def test_a_text_with_a_part_replaced_comes_back(start: str, before: str, after: str, end: str) -> None:
+    for old, new in ((start + before + end, start + after + end), (start, end)):
+        edits = patch(old, new, ENOUGH)
+        if edits is not None:
+            assert patched(old, msgspec.json.decode(msgspec.json.encode(edits))) == new
+        inside = patch(freeze({"t": [old]}), freeze({"t": [new]}), ENOUGH)
+        assert patched(freeze({"t": [old]}), inside or []) == {"t": [new]}
+
+
+def test_of_a_long_text_what_changed_is_written_alone() -> None:
+    old = "".join(f"sentence {n}. " for n in range(400))
+    new = old.replace("sentence 200", "another one")
+    place = old.index("sentence 200")
+    assert patch(old, new, 100) == [[[], place, place + 12, "another one"]]
+    deep = patch(freeze({"a": [old]}), freeze({"a": [new]}), 100)
+    assert deep == [[["a", 0], place, place + 12, "another one"]]
+    assert patch(old, f"{old}more", 100) == [[[], len(old), len(old), "more"]]
+    assert patch(old, "something else " * 400, 100) is None
+
+
 def large() -> Any:
     return normalise({f"part{n}": {"text": f"{n}" * 2_000, "list": [n, [n]]} for n in range(5)}, "c")
 
@@ -146,6 +170,14 @@ def test_a_patch_that_is_larger_than_it_may_be_is_none() -> None:
         [[["list"], -1, 0, []]],
         [[["list"], 0, 0, None]],
         [[["a"], 0, 0, []]],
+        [[["a"], 0, 0, "x"]],
+        [[["list"], 0, 0, "x"]],
+        [[["text"], 0, 0, ["x"]]],
+        [[["text"], 0, 9, "x"]],
+        [[["text"], 2, 1, "x"]],
+        [[["text"], -1, 0, "x"]],
+        [[["text"], 0, None, "x"]],
+        [[["text"], 0.0, 1, "x"]],
         [[["a"], 0, 0]],
         [[]],
         [7],
@@ -155,7 +187,7 @@ def test_a_patch_that_is_larger_than_it_may_be_is_none() -> None:
 )
 def test_edits_of_another_value_are_refused(edits: Any) -> None:
     with pytest.raises(ValueError, match="a patch does not fit"):
-        patched(freeze({"a": 1, "list": [1, 2]}), edits)
+        patched(freeze({"a": 1, "list": [1, 2], "text": "text"}), edits)
 
 
 def test_what_is_made_is_frozen() -> None:
