@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +18,10 @@ if TYPE_CHECKING:
     from hitl_tui.drivers.local import Unbuilt
     from hitl_tui.drivers.protocol import Driver
     from hitl_tui.engine.log.signing import Signer
-    from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary
+    from hitl_tui.engine.log.threads import ThreadInfo
     from hitl_tui.engine.runner import GraphRunner
     from hitl_tui.loading.trust import Question, Trust
     from hitl_tui.stores import Checkpointer
-
-
-_PAGE = 100
 
 
 def find_thread(store: Checkpointer, thread: str | None) -> str:
@@ -43,8 +40,10 @@ def find_thread(store: Checkpointer, thread: str | None) -> str:
             known = [summary.info.thread_id for summary in store.threads(limit=1000)]
             raise UnknownThread(f"there is no thread {thread!r}", did_you_mean(thread, known))
         return thread
+    from hitl_tui.engine.log.store import all_threads
+
     unfinished = None
-    for summary in _all(store):
+    for summary in all_threads(store):
         if summary.status == "waiting":
             return summary.info.thread_id
         if unfinished is None and summary.status not in ("completed", "cancelled"):
@@ -63,13 +62,6 @@ def new_thread_id(store: Checkpointer, stem: str) -> str:
     while store.info(f"{day}-{number}") is not None:
         number += 1
     return f"{day}-{number}"
-
-
-def _all(store: Checkpointer) -> Iterator[ThreadSummary]:
-    offset = 0
-    while page := store.threads(limit=_PAGE, offset=offset):
-        yield from page
-        offset += len(page)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from hitl_tui.engine.log.threads import ThreadSummary
     from hitl_tui.stores import Checkpointer
 
-_PAGE = 100
 _HEADINGS = ("THREAD", "ORIGIN", "GRAPH", "STATUS", "STEP", "WAITS FOR", "LAST", "CHANGED")
 _GIVE = ("WAITS FOR", "ORIGIN", "GRAPH", "LAST", "THREAD")
 """What is cut on a narrow terminal: the question first, the name of the thread last."""
@@ -87,6 +86,7 @@ def _rows(
         deadlines: say of what waits when it expires.
     """
     from hitl_tui.cli.storage import open_existing
+    from hitl_tui.engine.log.store import all_threads
 
     try:
         opened = open_existing(settings)
@@ -95,10 +95,12 @@ def _rows(
             raise
         return []
     try:
+        rows: Iterator[tuple[ThreadSummary, int]]
         if waiting and (query or not inside):
-            rows = _waiting(opened, query)
+            rows = ((row, 0) for row in all_threads(opened, query, None if query else "", waiting=True))
         else:
-            rows = _matching(opened, query) if query else _nested(opened, "", 0 if inside else None)
+            everywhere = ((row, 0) for row in all_threads(opened, query))
+            rows = everywhere if query else _nested(opened, "", 0 if inside else None)
             rows = (row for row in rows if not waiting or row[0].waiting_since is not None)
         page = list(islice(rows, limit))
         if waiting and deadlines:
@@ -123,31 +125,14 @@ def _with_deadline(store: Checkpointer, summary: ThreadSummary) -> ThreadSummary
     return msgspec.structs.replace(summary, waiting_for=f"{summary.waiting_for}, {when}")
 
 
-def _matching(store: Checkpointer, query: str) -> Iterator[tuple[ThreadSummary, int]]:
-    """The threads whose name contains it, wherever they ran."""
-    offset = 0
-    while page := store.threads(query, limit=_PAGE, offset=offset):
-        yield from ((summary, 0) for summary in page)
-        offset += len(page)
-
-
-def _waiting(store: Checkpointer, query: str) -> Iterator[tuple[ThreadSummary, int]]:
-    """Those that wait for a human, at the top or of that name, the one that has waited longest first."""
-    offset = 0
-    while page := store.threads(query, _PAGE, offset, None if query else "", waiting=True):
-        yield from ((summary, 0) for summary in page)
-        offset += len(page)
-
-
 def _nested(store: Checkpointer, within: str, depth: int | None) -> Iterator[tuple[ThreadSummary, int]]:
     """The threads directly inside one, those at the top for ""; with a depth, what is inside each, too."""
-    offset = 0
-    while page := store.threads(limit=_PAGE, offset=offset, within=within):
-        for summary in page:
-            yield summary, depth or 0
-            if summary.inside and depth is not None:
-                yield from _nested(store, summary.info.thread_id, depth + 1)
-        offset += len(page)
+    from hitl_tui.engine.log.store import all_threads
+
+    for summary in all_threads(store, within=within):
+        yield summary, depth or 0
+        if summary.inside and depth is not None:
+            yield from _nested(store, summary.info.thread_id, depth + 1)
 
 
 def _row(summary: ThreadSummary, depth: int, now: int, *, count: bool) -> tuple[str, ...]:

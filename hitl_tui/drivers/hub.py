@@ -64,14 +64,14 @@ class LocalHub:
         self,
         query: str = "",
         limit: int = 50,
-        offset: int = 0,
+        after: ThreadSummary | None = None,
         within: str | None = None,
         *,
         waiting: bool = False,
     ) -> tuple[ThreadSummary, ...]:
         """Threads of the store by last change, newest first; the rest as for `Store.threads`."""
         return tuple(
-            await asyncio.to_thread(self._store.threads, query, limit, offset, within, waiting=waiting)
+            await asyncio.to_thread(self._store.threads, query, limit, after, within, waiting=waiting)
         )
 
     async def waiting(self, limit: int) -> tuple[Waiting, ...]:

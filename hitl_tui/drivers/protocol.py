@@ -241,7 +241,7 @@ class Hub(Protocol):
         self,
         query: str = "",
         limit: int = 50,
-        offset: int = 0,
+        after: ThreadSummary | None = None,
         within: str | None = None,
         *,
         waiting: bool = False,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from heapq import nsmallest
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar, get_args
 
@@ -406,7 +407,7 @@ class Checkpointer(ABC):
         self,
         query: str = "",
         limit: int = 50,
-        offset: int = 0,
+        after: ThreadSummary | None = None,
         within: str | None = None,
         *,
         waiting: bool = False,
@@ -419,7 +420,7 @@ class Checkpointer(ABC):
 
     def waiting(self, limit: int) -> list[Waiting]:
         """See `Store.waiting`."""
-        return [self._waiting(thread) for thread in self.threads("", limit, 0, "", waiting=True)]
+        return [self._waiting(thread) for thread in self.threads("", limit, None, "", waiting=True)]
 
     def _waiting(self, thread: ThreadSummary) -> Waiting:
         name = thread.info.thread_id
@@ -769,11 +770,38 @@ def as_opened(cursor: Cursor, held_by: str | None) -> Cursor:
     return cursor
 
 
-def longest_waiting(items: Iterable[T], cursor: Callable[[T], Cursor]) -> list[T]:
-    """Of threads those that wait for a human, the one that has waited longest first."""
-    since = [(waiting(cursor(item))[1], cursor(item).thread_id, item) for item in items]
-    waits = [(at, name, item) for at, name, item in since if at is not None]
-    return [item for *_, item in sorted(waits, key=itemgetter(0, 1))]
+def page_of(
+    threads: Iterable[tuple[ThreadInfo, Cursor, int, T]],
+    limit: int,
+    after: tuple[ThreadSummary, int] | None,
+    within: str | None,
+    *,
+    waits: bool,
+) -> list[T]:
+    """A page of what stands for threads, in the order of `Store.threads`.
+
+    Args:
+        threads: each with its cursor as `as_opened` gives it, how many the store had before it, and what
+            stands for it.
+        after: the last thread of the page before, and how many the store had before that.
+        waits: only those that wait.
+    """
+
+    def place(info: ThreadInfo, since: int | None, moved: int, order: int) -> tuple[int, int | str]:
+        if waits:
+            return moved if since is None else since, info.thread_id
+        return (info.created_at, info.thread_id) if within else (-moved, -order)
+
+    placed: list[tuple[tuple[int, int | str], T]] = []
+    for info, cursor, order, item in threads:
+        since = waiting(cursor)[1]
+        if not waits or since is not None:
+            placed.append((place(info, since, cursor.updated_at, order), item))
+    if after is not None:
+        line, order = after
+        last = place(line.info, line.waiting_since, line.updated_at, order)
+        placed = [(at, item) for at, item in placed if at > last]
+    return [item for _, item in nsmallest(limit, placed, key=itemgetter(0))]
 
 
 def writer(checkpoint: Checkpoint) -> str:

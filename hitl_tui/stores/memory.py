@@ -33,9 +33,9 @@ from hitl_tui.stores.base import (
     ascii_lower,
     attended,
     check_thread_id,
-    longest_waiting,
     name_taken,
     not_held,
+    page_of,
     refuse_takeover,
     refused,
     summary_of,
@@ -156,7 +156,7 @@ class MemoryCheckpointer(Checkpointer):
         self,
         query: str = "",
         limit: int = 50,
-        offset: int = 0,
+        after: ThreadSummary | None = None,
         within: str | None = None,
         *,
         waiting: bool = False,
@@ -167,15 +167,17 @@ class MemoryCheckpointer(Checkpointer):
             threads = [t for name, t in known.items() if part in ascii_lower(name)]
             threads = [t for t in threads if base.is_inside(t.info, within, known)]
             now = time.time_ns() // 1000
-            if waiting:
-                threads = longest_waiting(threads, lambda t: as_opened(t.cursor, holder(t.lease, now)))
-            elif within:
-                threads.sort(key=lambda t: (t.info.created_at, t.info.thread_id))
-            else:
-                threads.sort(key=lambda t: (t.cursor.updated_at, t.order), reverse=True)
             counted = known.values() if within is not None else ()
             inside = base.inside_each(t.info for t in counted)
-            page = threads[offset : offset + limit]
+            placed = [
+                (t.info, as_opened(t.cursor, holder(t.lease, now)) if waiting else t.cursor, t.order, t)
+                for t in threads
+            ]
+            last = None
+            if after is not None:
+                before = known.get(after.info.thread_id)
+                last = after, before.order if before else 0
+            page = page_of(placed, limit, last, within, waits=waiting)
             return [
                 _summary(thread, now, None if within is None else inside[thread.info.thread_id])
                 for thread in page

@@ -46,9 +46,9 @@ class ThreadRows:
         self.whole = whole
         self._make()
 
-    def known_inside(self, name: str) -> int:
-        """How many of those inside a thread were fetched."""
-        return len(self._inside.get(name, ()))
+    def inside(self, name: str) -> tuple[ThreadSummary, ...]:
+        """Those inside a thread that were fetched."""
+        return self._inside.get(name, ())
 
     def open(self, name: str, threads: Sequence[ThreadSummary]) -> None:
         """Show threads inside another, behind those that are shown already."""
@@ -100,8 +100,8 @@ class WaitingQueue:
             open_now: the names of the thread that is open and of those that it runs for.
         """
         first: ThreadSummary | None = None
-        offset = 0
-        while page := await hub.threads("", _PAGE, offset, "", waiting=True):
+        last: ThreadSummary | None = None
+        while page := await hub.threads("", _PAGE, last, "", waiting=True):
             for thread in page:
                 known = _asked(thread) in self._shown
                 self._shown.add(_asked(thread))
@@ -110,7 +110,7 @@ class WaitingQueue:
                 if not known:
                     return thread
                 first = first or thread
-            offset += len(page)
+            last = page[-1]
         self._shown = {_asked(first)} if first is not None else set()
         return first
 

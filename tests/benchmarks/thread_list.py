@@ -49,7 +49,7 @@ def row(first: dict[str, object], number: int) -> dict[str, object]:
         return other | {"key": _whole(first["key"]) + number, "id": f"thread-{number:06}"}
     moment = _whole(first["updated_at"]) - number * SECOND
     shift = _whole(first["updated_at"]) // max(_whole(first["touched"]), 1)
-    waits = number % 10 == 0
+    waits = number % 10 == 5
     return other | {
         "thread": _whole(first["thread"]) + number,
         "updated_at": moment,

@@ -64,7 +64,9 @@ class TestThreads:
             writers[n].step(updated_at=NOW + at)
         names = [row.info.thread_id for row in store.threads()]
         assert names == ["Run 2", "Run 1", "Run 4", "Run 0", "Run 3"]
-        assert [row.info.thread_id for row in store.threads(limit=2, offset=1)] == names[1:3]
+        assert [row.info.thread_id for row in store.threads(limit=2, after=store.summary("Run 2"))] == names[
+            1:3
+        ]
         assert [row.info.thread_id for row in store.threads("RUN 4")] == ["Run 4"]
         assert store.threads("run %") == []
         assert [store.summary(f"Run {n}") for n in (2, 1, 4, 0, 3)] == store.threads()
@@ -98,7 +100,7 @@ class TestThreads:
             return [row.info.thread_id for row in store.threads(*page, **wanted, waiting=True)]
 
         assert names() == ["a2", "b2", "b1/x", "b4", "b1", "b3"]
-        assert names("", 2, 1, "") == ["b2", "b4"]
+        assert names("", 2, store.summary("a2"), "") == ["b2", "b4"]
         assert names("B") == ["b2", "b1/x", "b4", "b1", "b3"]
         assert names(within="b1") == ["b1/x"]
         assert [row.inside for row in store.threads(within="", waiting=True)] == [0, 0, 0, 1, 0]
@@ -113,7 +115,7 @@ class TestThreads:
         Writer(store, "paused").step(status="waiting", reason="paused", updated_at=NOW + 1)
         Writer(store, "running").step()
         waiting = store.waiting(9)
-        assert [row.thread for row in waiting] == store.threads("", 9, 0, "", waiting=True)
+        assert [row.thread for row in waiting] == store.threads("", 9, None, "", waiting=True)
         assert [(row.thread.info.thread_id, row.pending, row.goal) for row in waiting] == [
             ("early", (asked[0], asked[1]), "early"),
             ("paused", (), None),
@@ -153,7 +155,7 @@ class TestThreads:
         assert [row.waiting_since for row in waiting] == [NOW + 1, NOW + 5, NOW + 9]
         store.release("dead", dead.token)
         assert store.threads(waiting=True)[1:2] == [store.summary("dead")]
-        assert [row.info.thread_id for row in store.threads("", 1, 1, waiting=True)] == ["dead"]
+        assert [row.info.thread_id for row in store.threads("", 1, waiting[0], waiting=True)] == ["dead"]
 
     def test_lists_a_thread_whose_runner_has_died_as_paused(self, writer: Writer) -> None:
         writer.step(status="running", updated_at=NOW)

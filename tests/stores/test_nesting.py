@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -37,20 +38,22 @@ def nested(store: Checkpointer) -> Checkpointer:
     return store
 
 
-def listed(store: Checkpointer, within: str | None, **page: int) -> list[tuple[str, int | None]]:
+def listed(store: Checkpointer, within: str | None, **page: Any) -> list[tuple[str, int | None]]:
     return [(one.info.thread_id, one.inside) for one in store.threads(within=within, **page)]
 
 
 def test_at_the_top_are_those_that_ran_inside_none_of_this_store_newest_first(nested: Checkpointer) -> None:
     top = [("trip2", 0), ("lost/team#1", 0), ("trip", 2), ("old/own", 0), ("old", 0)]
     assert listed(nested, "") == top
-    assert listed(nested, "", limit=2, offset=1) == top[1:3]
+    first = nested.threads(within="")[0]
+    assert listed(nested, "", limit=2, after=first) == top[1:3]
     assert [one.info.thread_id for one in nested.threads("RIP", within="")] == ["trip2", "trip"]
 
 
 def test_inside_a_thread_are_those_it_began_oldest_first(nested: Checkpointer) -> None:
     assert listed(nested, "trip") == [("trip/team#1", 1), ("trip/team#2", 0)]
-    assert listed(nested, "trip", limit=1, offset=1) == [("trip/team#2", 0)]
+    first = nested.threads(within="trip")[0]
+    assert listed(nested, "trip", limit=1, after=first) == [("trip/team#2", 0)]
     assert listed(nested, "trip/team#1") == [("trip/team#1/desk#1", 0)]
     assert [one.info.thread_id for one in nested.threads("#2", within="trip")] == ["trip/team#2"]
     assert listed(nested, "lost") == [("lost/team#1", 0)]

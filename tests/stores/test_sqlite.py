@@ -7,16 +7,21 @@ import sqlite3
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from hitl_tui.engine.log.records import Commit, Cursor, Status
+from hitl_tui.engine.log.threads import ThreadSummary
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ValueRejected
 from hitl_tui.stores import SQLiteCheckpointer
+from hitl_tui.stores.lineage import Carried
 from hitl_tui.stores.sqlite import file, schema
-from tests.stores.log_writer import Writer, entry
+from tests.stores.log_writer import Writer, entry, info
 from tests.stores.processes import heard, process
 from tests.support.spec import spec
 
@@ -297,3 +302,35 @@ def test_opening_a_store_twice_in_a_process_keeps_others_from_taking_its_log_awa
     with process("say(SQLiteCheckpointer(sys.argv[1]).list_threads())", path) as other:
         assert heard(other) == "['before', 't']"
     first.close()
+
+
+def test_a_page_of_a_list_costs_the_same_among_many_threads_as_among_few(path: Path) -> None:
+    def many(first: int, count: int) -> Iterator[Carried]:
+        for number in range(first, first + count):
+            name, moment = f"thread-{number:05}", number << schema.TOUCHED_SHIFT
+            status: Status = "running" if number < 5 else "waiting" if number % 5 == 0 else "completed"
+            cursor = Cursor(name, status=status, updated_at=moment)
+            yield Carried(msgspec.structs.replace(info(name), created_at=moment), (), [Commit(cursor, 0, "")])
+
+    def instructions(look: Callable[[], list[ThreadSummary]]) -> int:
+        ticks = [0]
+        store._db.set_progress_handler(lambda: ticks.__setitem__(0, ticks[0] + 1), 1)
+        try:
+            assert len(look()) == 20
+        finally:
+            store._db.set_progress_handler(None, 0)
+        return ticks[0]
+
+    with closing(SQLiteCheckpointer(path)) as store:
+        costs: list[list[int]] = []
+        for first, count in ((0, 200), (200, 3000)):
+            store.write_threads(many(first, count))
+            looks = []
+            for within, waits in product((None, ""), (False, True)):
+                page = store.threads("", 20, None, within, waiting=waits)
+                looks += [
+                    partial(store.threads, "", 20, last, within, waiting=waits) for last in (None, page[-1])
+                ]
+            costs.append([instructions(look) for look in looks])
+    few, lots = costs
+    assert all(more < 1.2 * less for less, more in zip(few, lots, strict=True)), costs

@@ -227,7 +227,7 @@ class ReplayHub:
         self,
         query: str = "",
         limit: int = 50,
-        offset: int = 0,
+        after: ThreadSummary | None = None,
         within: str | None = None,
         *,
         waiting: bool = False,
@@ -238,11 +238,12 @@ class ReplayHub:
         found = [row for row in found if base.is_inside(row.info, within, known)]
         if waiting:
             found = [row for row in found if row.waiting_since is not None]
-        return tuple(found[offset : offset + limit])
+        begin = found.index(after) + 1 if after is not None else 0
+        return tuple(found[begin : begin + limit])
 
     async def waiting(self, limit: int) -> tuple[Waiting, ...]:
         """What the threads of tapes ask at their end; of others nothing is known."""
-        rows = await self.threads("", limit, 0, "", waiting=True)
+        rows = await self.threads("", limit, None, "", waiting=True)
         asked = {name: (await driver.snapshot()).progress.pending for name, driver in self._drivers.items()}
         return tuple(Waiting(row, asked.get(row.info.thread_id, ())) for row in rows)
 

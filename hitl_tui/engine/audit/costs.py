@@ -10,13 +10,13 @@ import msgspec
 from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.engine.log.records import Checkpoint, Limits, Status
-from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.engine.log.units import Inline, about
 from hitl_tui.engine.run.rollback import rollback_entries
 from hitl_tui.engine.thread.journal import open_uses
 from hitl_tui.engine.thread.session import Session
 
-_ALL, _PAGE = 1 << 31, 256
+_ALL = 1 << 31
 
 
 class CostLine(msgspec.Struct, frozen=True):
@@ -149,12 +149,9 @@ def cost_report(store: Store, thread_id: str | None = None, agents: Iterable[Any
 
 def _top(store: Store) -> Iterator[tuple[str, int]]:
     """The threads that ran inside no other, and up to which step they are those of a parent."""
-    offset = 0
-    while rows := store.threads(within="", limit=_PAGE, offset=offset):
-        infos = [row.info for row in rows]
+    for row in all_threads(store, within=""):
         # A fork that was carried here without its parent owns all of its steps.
-        yield from ((info.thread_id, info.fork_step if info.parent else -1) for info in infos)
-        offset += len(rows)
+        yield row.info.thread_id, row.info.fork_step if row.info.parent else -1
 
 
 def spent_by(uses: Iterable[ModelUse]) -> ModelUseTotal:

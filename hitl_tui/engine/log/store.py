@@ -130,7 +130,7 @@ class Store(Protocol):
         self,
         query: str = "",
         limit: int = 50,
-        offset: int = 0,
+        after: ThreadSummary | None = None,
         within: str | None = None,
         *,
         waiting: bool = False,
@@ -138,6 +138,7 @@ class Store(Protocol):
         """Threads by last change, newest first; `query` is a part of the thread id.
 
         Args:
+            after: the last one of the page before this one, of the same list.
             within: "" for those at the top, which ran inside no thread of this store; a thread's id for
                 those that ran directly inside it, oldest first.  Both count what is inside each.
             waiting: only those that wait for a human, the one that has waited longest first.
@@ -196,3 +197,16 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Release files and handles."""
+
+
+_PAGE = 256
+
+
+def all_threads(
+    store: Store, query: str = "", within: str | None = None, *, waiting: bool = False
+) -> Iterator[ThreadSummary]:
+    """The threads of a whole list of `Store.threads`, read a page at a time."""
+    last: ThreadSummary | None = None
+    while page := store.threads(query, _PAGE, last, within, waiting=waiting):
+        yield from page
+        last = page[-1]

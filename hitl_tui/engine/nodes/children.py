@@ -12,7 +12,7 @@ from hitl_tui.engine.graph.compiled import CompiledGraph, Node, SubgraphWork
 from hitl_tui.engine.log.outcomes import ChildLink, ErrorInfo
 from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.engine.log.threads import Owner, ThreadInfo, child_id
 from hitl_tui.engine.nodes.branches import can_go_on
 from hitl_tui.engine.state.frozen import thaw
@@ -43,12 +43,7 @@ class ChildThread(NamedTuple):
 
 def owned(store: Store, thread_id: str) -> dict[str, ThreadInfo]:
     """The threads a thread has begun itself, oldest first, those that it has given up among them."""
-    infos: list[ThreadInfo] = []
-    offset = 0
-    while rows := store.threads(limit=_PAGE, offset=offset, within=thread_id):
-        infos += [row.info for row in rows]
-        offset += len(rows)
-    return {info.thread_id: info for info in infos}
+    return {row.info.thread_id: row.info for row in all_threads(store, within=thread_id)}
 
 
 def named(point: Checkpoint) -> list[str]:

@@ -34,9 +34,9 @@ from hitl_tui.stores.base import (
     attended,
     check_durability,
     check_thread_id,
-    longest_waiting,
     name_taken,
     not_held,
+    page_of,
     refuse_takeover,
     refused,
     summary_of,
@@ -316,7 +316,7 @@ class FileCheckpointer(Checkpointer):
         self,
         query: str = "",
         limit: int = 50,
-        offset: int = 0,
+        after: ThreadSummary | None = None,
         within: str | None = None,
         *,
         waiting: bool = False,
@@ -328,16 +328,23 @@ class FileCheckpointer(Checkpointer):
             for name, thread in known.items()
             if part in ascii_lower(name) and base.is_inside(thread.origin.info, within, known)
         ]
-        if waiting:
-            now = time.time_ns() // 1000
-            rows = longest_waiting(rows, lambda row: as_opened(row[0].cursor, holder(row[1].lease(), now)))
-        elif within:
-            rows.sort(key=lambda row: (row[1].origin.info.created_at, row[1].origin.info.thread_id))
-        else:
-            rows.sort(key=lambda row: (row[0].cursor.updated_at, row[1].order), reverse=True)
+        now = time.time_ns() // 1000
         counted = known.values() if within is not None else ()
         inside = base.inside_each(t.origin.info for t in counted)
-        page = rows[offset : offset + limit]
+        placed = (
+            (
+                thread.origin.info,
+                as_opened(seen.cursor, holder(thread.lease(), now)) if waiting else seen.cursor,
+                thread.order,
+                (seen, thread),
+            )
+            for seen, thread in rows
+        )
+        last = None
+        if after is not None:
+            before = known.get(after.info.thread_id)
+            last = after, before.order if before else 0
+        page = page_of(placed, limit, last, within, waits=waiting)
         return [
             _summary(thread, seen, None if within is None else inside[thread.origin.info.thread_id])
             for seen, thread in page

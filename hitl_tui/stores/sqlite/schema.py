@@ -60,7 +60,9 @@ TABLES = (
         touched INTEGER NOT NULL
     )""",
     "CREATE INDEX cursor_touched ON cursor (touched)",
+    # Nothing is written for commits of a thread that goes on running, or on waiting for the same.
     "CREATE INDEX cursor_waiting ON cursor (waiting_since) WHERE waiting_since IS NOT NULL",
+    "CREATE INDEX cursor_running ON cursor (thread) WHERE status = 'running'",
     """CREATE TABLE lease (
         thread INTEGER PRIMARY KEY REFERENCES thread (key),
         token TEXT NOT NULL,

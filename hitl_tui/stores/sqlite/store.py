@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -67,15 +68,21 @@ _SUMMARIES = (
     "LEFT JOIN thread AS p ON p.key = t.parent LEFT JOIN lease AS l ON l.thread = c.thread WHERE {where}"
 )
 # The page is chosen first: whatever a line says and counts is looked up for the lines of the page alone.
-_PAGE = f"c.thread IN (SELECT c.thread{_OF_THREAD}WHERE {{where}}{{order}} LIMIT ? OFFSET ?){{order}}"
+_CHOSEN = f"SELECT c.thread, {{since}} AS since, t.id AS name{_OF_THREAD}WHERE {{where}}"
 _ORDER = " ORDER BY c.touched DESC, c.updated_at DESC, c.thread DESC"
-_BY_AGE = " ORDER BY t.created_at, t.id"
-# That a runner has died only its lease says; its thread waits since the last commit (`base.as_opened`).
-_WAITS = (
-    "c.thread IN (SELECT thread FROM cursor WHERE waiting_since IS NOT NULL "
-    "UNION ALL SELECT value FROM json_each(?)) AND (c.waiting_since IS NOT NULL OR c.status = 'running')"
+_BEHIND = (
+    "c.touched <= :touched AND (c.touched, c.updated_at, c.thread) < "
+    "(:touched, :moved, ifnull((SELECT key FROM thread WHERE id = :name), 0))"
 )
-_BY_WAIT = " ORDER BY ifnull(c.waiting_since, c.updated_at), t.id"
+_BY_AGE = " ORDER BY t.created_at, t.id"
+_YOUNGER = "(t.created_at, t.id) > (:created, :name)"
+_BY_WAIT = " ORDER BY since, name"
+_LATER = "{0} >= :since AND ({0}, t.id) > (:since, :name)"
+# Either where a name stands in this order, or among few keys.
+_NAMED = "t.id LIKE :like ESCAPE '!'"
+_AMONG = "c.thread IN (SELECT value FROM json_each(:{0}))"
+_MATCHES = f"SELECT t.key FROM thread AS t WHERE {_NAMED} LIMIT :most"
+_FEW = 1000
 _RUNNING = (
     f"SELECT cursor.thread, {', '.join(f'lease.{name}' for name in rows.LEASE.split(', '))} "
     "FROM cursor LEFT JOIN lease ON lease.thread = cursor.thread WHERE status = 'running'"
@@ -84,37 +91,56 @@ _TOP = f"(t.owner IS NULL OR NOT EXISTS (SELECT 1 FROM thread AS o WHERE o.id = 
 
 _STANDINGS = (
     f"SELECT t.id, c.body, c.digest, t.facts_hash, k.hashes{_OF_THREAD}"
-    "LEFT JOIN checkpoint AS k ON k.id = (c.thread << 32 | c.head) WHERE c.waiting_since IS NOT NULL"
+    "LEFT JOIN checkpoint AS k ON k.id = (c.thread << 32 | c.head) "
+    "WHERE t.id IN (SELECT value FROM json_each(?))"
 )
 ONE_SUMMARY = _SUMMARIES.format(inside="NULL", where="c.thread = ?")
 """The line of one thread, given its key."""
 
 
+def _like(part: str) -> str:
+    """The pattern of names that hold a part, in any (ASCII) case."""
+    return "%" + re.sub("([%_!])", r"!\1", part) + "%"
+
+
 def listing(
-    query: str, limit: int, offset: int, within: str | None, *, waiting: bool, abandoned: Sequence[int] = ()
-) -> tuple[str, tuple[Any, ...]]:
-    """The statement for a page of `Store.threads`, and its values.
+    last: ThreadSummary | None,
+    within: str | None,
+    *,
+    waiting: bool,
+    abandoned: bool = False,
+    named: str = "",
+) -> str:
+    """The statement for a page of `Store.threads`; its values have the names of its marks.
 
     Args:
-        abandoned: keys of threads whose runner may have died.
+        last: the last line of the page before.
+        abandoned: where those that wait are listed, the threads in `:abandoned`, too.
+        named: a condition on their names.
     """
-    conditions: list[str] = []
-    values: list[Any] = []
-    if within == "":
-        conditions.append(_TOP)
-    elif within is not None:
-        conditions.append(_INSIDE.format("t", "?1"))
-        values.append(within)
-    if query:
-        conditions.append("instr(lower(t.id), lower(?))")
-        values.append(query)
+    conditions = [named] if named else []
+    if within is not None:
+        conditions.append(_INSIDE.format("t", ":within") if within else _TOP)
     if waiting:
-        conditions.append(_WAITS)
-        values.append(msgspec.json.encode(abandoned).decode())
-    order = _BY_WAIT if waiting else _BY_AGE if within else _ORDER
-    page = _PAGE.format(where=" AND ".join(conditions) or "1", order=order)
+        kinds = [("c.waiting_since", "c.waiting_since IS NOT NULL")]
+        if abandoned:
+            # That a runner has died only its lease says; its thread waits since the last commit.
+            kinds.append(("c.updated_at", f"c.waiting_since IS NULL AND {_AMONG.format('abandoned')}"))
+        later = [_LATER] if last else []
+        chosen = " UNION ALL ".join(
+            _CHOSEN.format(
+                since=since, where=" AND ".join([kind, *conditions, *(one.format(since) for one in later)])
+            )
+            for since, kind in kinds
+        )
+        page, order = f"{chosen}{_BY_WAIT}", " ORDER BY ifnull(c.waiting_since, c.updated_at), t.id"
+    else:
+        order, behind = (_BY_AGE, _YOUNGER) if within else (_ORDER, _BEHIND)
+        where = " AND ".join([*conditions, *([behind] if last else [])]) or "1"
+        page = _CHOSEN.format(since="NULL", where=where) + order
     inside = "NULL" if within is None else _COUNT
-    return _SUMMARIES.format(inside=inside, where=page), (*values, limit, offset)
+    where = f"c.thread IN (SELECT thread FROM ({page} LIMIT :limit)){order}"
+    return _SUMMARIES.format(inside=inside, where=where)
 
 
 T = TypeVar("T")
@@ -150,14 +176,15 @@ _ADD_THREAD = _insert(
     "id, graph_name, graph_digest, source, parent, fork_step, fork_seq, shared_entries, "
     "created_at, created_by, past, owner, facts_hash",
 )
-_MOVE_CURSOR = (
-    "UPDATE cursor SET version = ?, head = ?, status = ?, reason = ?, position = ?, waiting_for = ?, "
-    f"waiting_since = nullif(?, {rows.NEVER}), last_writer = coalesce(?, last_writer), updated_at = ?, "
-    "body = ?, digest = ? WHERE thread = ? AND version = ? "
-    "AND (SELECT token FROM lease WHERE thread = cursor.thread) = ?"
+# What lists are ordered by has indexes, which an update would write even where nothing changes.
+_UPDATE_CURSOR = (
+    "UPDATE cursor SET {}version = ?, head = ?, reason = ?, position = ?, waiting_for = ?, "
+    "last_writer = coalesce(?, last_writer), updated_at = ?, body = ?, digest = ? "
+    "WHERE thread = ? AND version = ? AND (SELECT token FROM lease WHERE thread = cursor.thread) = ?"
 )
+_MOVE_CURSOR = _UPDATE_CURSOR.format("")
+_MOVE_LISTED = _UPDATE_CURSOR.format(f"touched = ?, status = ?, waiting_since = nullif(?, {rows.NEVER}), ")
 _VERSION = "SELECT version FROM cursor WHERE thread = ?"
-_TOUCH = "UPDATE cursor SET touched = ? WHERE thread = ?"
 _FROM_THREAD = "FROM thread AS t LEFT JOIN thread AS p ON p.key = t.parent"
 _THREAD = f"SELECT {rows.THREAD}, t.shared_entries, t.past {_FROM_THREAD} WHERE t.id = ?"
 _CHILDREN = f"SELECT {rows.THREAD} {_FROM_THREAD} WHERE t.parent = ? ORDER BY t.created_at, t.key"
@@ -208,8 +235,8 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         self.durability = check_durability(durability)
         self._open(reading=reading)
         self._keys: dict[str, int] = {}
-        # The `touched` of threads that we hold: nobody else moves them meanwhile.
-        self._touched: dict[int, int] = {}
+        # What lists are ordered by, of threads that we hold: nobody else moves them meanwhile.
+        self._listed: dict[int, tuple[Any, ...]] = {}
 
     def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
         check_thread_id(info.thread_id)
@@ -229,16 +256,20 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         guard = (key, commit.expected_version, commit.lease_token)
         facts = self._facts(thread_id)
         with self._deciding if commit.ledger else self._writing as db:
-            moved = (*rows.cursor_row(cursor, facts, writer(point) if point else None), *guard)
-            if db.execute(_MOVE_CURSOR, moved).rowcount != 1:
+            row = rows.cursor_row(cursor, facts, writer(point) if point else None)
+            version, head, status, reason, position, waiting_for, since, *rest = row
+            listed = (cursor.updated_at >> TOUCHED_SHIFT, status, since)
+            moved = (version, head, reason, position, waiting_for, *rest, *guard)
+            if listed == self._listed.get(key):
+                done = db.execute(_MOVE_CURSOR, moved)
+            else:
+                done = db.execute(_MOVE_LISTED, (*listed, *moved))
+            if done.rowcount != 1:
                 raise self._refusal(thread_id, key, commit)
             self._add_rows(db, key, commit)
             if commit.gives_back:
                 db.execute(_GIVE_BACK, (key, commit.lease_token))
-            touched = cursor.updated_at >> TOUCHED_SHIFT
-            if touched != self._touched.get(key):
-                db.execute(_TOUCH, (touched, key))
-        self._touched[key] = touched
+        self._listed[key] = listed
 
     def write_threads(self, threads: Iterable[Carried]) -> None:
         self._be_there()
@@ -343,19 +374,37 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             return [rows.thread_of(row) for row in fetched]
 
     def threads(
-        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None,
+        self, query: str = "", limit: int = 50, after: ThreadSummary | None = None, within: str | None = None,
         *, waiting: bool = False,
     ) -> list[ThreadSummary]:  # fmt: skip
-        abandoned = self._abandoned() if waiting else ()
-        return self._summaries(*listing(query, limit, offset, within, waiting=waiting, abandoned=abandoned))
+        values: dict[str, Any] = {"limit": limit, "within": within}
+        if after is not None:
+            values |= {
+                "name": after.info.thread_id,
+                "created": after.info.created_at,
+                "moved": after.updated_at,
+                "touched": after.updated_at >> TOUCHED_SHIFT,
+                "since": after.updated_at if after.waiting_since is None else after.waiting_since,
+            }
+        named = ""
+        if query:
+            values |= {"like": _like(query), "most": _FEW}
+            matches = [key for (key,) in self._rows(_MATCHES, values)]
+            named = _NAMED if len(matches) == _FEW else _AMONG.format("matches")
+            values["matches"] = msgspec.json.encode(matches).decode()
+        abandoned = self._abandoned() if waiting else []
+        values["abandoned"] = msgspec.json.encode(abandoned).decode()
+        sql = listing(after, within, waiting=waiting, abandoned=bool(abandoned), named=named)
+        return self._summaries(sql, values)
 
     def waiting(self, limit: int) -> list[Waiting]:
-        threads = self.threads("", limit, 0, "", waiting=True)
-        stand = {name: rest for name, *rest in self._rows(_STANDINGS)}
+        threads = self.threads("", limit, None, "", waiting=True)
+        asked = msgspec.json.encode([thread.info.thread_id for thread in threads]).decode()
+        stand = {name: rest for name, *rest in self._rows(_STANDINGS, (asked,))}
         waiting: list[Waiting] = []
         for thread in threads:
             body, digest, facts, hashes = stand.get(thread.info.thread_id, (b"", b"", b"", None))
-            if not hashes:  # the step is that of a fork's parent, or the thread waits since its runner died
+            if not hashes:  # the step is that of a fork's parent
                 waiting.append(self._waiting(thread))
                 continue
             try:
@@ -399,7 +448,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         with self._writing as db:
             dead = refuse_takeover(thread_id, self.lease(thread_id), lease, now)
             db.execute(_TAKE, (key, *msgspec.structs.astuple(lease)))
-            self._touched.pop(key, None)
+            self._listed.pop(key, None)
             return dead
 
     def renew(self, thread_id: str, token: str, expires_at: int) -> None:
@@ -457,7 +506,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             return unknown(thread_id)
         return refused(thread_id, commit, version, self.lease(thread_id)) or unknown(thread_id)
 
-    def _summaries(self, sql: str, values: tuple[Any, ...]) -> list[ThreadSummary]:
+    def _summaries(self, sql: str, values: tuple[Any, ...] | dict[str, Any]) -> list[ThreadSummary]:
         fetched = self._rows(sql, values)
         now = time.time_ns() // 1000
         attending: dict[str, list[Presence]] = {}
@@ -627,7 +676,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         with self._decoding():
             return rows.value_of(kind, fetched[0]) if fetched else None
 
-    def _rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+    def _rows(self, sql: str, values: tuple[Any, ...] | dict[str, Any] = ()) -> list[Any]:
         try:
             with self._lock:
                 return self._db.execute(sql, values).fetchall()

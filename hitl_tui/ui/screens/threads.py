@@ -259,26 +259,27 @@ class ThreadsScreen(OverlayScreen):
         self.run_worker(self._fetch(), group="threads", exclusive=True, exit_on_error=False)
 
     async def _fetch(self) -> None:
-        page = await self._page(0)
+        page = await self._page(None)
         self._list.show_threads(ThreadRows(page, whole=len(page) < _PAGE))
 
-    async def _page(self, offset: int) -> tuple[ThreadSummary, ...]:
+    async def _page(self, after: ThreadSummary | None) -> tuple[ThreadSummary, ...]:
         """A page of threads: where a name is sought wherever they ran, else those at the top."""
         query, waiting = self._list.query_text, self._list.waiting
-        return await self._hub.threads(query, _PAGE, offset, None if query else "", waiting=waiting)
+        return await self._hub.threads(query, _PAGE, after, None if query else "", waiting=waiting)
 
     async def _fetch_more(self) -> None:
         threads, known = self._list.found, len(self._list.found.top)
-        more = await self._page(known)
+        more = await self._page(threads.top[-1])
         if self._list.found is threads and len(threads.top) == known:
             threads.add(more, whole=len(more) < _PAGE)
             self._list.show_threads(threads)
 
     async def _fetch_inside(self, row: ThreadRow) -> None:
         """Open a thread's row, or show more of what is inside it."""
-        threads, known = self._list.found, self._list.found.known_inside(row.name)
-        more = await self._hub.threads("", _PAGE, known, row.name)
-        if self._list.found is threads and threads.known_inside(row.name) == known:
+        threads = self._list.found
+        known = threads.inside(row.name)
+        more = await self._hub.threads("", _PAGE, known[-1] if known else None, row.name)
+        if self._list.found is threads and threads.inside(row.name) == known:
             threads.open(row.name, more)
             self._list.show_threads(threads)
 

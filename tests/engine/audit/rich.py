@@ -253,7 +253,7 @@ def outputs(store: Checkpointer, names: list[str]) -> list[Any]:
     """All that anything can show of the threads of a store."""
     told: list[Any] = [
         _unheld(store.threads("", 999)),
-        _unheld(store.threads("", 999, 0, "")),
+        _unheld(store.threads("", 999, None, "")),
         _unheld(store.threads(waiting=True)),
     ]
     for name in names:
