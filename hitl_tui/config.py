@@ -42,6 +42,7 @@ class Settings(msgspec.Struct, frozen=True):
         api_base: address of the model's server, None for the provider's.
         ascii: whether the screen keeps to ASCII, None for what the locale says.
         keys: wishes for keys by action, as they were written; `hitl_tui.view.keymap` judges them.
+        retention: what `prune` without options keeps, by the words of the table; empty for no rule.
         key_places: where each of these wishes stands, as `file:line`.
         origins: where each setting came from: "flag", an environment variable, `file:line` or "default".
     """
@@ -55,6 +56,7 @@ class Settings(msgspec.Struct, frozen=True):
     api_base: str | None
     ascii: bool | None
     keys: Mapping[str, Any]
+    retention: Mapping[str, Any]
     key_places: Mapping[str, str]
     origins: Mapping[str, str]
 
@@ -94,7 +96,7 @@ def load_settings(flags: Mapping[str, str | None] | None = None) -> Settings:
     if problems:
         raise UsageError("\n".join(problems), "docs/configuration.md lists the settings")
     values: dict[str, Any] = {name: default() for name, (default, _) in _SETTINGS.items()}
-    values |= {"ascii": None, "keys": {}}
+    values |= {"ascii": None, "keys": {}, **{name: {} for name in _TABLES}}
     origins = dict.fromkeys(values, "default")
     key_places: dict[str, str] = {}
     for layer in given:
@@ -125,6 +127,18 @@ class _Layer(msgspec.Struct):
         self._take(_KEYS, {name: wish for name, (wish, _) in wishes.items()}, file.place(_KEYS), "")
         self.key_places = {name: place for name, (_, place) in wishes.items()}
 
+    def add_table(self, name: str, value: object, file: TomlFile) -> None:
+        """A table of settings that belong together; what is wrong is told with its key."""
+        checks = _TABLES[name]
+        if not isinstance(value, dict):
+            self._take(name, value, file.place(name), f"must be a table, as in [{name}]")
+            return
+        for key, given in value.items():
+            problem = checks[key](given) if key in checks else f"unknown key: {did_you_mean(key, checks)}"
+            if problem:
+                self._take(f"{name}.{key}", given, file.place(name, key), problem)
+        self._take(name, value, file.place(name), "")
+
     def _take(self, name: str, value: object, origin: str, problem: str) -> None:
         if problem:
             self.problems.append(f"{origin}: {name}: {problem}")
@@ -154,10 +168,12 @@ def _from_file() -> _Layer:
     for key, value in file.values.items():
         if key == _KEYS:
             layer.add_keys(value, file)
+        elif key in _TABLES:
+            layer.add_table(key, value, file)
         elif key in _SETTINGS or key == _ASCII:
             layer.add(key, value, file.place(key))
         else:
-            known = (*_SETTINGS, _ASCII, _KEYS)
+            known = (*_SETTINGS, _ASCII, _KEYS, *_TABLES)
             layer.problems.append(f"{file.place(key)}: unknown key {key!r}: {did_you_mean(key, known)}")
     return layer
 
@@ -225,6 +241,25 @@ def _durability(value: object) -> str:
     return "" if value in known else f"must be one of {', '.join(known)}"
 
 
+def _span(value: object) -> str:
+    from hitl_tui.engine.log.units import span_of
+
+    try:
+        span_of(value if isinstance(value, str) else repr(value))
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _number(value: object) -> str:
+    whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return "" if whole else "must be a whole number from 0"
+
+
+def _truth(value: object) -> str:
+    return "" if isinstance(value, bool) else "must be true or false"
+
+
 def _nothing() -> None:
     return None
 
@@ -237,4 +272,8 @@ _SETTINGS: dict[str, tuple[Callable[[], str | None], Callable[[object], str]]] =
     "theme": (str, _one_line),
     "model": (_nothing, _one_line),
     "api_base": (_nothing, _address),
+}
+
+_TABLES: dict[str, dict[str, Callable[[object], str]]] = {
+    "retention": {"older_than": _span, "keep_last": _number, "keep_decided": _truth},
 }

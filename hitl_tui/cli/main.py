@@ -119,6 +119,14 @@ EXAMPLES = {
     "replay": ["hitl-tui replay r1"],
     "export": ["hitl-tui export r1 r1.jsonl", "hitl-tui export r1 | ssh desk hitl-tui import -"],
     "import": ["hitl-tui import r1.jsonl", "hitl-tui import r1.jsonl --thread r2 --store files:threads"],
+    "delete": ["hitl-tui delete r1 --dry-run", 'hitl-tui delete r1 r2 --forks --yes --note "only a try"'],
+    "prune": [
+        "hitl-tui prune --older-than 30d --dry-run",
+        "hitl-tui prune --older-than 30d --keep-last 100 --keep-decided --yes",
+    ],
+    "deleted": ["hitl-tui deleted", "hitl-tui deleted --limit 5 --json"],
+    "size": ["hitl-tui size", "hitl-tui size r1"],
+    "vacuum": ["hitl-tui vacuum"],
     "themes": ["hitl-tui themes"],
     "keys": ["hitl-tui keys"],
     "config": ["hitl-tui config"],
@@ -174,6 +182,13 @@ GROUPS = {
             "hitl_tui.cli.transfer", "Write a thread to a file, or to stdout for a pipe.", "export_command"
         ),
         "import": Entry("hitl_tui.cli.transfer", "Take in a thread that `export` wrote.", "import_command"),
+    },
+    "Keep and delete": {
+        "delete": Entry("hitl_tui.cli.retention", "Delete threads, with what ran inside them."),
+        "prune": Entry("hitl_tui.cli.retention", "Delete the threads that a rule does not keep."),
+        "deleted": Entry("hitl_tui.cli.retention", "Show who deleted which threads, when and why."),
+        "size": Entry("hitl_tui.cli.retention", "Show what fills the store, by thread and channel."),
+        "vacuum": Entry("hitl_tui.cli.retention", "Give the space of what was deleted back."),
     },
     "Set up": {
         "themes": Entry("hitl_tui.cli.about", "List the themes."),

@@ -25,10 +25,11 @@ from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate, Progress
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Operation, Source, Status
 from hitl_tui.engine.log.signing import SignedDecision
 from hitl_tui.engine.log.taint import Lineage, OnTaint, Taint
-from hitl_tui.engine.log.threads import Owner, ThreadSummary
+from hitl_tui.engine.log.threads import Owner, ThreadSize, ThreadSummary
 from hitl_tui.engine.log.units import Inline, Maybe, Time, about
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.engine.thread.agent_settings import AgentInfo
+from hitl_tui.stores.deletion import Kept, Leaving
 from hitl_tui.view.batch import Planned
 from hitl_tui.view.blame import BlameLine
 from hitl_tui.view.difference import Compared
@@ -471,6 +472,49 @@ class AnchorDocument(Document, frozen=True):
     """`anchor`."""
 
     anchor: Inline[Anchor]
+
+
+class DeletedThread(msgspec.Struct, frozen=True):
+    """What the ledger of a store keeps of a thread."""
+
+    thread: Annotated[str, about("The thread.")]
+    entry: Inline[LedgerEntry]
+
+
+class DeleteDocument(Document, frozen=True):
+    """`delete` and `prune`."""
+
+    threads: Annotated[tuple[Leaving, ...], about("What goes, with what goes with it.")]
+    dry_run: Annotated[bool, about("Whether it was only looked at.")]
+    entries: Annotated[tuple[DeletedThread, ...], about("What the ledger of the store keeps of each.")]
+    rule: Annotated[Maybe, about("The rule of `prune`.")]
+    kept: Annotated[
+        dict[Kept, int],
+        about("Of the threads at the top how many stay as `newest`, `young`, `waits`, `decided`, `forked`."),
+    ]
+
+
+class DeletedDocument(Document, frozen=True):
+    """`deleted`: the store's own ledger."""
+
+    entries: Annotated[tuple[DeletedThread, ...], about("Newest first.")]
+    more: Annotated[bool, about("Whether there are more than `--limit`.")]
+
+
+class SizeDocument(Document, frozen=True):
+    """`size`: what fills a store, the largest thread first."""
+
+    used: Annotated[int, about("Bytes that the store takes on the disk.")]
+    free: Annotated[int, about("Bytes of them that `vacuum` could give back.")]
+    threads: Annotated[tuple[ThreadSize, ...], about("Threads, with what their own rows fill.")]
+    more: Annotated[bool, about("Whether there are more than `--limit`.")]
+
+
+class VacuumDocument(Document, frozen=True):
+    """`vacuum`."""
+
+    before: Annotated[int, about("Bytes on the disk before.")]
+    after: Annotated[int, about("Bytes on the disk now.")]
 
 
 class ReplayDocument(Document, frozen=True):

@@ -10,6 +10,8 @@ from heapq import nsmallest
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar, get_args
 
+import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from hitl_tui.engine.log.records import (
@@ -26,13 +28,16 @@ from hitl_tui.engine.log.records import (
 from hitl_tui.engine.log.store import UNPRINTABLE, Durability, Reader
 from hitl_tui.engine.log.threads import (
     LONGEST_ID,
+    Deletion,
     Fault,
     Lease,
     Part,
     PauseRequest,
     Presence,
+    Space,
     Stamp,
     ThreadInfo,
+    ThreadSize,
     ThreadSummary,
     Waiting,
 )
@@ -342,6 +347,7 @@ def _commit(
 
 
 T = TypeVar("T")
+_encode = msgspec.json.Encoder().encode
 
 
 class Checkpointer(ABC):
@@ -488,6 +494,26 @@ class Checkpointer(ABC):
     @abstractmethod
     def attending(self, thread_id: str, now: int) -> tuple[Presence, ...]:
         """See `Store.attending`."""
+
+    @abstractmethod
+    def delete(self, deletion: Deletion) -> list[LedgerEntry]:
+        """See `Store.delete`."""
+
+    @abstractmethod
+    def store_ledger(self) -> list[LedgerEntry]:
+        """See `Store.store_ledger`."""
+
+    @abstractmethod
+    def size(self, thread_id: str) -> ThreadSize:
+        """See `Store.size`."""
+
+    @abstractmethod
+    def space(self) -> Space:
+        """See `Store.space`."""
+
+    @abstractmethod
+    def vacuum(self) -> Space:
+        """See `Store.vacuum`."""
 
     @abstractmethod
     def close(self) -> None:
@@ -841,6 +867,33 @@ def summary_of(
         inside=inside,
         attending=attending,
     )
+
+
+def size_of(
+    thread_id: str,
+    records: Iterable[UpdateRecord],
+    *,
+    steps: int,
+    checkpoints: int,
+    snapshots: int,
+    decisions: int,
+) -> ThreadSize:
+    """What a thread's own rows fill, given its records and the bytes of the rest."""
+    channels: Counter[str] = Counter()
+    for record in records:
+        result = b"" if record.result is UNSET else _encode(record.result)
+        channels[record.channel] += len(_encode(record.update)) + len(result)
+    return ThreadSize(thread_id, steps, dict(channels), checkpoints, snapshots, decisions)
+
+
+def graphs_named(store: Checkpointer, info: ThreadInfo) -> set[str]:
+    """The digests of the graphs that a thread was begun with or has gone on with."""
+    cursor = store.cursor(info.thread_id, unchecked=True)
+    digests = {info.graph_digest, cursor.graph if cursor else ""}
+    for entry in store.ledger(info.thread_id):
+        if entry.kind == journal.GRAPH and isinstance(entry.data, Mapping):
+            digests |= {str(entry.data.get("was")), str(entry.data.get("is"))}
+    return digests
 
 
 def ascii_lower(text: str) -> str:

@@ -18,12 +18,15 @@ from hitl_tui.engine.log.records import (
     UpdateRecord,
 )
 from hitl_tui.engine.log.threads import (
+    Deletion,
     Fault,
     Lease,
     PauseRequest,
     Presence,
+    Space,
     Stamp,
     ThreadInfo,
+    ThreadSize,
     ThreadSummary,
 )
 from hitl_tui.stores import base, snapshots
@@ -38,13 +41,17 @@ from hitl_tui.stores.base import (
     page_of,
     refuse_takeover,
     refused,
+    size_of,
     summary_of,
     there,
     unknown,
     writer,
 )
+from hitl_tui.stores.deletion import farewells
 from hitl_tui.stores.lease import holder
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Spent
+
+_encode = msgspec.json.Encoder().encode
 
 
 class _Thread:
@@ -87,6 +94,7 @@ class MemoryCheckpointer(Checkpointer):
         super().__init__()
         self._threads: dict[str, _Thread] = {}
         self._graphs: dict[str, StoredGraph] = {}
+        self._deleted: list[LedgerEntry] = []
         self._lock = threading.RLock()
 
     def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
@@ -96,7 +104,7 @@ class MemoryCheckpointer(Checkpointer):
                 raise name_taken(info.thread_id)
             if info.parent is not None:
                 self._thread(info.parent)
-            thread = _Thread(info, cursor, len(self._threads))
+            thread = _Thread(info, cursor, self._order())
             if first is not None:
                 thread.add(first)
                 if first.graph is not None:
@@ -128,7 +136,7 @@ class MemoryCheckpointer(Checkpointer):
             for name in written.keys() & self._threads.keys():
                 raise name_taken(name)
             for name, thread in written.items():
-                thread.order = len(self._threads)
+                thread.order = self._order()
                 self._threads[name] = thread
             self._graphs |= graphs
 
@@ -240,8 +248,48 @@ class MemoryCheckpointer(Checkpointer):
         thread = self._threads.get(thread_id)
         return there(thread.attending, now) if thread else ()
 
+    def delete(self, deletion: Deletion) -> list[LedgerEntry]:
+        with self._lock:
+            entries = farewells(self, deletion)
+            for name in deletion.versions:
+                del self._threads[name]
+                self._lineages.pop(name, None)
+            self._deleted += entries
+            return entries
+
+    def store_ledger(self) -> list[LedgerEntry]:
+        return list(self._deleted)
+
+    def size(self, thread_id: str) -> ThreadSize:
+        thread = self._thread(thread_id)
+        with self._lock:
+            return size_of(
+                thread_id,
+                thread.records,
+                steps=len(thread.checkpoints),
+                checkpoints=sum(len(_encode(point)) for point in thread.checkpoints),
+                snapshots=sum(len(part) for _, part in thread.snapshots),
+                decisions=sum(len(_encode(entry)) for entry in thread.ledger),
+            )
+
+    def space(self) -> Space:
+        """Nothing: it is not on the disk."""
+        return Space(0, 0)
+
+    def vacuum(self) -> Space:
+        with self._lock:
+            named = [base.graphs_named(self, thread.info) for thread in self._threads.values()]
+            self._graphs = {
+                digest: graph for digest, graph in self._graphs.items() if digest in set().union(*named)
+            }
+        return self.space()
+
     def close(self) -> None:
         """Nothing to release: the threads live as long as the object."""
+
+    def _order(self) -> int:
+        """What tells a new thread from those before it, deleted ones among them."""
+        return len(self._threads) + len(self._deleted)
 
     def _origin(self, thread_id: str) -> Origin | None:
         thread = self._threads.get(thread_id)

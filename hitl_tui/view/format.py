@@ -234,6 +234,18 @@ def cost(usd: float, known: bool = True) -> str:
     return amount if known else f"≥ {amount}"
 
 
+def filled(size: int) -> str:
+    """ "812 B", "12.4 KB", "3.1 MB" of bytes, by thousands."""
+    if size < 1_000:
+        return f"{size} B"
+    amount, unit = float(size), "B"
+    for larger in ("KB", "MB", "GB", "TB"):
+        amount, unit = amount / 1_000, larger
+        if amount < 999.95:
+            break
+    return f"{amount:.1f} {unit}"
+
+
 def duration(us: int) -> str:
     """ "0.4 s", "8.4 s", "2m 05s", "1h 02m" of microseconds."""
     tenths = max(us, 0) // (_SECOND // 10)

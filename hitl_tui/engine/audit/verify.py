@@ -400,7 +400,8 @@ def _verify_tree(
         )
         if not options.since:
             faults = whole.result() if whole else Faults.of(store, None)
-            report = replace(report, mismatches=(*_of_store(faults), *report.mismatches))
+            store_wide = (*_of_store(faults), *_store_ledger(store))
+            report = replace(report, mismatches=(*store_wide, *report.mismatches))
     info, cursor = store.info(thread_id), store.cursor(thread_id, unchecked=True)
     if info is None or cursor is None:
         return report
@@ -426,6 +427,26 @@ def _of_store(faults: Faults) -> Iterator[Mismatch]:
         yield Mismatch("row", fault.number, None, None, fault.field, fault.expected, fault.actual)
     if faults.unreadable is not None:
         yield Mismatch("unreadable", None, None, None, "store", None, faults.unreadable)
+
+
+def _store_ledger(store: Store) -> Iterator[Mismatch]:
+    """What is wrong with the ledger of the threads that were deleted."""
+    try:
+        entries = store.store_ledger()
+    except LogCorrupt as error:
+        yield Mismatch("unreadable", None, None, None, "store_ledger", None, error.message)
+        return
+    previous = b""
+    for n, entry in enumerate(entries, 1):
+        own = ledger_hash(entry)
+        for field, expected, actual in (
+            ("n", n, entry.n),
+            ("prev_hash", previous, entry.prev_hash),
+            ("hash", own, entry.hash),
+        ):
+            if expected != actual:
+                yield mismatch("ledger", f"store_ledger.{field}", expected, actual, seq=n)
+        previous = entry.hash
 
 
 def _ownership(store: Store, inner: ChildThread) -> Iterator[Mismatch]:

@@ -20,13 +20,16 @@ from hitl_tui.engine.log.records import (
     UpdateRecord,
 )
 from hitl_tui.engine.log.threads import (
+    Deletion,
     Fault,
     Lease,
     Part,
     PauseRequest,
     Presence,
+    Space,
     Stamp,
     ThreadInfo,
+    ThreadSize,
     ThreadSummary,
     Waiting,
 )
@@ -194,6 +197,32 @@ class Store(Protocol):
 
     def attending(self, thread_id: str, now: int) -> tuple[Presence, ...]:
         """Who is at a question of the thread now, oldest first; who has ended is left out."""
+
+    def delete(self, deletion: Deletion) -> list[LedgerEntry]:
+        """Take threads out, all or none, and keep of each an entry in the store's own ledger.
+
+        Raises:
+            UnknownThread: one is not there.
+            UsageError: a fork of one, or a thread inside one, would stay behind.
+            ThreadBusy: a living holder has one, or one runs or waits; not with `force`.
+            StaleWriter: one has moved since; not with `force`.
+        """
+
+    def store_ledger(self) -> list[LedgerEntry]:
+        """What was taken out of the store, oldest first: entries of kind "delete" in a chain of their own."""
+
+    def size(self, thread_id: str) -> ThreadSize:
+        """What a thread's own rows fill; raises `UnknownThread`."""
+
+    def space(self) -> Space:
+        """What the store takes on the disk; nothing for one in memory."""
+
+    def vacuum(self) -> Space:
+        """Give unused space back, drop graphs that no thread names; what it takes now.
+
+        Raises:
+            StoreUnusable: the store is in use, read-only or full.
+        """
 
     def close(self) -> None:
         """Release files and handles."""

@@ -198,6 +198,49 @@ class Fault(NamedTuple):
     actual: Any
 
 
+class Deletion(msgspec.Struct, frozen=True):
+    """Threads to be taken out of a store, all of them or none (SPEC 10).
+
+    Args:
+        versions: the threads, each with the version of its cursor that was looked at.
+        why: the rule that chose them, "" where a person named them.
+        force: also what runs or waits, and what has moved since.
+    """
+
+    versions: dict[str, int]
+    actor: str | None
+    note: str | None
+    at: int
+    why: str = ""
+    force: bool = False
+
+
+class ThreadSize(msgspec.Struct, frozen=True):
+    """What a thread's own rows fill, in bytes of their contents; a fork's shared steps are its parent's.
+
+    `channels` are the updates and their results, by channel.
+    """
+
+    thread_id: Annotated[str, about("The thread.", name="thread")]
+    steps: Annotated[int, about("Steps of its own.")]
+    channels: Annotated[dict[str, int], about("Bytes of the updates of each channel.")]
+    checkpoints: Annotated[int, about("Bytes of its steps beside the updates.")]
+    snapshots: Annotated[int, about("Bytes of cached states.")]
+    decisions: Annotated[int, about("Bytes of its ledger.")]
+
+    @property
+    def bytes(self) -> int:
+        """All of it."""
+        return sum(self.channels.values()) + self.checkpoints + self.snapshots + self.decisions
+
+
+class Space(NamedTuple):
+    """What a store takes on the disk, in bytes; `free` is what `vacuum` could give back."""
+
+    used: int
+    free: int
+
+
 def takeover_notice(holder: str) -> str:
     """What to tell somebody who has taken a thread over from a process that died."""
     return f"taken over from {holder}, which ended without giving the thread back"

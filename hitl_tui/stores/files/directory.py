@@ -200,11 +200,12 @@ def locked(path: Path, patience: float = BUSY_SECONDS) -> Iterator[None]:
         os.close(handle)
 
 
-VERSION = 4
+VERSION = 5
 """The version of the format; a store of another one is not read."""
 
 MARKER = "hitl-tui-store.json"
 LOCK = "lock"
+DELETED = "deleted"
 PARTS = ("steps", "decisions", "snapshots")
 
 _KIND = "hitl-tui files store"

@@ -24,7 +24,17 @@ from hitl_tui.engine.log.records import (
     UpdateRecord,
 )
 from hitl_tui.engine.log.store import Durability
-from hitl_tui.engine.log.threads import Fault, Lease, PauseRequest, Presence, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import (
+    Deletion,
+    Fault,
+    Lease,
+    PauseRequest,
+    Presence,
+    Space,
+    ThreadInfo,
+    ThreadSize,
+    ThreadSummary,
+)
 from hitl_tui.errors import StoreUnusable, ValueRejected
 from hitl_tui.stores import base
 from hitl_tui.stores.base import (
@@ -39,11 +49,14 @@ from hitl_tui.stores.base import (
     page_of,
     refuse_takeover,
     refused,
+    size_of,
     summary_of,
     there,
     unknown,
     writer,
 )
+from hitl_tui.stores.deletion import farewells
+from hitl_tui.stores.files import deleting
 from hitl_tui.stores.files import json as shapes
 from hitl_tui.stores.files.directory import (
     LOCK,
@@ -143,16 +156,18 @@ def place(root: Path, threads: Sequence[tuple[Path, str]]) -> None:
     else:
         with locked(root / LOCK):
             _take_back(root)
+            deleting.finish(root)
             _place_all(root, threads)
 
 
 def recover(root: Path) -> None:
     """Take back what a killed writer has put in place without getting to the end, and clear up after it."""
     threads = root / "threads"
-    if (root / LIST).exists() or unfinished(threads):
+    if (root / LIST).exists() or deleting.is_begun(root) or unfinished(threads):
         with locked(root / LOCK):
             # In this order: what is missing counts as put in place.
             _take_back(root)
+            deleting.finish(root)
             clear_up(threads)
 
 
@@ -208,6 +223,8 @@ def _listed(file: Path) -> list[_Move]:
         raise damaged(file, str(error), "take it away") from error
 
 
+# A graph that no thread names is cleared up when it was put there longer ago.
+_GRAPH_SECONDS = 3600
 # A file younger than this when it was read may have changed since without looking it.
 _RACY_NS = 2_000_000_000
 _OURS = re.compile(r"[a-z0-9-]+-[0-9a-f]{16}")
@@ -248,12 +265,13 @@ class FileCheckpointer(Checkpointer):
         self._seen: dict[Path, _Seen] = {}
 
     def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
-        if info.parent is not None:
-            self._thread(info.parent)
+        parent = None if info.parent is None else self._thread(info.parent)
         origin = Origin(info, 0 if info.parent is None else cursor.ledger_n)
         with self._making(origin) as thread:
             _fill(thread, cursor, (first,) if first else (), self.path, durable=self._synced)
-            self._place([thread])
+            # Nobody deletes the parent meanwhile.
+            with self._locked(parent) if parent else contextlib.nullcontext():
+                self._place([thread])
 
     def write_threads(self, threads: Iterable[Carried]) -> None:
         with contextlib.ExitStack() as making:
@@ -291,6 +309,59 @@ class FileCheckpointer(Checkpointer):
             if commit.gives_back:
                 remove_file(thread.lease_file)
 
+    def delete(self, deletion: Deletion) -> list[LedgerEntry]:
+        with contextlib.ExitStack() as held:
+            held.enter_context(locked(self.path / LOCK))
+            _take_back(self.path)
+            deleting.finish(self.path)
+            for name in sorted(deletion.versions):
+                held.enter_context(self._locked(self._thread(name)))
+            entries = farewells(self, deletion)
+            deleting.begin(self.path, entries)
+            deleting.finish(self.path)
+        return entries
+
+    def store_ledger(self) -> list[LedgerEntry]:
+        return deleting.entries(self.path)
+
+    def size(self, thread_id: str) -> ThreadSize:
+        thread = self._thread(thread_id)
+        first = (thread.origin.info.fork_step if thread.origin.info.parent is not None else -1) + 1
+        steps = range(first, thread.cursor().head + 1)
+        records = [record for step in steps for record in thread.records(step)]
+        size = size_of(
+            thread_id,
+            records,
+            steps=len(steps),
+            checkpoints=thread.filled("steps"),
+            snapshots=thread.filled("snapshots"),
+            decisions=thread.filled("decisions"),
+        )
+        # A step's file has its updates, too.
+        beside = max(size.checkpoints - sum(size.channels.values()), 0)
+        return msgspec.structs.replace(size, checkpoints=beside)
+
+    def space(self) -> Space:
+        used = 0
+        for folder, _, names in os.walk(self.path):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    used += os.lstat(os.path.join(folder, name)).st_size
+        return Space(used, 0)
+
+    def vacuum(self) -> Space:
+        with locked(self.path / LOCK):
+            _take_back(self.path)
+            deleting.finish(self.path)
+            clear_up(self._directory)
+            named = set[str]().union(*(base.graphs_named(self, thread.origin.info) for thread in self._all()))
+            # A graph is put there before its thread is: a new one may be a thread's to come.
+            old = time.time() - _GRAPH_SECONDS
+            for file in (self.path / "graphs").iterdir():
+                if file.stem not in named and file.lstat().st_mtime < old:
+                    remove_file(file)
+        return self.space()
+
     def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
         thread = self._find(thread_id)
         return thread.cursor(unchecked=unchecked) if thread else None
@@ -302,7 +373,9 @@ class FileCheckpointer(Checkpointer):
 
     def faults(self, thread_id: str | None, since: int = 0) -> Iterator[Fault]:
         # Files that the cursor does not reach are what a killed writer left; nobody reads them.
-        if thread_id is not None:
+        if thread_id is None:
+            yield from deleting.faults(self.path)
+        else:
             thread = self._thread(thread_id)
             yield from thread.spending_faults(thread.cursor(unchecked=True).head, since)
             yield from self._unreadable(thread_id)
@@ -467,8 +540,13 @@ class FileCheckpointer(Checkpointer):
 
     def _thread_in(self, name: str) -> ThreadFiles | None:
         """The thread in a directory, None where there is no such directory."""
-        thread = self._known.get(name)
-        if thread is None and os.path.lexists(path := self._directory / name):
+        thread, path = self._known.get(name), self._directory / name
+        # What is fixed about a thread is in a file that is never replaced: another file is another thread.
+        if thread is not None and thread.identity != ThreadFiles.identity_of(path):
+            self._lineages.clear()
+            del self._known[name]
+            thread = None
+        if thread is None and os.path.lexists(path):
             thread = self._known[name] = ThreadFiles.open(path)
         return thread
 
@@ -477,7 +555,16 @@ class FileCheckpointer(Checkpointer):
             names = [name for name in os.listdir(self._directory) if _OURS.fullmatch(name)]
         except OSError as error:
             raise translate(error, self._directory) from error
-        return (thread for name in names if (thread := self._thread_in(name)) is not None)
+        return (thread for name in names if (thread := self._listed(name)) is not None)
+
+    def _listed(self, name: str) -> ThreadFiles | None:
+        """The thread in a directory that was there a moment ago."""
+        try:
+            return self._thread_in(name)
+        except StoreUnusable:
+            if os.path.lexists(self._directory / name):
+                raise
+            return None
 
     def _glance(self, thread: ThreadFiles) -> _Seen:
         """The cursor for lists, which is read again only where its file looks changed."""
@@ -515,6 +602,9 @@ class FileCheckpointer(Checkpointer):
     @contextlib.contextmanager
     def _locked(self, thread: ThreadFiles) -> Iterator[None]:
         with locked(thread.path / "lock"), _no_surrogates():
+            # Whoever had the lock before may have deleted it.
+            if thread.identity != ThreadFiles.identity_of(thread.path):
+                raise unknown(thread.origin.info.thread_id)
             yield
 
 
@@ -547,6 +637,8 @@ def _keep_graph(root: Path, graph: StoredGraph, *, durable: bool) -> None:
     """Put a graph among those of the store, which may have it already; threads share them."""
     file = graph_file(root, graph.digest)
     if read_file(file) == graph.body:
+        with contextlib.suppress(OSError):
+            os.utime(file)  # so that nobody clears it up before its thread is there
         return
     with locked(root / LOCK):
         replace_file(file, graph.body, durable=durable)

@@ -51,6 +51,21 @@ class ThreadFiles:
         self.lease_file = path / "lease.json"
         self.pause_file = path / "pause.json"
         self.presence_file = path / "presence.json"
+        self.identity = self.identity_of(path)
+
+    @staticmethod
+    def identity_of(path: Path) -> tuple[int, int] | None:
+        """What tells the thread in a directory from one that was there before; None where there is none."""
+        try:
+            facts = os.lstat(path / "info.json")
+        except OSError:
+            return None
+        return facts.st_ino, facts.st_mtime_ns
+
+    def filled(self, part: str) -> int:
+        """What the files of a part take."""
+        with os.scandir(self.path / part) as files:
+            return sum(file.stat(follow_symlinks=False).st_size for file in files)
 
     @classmethod
     def open(cls, path: Path) -> ThreadFiles:

@@ -19,8 +19,10 @@ from hitl_tui.stores.sqlite.schema import TOUCHED_SHIFT
 Rows = Callable[..., list[Any]]
 """Runs a statement with its values."""
 
-_NUMBERED = ("record", "checkpoint", "ledger", "snapshot", "spending")
-_KEYED = ("cursor", "lease", "pause", "presence")
+NUMBERED = ("record", "checkpoint", "ledger", "snapshot", "spending")
+"""Tables whose rows have an id of thread and number."""
+KEYED = ("cursor", "lease", "pause", "presence")
+"""Tables with rows of a thread."""
 _MOST = 10
 """Rows of one kind that are named one by one."""
 
@@ -40,17 +42,27 @@ def of_file(run: Rows) -> Iterator[Fault]:
     for key in [key for key in keys if not 0 <= key < 1 << 31]:
         yield Fault("thread.key", None, None, key)
         keys.remove(key)
-    for table in _NUMBERED:
+    for table in NUMBERED:
         # The ids between those of one thread and those of the next are nobody's.
         for before, after in zip([-1, *keys], [*keys, 1 << 31], strict=True):
             free = (((before + 1) << 32) if before >= 0 else -(1 << 63), (after << 32) - 1)
             for (row_id,) in run(f"SELECT id FROM {table} WHERE id BETWEEN ? AND ? LIMIT 1", free):
                 yield Fault(table, row_id & rows.NUMBER, None, "a row of no thread")
-    for table in _KEYED:
+    for table in KEYED:
         for _ in run(f"SELECT 1 FROM {table} WHERE thread NOT IN (SELECT key FROM thread) LIMIT 1"):
             yield Fault(table, None, None, "a row of no thread")
+    yield from _deleted(run)
     for (name,) in run(f"SELECT id FROM thread WHERE key NOT IN (SELECT thread FROM cursor) LIMIT {_MOST}"):
         yield Fault("cursor", None, name, None)
+
+
+def _deleted(run: Rows) -> Iterator[Fault]:
+    """Threads that were there and are not, without an entry in the ledger of the store."""
+    given = run("SELECT seq FROM sqlite_sequence WHERE name = 'thread'")
+    there, deleted = run("SELECT (SELECT count(*) FROM thread), (SELECT count(*) FROM store_ledger)")[0]
+    keys = given[0][0] if given else 0
+    if keys != there + deleted:
+        yield Fault("store_ledger", None, f"{keys} threads", f"{there}, and {deleted} deleted")
 
 
 def of_thread(run: Rows, key: int, origin: Origin, cursor: Cursor | None, since: int = 0) -> Iterator[Fault]:
@@ -68,7 +80,7 @@ def of_thread(run: Rows, key: int, origin: Origin, cursor: Cursor | None, since:
         "record": (info.fork_seq if forked else 0, cursor.last_seq),
         "ledger": (origin.shared_entries if forked else 0, cursor.ledger_n),
     }
-    for table in _NUMBERED:
+    for table in NUMBERED:
         after, last = reached.get(table, steps)
         sql = f"SELECT id FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id LIMIT {_MOST}"
         for first, end in ((base, base + after), (base + last + 1, base + rows.NUMBER)):

@@ -18,14 +18,15 @@ TOUCHED_SHIFT = 20
 """`cursor.touched` is its `updated_at`, in microseconds, without these many bits: about its second."""
 
 
-VERSION = 13
+VERSION = 14
 """The version of the tables; a file with another one is not read."""
 
 TABLES = (
     # `past` is JSON of a carried thread's `Past` parts, `owner` of whom a child thread runs for; NULL for
     # none.
+    # The key of a thread that was deleted is never given again: another process may still hold it.
     """CREATE TABLE thread (
-        key INTEGER PRIMARY KEY,
+        key INTEGER PRIMARY KEY AUTOINCREMENT,
         id TEXT NOT NULL UNIQUE,
         graph_name TEXT NOT NULL,
         graph_digest TEXT NOT NULL,
@@ -156,6 +157,23 @@ TABLES = (
         request_hash BLOB NOT NULL,
         account TEXT NOT NULL,
         signature TEXT NOT NULL
+    )""",
+    # The store's own ledger, of the threads that were deleted; as many as keys were given and have gone.
+    """CREATE TABLE store_ledger (
+        id INTEGER PRIMARY KEY,
+        kind TEXT NOT NULL,
+        step INTEGER NOT NULL,
+        request_id TEXT,
+        actor TEXT,
+        note TEXT,
+        seen BLOB NOT NULL,
+        data BLOB NOT NULL,
+        at INTEGER NOT NULL,
+        hash BLOB NOT NULL,
+        request_hash BLOB NOT NULL,
+        account TEXT NOT NULL,
+        signature TEXT NOT NULL,
+        thread TEXT NOT NULL
     )""",
     # Graphs as data, each as JSON by the SHA-256 of it, in hex.
     "CREATE TABLE graph (digest TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",

@@ -7,7 +7,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, groupby
 from operator import lt
 from pathlib import Path
@@ -26,13 +26,16 @@ from hitl_tui.engine.log.records import (
 )
 from hitl_tui.engine.log.store import Durability, Reader
 from hitl_tui.engine.log.threads import (
+    Deletion,
     Fault,
     Lease,
     Part,
     PauseRequest,
     Presence,
+    Space,
     Stamp,
     ThreadInfo,
+    ThreadSize,
     ThreadSummary,
     Waiting,
 )
@@ -52,6 +55,7 @@ from hitl_tui.stores.base import (
     unknown,
     writer,
 )
+from hitl_tui.stores.deletion import farewells
 from hitl_tui.stores.lease import giving_back, holder
 from hitl_tui.stores.lineage import Carried, Origin, Past, Spent
 from hitl_tui.stores.sqlite import faults, rows
@@ -165,6 +169,8 @@ _ADD_RECORD = _inserts("record", rows.RECORD)
 _ADD_CHECKPOINT = _inserts("checkpoint", rows.CHECKPOINT)
 _ADD_LEDGER = _insert("ledger", rows.LEDGER)
 # A body that is there already is replaced: it may have been damaged since.
+_ADD_STORE_LEDGER = _insert("store_ledger", f"{rows.LEDGER}, thread")
+_STORE_LEDGER = f"SELECT thread, {rows.LEDGER} FROM store_ledger ORDER BY id"
 _ADD_GRAPH = "INSERT OR REPLACE INTO graph (digest, body) VALUES (?, ?)"
 _ADD_SNAPSHOT = _insert("snapshot", "id, body")
 _ADD_CURSOR = (
@@ -197,6 +203,22 @@ _SNAPSHOTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id
 _LEDGER = f"SELECT {rows.LEDGER} FROM ledger WHERE id BETWEEN ? AND ? ORDER BY id"
 _LAST_SPENDING = "SELECT id, body FROM spending WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 _ADD_SPENDING = _insert("spending", "id, body")
+_SIZE_OF_CHANNELS = (
+    "SELECT channel, sum(length(change) + coalesce(length(result), 0)) "
+    "FROM record WHERE id BETWEEN ? AND ? GROUP BY channel"
+)
+_SIZE_OF = "SELECT count(*), coalesce(sum({}), 0) FROM {} WHERE id BETWEEN ? AND ?"
+_CHECKPOINT_BYTES = " + ".join(
+    f"coalesce(length({name}), 0)"
+    for name in ("hashes", "note", "text", "uses", "branches", "tainted", "read", "compensations", "calls")
+)
+# A graph that no thread was begun with or has gone on with.
+_DROP_GRAPHS = (
+    "DELETE FROM graph WHERE digest NOT IN (SELECT graph_digest FROM thread "
+    "UNION SELECT coalesce(json_extract(CAST(body AS TEXT), '$.graph'), '') FROM cursor "
+    "UNION SELECT coalesce(json_extract(CAST(data AS TEXT), '$.was'), '') FROM ledger WHERE kind = 'graph' "
+    "UNION SELECT coalesce(json_extract(CAST(data AS TEXT), '$.is'), '') FROM ledger WHERE kind = 'graph')"
+)
 _LET_GO = (
     "it tells who is at the thread alone: where nobody is, delete the rows of the tables lease, pause and "
     "presence"
@@ -289,6 +311,8 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         if db.execute("SELECT 1 FROM thread WHERE id = ?", (info.thread_id,)).fetchone():
             raise name_taken(info.thread_id)
         parent = None if info.parent is None else self._key(info.parent)
+        if info.parent is not None and parent is not None:
+            self._check_there(db, info.parent, parent)
         row = (
             info.thread_id,
             info.graph_name,
@@ -332,11 +356,110 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         if commit.graph is not None:
             db.execute(_ADD_GRAPH, commit.graph)
 
+    def delete(self, deletion: Deletion) -> list[LedgerEntry]:
+        self._be_there()
+        with self._lock:
+            # What is deleted is overwritten: its values are nowhere in the file afterwards.
+            self._set("secure_delete = ON")
+            try:
+                with self._deciding as db:
+                    entries = farewells(self, deletion)
+                    db.execute("PRAGMA defer_foreign_keys = ON")
+                    for name in deletion.versions:
+                        self._take_out(db, self._key(name))
+                    row_of = rows.ledger_row
+                    db.executemany(
+                        _ADD_STORE_LEDGER, [(*row_of(0, entry), entry.thread_id) for entry in entries]
+                    )
+            finally:
+                self._set("secure_delete = OFF")
+            for name in deletion.versions:
+                self._forget(name)
+            # Nor in the log beside the file, unless somebody is reading there now.
+            self._set("wal_checkpoint(TRUNCATE)")
+        return entries
+
+    def _take_out(self, db: sqlite3.Cursor, key: int) -> None:
+        for table in faults.NUMBERED:
+            db.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", (key << 32, key << 32 | rows.NUMBER))
+        for table in faults.KEYED:
+            db.execute(f"DELETE FROM {table} WHERE thread = ?", (key,))
+        db.execute("DELETE FROM thread WHERE key = ?", (key,))
+
+    def _check_there(self, db: sqlite3.Cursor, thread_id: str, key: int) -> None:
+        """Refuse to write for a thread that another process has deleted."""
+        if not db.execute("SELECT 1 FROM thread WHERE key = ?", (key,)).fetchone():
+            self._forget(thread_id)
+            raise unknown(thread_id)
+
+    def _forget(self, thread_id: str) -> None:
+        """What is known of a thread that has gone."""
+        self._touched.pop(self._keys.pop(thread_id, -1), None)
+        self._lineages.pop(thread_id, None)
+
+    def _set(self, pragma: str) -> None:
+        """A pragma that may be left out where it can't be."""
+        with suppress(sqlite3.Error):
+            self._db.execute(f"PRAGMA {pragma}").fetchall()
+
+    def store_ledger(self) -> list[LedgerEntry]:
+        entries: list[LedgerEntry] = []
+        previous = b""
+        with self._decoding():
+            for thread, *row in self._rows(_STORE_LEDGER):
+                entries += rows.ledger_of(rows.value_of(str, (thread,)), (row,), previous)
+                previous = entries[-1].hash
+        return entries
+
+    def size(self, thread_id: str) -> ThreadSize:
+        base = self._key(thread_id) << 32
+        span = (base, base | rows.NUMBER)
+
+        def filled(column: str, table: str) -> tuple[int, int]:
+            number, size = self._rows(_SIZE_OF.format(column, table), span)[0]
+            return number, size
+
+        with self._decoding():
+            channels = {
+                rows.value_of(str, row[:1]): rows.value_of(int, row[1:])
+                for row in self._rows(_SIZE_OF_CHANNELS, span)
+            }
+        steps, checkpoints = filled(_CHECKPOINT_BYTES, "checkpoint")
+        return ThreadSize(
+            thread_id,
+            steps,
+            channels,
+            checkpoints,
+            filled("length(body)", "snapshot")[1],
+            filled("length(data) + coalesce(length(note), 0)", "ledger")[1],
+        )
+
+    def space(self) -> Space:
+        pages, free, page = (
+            self._rows(f"PRAGMA {name}")[0][0] for name in ("page_count", "freelist_count", "page_size")
+        )
+        return Space(pages * page, free * page)
+
+    def vacuum(self) -> Space:
+        self._be_there()
+        with self._deciding as db:
+            db.execute(_DROP_GRAPHS)
+        self._rows("VACUUM")
+        self._set("wal_checkpoint(TRUNCATE)")
+        return self.space()
+
     def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
-        key = self._find(thread_id)
-        if key is None:
-            return None
-        fetched = self._rows("SELECT body, digest FROM cursor WHERE thread = ?", (key,))
+        fetched: list[Any] = []
+        # A key that is known may be that of a thread which another process has deleted.
+        while not fetched:
+            known, key = thread_id in self._keys, self._find(thread_id)
+            if key is None:
+                return None
+            fetched = self._rows("SELECT body, digest FROM cursor WHERE thread = ?", (key,))
+            if not known:
+                break
+            if not fetched:
+                self._forget(thread_id)
         with self._decoding():
             body, digest = fetched[0]
             cursor = rows.cursor_of(body, None if unchecked else digest, self._facts(thread_id))
@@ -446,6 +569,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         self._be_there()
         key = self._key(thread_id)
         with self._writing as db:
+            self._check_there(db, thread_id, key)
             dead = refuse_takeover(thread_id, self.lease(thread_id), lease, now)
             db.execute(_TAKE, (key, *msgspec.structs.astuple(lease)))
             self._listed.pop(key, None)
@@ -465,6 +589,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
     def request_pause(self, thread_id: str, request: PauseRequest | None) -> None:
         key = self._key(thread_id)
         with self._writing as db:
+            self._check_there(db, thread_id, key)
             if request is None:
                 db.execute("DELETE FROM pause WHERE thread = ?", (key,))
             else:

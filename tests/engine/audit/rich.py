@@ -30,6 +30,7 @@ from hitl_tui.engine.log.threads import Lease, PauseRequest, Presence, ThreadSum
 from hitl_tui.engine.nodes.children import inside
 from hitl_tui.errors import HitlError
 from hitl_tui.stores import Checkpointer, FileCheckpointer, SQLiteCheckpointer
+from hitl_tui.stores.deletion import delete, leaving
 from hitl_tui.stores.files.directory import directory_name
 from hitl_tui.stores.transfer import export_thread, import_thread
 
@@ -180,6 +181,10 @@ def fill(store: Checkpointer) -> None:
     made.declassify("early", "page", actor="flo", reason="read it")
     import_thread(store, export_thread(store, "early", private=True), "carried")
     made.update_state("carried", {"approved": True}, actor="gil")
+    for thread in ("gone", "left"):
+        made.invoke({"notes": thread}, thread_id=thread)
+        going = leaving(store, [thread], force=True)
+        delete(store, going, actor="jo", note="a try", at=1_700_000_000_000_000, why="by hand", force=True)
 
 
 _CACHE = re.compile(rb',"snapshot":"[^"]*"')
@@ -255,6 +260,7 @@ def outputs(store: Checkpointer, names: list[str]) -> list[Any]:
         _unheld(store.threads("", 999)),
         _unheld(store.threads("", 999, None, "")),
         _unheld(store.threads(waiting=True)),
+        store.store_ledger(),
     ]
     for name in names:
         cursor = store.cursor(name)

@@ -37,6 +37,8 @@ TABLES = (
     "lease",
     "pause",
     "presence",
+    "store_ledger",
+    "sqlite_sequence",
 )
 """All tables of a store file; a test compares them with the file's own."""
 
@@ -59,6 +61,8 @@ KINDS = (
     "lease.json",
     "pause.json",
     "presence.json",
+    "deleted",
+    "deleted.json",
 )
 """The files of a files store, by their names or their directories."""
 

@@ -1,0 +1,290 @@
+"""Taking threads out of a store: what goes with one, what may go, and what is kept of it (SPEC 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from hitl_tui.engine.log.records import Cursor, LedgerEntry, Status
+from hitl_tui.engine.log.signing import DECISIONS
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.threads import Deletion, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.units import Maybe, Time, about, span_words
+from hitl_tui.engine.nodes.children import owned
+from hitl_tui.engine.thread.hashes import ledger_hash
+from hitl_tui.engine.thread.journal import account
+from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, UsageError
+
+_PAGE = 500
+
+Why = Literal["named", "inside", "fork"]
+Kept = Literal["newest", "young", "waits", "decided", "forked"]
+
+
+class Leaving(msgspec.Struct, frozen=True):
+    """A thread that is to be deleted, and why it goes.
+
+    `version` is that of its cursor, `of` the thread that it goes with, "" for one that was named.
+    """
+
+    thread_id: Annotated[str, about("The thread.", name="thread")]
+    version: int
+    step: Annotated[int, about("Its newest step, -1 before it has one.")]
+    status: Annotated[Status, about("Where it stands.")]
+    why: Annotated[Why, about("`named`, or gone with another: what ran `inside` it, or a `fork` of it.")]
+    of: Annotated[Maybe, about("The thread that it goes with.")]
+    updated_at: Annotated[Time, about("When it changed last.")]
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """Which threads `prune` keeps; it takes those that no word of it keeps.
+
+    Args:
+        older_than: microseconds since its last change after which a thread may go; None whatever its age.
+        keep_last: so many of those that changed last stay.
+        keep_decided: what a person has decided something in stays.
+    """
+
+    older_than: int | None = None
+    keep_last: int = 0
+    keep_decided: bool = False
+
+    @property
+    def words(self) -> str:
+        """The rule as it is kept in the ledger."""
+        parts = [] if self.older_than is None else [f"older than {span_words(self.older_than)}"]
+        parts += [f"keep the last {self.keep_last}"] if self.keep_last else []
+        parts += ["keep what was decided in"] if self.keep_decided else []
+        return "prune: " + (", ".join(parts) or "all")
+
+
+def leaving(
+    store: Store, threads: Iterable[str], *, forks: bool = False, force: bool = False
+) -> list[Leaving]:
+    """The threads that go when these are deleted: those inside each go with it.
+
+    Args:
+        forks: their forks, too, which share their steps.
+        force: also what runs or waits.
+
+    Raises:
+        UnknownThread: there is no such thread.
+        UsageError: a fork would stay behind without `forks`, or one ran inside a thread that stays.
+        ThreadBusy: one runs or waits, without `force`.
+    """
+    going: dict[str, Leaving] = {}
+    todo: list[tuple[str, Why, str]] = [(name, "named", "") for name in threads]
+    while todo:
+        name, why, of = todo.pop(0)
+        if name in going:
+            continue
+        going[name] = _leaving(store, name, why, of)
+        todo += [(inside, "inside", name) for inside in owned(store, name)]
+        if forks:
+            todo += [(fork.thread_id, "fork", name) for fork in store.children(name)]
+    for name in going:
+        _check_whole(store, name, going)
+        if not force:
+            _check_still(store.summary(name))
+    return list(going.values())
+
+
+def delete(
+    store: Store,
+    going: Sequence[Leaving],
+    *,
+    actor: str | None,
+    note: str | None,
+    at: int,
+    why: str = "",
+    force: bool = False,
+) -> list[LedgerEntry]:
+    """Take threads out of a store; see `Store.delete`."""
+    versions = {thread.thread_id: thread.version for thread in going}
+    return store.delete(Deletion(versions, actor, note, at, why, force))
+
+
+def farewells(store: Store, deletion: Deletion) -> list[LedgerEntry]:
+    """What the ledger of a store keeps of threads; called by the store while nobody else can write to it.
+
+    Raises: as `Store.delete`.
+    """
+    ledger = store.store_ledger()
+    n, previous = (ledger[-1].n, ledger[-1].hash) if ledger else (0, b"")
+    entries = []
+    for name, version in deletion.versions.items():
+        info, cursor = _standing(store, name)
+        _check_whole(store, name, deletion.versions)
+        if not deletion.force:
+            if cursor.version != version:
+                raise StaleWriter(
+                    f"thread {name!r} has moved since you looked at it: nothing is deleted", "look again"
+                )
+            _check_still(store.summary(name))
+        n += 1
+        entry = LedgerEntry(
+            thread_id=name,
+            n=n,
+            kind="delete",
+            step=cursor.head,
+            request_id=None,
+            actor=deletion.actor,
+            note=deletion.note,
+            seen=b"",
+            data=_last_facts(info, cursor, deletion.why),
+            at=deletion.at,
+            prev_hash=previous,
+            hash=b"",
+            account=account(),
+        )
+        previous = ledger_hash(entry)
+        entries.append(msgspec.structs.replace(entry, hash=previous))
+    return entries
+
+
+def _last_facts(info: ThreadInfo, cursor: Cursor, why: str) -> dict[str, Any]:
+    """What told the thread from any other, and where its chains ended; nothing of what it said."""
+    facts: dict[str, Any] = {
+        "graph": info.graph_name,
+        "status": cursor.status,
+        "records": cursor.last_seq,
+        "decisions": cursor.ledger_n,
+        "facts_hash": info.facts_hash.hex(),
+        "record_hash": cursor.last_record_hash.hex(),
+        "checkpoint_hash": cursor.checkpoint_hash.hex(),
+        "ledger_hash": cursor.ledger_hash.hex(),
+        "created_at": info.created_at,
+        "updated_at": cursor.updated_at,
+    }
+    if info.parent is not None:
+        facts |= {"parent": info.parent, "fork_step": info.fork_step}
+    if info.owner is not None:
+        facts["inside"] = info.owner.thread_id
+    return facts | ({"rule": why} if why else {})
+
+
+def _standing(store: Store, name: str) -> tuple[ThreadInfo, Cursor]:
+    # Unchecked: what is damaged can be deleted, too.
+    info, cursor = store.info(name), store.cursor(name, unchecked=True)
+    if info is None or cursor is None:
+        raise UnknownThread(f"there is no thread {name!r}", "list the threads to see what there is")
+    return info, cursor
+
+
+def _leaving(store: Store, name: str, why: Why, of: str) -> Leaving:
+    _, cursor = _standing(store, name)
+    return Leaving(name, cursor.version, cursor.head, cursor.status, why, of, cursor.updated_at)
+
+
+def _check_whole(store: Store, name: str, going: Collection[str] | Mapping[str, Any]) -> None:
+    """Refuse to leave a part of a family behind that can't do without the rest."""
+    for fork in store.children(name):
+        if fork.thread_id not in going:
+            raise UsageError(
+                f"thread {fork.thread_id!r} is a fork of {name!r} and shares its steps up to "
+                f"{fork.fork_step}: nothing is deleted",
+                "delete its forks with it (--forks), or export the fork and import it under another name",
+            )
+    for inside in owned(store, name):
+        if inside not in going:
+            raise UsageError(f"thread {inside!r} ran inside {name!r}: nothing is deleted", "look again")
+    info = store.info(name)
+    owner = info.owner.thread_id if info and info.owner else None
+    if owner is not None and owner not in going and store.info(owner) is not None:
+        raise UsageError(
+            f"thread {name!r} ran inside {owner!r}, whose log names it: nothing is deleted",
+            f"delete {owner!r}, and it goes with it",
+        )
+
+
+def _check_still(summary: ThreadSummary | None) -> None:
+    """Refuse what is not at rest."""
+    if summary is None:
+        return
+    name = summary.info.thread_id
+    if summary.held_by:
+        raise ThreadBusy(
+            f"thread {name!r} is held by {summary.held_by}: nothing is deleted",
+            "wait until it is done, or --force",
+        )
+    if not _at_rest(summary):
+        does = "waits" if summary.waiting_since is not None else "is in the middle of a run"
+        raise ThreadBusy(
+            f"thread {name!r} {does}: nothing is deleted",
+            "decide or cancel it first, or --force",
+        )
+
+
+def _at_rest(summary: ThreadSummary) -> bool:
+    return (
+        not summary.held_by and summary.waiting_since is None and summary.status not in ("running", "waiting")
+    )
+
+
+def prunable(
+    store: Store, rule: Retention, now: int, *, force: bool = False
+) -> tuple[list[Leaving], dict[Kept, int]]:
+    """What a rule takes away, and of the threads at the top how many stay for which reason.
+
+    A thread stays while a fork of it, or of one inside it, stays.
+    """
+    chosen: dict[str, None] = {}
+    kept: dict[Kept, int] = {}
+    for place, summary in enumerate(_at_top(store)):
+        why = _kept(store, rule, summary, place, now, force=force)
+        if why is None:
+            chosen[summary.info.thread_id] = None
+        else:
+            kept[why] = kept.get(why, 0) + 1
+    families: dict[str, list[Leaving]] = {}
+    while True:
+        families = {
+            name: families.get(name) or leaving(store, [name], forks=True, force=True) for name in chosen
+        }
+        forked = [
+            name
+            for name, family in families.items()
+            if any(thread.thread_id not in chosen for thread in family if thread.why == "fork")
+        ]
+        if not forked:
+            break
+        for name in forked:
+            del chosen[name]
+            kept["forked"] = kept.get("forked", 0) + 1
+    going = {thread.thread_id: thread for family in families.values() for thread in family}
+    named = {name: msgspec.structs.replace(going[name], why="named", of="") for name in chosen}
+    return list((going | named).values()), kept
+
+
+def _at_top(store: Store) -> Iterator[ThreadSummary]:
+    offset = 0
+    while page := store.threads(limit=_PAGE, offset=offset, within=""):
+        yield from page
+        offset += len(page)
+
+
+def _kept(
+    store: Store, rule: Retention, summary: ThreadSummary, place: int, now: int, *, force: bool
+) -> Kept | None:
+    """Why a thread stays, None where it may go; `place` is how many changed after it."""
+    if place < rule.keep_last:
+        return "newest"
+    if rule.older_than is not None and summary.updated_at > now - rule.older_than:
+        return "young"
+    if not force and not _at_rest(summary):
+        return "waits"
+    if rule.keep_decided and _decided(store, summary.info.thread_id):
+        return "decided"
+    return None
+
+
+def _decided(store: Store, name: str) -> bool:
+    """Whether a person has decided something in it, or inside it; what can't be read counts as that."""
+    try:
+        if any(entry.kind in DECISIONS and entry.actor for entry in store.ledger(name)):
+            return True
+    except HitlError:
+        return True
+    return any(_decided(store, inside) for inside in owned(store, name))

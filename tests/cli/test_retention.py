@@ -1,0 +1,113 @@
+"""`delete`, `prune`, `deleted`, `size`, `vacuum` on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import App
+from tests.support.spec import spec
+
+pytestmark = spec("10")
+
+
+@pytest.fixture
+def two(review: App) -> App:
+    """A thread `r` that waits, and one `done` that is cancelled."""
+    review.expect(3, "run", "review", "--headless", "--input", "task=Hills", "--thread", "done")
+    review.expect(0, "cancel", "done")
+    return review
+
+
+def threads(app: App) -> set[str]:
+    return {row["thread"] for row in app.expect(0, "threads", "--json").document["threads"]}
+
+
+def test_a_thread_goes_and_the_store_keeps_who_did_it(two: App) -> None:
+    two.expect(2, "delete", "done")
+    looked = two.expect(0, "delete", "done", "--dry-run", "--json").document
+    assert (looked["dry_run"], looked["entries"], threads(two)) == (True, [], {"r", "done"})
+    anchor = two.expect(0, "anchor", "done").document
+    done = two.expect(0, "delete", "done", "--yes", "--as", "ann", "--note", "a try", "--json").document
+    assert [row["thread"] for row in done["threads"]] == ["done"]
+    assert threads(two) == {"r"}
+    (kept,) = two.expect(0, "deleted", "--json").document["entries"]
+    assert (kept["thread"], kept["decision"], kept["actor"], kept["note"]) == (
+        "done",
+        "delete",
+        "ann",
+        "a try",
+    )
+    assert f"sha256:{kept['data']['checkpoint_hash']}" == anchor["checkpoint_hash"]
+    said = two.expect(0, "deleted").out
+    assert "done deleted by ann" in said
+    assert "a try" in said
+    assert two.expect(0, "verify", "r").out.startswith("ok")
+
+
+def test_what_waits_stays_without_force(two: App) -> None:
+    refused = two.expect(4, "delete", "r", "done", "--yes")
+    assert "'r' waits" in refused.err
+    assert threads(two) == {"r", "done"}
+    two.expect(0, "delete", "r", "done", "--yes", "--force")
+    assert threads(two) == set()
+
+
+def test_a_fork_keeps_it_without_forks(two: App) -> None:
+    two.expect(0, "fork", "done@1", "done-b")
+    assert "done-b" in two.expect(2, "delete", "done", "--yes").err
+    two.expect(0, "delete", "done", "--forks", "--force", "--yes")
+    assert threads(two) == {"r"}
+
+
+def test_prune_wants_a_rule_and_says_what_stays(two: App) -> None:
+    assert "no rule" in two.expect(2, "prune", "--yes").err
+    said = two.expect(0, "prune", "--older-than", "1d", "--yes").out
+    assert said == "nothing goes\n2 stay: 2 too young\n"
+    pruned = two.expect(0, "prune", "--older-than", "0s", "--yes", "--json").document
+    assert ([row["thread"] for row in pruned["threads"]], pruned["kept"]) == (["done"], {"waits": 1})
+    (kept,) = two.expect(0, "deleted", "--json").document["entries"]
+    assert kept["data"]["rule"] == pruned["rule"] == "prune: older than 0s"
+
+
+@pytest.mark.parametrize("age", ["30", "d", "1y", "-3d", "٣d"])
+def test_an_age_that_is_none(two: App, age: str) -> None:
+    assert "no time" in two.expect(2, "prune", f"--older-than={age}", "--yes").err
+
+
+def test_prune_goes_by_the_configuration(two: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "config.toml"
+    monkeypatch.setenv("HITL_TUI_CONFIG", str(file))
+    file.write_text("[retention]\nolder_than = '0s'\nkeep_decided = true\n")
+    kept = two.expect(0, "prune", "--yes", "--json").document
+    assert (kept["threads"], kept["kept"]) == ([], {"decided": 1, "waits": 1})
+    assert kept["rule"] == "prune: older than 0s, keep what was decided in"
+    file.write_text("[retention]\nolder_than = 'soon'\nkeep_lats = 3\n")
+    told = two.expect(2, "prune", "--yes").err
+    assert f"{file}:2: retention.older_than: 'soon' is no time" in told
+    assert "retention.keep_lats: unknown key: did you mean 'keep_last'?" in told
+
+
+def test_size_by_thread_and_by_channel(two: App) -> None:
+    sizes = two.expect(0, "size", "--json").document
+    assert {row["thread"] for row in sizes["threads"]} == {"r", "done"}
+    assert sizes["used"] > sizes["free"] >= 0
+    (one,) = two.expect(0, "size", "r", "--json").document["threads"]
+    assert one["channels"]["draft"] > 0
+    assert "channel draft" in two.expect(0, "size", "r").out
+    assert two.expect(0, "size").out.splitlines()[0].split() == [
+        "THREAD",
+        "STEPS",
+        "SIZE",
+        "MOST",
+        "OF",
+        "IT",
+    ]
+
+
+def test_vacuum_says_what_it_gave_back(two: App) -> None:
+    two.expect(0, "delete", "done", "--yes")
+    space = two.expect(0, "vacuum", "--json").document
+    assert space["after"] < space["before"]
+    assert threads(two) == {"r"}
