@@ -30,6 +30,7 @@ class _Order:
     at_step: int | None
     yes: bool
     go_on: bool
+    comments: tuple[tuple[str, str], ...]
 
 
 _request_option = click.option("--request", metavar="ID", help="Which request, where several wait.")
@@ -39,11 +40,15 @@ def _order_options(
     note: Callable[..., Any] = note_option, *, step_required: bool = False
 ) -> Callable[..., Any]:
     step = "The step it is about: refused if the thread has moved."
+    comment = (
+        "A comment on a passage of what is decided about; the asker gets it with its passage. Repeatable."
+    )
     return options_as(
         "order",
         _Order,
         note,
         click.option("--step", "at_step", type=int, required=step_required, metavar="N", help=step),
+        click.option("--comment", "comments", nargs=2, multiple=True, metavar="PASSAGE TEXT", help=comment),
         click.option("--yes", is_flag=True, help="Confirm a decision of high risk."),
         click.option("--run", "go_on", is_flag=True, help="Run on afterwards, as resume --headless does."),
     )
@@ -78,7 +83,13 @@ async def answer(
     from hitl_tui.cli.inputs import Given
 
     given = Given(value, fields, json_value)
-    return await _decide(opened, thread, request, order, lambda asked: given.answer(asked, order.note))
+    return await _decide(
+        opened,
+        thread,
+        request,
+        order,
+        lambda asked: given.answer(asked, order.note, commented=bool(order.comments)),
+    )
 
 
 @click.command()
@@ -99,7 +110,7 @@ async def approve(opened: OpenThread, *, thread: str, request: str | None, order
 
     def make(asked: Request) -> Any:
         choice = approving_choice(asked, thread)
-        value = choice_answer(choice, order.note)
+        value = choice_answer(choice, order.note, commented=bool(order.comments))
         if choice.id != "approve":
             say(f"{name(asked.title)}: answered {name(choice.id)!r}.", err=True)
         return value
@@ -111,7 +122,7 @@ async def approve(opened: OpenThread, *, thread: str, request: str | None, order
 @thread_argument
 @_request_option
 @_order_options(
-    click.option("--note", metavar="TEXT", required=True, help="What should change, in your words.")
+    click.option("--note", metavar="TEXT", help="What should change, in your words; or give comments.")
 )
 @on_thread(acts=True, builds=True)
 async def revise(opened: OpenThread, *, thread: str, request: str | None, order: _Order) -> ExitCode:
@@ -123,7 +134,7 @@ async def revise(opened: OpenThread, *, thread: str, request: str | None, order:
     from hitl_tui.view.card import choice_answer
 
     def make(asked: Request) -> Any:
-        return choice_answer(find_choice(asked, "revise"), order.note)
+        return choice_answer(find_choice(asked, "revise"), order.note, commented=bool(order.comments))
 
     return await _decide(opened, thread, request, order, make)
 
@@ -165,6 +176,7 @@ async def _answer(
 ) -> None:
     from hitl_tui.engine.commands import Answer
     from hitl_tui.view.answers import pick_request
+    from hitl_tui.view.comments import pinned
     from hitl_tui.view.status import standing_line
 
     pending, head = snapshot.progress.pending, snapshot.progress.head
@@ -187,7 +199,8 @@ async def _answer(
     step = request.step if order.at_step is None else order.at_step
     checkpoint = next((point for point in snapshot.checkpoints if point.step == step), None)
     seen = checkpoint.state_hash if checkpoint else b""
-    await driver.execute(Answer(request.id, value, step, actor, order.note, seen))
+    comments = pinned(request, snapshot.values, order.comments)
+    await driver.execute(Answer(request.id, value, step, actor, order.note, seen, comments))
 
 
 @click.command()

@@ -143,7 +143,7 @@ class Given:
     fields: tuple[str, ...]
     json: str | None
 
-    def answer(self, request: Request, note: str | None) -> Any:
+    def answer(self, request: Request, note: str | None, *, commented: bool) -> Any:
         """The answer to a request.
 
         Raises:
@@ -162,7 +162,7 @@ class Given:
 
         assert self.word is not None
         if request.choices:
-            return choice_answer(find_choice(request, self.word), note)
+            return choice_answer(find_choice(request, self.word), note, commented=commented)
         return value_answer(request, self.word)
 
     def _fields_answer(self, request: Request) -> Any:

@@ -13,8 +13,10 @@ from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.log.requests import Choice, Request, Vote
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction, actions_of, choices_of
+from hitl_tui.engine.thread.comments import comments_of
 from hitl_tui.engine.thread.interrupts import deadlocked
 from hitl_tui.errors import UsageError
+from hitl_tui.view.comments import comment_lines
 from hitl_tui.view.form import Form, form_of, form_of_value
 from hitl_tui.view.format import PRIVATE_TEXT, NotJson, count, duration, inline, kind, read_json, size, tokens
 from hitl_tui.view.revision import Revision, revision
@@ -30,13 +32,13 @@ _REFUSALS: Final = frozenset(
 """Answers by whose name the asker does not get what was asked for, and so wants to know why."""
 
 
-def choice_answer(choice: Choice | ChoiceView, words: str | None) -> Any:
+def choice_answer(choice: Choice | ChoiceView, words: str | None, *, commented: bool = False) -> Any:
     """A choice as an answer, with words of one's own where it carries them.
 
     Raises:
-        UsageError: it needs words and there are none.
+        UsageError: it needs words and there are none; comments become words of it.
     """
-    if choice.text == "required" and not (words or "").strip():
+    if choice.text == "required" and not (words or "").strip() and not commented:
         raise UsageError(f"the answer {choice.id!r} needs words of yours", 'give them: --note "…"')
     return {"choice": choice.id, "text": words} if words and choice.text != "none" else choice.id
 
@@ -286,10 +288,13 @@ def _before(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[Line, ...]
             said = answer if isinstance(answer, Mapping) else {"choice": answer}
             label = next((choice.label for choice in request.choices if choice.id == said.get("choice")), "")
             what = f"chose “{sanitise_line(label, _TITLE)}”" if label else "answered"
-            words = entry.note or said.get("text")
+            comments = comments_of(entry.data)
+            # The words of the answer quote the comments, which are told by themselves.
+            words = entry.note or ("" if comments else said.get("text"))
             note = f": “{sanitise_line(str(words), _WIDE)}”" if words else ""
             who = sanitise_line(entry.actor, _NAME)
-            return ((trusted(f"{who} {what} at step {entry.step}{note}", "human"),),)
+            decided: Line = (trusted(f"{who} {what} at step {entry.step}{note}", "human"),)
+            return decided, *comment_lines(comments)
     return ()
 
 

@@ -5,6 +5,7 @@ Each function is one commit; the session must be held for writing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from hitl_tui.engine.state.canonical import state_hash
 from hitl_tui.engine.state.changes import after, set_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.state.values import normalise
+from hitl_tui.engine.thread.comments import Comment, as_facts, commented
 from hitl_tui.engine.thread.graph_change import note_graph
 from hitl_tui.engine.thread.interrupts import (
     ANSWER,
@@ -44,6 +46,8 @@ class Answer(Command[int], frozen=True):
 
     Args:
         seen: the hash of the state that was before the person who answers; another one refuses.
+        comments: on passages of what is decided about, in the order of the text; the ledger keeps them, and
+            they become a part of the answer's words.
 
     Raises:
         AnswerRefused: late, unknown, duplicate, stale or unauthorised; recorded as such, nothing else was
@@ -57,6 +61,7 @@ class Answer(Command[int], frozen=True):
     actor: str | None = None
     note: str | None = None
     seen: bytes = b""
+    comments: tuple[Comment, ...] = ()
 
 
 def answer(session: Session, command: Answer) -> int:
@@ -68,7 +73,7 @@ def answer(session: Session, command: Answer) -> int:
         request = find_request(session.cursor, request_id, how_it_ended(session, request_id))
         value = check_answer(
             request,
-            value,
+            commented(request, value, command.comments),
             step=command.step,
             actor=actor,
             account=account(),
@@ -82,17 +87,22 @@ def answer(session: Session, command: Answer) -> int:
             )
         seen = shown(session, seen)
         if request.thread:
-            _pass_down(session, request, value, actor=actor, note=note, seen=seen)
+            _pass_down(session, request, command, value, seen=seen)
             return session.cursor.head
     except AnswerRefused as refusal:
-        data = {"answer": _recordable(value), "why": refusal.message, "answered_step": command.step}
+        data = {
+            "answer": _recordable(value), "why": refusal.message, "answered_step": command.step,
+            **as_facts(command.comments),
+        }  # fmt: skip
         entry = decision_entry(
             session, [], "refused", request_id=request_id, actor=actor, note=note, seen=seen, data=data
         )
         session.commit_cursor(session.cursor, [entry])
         refresh(session)
         raise
-    return _apply_answer(session, request, value, actor=actor, note=note, seen=seen)
+    return _apply_answer(
+        session, request, value, actor=actor, note=note, seen=seen, comments=command.comments
+    )
 
 
 def _apply_answer(
@@ -104,6 +114,7 @@ def _apply_answer(
     note: str | None,
     seen: bytes = b"",
     kind: str = "answer",
+    comments: Sequence[Comment] = (),
 ) -> int:
     """Commit an answer, or a vote where others must agree; returns the head after it."""
     gate = gate_of(session, request)
@@ -111,7 +122,7 @@ def _apply_answer(
         note_graph(session)  # what its answers do, and what verify wants of them
     cursor = session.cursor
     voted, settled = vote(request, value, actor, note, account=account(), now=session.clock())
-    data = {"answer": value}
+    data = {"answer": value, **as_facts(comments)}
     if not settled and kind == "answer":
         pending = tuple(voted if other.id == request.id else other for other in cursor.pending)
         if deadlocked(voted):
@@ -168,18 +179,22 @@ def _with_answer(session: Session, request: Request, value: Any) -> Cursor:
     return replace(cursor, answers=(*cursor.answers, value))
 
 
-def _pass_down(
-    session: Session, request: Request, value: Any, *, actor: str | None, note: str | None, seen: bytes
-) -> None:
-    """Give an answer to the child thread that asks."""
+def _pass_down(session: Session, request: Request, command: Answer, value: Any, *, seen: bytes) -> None:
+    """Give an answer to the child thread that asks.
+
+    Args:
+        value: the answer as it was checked, with the comments in its words.
+    """
+    actor, note = command.actor, command.note
 
     def relayed_answer() -> LedgerEntry:
+        data = {"answer": value, **as_facts(command.comments)}
         return decision_entry(
-            session, [], "answer", request=request, actor=actor, note=note, seen=seen, data={"answer": value}
+            session, [], "answer", request=request, actor=actor, note=note, seen=seen, data=data
         )
 
     def give(child: Session) -> int:
-        return answer(child, Answer(request.id, value, request.thread_step, actor, note))
+        return answer(child, replace(command, step=request.thread_step, seen=b""))
 
     relay(session, request, give, relayed_answer)
 
@@ -189,7 +204,8 @@ def pass_breakpoints(session: Session, actor: str | None = None) -> None:
     for request in session.cursor.pending:
         if request.breakpoint:
             if request.thread:
-                _pass_down(session, request, "continue", actor=actor, note="resumed", seen=b"")
+                go_on = Answer(request.id, "continue", request.step, actor, "resumed")
+                _pass_down(session, request, go_on, go_on.value, seen=b"")
             else:
                 _apply_answer(session, request, "continue", actor=actor, note="resumed")
 

@@ -1,0 +1,94 @@
+"""Comments pinned to passages of what is decided about, and how a node gets them (SPEC 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from hitl_tui.engine.graph.gates import read_choice
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.units import about
+from hitl_tui.errors import AnswerRefused
+
+MOST: Final = 100
+LONGEST: Final = 4_000
+"""Characters of a quotation, and of what is said about it."""
+
+
+class Comment(msgspec.Struct, frozen=True):
+    """What a reviewer says about a passage.
+
+    Args:
+        path: where the passage stands: the channel, and the way into its value, as in `plan[1].worker`.
+        offset: the character of the text at which it begins, from 0.
+    """
+
+    quote: Annotated[str, about("The passage, word for word.")]
+    text: Annotated[str, about("What is said about it.")]
+    path: Annotated[str, about("The channel, and the way into its value.")] = ""
+    offset: Annotated[int, about("The character at which it begins, from 0.")] = 0
+
+
+def commented(request: Request, value: Any, comments: Sequence[Comment]) -> Any:
+    """An answer with the comments as a part of its words, which is what the node gets.
+
+    Where an answer has no words, as the fields of a form, they are in the ledger alone.
+
+    Raises:
+        AnswerRefused: too many or too long, or one that says nothing.
+    """
+    _check(comments)
+    if not comments or request.shape:
+        return value
+    if request.choices:
+        chosen, words = read_choice(value)
+        choice = next((choice for choice in request.choices if choice.id == chosen), None)
+        if choice is None or choice.text == "none":
+            return value
+        return {"choice": chosen, "text": comment_words(words, comments)}
+    if isinstance(value, str) and (request.schema or {}).get("type", "string") == "string":
+        return comment_words(value, comments)
+    return value
+
+
+def comment_words(words: str, comments: Sequence[Comment]) -> str:
+    """The reason, then each passage and what is said about it, numbered in the order of the text.
+
+    >>> print(comment_words("Shorter.", [Comment("a jar", "keep one image")]))
+    Shorter.
+    <BLANKLINE>
+    1. On “a jar”: keep one image
+    """
+    told = [
+        f"{number}. On “{comment.quote.strip()}”: {comment.text.strip()}"
+        for number, comment in enumerate(comments, 1)
+    ]
+    return "\n\n".join(part for part in (words.strip(), "\n".join(told)) if part)
+
+
+def as_facts(comments: Sequence[Comment]) -> dict[str, Any]:
+    """The comments as the ledger keeps them beside the answer."""
+    return {"comments": [msgspec.structs.asdict(comment) for comment in comments]} if comments else {}
+
+
+def comments_of(data: Any) -> tuple[Comment, ...]:
+    """The comments that a ledger's entry holds; () where it holds none, whatever else it holds."""
+    kept = data.get("comments") if isinstance(data, Mapping) else None
+    try:
+        return msgspec.convert(kept or (), tuple[Comment, ...], strict=True, from_attributes=False)
+    except msgspec.ValidationError:
+        return ()
+
+
+def _check(comments: Sequence[Comment]) -> None:
+    if len(comments) > MOST:
+        raise AnswerRefused(f"{len(comments)} comments are more than {MOST}", "say it in fewer")
+    for comment in comments:
+        if not comment.quote.strip() or not comment.text.strip():
+            raise AnswerRefused("a comment has no passage or says nothing", "give it both, or leave it out")
+        if max(len(comment.quote), len(comment.text)) > LONGEST:
+            raise AnswerRefused(
+                f"a comment or its passage is longer than {LONGEST:,} characters", "quote less of the text"
+            )

@@ -1,0 +1,107 @@
+"""Comments on passages as a reviewer makes them, and as they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.thread.comments import Comment
+from hitl_tui.errors import UsageError
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, trusted, untrusted
+from hitl_tui.view.value_lines import JsonLines
+
+_QUOTED: Final = 60
+_SAID: Final = 240
+_DEPTH: Final = 50
+
+
+def pin(channel: str, value: Any, quote: str, text: str) -> Comment:
+    """A comment on a passage of a channel's value.
+
+    Raises:
+        UsageError: the passage does not stand there, nothing is said about it, or the value is private.
+    """
+    if value is PRIVATE:
+        raise UsageError(f"{channel!r} is private", "a comment would show a part of it in the ledger")
+    if not quote.strip() or not text.strip():
+        raise UsageError("a comment takes a passage and what is said about it", '--comment "PASSAGE" "TEXT"')
+    for path, leaf in _texts(channel, value, 0):
+        offset = _place(leaf, quote.strip())
+        if offset >= 0:
+            return Comment(quote.strip(), text.strip(), path, offset)
+    short = sanitise_line(quote, _QUOTED)
+    raise UsageError(f"“{short}” does not stand in {channel!r}", "quote it word for word")
+
+
+def pinned(
+    request: Request, values: Mapping[str, Any], given: Sequence[tuple[str, str]]
+) -> tuple[Comment, ...]:
+    """Comments on what a request is about, in the order of its text.
+
+    Args:
+        given: passages, each with what is said about it.
+
+    Raises:
+        UsageError: as for `pin`, or it is about no channel.
+    """
+    if given and request.subject is None:
+        raise UsageError(f"{request.title!r} is about no channel", "say it in your words: --note")
+    comments = [pin(request.subject or "", values.get(request.subject or ""), *pair) for pair in given]
+    return in_order(comments)
+
+
+def in_order(comments: Sequence[Comment]) -> tuple[Comment, ...]:
+    """Comments in the order of the text."""
+    return tuple(sorted(comments, key=lambda comment: (comment.path, comment.offset)))
+
+
+def comment_lines(comments: Sequence[Comment], who: str = "") -> tuple[Line, ...]:
+    """Each comment with its number and its passage, on a line."""
+    lead = f"{sanitise_line(who, _QUOTED)}: " if who else ""
+    return tuple(
+        (
+            trusted(f"{number} ", "human"),
+            trusted(lead, "dim"),
+            untrusted(comment.text, "human", _SAID),
+            trusted("  on “", "dim"),
+            untrusted(comment.quote, "dim", _QUOTED),
+            trusted("”", "dim"),
+        )
+        for number, comment in enumerate(comments, 1)
+    )
+
+
+def _place(text: str, quote: str) -> int:
+    """Where a passage begins; its lines may be broken otherwise.  -1 where it does not stand there."""
+    at = text.find(quote)
+    if at >= 0:
+        return at
+    words = quote.split()
+    folded = " ".join(text.split())
+    if " ".join(words) not in folded:
+        return -1
+    # Found but for its blanks: it begins where so many characters that are none stand before it.
+    before = len("".join(folded[: folded.index(" ".join(words))].split()))
+    for place, char in enumerate(text):
+        if not char.isspace():
+            if before == 0:
+                return place
+            before -= 1
+    return -1
+
+
+def _texts(path: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
+    """The texts of a value with the way to each; of other scalars and of whole objects their JSON."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping) and depth < _DEPTH:
+        for key, child in value.items():
+            yield from _texts(f"{path}.{key}", child, depth + 1)
+    elif isinstance(value, list | tuple) and depth < _DEPTH:
+        for place, child in enumerate(value):
+            yield from _texts(f"{path}[{place}]", child, depth + 1)
+    if depth == 0 and not isinstance(value, str):
+        yield path, "\n".join(JsonLines(value, breaks=True))
