@@ -15,14 +15,13 @@ from hitl_tui.cli.output import emit, json_option, one_line, say, table
 from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from hitl_tui.config import Settings
     from hitl_tui.engine.log.threads import ThreadSize
     from hitl_tui.stores import Checkpointer
     from hitl_tui.stores.deletion import Kept, Leaving, Retention
 
-_PAGE = 500
 _CHANNELS = 3
 """How many channels of a thread are named in a list of many."""
 
@@ -163,12 +162,14 @@ def size(*, thread: str | None, limit: int, store: str | None, as_json: bool) ->
     from hitl_tui.cli.opening import find_thread
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
+    from hitl_tui.engine.log.store import all_threads
 
     with closing(open_existing(load_settings({"store": store}))) as opened:
         if thread is not None:
             sizes = [opened.size(find_thread(opened, thread))]
         else:
-            sizes = sorted(map(opened.size, _names(opened)), key=lambda size: -size.bytes)
+            names = [summary.info.thread_id for summary in all_threads(opened)]
+            sizes = sorted(map(opened.size, names), key=lambda size: -size.bytes)
         space = opened.space()
     if as_json:
         from hitl_tui.cli.shapes import SizeDocument
@@ -284,13 +285,6 @@ def _rule(given: Mapping[str, object]) -> Retention:
         raise UsageError(f"--older-than: {error}") from None
     last = given.get("keep_last", 0)
     return Retention(older_than, last if isinstance(last, int) else 0, bool(given.get("keep_decided")))
-
-
-def _names(store: Checkpointer) -> Iterator[str]:
-    offset = 0
-    while page := store.threads(limit=_PAGE, offset=offset):
-        yield from (summary.info.thread_id for summary in page)
-        offset += len(page)
 
 
 def _parts_of(size: ThreadSize) -> list[str]:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from hitl_tui.engine.log.records import Cursor, LedgerEntry, Status
 from hitl_tui.engine.log.signing import DECISIONS
-from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.engine.log.threads import Deletion, ThreadInfo, ThreadSummary
 from hitl_tui.engine.log.units import Maybe, Time, about, span_words
 from hitl_tui.engine.nodes.children import owned
 from hitl_tui.engine.thread.hashes import ledger_hash
 from hitl_tui.engine.thread.journal import account
 from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, UsageError
-
-_PAGE = 500
 
 Why = Literal["named", "inside", "fork"]
 Kept = Literal["newest", "young", "waits", "decided", "forked"]
@@ -232,7 +230,7 @@ def prunable(
     """
     chosen: dict[str, None] = {}
     kept: dict[Kept, int] = {}
-    for place, summary in enumerate(_at_top(store)):
+    for place, summary in enumerate(all_threads(store, within="")):
         why = _kept(store, rule, summary, place, now, force=force)
         if why is None:
             chosen[summary.info.thread_id] = None
@@ -256,13 +254,6 @@ def prunable(
     going = {thread.thread_id: thread for family in families.values() for thread in family}
     named = {name: msgspec.structs.replace(going[name], why="named", of="") for name in chosen}
     return list((going | named).values()), kept
-
-
-def _at_top(store: Store) -> Iterator[ThreadSummary]:
-    offset = 0
-    while page := store.threads(limit=_PAGE, offset=offset, within=""):
-        yield from page
-        offset += len(page)
 
 
 def _kept(

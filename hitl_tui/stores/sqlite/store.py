@@ -394,7 +394,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
 
     def _forget(self, thread_id: str) -> None:
         """What is known of a thread that has gone."""
-        self._touched.pop(self._keys.pop(thread_id, -1), None)
+        self._keys.pop(thread_id, None)
         self._lineages.pop(thread_id, None)
 
     def _set(self, pragma: str) -> None:
