@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -17,7 +18,8 @@ LONGEST: Final = 4_000
 """Characters of a quotation, and of what is said about it."""
 
 
-class Comment(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Comment:
     """What a reviewer says about a passage.
 
     Args:
@@ -70,7 +72,7 @@ def comment_words(words: str, comments: Sequence[Comment]) -> str:
 
 def as_facts(comments: Sequence[Comment]) -> dict[str, Any]:
     """The comments as the ledger keeps them beside the answer."""
-    return {"comments": [msgspec.structs.asdict(comment) for comment in comments]} if comments else {}
+    return {"comments": [asdict(comment) for comment in comments]} if comments else {}
 
 
 def comments_of(data: Any) -> tuple[Comment, ...]:
