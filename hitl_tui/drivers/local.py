@@ -26,6 +26,7 @@ from hitl_tui.engine.commands import (
     Command,
     ConfigureAgents,
     Fork,
+    Look,
     Pause,
     PrepareGraph,
     ReloadGraph,
@@ -136,6 +137,7 @@ class LocalDriver:
             Cancel: self._cancel,
             CancelAttempt: self._cancel_attempt,
             Fork: self._fork,
+            Look: self._look,
             Pause: self._pause,
             PrepareGraph: self._prepare_graph,
             ReloadGraph: self._reload_graph,
@@ -164,6 +166,7 @@ class LocalDriver:
                 page=PAGE,
                 held_by=self._watch.holder if self._watch else "",
                 graph_changed=self._watch.graph_changed if self._watch else None,
+                attending=self._watch.watcher.attending if self._watch else (),
             )
 
         return await self._on_engine(look)
@@ -368,6 +371,10 @@ class LocalDriver:
         session = self._opened()
         with session.writing():
             commands.execute(session, command)
+
+    async def _look(self, command: Look) -> None:
+        if self._watch:
+            self._watch.looking.at(command.request_id, command.actor)
 
     async def _fork(self, command: Fork) -> str:
         new_thread_id = commands.execute(await self._with_graph(), command)

@@ -20,7 +20,7 @@ from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, InputField, N
 from hitl_tui.engine.log.events import AppliedUpdate, Event, Preview, Progress
 from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
-from hitl_tui.engine.log.threads import Owner, ThreadSummary, Waiting
+from hitl_tui.engine.log.threads import Owner, Presence, ThreadSummary, Waiting
 from hitl_tui.engine.log.units import Maybe, about
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.engine.thread.agent_settings import AgentInfo
@@ -77,6 +77,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     `held_by` who runs it in another process, "" for nobody; `graph_changed` what differs in the graph
     since its file was saved, None while it wasn't.  `owners` are, for the thread of a subgraph's run, the
     threads it runs for, the outermost first; `unfinished` what is kept of a node with branches that waits.
+    `attending` are those who look at what waits or have claimed it, but for whoever looks from here.
     `signing_key` is the key that signs what is decided, "" where nothing is signed.  `refusals` say in words
     which commands the driver can't carry out, by verb (see `Driver.can`).
     """
@@ -98,6 +99,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     owners: tuple[Owner, ...] = ()
     unfinished: Unfinished | None = None
     signing_key: str = ""
+    attending: tuple[Presence, ...] = ()
 
     @property
     def state_hash(self) -> bytes:

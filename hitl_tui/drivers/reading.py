@@ -9,7 +9,7 @@ from hitl_tui.drivers.protocol import Relative, Snapshot, Unfinished
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.log.records import Checkpoint, UpdateRecord
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.log.threads import Owner, ThreadInfo
+from hitl_tui.engine.log.threads import Owner, Presence, ThreadInfo
 from hitl_tui.engine.nodes.children import link_of
 from hitl_tui.engine.thread.journal import CHANNELS
 from hitl_tui.engine.thread.rebuild import Decoded, applied_updates, state_at
@@ -54,12 +54,14 @@ def snapshot(
     page: int,
     held_by: str,
     graph_changed: tuple[str, ...] | None,
+    attending: tuple[Presence, ...] = (),
 ) -> Snapshot:
     """Everything a screen needs to begin.
 
     Args:
         refusals: which commands can't be carried out, and why.
         held_by: the other process that runs the thread, "" for none.
+        attending: who is at what waits.
         graph_changed: what differs since the file of the graph was saved.
         last_event: the number of the newest event that is in it.
         page: checkpoints to give at most.
@@ -83,6 +85,7 @@ def snapshot(
         owners=_owners(session, store),
         unfinished=_unfinished(session),
         signing_key=session.signer.key if session.signer else "",
+        attending=attending,
     )
 
 

@@ -8,11 +8,15 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, suppress
 
+from msgspec.structs import replace
+
 from hitl_tui.drivers.graph_file import BuildGraph, GraphFileWatch, follow_file
 from hitl_tui.engine.commands import Pause
+from hitl_tui.engine.commands.claiming import presence_of
 from hitl_tui.engine.commands.decisions import note_pause
 from hitl_tui.engine.graph.limits import limits_near
 from hitl_tui.engine.log.events import (
+    AttendanceChanged,
     Event,
     HolderChanged,
     KnownOutcome,
@@ -22,7 +26,7 @@ from hitl_tui.engine.log.events import (
 )
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.log.threads import PauseRequest
+from hitl_tui.engine.log.threads import PauseRequest, Presence
 from hitl_tui.engine.nodes.children import outdated, refresh
 from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.thread.rebuild import applied_updates
@@ -37,7 +41,9 @@ _AGAIN = 1.0
 
 
 class Deadlines:
-    """A timer for the next deadline of a thread; all of it happens on the engine's thread.
+    """A timer for what next becomes of a thread's requests by itself: a deadline, an escalation.
+
+    All of it happens on the engine's thread.
 
     Args:
         expire: answers what nobody answered in time; None while the thread can only be looked at: then its
@@ -54,9 +60,9 @@ class Deadlines:
         """Wait for the earliest deadline there is now."""
         self.stop()
         session = self._session
-        deadlines = [request.deadline for request in session.cursor.pending if request.deadline]
-        if deadlines and self._apply:
-            wait = max(0.0, (min(deadlines) - session.clock()) / 1e6) + 0.01
+        due = [at for request in session.cursor.pending if (at := request.next_due) is not None]
+        if due and self._apply:
+            wait = max(0.0, (min(due) - session.clock()) / 1e6) + 0.01
             self._timer = asyncio.get_running_loop().call_later(wait, self._expire)
 
     def stop(self) -> None:
@@ -71,7 +77,7 @@ class Deadlines:
         if self._apply is None or not session.exists:
             return
         now = session.clock()
-        if any(request.deadline and now > request.deadline for request in session.cursor.pending):
+        if any(request.due(now) for request in session.cursor.pending):
             self._expire()
 
     def _expire(self) -> None:
@@ -119,6 +125,8 @@ class Watcher:
         inside: Callable[[], bool],
     ) -> None:
         self.holder = ""
+        self.attending: tuple[Presence, ...] = ()
+        self.own_look = ""
         self._session = session
         self._store = store
         self._tell = tell
@@ -153,12 +161,19 @@ class Watcher:
         if holder != self.holder:
             self.holder = holder
             self._tell(HolderChanged(holder))
+        self._see(summary.attending if summary else ())
         self.catch_up()
         if not held and session.cursor.status == "running":
             session.recover()
         if outdated(session):
             with suppress(ThreadBusy), session.writing():
                 refresh(session)
+
+    def _see(self, attending: tuple[Presence, ...]) -> None:
+        others = tuple(at for at in attending if at.lease.token != self.own_look)
+        if _shown(others) != _shown(self.attending):
+            self._tell(AttendanceChanged(others))
+        self.attending = others
 
     def catch_up(self) -> None:
         """Load what another writer has committed, and tell it."""
@@ -205,6 +220,70 @@ class Watcher:
 """Seconds between looks for what is asked, and at whether the thread is held."""
 
 _ASK_AGAIN = 1.0
+
+
+class Looking:
+    """That somebody here has a card open, told in the store again and again until they close it.
+
+    Args:
+        watcher: what goes without the own look.
+    """
+
+    def __init__(self, session: Session, watcher: Watcher) -> None:
+        self._session = session
+        self._watcher = watcher
+        self._presence: Presence | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def at(self, request_id: str, actor: str) -> None:
+        """Look at a pending request from now on; at none that is not pending any more."""
+        self.end()
+        pending = self._session.cursor.pending
+        request = next((request for request in pending if request.id == request_id), None)
+        if request is not None:
+            self._presence = presence_of(self._session, request, actor, _LOOK_LASTS)
+            self._watcher.own_look = self._presence.lease.token
+            self._tell()
+
+    def end(self) -> None:
+        """Look no more."""
+        presence, self._presence = self._presence, None
+        if self._timer:
+            self._timer.cancel()
+        if presence and self._session.store:
+            try:
+                self._session.store.leave(self._session.thread_id, presence.lease.token)
+            except HitlError as error:
+                log.warning(
+                    "thread %s: that nobody looks could not be told: %s", self._session.thread_id, error
+                )
+
+    def _tell(self) -> None:
+        """Note in the store that somebody looks; one whose request waits no more is told no longer."""
+        presence, store, now = self._presence, self._session.store, self._session.clock()
+        if presence is None or store is None:
+            return
+        if all(request.id != presence.request for request in self._session.cursor.pending):
+            self.end()
+            return
+        presence = replace(presence, until=now + _LOOK_LASTS)
+        try:
+            store.attend(self._session.thread_id, presence, now)
+        except HitlError as error:  # a store that can't be written may still be looked at
+            log.warning(
+                "thread %s: that somebody looks could not be told: %s", self._session.thread_id, error
+            )
+        self._timer = asyncio.get_running_loop().call_later(_LOOK_AGAIN, self._tell)
+
+
+_LOOK_LASTS = 60_000_000
+"""Microseconds that a look lasts where its process can't be asked."""
+_LOOK_AGAIN = 25.0
+
+
+def _shown(attending: tuple[Presence, ...]) -> list[tuple[object, ...]]:
+    """What tells those who are there apart; that somebody still looks is no news."""
+    return [(at.lease.token, at.claims, at.until if at.claims else 0) for at in attending]
 
 
 class RunSupervisor:
@@ -292,6 +371,7 @@ class ThreadWatch:
         self.watcher = Watcher(
             session, store, tell=tell, together=together, resync=resync, busy=busy, inside=inside
         )
+        self.looking = Looking(session, self.watcher)
         self.graph_file: GraphFileWatch | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -312,6 +392,7 @@ class ThreadWatch:
     def end(self) -> None:
         """Look no longer."""
         self.deadlines.stop()
+        self.looking.end()
         for task in self._tasks:
             task.cancel()
 

@@ -40,6 +40,7 @@ from hitl_tui.engine.log.threads import (
     ThreadSize,
     ThreadSummary,
     Waiting,
+    claimed_by,
 )
 from hitl_tui.engine.state.canonical import channel_hash
 from hitl_tui.engine.state.changes import Change, after, set_values
@@ -48,7 +49,6 @@ from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash
 from hitl_tui.errors import (
-    AnswerRefused,
     HitlError,
     LogCorrupt,
     StaleWriter,
@@ -155,11 +155,7 @@ def attended(
         return (*others, presence)
     for other in others:
         if other.claims and other.is_of(presence) and other.actor not in (presence.actor, over):
-            minutes = max(1, round((other.until - now) / 60e6))
-            raise AnswerRefused(
-                f"{other.actor} ({other.account}) has claimed it, for {minutes} min still",
-                f"leave it to them, or take it over by name: --take-over {other.actor}",
-            )
+            raise claimed_by(other, now)
     return (*(other for other in others if not (other.claims and other.is_of(presence))), presence)
 
 

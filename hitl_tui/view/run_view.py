@@ -16,7 +16,7 @@ from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.events import AppliedUpdate, Progress
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
-from hitl_tui.engine.log.threads import Owner, takeover_notice
+from hitl_tui.engine.log.threads import Owner, Presence, takeover_notice
 from hitl_tui.view.inside import EMPTY, InsideFold, InsideView, inside_at_start, tool_line
 from hitl_tui.view.sanitise import sanitise_line
 
@@ -108,6 +108,7 @@ class RunView(msgspec.Struct, frozen=True):
         dropped: what was given up and not committed, in words; "" for nothing.
         forks: (child, step) of forks made since the view was opened.
         held_by: who runs the thread in another process, "" for nobody.
+        attending: who looks at what waits elsewhere, or has claimed it.
         graph_changed: what differs in the graph since its file was saved, None while it wasn't.
         owners: of the thread of a subgraph's run: the threads it runs for, the outermost first.
         inside: what goes on, or went on last, inside a map, a parallel or a subgraph.
@@ -134,6 +135,7 @@ class RunView(msgspec.Struct, frozen=True):
     dropped: str = ""
     forks: tuple[tuple[str, int], ...] = ()
     held_by: str = ""
+    attending: tuple[Presence, ...] = ()
     graph_changed: tuple[str, ...] | None = None
     owners: tuple[Owner, ...] = ()
     inside: InsideView = EMPTY
@@ -186,6 +188,7 @@ def open_view(snapshot: Snapshot) -> RunView:
         error=snapshot.progress.error,
         notice=snapshot.notice,
         held_by=snapshot.held_by,
+        attending=snapshot.attending,
         graph_changed=snapshot.graph_changed,
         owners=snapshot.owners,
         inside=inside_at_start(unfinished, progress.pending, members),
@@ -246,6 +249,7 @@ class _Builder:
         self.dropped = view.dropped
         self.forks: list[tuple[str, int]] = []
         self.held_by = view.held_by
+        self.attending = view.attending
         self.graph_changed = view.graph_changed
         self.live = view.stream.live
         self.duration = view.stream.duration
@@ -344,6 +348,7 @@ class _Builder:
             dropped=self.dropped,
             forks=(*view.forks, *self.forks) if self.forks else view.forks,
             held_by=self.held_by,
+            attending=self.attending,
             graph_changed=self.graph_changed,
             stream=self.stream,
             inside=view.inside if self._inside is None else self._inside.build(),
@@ -462,12 +467,16 @@ def _attempt_lost(builder: _Builder, event: ev.AttemptFailed | ev.AttemptDropped
     builder.stop()
 
 
-def _around_changed(builder: _Builder, event: ev.ThreadForked | ev.HolderChanged | ev.GraphChanged) -> None:
+def _around_changed(
+    builder: _Builder, event: ev.ThreadForked | ev.HolderChanged | ev.AttendanceChanged | ev.GraphChanged
+) -> None:
     match event:
         case ev.ThreadForked():
             builder.forks.append((event.child, event.step))
         case ev.HolderChanged():
             builder.held_by = event.holder
+        case ev.AttendanceChanged():
+            builder.attending = event.attending
         case ev.GraphChanged():
             builder.graph_changed = event.differences
 
@@ -496,6 +505,7 @@ _APPLY: Final[dict[type, Callable[[_Builder, Any], None]]] = {
     ev.AttemptDropped: _attempt_lost,
     ev.ThreadForked: _around_changed,
     ev.HolderChanged: _around_changed,
+    ev.AttendanceChanged: _around_changed,
     ev.GraphChanged: _around_changed,
     ev.RunEnded: _run_ended,
 }

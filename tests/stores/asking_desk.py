@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, StateGraph
 from hitl_tui.stores import Checkpointer
 
 
-def asking(store: Checkpointer) -> GraphRunner:
-    """A runner of the outer graph."""
-    gate = Gate("draft", "Print this?", [GateChoice("print", "print it", "a")], subject="text")
+def asking(store: Checkpointer, **terms: Any) -> GraphRunner:
+    """A runner of the outer graph, with other terms of its gate."""
+    gate = Gate("draft", "Print this?", [GateChoice("print", "print it", "a")], subject="text", **terms)
     editor = (
         StateGraph({"text": Channel("")}, name="editor")
         .add_node("draft", lambda state: {"text": "a draft"})

@@ -16,6 +16,7 @@ VALUES: dict[Any, Any] = {
     str | None: "ann",
     int: 7,
     int | None: 7,
+    float: 2.5,
     bool: True,
     bytes: bytes(range(32)),
     Any: {"deep": [1, 2.5, None, "x", 2**70]},

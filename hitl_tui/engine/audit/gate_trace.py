@@ -17,7 +17,7 @@ from hitl_tui.engine.state.canonical import equal, item_hash
 from hitl_tui.errors import LogCorrupt
 
 _RAN = ("node", "map", "subgraph")
-_BINDS = ("request", "rebound", "vote")
+_BINDS = ("request", "rebound", "vote", "handed_over", "escalated")
 _SETTLES = ("answer", "timeout")
 # After these a thread waits for nothing that it asked before.
 _DROPS = ("failed", "cancel", "rollback")
@@ -47,6 +47,7 @@ class _Question(NamedTuple):
     policy: str = ""
     choices: tuple[str, ...] = ()
     reviewers: tuple[str, ...] = ()
+    escalate_to: tuple[str, ...] = ()
     quorum: int = 1
     one_account: bool = False
     signed: bool = False
@@ -62,6 +63,7 @@ class _Question(NamedTuple):
             "",
             tuple(choice.id for choice in gate.choices),
             gate.reviewers,
+            gate.escalate_to,
             gate.quorum,
             gate.one_account,
             gate.signed,
@@ -71,12 +73,13 @@ class _Question(NamedTuple):
     @classmethod
     def of_node(cls, node: str, asked: LedgerEntry, data: Mapping[str, Any]) -> _Question:
         """What a node asked itself, which its request alone tells of."""
-        reviewers, quorum = data.get("reviewers"), data.get("quorum")
+        quorum = data.get("quorum")
         return cls(
             node,
             "inside",
             asked.note or "",
-            reviewers=tuple(map(str, reviewers)) if isinstance(reviewers, list) else (),
+            reviewers=_names(data, "reviewers"),
+            escalate_to=_names(data, "escalate_to"),
             quorum=quorum if isinstance(quorum, int) else 1,
             one_account=bool(data.get("one_account")),
             signed=bool(data.get("signed")),
@@ -347,9 +350,26 @@ def _insufficient(
         allowed = _chosen(question.on_timeout)
         same = question.on_timeout is not None and equal(allowed, chosen)
         return None if same else GateFinding(answer.n, "on_timeout", allowed, chosen)
+    if early := _escalated_early(question, bound):
+        return early
     if question.choices and chosen not in question.choices:
         return GateFinding(answer.n, "choice", ", ".join(question.choices), chosen)
-    return _too_few(question, _alike(bound, answer), answer)
+    wider = any(entry.kind == "escalated" for entry in bound)
+    reviewers = (*question.reviewers, *(question.escalate_to if wider else ()))
+    return _too_few(question._replace(reviewers=reviewers), _alike(bound, answer), answer)
+
+
+def _escalated_early(question: _Question, bound: Sequence[LedgerEntry]) -> GateFinding | None:
+    """Whether others were let in who should not have been, or not yet."""
+    for entry in bound:
+        if entry.kind != "escalated":
+            continue
+        to, at = _names(_data(entry), "to"), _data(bound[0]).get("escalate_at")
+        if to != question.escalate_to:
+            return GateFinding(entry.n, "escalate_to", ", ".join(question.escalate_to), ", ".join(to))
+        if not isinstance(at, int) or entry.at < at:
+            return GateFinding(entry.n, "escalate_at", at, entry.at)
+    return None
 
 
 def _alike(bound: Sequence[LedgerEntry], answer: LedgerEntry) -> list[LedgerEntry]:
@@ -358,7 +378,7 @@ def _alike(bound: Sequence[LedgerEntry], answer: LedgerEntry) -> list[LedgerEntr
     for entry in bound:
         if entry.kind == "vote":
             votes[entry.actor] = entry
-        else:
+        elif entry.kind in ("request", "rebound"):
             votes = {}
     votes[answer.actor] = answer
     chosen = _chosen(_data(answer).get("answer"))
@@ -391,6 +411,11 @@ def _left(point: Checkpoint, before: Checkpoint | None, entries: Iterable[Ledger
 
 def _data(entry: LedgerEntry) -> Mapping[str, Any]:
     return entry.data if isinstance(entry.data, Mapping) else {}
+
+
+def _names(data: Mapping[str, Any], field: str) -> tuple[str, ...]:
+    names = data.get(field)
+    return tuple(map(str, names)) if isinstance(names, list) else ()
 
 
 def _chosen(answer: Any) -> Any:

@@ -14,6 +14,15 @@ import msgspec
 
 from hitl_tui.engine.commands.agents import ClearTurns, ConfigureAgents, clear_turns, configure_agents
 from hitl_tui.engine.commands.answering import Answer, answer
+from hitl_tui.engine.commands.claiming import (
+    Claim,
+    HandOver,
+    Look,
+    Unclaim,
+    claim,
+    hand_over,
+    unclaim,
+)
 from hitl_tui.engine.commands.command import Command, verb
 from hitl_tui.engine.commands.decisions import (
     Cancel,
@@ -54,12 +63,15 @@ __all__ = [
     "AnyCommand",
     "Cancel",
     "CancelAttempt",
+    "Claim",
     "ClearTurns",
     "Command",
     "ConfigureAgents",
     "Declassify",
     "ExtendLimits",
     "Fork",
+    "HandOver",
+    "Look",
     "NoteExport",
     "Pause",
     "PrepareGraph",
@@ -69,6 +81,7 @@ __all__ = [
     "Run",
     "Start",
     "Step",
+    "Unclaim",
     "UpdateState",
     "decode_command",
     "encode_command",
@@ -80,11 +93,14 @@ AnyCommand: TypeAlias = (
     Answer
     | Cancel
     | CancelAttempt
+    | Claim
     | ClearTurns
     | ConfigureAgents
     | Declassify
     | ExtendLimits
     | Fork
+    | HandOver
+    | Look
     | NoteExport
     | Pause
     | PrepareGraph
@@ -94,6 +110,7 @@ AnyCommand: TypeAlias = (
     | Run
     | Start
     | Step
+    | Unclaim
     | UpdateState
 )
 COMMANDS: Final[tuple[type[Command[Any]], ...]] = get_args(AnyCommand)
@@ -101,14 +118,17 @@ COMMANDS: Final[tuple[type[Command[Any]], ...]] = get_args(AnyCommand)
 HANDLERS: Final[Mapping[type[Command[Any]], Callable[[Session, Any], Any]]] = {
     Answer: answer,
     Cancel: cancel,
+    Claim: claim,
     ClearTurns: clear_turns,
     ConfigureAgents: configure_agents,
     Declassify: declassify,
     ExtendLimits: extend_limits,
     Fork: fork,
+    HandOver: hand_over,
     NoteExport: note_export,
     Reveal: reveal,
     Start: start,
+    Unclaim: unclaim,
     UpdateState: update_state,
 }
 """What carries out the commands that are one commit; the others are for who drives the thread."""

@@ -11,11 +11,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from hitl_tui.engine.commands.claiming import claim_of, give_back
 from hitl_tui.engine.commands.command import Command
 from hitl_tui.engine.commands.decisions import decision_entry, shown
 from hitl_tui.engine.log.outcomes import Exchange
 from hitl_tui.engine.log.records import Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import DEADLINE_PASSED, Request
+from hitl_tui.engine.log.threads import claimed_by
 from hitl_tui.engine.nodes.branches import answered
 from hitl_tui.engine.nodes.children import refresh, relay
 from hitl_tui.engine.state.canonical import state_hash
@@ -80,6 +82,9 @@ def answer(session: Session, command: Answer) -> int:
             signer=session.signer,
             now=session.clock(),
         )
+        standing = claim_of(session, request)
+        if standing and standing.actor != actor:
+            raise claimed_by(standing, session.clock())
         if seen and seen != state_hash(session.state.digests):
             raise AnswerRefused(
                 f"{request.title!r} was answered on another state than the thread has now",
@@ -88,7 +93,6 @@ def answer(session: Session, command: Answer) -> int:
         seen = shown(session, seen)
         if request.thread:
             _pass_down(session, request, command, value, seen=seen)
-            return session.cursor.head
     except AnswerRefused as refusal:
         data = {
             "answer": _recordable(value), "why": refusal.message, "answered_step": command.step,
@@ -100,9 +104,13 @@ def answer(session: Session, command: Answer) -> int:
         session.commit_cursor(session.cursor, [entry])
         refresh(session)
         raise
-    return _apply_answer(
-        session, request, value, actor=actor, note=note, seen=seen, comments=command.comments
-    )
+    if not request.thread:
+        _apply_answer(
+            session, request, value, actor=actor, note=note, seen=seen, comments=command.comments
+        )
+    if standing:
+        give_back(session, request, actor)
+    return session.cursor.head
 
 
 def _apply_answer(
@@ -211,8 +219,10 @@ def pass_breakpoints(session: Session, actor: str | None = None) -> None:
 
 
 def expire(session: Session) -> bool:
-    """Apply what became of requests whose deadline has passed; True where the thread failed by it."""
+    """Apply what became of requests by their time: they escalate, and once their deadline has passed they
+    are answered as they say; True where the thread failed by it."""
     now = session.clock()
+    _escalate(session, now)
     for late in [
         request.id
         for request in session.cursor.pending
@@ -226,6 +236,25 @@ def expire(session: Session) -> bool:
         elif request is not None and not _timed_out(session, request):
             return True
     return False
+
+
+def _escalate(session: Session, now: int) -> None:
+    """Let others answer, too, what has waited for long."""
+    for waits in [request.id for request in session.cursor.pending]:
+        # Of a subgraph's run all may have escalated with the first.
+        request = next((request for request in session.cursor.pending if request.id == waits), None)
+        if request is None or request.escalate_at is None or now < request.escalate_at:
+            continue
+        if request.thread:
+            relayed = partial(decision_entry, session, [], "escalated", request=request)
+            relay(session, request, lambda child: _escalate(child, now), relayed)
+            continue
+        others = tuple(name for name in request.escalate_to if name not in request.reviewers)
+        wider = replace(request, reviewers=(*request.reviewers, *others), escalate_at=None)
+        pending = tuple(wider if other.id == request.id else other for other in session.cursor.pending)
+        data = {"to": list(request.escalate_to)}
+        entry = decision_entry(session, [], "escalated", request=wider, data=data)
+        session.commit_cursor(replace(session.cursor, pending=pending), [entry])
 
 
 def _timed_out(session: Session, request: Request) -> bool:

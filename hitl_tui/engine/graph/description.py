@@ -109,6 +109,10 @@ class GateInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     on_timeout: Annotated[
         str, about("The id of the choice that counts then; empty where the thread fails.")
     ] = ""
+    escalate_to: Annotated[tuple[str, ...], about("Who may answer, too, once it escalates.")] = ()
+    escalate_after: Annotated[
+        float | None, about("Seconds until then, below 0 before the deadline; null for never.")
+    ] = None
     risk: Annotated[Literal["normal", "high"], about("High wants `--yes`.")] = "normal"
 
 

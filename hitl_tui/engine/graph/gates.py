@@ -69,6 +69,8 @@ class Gate(msgspec.Struct, frozen=True):
         signed: whether only a decision signed with the key of who decides is an answer.
         deadline: seconds until it expires; None waits for ever.
         on_timeout: the answer then; None fails the thread with reason "deadline".
+        escalate_to: who may answer beside the reviewers once it has waited for long; needs reviewers.
+        escalate_after: seconds until then; below 0, so many seconds before the deadline.
         risk: "high" wants a second key press on screen.
     """
 
@@ -85,6 +87,8 @@ class Gate(msgspec.Struct, frozen=True):
     signed: bool = False
     deadline: float | None = None
     on_timeout: Any = None
+    escalate_to: Sequence[str] = ()
+    escalate_after: float | None = None
     risk: Literal["normal", "high"] = "normal"
 
     def __post_init__(self) -> None:
@@ -101,6 +105,7 @@ class Gate(msgspec.Struct, frozen=True):
             raise GraphInvalid(f"gate at {self.node!r}: recommended {self.recommended!r} is none of {ids}")
         try:
             check_terms(self.reviewers, self.quorum, self.deadline)
+            check_escalation(self.reviewers, self.escalate_to, self.escalate_after, self.deadline)
             if self.on_timeout is not None:
                 check_choice(self.choices, self.on_timeout)
         except HitlError as error:
@@ -138,6 +143,8 @@ class Gate(msgspec.Struct, frozen=True):
             signed=self.signed,
             deadline=None if self.deadline is None else float(self.deadline),
             on_timeout="" if self.on_timeout is None else read_choice(self.on_timeout)[0],
+            escalate_to=tuple(self.escalate_to),
+            escalate_after=None if self.escalate_after is None else float(self.escalate_after),
             risk=self.risk,
         )
 
@@ -177,6 +184,46 @@ def check_terms(reviewers: Sequence[str], quorum: int, deadline: float | None) -
         )
     if deadline is not None and deadline <= 0:
         raise GraphInvalid(f"deadline={deadline:g}: give seconds above 0", "leave it out to wait for ever")
+
+
+def check_escalation(
+    reviewers: Sequence[str], to: Sequence[str], after: float | None, deadline: float | None
+) -> None:
+    """Check that a request can be escalated as it says; raises `GraphInvalid`."""
+    if isinstance(to, str):
+        raise GraphInvalid(f"escalate_to={to!r} is a text", f"give a list: [{to!r}]")
+    if not to and after is None:
+        return
+    if not to or after is None:
+        missing = "escalate_after" if to else "escalate_to"
+        raise GraphInvalid(
+            f"{missing} is missing", "escalate_to says to whom, escalate_after when, in seconds"
+        )
+    if not reviewers:
+        raise GraphInvalid(
+            "escalate_to adds to the reviewers, and there are none: anybody may answer", "name reviewers"
+        )
+    if after < 0 and deadline is None:
+        raise GraphInvalid(
+            f"escalate_after={after:g} is before the deadline, and there is none", "give seconds above 0"
+        )
+    waits = after if after > 0 or deadline is None else deadline + after
+    if waits <= 0 or (deadline is not None and waits >= deadline):
+        raise GraphInvalid(
+            f"escalate_after={after:g} is not between the question and its deadline",
+            "give seconds after the question, or below 0 before the deadline",
+        )
+
+
+def escalates_at(after: float | None, deadline: float | None, now: int) -> int | None:
+    """When a request of now escalates (us), None for never.
+
+    Args:
+        after: seconds from now; below 0 before the deadline, in seconds from now, too.
+    """
+    if after is None:
+        return None
+    return now + int((after if after > 0 or deadline is None else deadline + after) * 1e6)
 
 
 def read_choice(answer: Any) -> tuple[str, str]:

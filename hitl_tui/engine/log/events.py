@@ -16,6 +16,7 @@ from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo, ModelUse
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Limits, Operation, Source, Status, Visibility
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage, Taint
+from hitl_tui.engine.log.threads import Presence
 from hitl_tui.engine.log.units import Duration, Inline, Maybe, Time, about
 
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -315,6 +316,15 @@ class HolderChanged(Fact, frozen=True):
     ]
 
 
+class AttendanceChanged(Fact, frozen=True):
+    """Somebody opened the card of what waits, or closed it, claimed it or gave it back.
+
+    `attending` are all who are there now but whoever looks from here.
+    """
+
+    attending: Annotated[tuple[Presence, ...], about("Who looks, or has claimed it.")]
+
+
 class GraphChanged(Fact, frozen=True):
     """The file of the thread's graph was saved; `differences` says what isn't as it was, () for nothing
     that shows from outside.  The thread goes on with the graph as it was until it is reloaded."""
@@ -361,6 +371,7 @@ Event = (
     | AttemptDropped
     | ThreadForked
     | HolderChanged
+    | AttendanceChanged
     | GraphChanged
     | LimitNear
     | RunEnded

@@ -50,6 +50,15 @@ class Vote(msgspec.Struct, frozen=True):
     account: Annotated[str, about("The account and host that it came from, as ann@box.")] = ""
 
 
+class HandedOn(msgspec.Struct, frozen=True):
+    """Whom a request was passed on to, by whom, and why; it keeps nobody else from answering."""
+
+    to: Annotated[str, about("Who is to decide.")]
+    by: Annotated[str, about("Who passed it on.")]
+    note: Annotated[str | None, about("Why.")]
+    at: Annotated[Time, about("When.")]
+
+
 class Request(msgspec.Struct, frozen=True):
     """What waits for a human (SPEC 11).
 
@@ -59,6 +68,7 @@ class Request(msgspec.Struct, frozen=True):
         order: place among the interrupts inside one run of a node.
         key: what the answer is kept under instead, where the order may differ between runs of the node.
         on_timeout: the answer applied at the deadline, or None to fail the thread with reason "deadline".
+        escalate_to: who may answer, too, once it is `escalate_at`; they are among `reviewers` from then on.
         risk: "high" wants a second key press on screen.
         shape: the contract of another tool that payload and answer keep to, "" for none (see
             `thread.approval_formats`).
@@ -89,6 +99,9 @@ class Request(msgspec.Struct, frozen=True):
     votes: Annotated[tuple[Vote, ...], about("Who has answered so far.")] = ()
     deadline: Annotated[Time | None, about("When it answers itself.")] = None
     on_timeout: Any = None
+    escalate_to: Annotated[tuple[str, ...], about("Who may answer, too, once it escalates.")] = ()
+    escalate_at: Annotated[Time | None, about("When it escalates; null where it has, or never does.")] = None
+    handed: Annotated[HandedOn | None, about("Whom it was passed on to.")] = None
     risk: Annotated[Literal["normal", "high"], about("High wants `--yes`.")] = "normal"
     asked_at: Annotated[Time, about("When it was asked.")] = 0
     shape: Shape = ""
@@ -99,3 +112,14 @@ class Request(msgspec.Struct, frozen=True):
     key: str = ""
     one_account: bool = False
     signed: Annotated[bool, about("Whether an answer must be signed.")] = False
+
+    def due(self, now: int) -> bool:
+        """Whether its deadline has passed, or the time to escalate it has come."""
+        escalates = self.escalate_at is not None and now >= self.escalate_at
+        return escalates or (self.deadline is not None and now > self.deadline)
+
+    @property
+    def next_due(self) -> int | None:
+        """When something next becomes of it by itself; None for never."""
+        times = [at for at in (self.deadline, self.escalate_at) if at is not None]
+        return min(times, default=None)

@@ -15,6 +15,8 @@ DECISIONS: Final = frozenset(
     (
         "answer",
         "vote",
+        "handed_over",
+        "claim_taken",
         "update_state",
         "declassify",
         "reveal",

@@ -13,6 +13,7 @@ import msgspec
 from hitl_tui.engine.log.records import Status
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.units import Maybe, Time, about
+from hitl_tui.errors import AnswerRefused
 
 LONGEST_ID: Final = 200
 """How many characters the id of a thread may have."""
@@ -162,6 +163,15 @@ class Presence(msgspec.Struct, frozen=True):
     def is_of(self, other: Presence) -> bool:
         """Whether it is at the same question, as it is for the other."""
         return (self.request, self.request_hash) == (other.request, other.request_hash)
+
+
+def claimed_by(standing: Presence, now: int) -> AnswerRefused:
+    """The refusal of what somebody else has claimed, in words."""
+    minutes = max(1, round((standing.until - now) / 60e6))
+    return AnswerRefused(
+        f"{standing.actor} ({standing.account}) has claimed it, for {minutes} min still",
+        f"leave it to them, or take it over by name: --take-over {standing.actor}",
+    )
 
 
 class PauseRequest(msgspec.Struct, frozen=True):

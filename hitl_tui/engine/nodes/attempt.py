@@ -163,7 +163,8 @@ class NodeConfig:
         Args:
             request: any JSON to show, or a mapping with `kind` (approve, edit, choose, ask) and any of
                 title, payload, subject (a channel), choices, schema, reviewers, quorum, one_account, signed,
-                deadline (seconds), on_timeout.  A payload in the shape of Agent Inbox or LangChain's
+                deadline (seconds), on_timeout, escalate_to,
+                escalate_after (seconds).  A payload in the shape of Agent Inbox or LangChain's
                 middleware is answered in that shape.
             response_schema: what the answer must be: a JSON Schema, type or pydantic model.
             key: names the question where the order of questions may differ between runs of the node,

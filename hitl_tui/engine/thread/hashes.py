@@ -114,6 +114,11 @@ def request_hash(request: Request) -> bytes:
     return sha256(_encoded(request)).digest()
 
 
+def question_hash(request: Request) -> bytes:
+    """The digest of what a request asks about and what of it: what has become of it since is left out."""
+    return request_hash(replace(request, votes=(), reviewers=(), escalate_at=None, handed=None))
+
+
 def signed_words(entry: LedgerEntry) -> bytes:
     """What a person's signature of a decision is over, as canonical JSON: all of it, and where it stands.
 

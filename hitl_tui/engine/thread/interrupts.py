@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.engine.graph.gates import Gate, check_choice, check_terms
+from hitl_tui.engine.graph.gates import Gate, check_choice, check_escalation, check_terms, escalates_at
 from hitl_tui.engine.log.records import Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import Choice, Request, RequestKind, Vote, When
 from hitl_tui.engine.log.signing import Signer
@@ -72,13 +72,7 @@ def check_answer(
         )
     if request.deadline is not None and now > request.deadline:
         raise AnswerRefused(f"{request.title!r} has expired", "the thread went on without the answer")
-    if request.reviewers and actor not in request.reviewers:
-        raise AnswerRefused(
-            f"{actor or 'an unnamed person'} may not answer {request.title!r}",
-            f"reviewers: {', '.join(request.reviewers)}",
-        )
-    if has_voted(request, actor):
-        raise AnswerRefused(f"{actor} has answered {request.title!r} already", "another reviewer must answer")
+    check_reviewer(request, actor)
     given = {vote.account: vote.actor for vote in request.votes if vote.actor != actor}
     if account in given and not request.one_account:
         raise AnswerRefused(
@@ -95,6 +89,17 @@ def check_answer(
     if request.signed and not actor:
         raise AnswerRefused(f"{request.title!r} wants a decision signed by name", "give an actor")
     return checked_value(request, answer)
+
+
+def check_reviewer(request: Request, actor: str | None) -> None:
+    """Refuse somebody who may not answer a request, or has answered it; raises `AnswerRefused`."""
+    if request.reviewers and actor not in request.reviewers:
+        raise AnswerRefused(
+            f"{actor or 'an unnamed person'} may not answer {request.title!r}",
+            f"reviewers: {', '.join(request.reviewers)}",
+        )
+    if has_voted(request, actor):
+        raise AnswerRefused(f"{actor} has answered {request.title!r} already", "another reviewer must answer")
 
 
 def checked_value(request: Request, answer: Any) -> Any:
@@ -177,6 +182,8 @@ class _Asked(msgspec.Struct, forbid_unknown_fields=True):
     signed: bool = False
     deadline: float | None = None
     on_timeout: Any = None
+    escalate_to: tuple[str, ...] = ()
+    escalate_after: float | None = None
     risk: Literal["normal", "high"] = "normal"
 
 
@@ -230,6 +237,8 @@ def gate_request(cursor: Cursor, gate: Gate, when: When, state: WorkflowState, n
         signed=gate.signed,
         deadline=None if gate.deadline is None else now + int(gate.deadline * 1e6),
         on_timeout=gate.on_timeout,
+        escalate_to=tuple(gate.escalate_to),
+        escalate_at=escalates_at(gate.escalate_after, gate.deadline, now),
         risk=gate.risk,
         asked_at=now,
     )
@@ -249,6 +258,7 @@ def inside_request(
     """
     asked = _read_question(node, question)
     check_terms(asked.reviewers, asked.quorum, asked.deadline)
+    check_escalation(asked.reviewers, asked.escalate_to, asked.escalate_after, asked.deadline)
     plain = not asked.choices and asked.kind in ("ask", "approve")
     shape = approval_formats.shape_of(asked.payload) if plain else ""
     actions = approval_formats.actions_of(shape, asked.payload)
@@ -270,6 +280,8 @@ def inside_request(
         one_account=asked.one_account,
         signed=asked.signed,
         deadline=None if asked.deadline is None else now + int(asked.deadline * 1e6),
+        escalate_to=asked.escalate_to,
+        escalate_at=escalates_at(asked.escalate_after, asked.deadline, now),
         risk=asked.risk,
         asked_at=now,
         shape=shape,

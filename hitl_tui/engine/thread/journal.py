@@ -234,6 +234,8 @@ def request_entry(cursor: Cursor, request: Request, at: int) -> LedgerEntry:
         "quorum": request.quorum if request.quorum > 1 else 0,
         "one_account": request.one_account,
         "signed": request.signed,
+        "escalate_to": list(request.escalate_to),
+        "escalate_at": request.escalate_at,
     }
     data |= {name: value for name, value in terms.items() if value}
     if request.on_timeout is not None:

@@ -376,7 +376,7 @@ class ThreadState:
             return None
 
 
-_BINDS = ("request", "rebound", "vote")
+_BINDS = ("request", "rebound", "vote", "handed_over", "escalated")
 _ENDS = ("answer", "timeout", "withdrawn")
 
 

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from hitl_tui.engine.graph import termination
 from hitl_tui.engine.graph.builder import StateGraph, check_topology
 from hitl_tui.engine.graph.compiled import RouteFunction
-from hitl_tui.engine.graph.gates import Gate, GateChoice, TextUse
+from hitl_tui.engine.graph.gates import Gate, GateChoice, TextUse, check_escalation
 from hitl_tui.engine.graph.termination import Termination
 from hitl_tui.engine.log.records import END, START
 from hitl_tui.engine.state.state import WorkflowState
@@ -127,6 +127,10 @@ def build_gate(context: FileContext, node: str, table: GateTable, path: toml.Key
         context.check_channel((*path, "subject"), table.subject)
     for number, name in enumerate(table.show):
         _check_shown(context, (*path, "show", number), name)
+    deadline = None if table.deadline is UNSET else table.deadline
+    escalate_after = None if table.escalate_after is UNSET else table.escalate_after
+    with context.problems.at((*path, "escalate_to" if table.escalate_to else "escalate_after")):
+        check_escalation(table.reviewers, table.escalate_to, escalate_after, deadline)
     ids = [choice.id for choice in table.choices]
     for key in ("recommended", "on_timeout"):
         named = getattr(table, key)
@@ -151,8 +155,10 @@ def build_gate(context: FileContext, node: str, table: GateTable, path: toml.Key
             quorum=table.quorum,
             one_account=table.one_account,
             signed=table.signed,
-            deadline=None if table.deadline is UNSET else table.deadline,
+            deadline=deadline,
             on_timeout=table.on_timeout or None,
+            escalate_to=tuple(table.escalate_to),
+            escalate_after=escalate_after,
             risk=table.risk,
         )
     return None

@@ -148,6 +148,12 @@ class GateTable(Table, frozen=True):
         UNSET
     )
     on_timeout: Annotated[str, Meta(description="Id of the answer then; without it the run fails.")] = ""
+    escalate_to: Annotated[
+        list[str], Meta(description="Who may answer beside the reviewers once it has waited for long.")
+    ] = []
+    escalate_after: (
+        Annotated[float, Meta(description="Seconds until then; below 0, before the deadline.")] | UnsetType
+    ) = UNSET
     risk: Annotated[
         Literal["normal", "high"], Meta(description="high wants a second key press on screen.")
     ] = "normal"

@@ -1,0 +1,261 @@
+"""Who is at what waits: looking, claiming it for a while, passing it on to somebody else (SPEC 11).
+
+That somebody looks or has claimed a question stands beside the log.  Passing it on, and taking a claim over
+from somebody, are decisions of the ledger; the session must be held for writing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from hitl_tui.engine.commands.command import Command
+from hitl_tui.engine.commands.decisions import decision_entry, shown
+from hitl_tui.engine.log.records import LedgerEntry
+from hitl_tui.engine.log.requests import HandedOn, Request
+from hitl_tui.engine.log.threads import Presence, claimed_by
+from hitl_tui.engine.nodes.children import relay
+from hitl_tui.engine.thread.hashes import question_hash
+from hitl_tui.engine.thread.interrupts import check_reviewer, find_request, how_it_ended
+from hitl_tui.engine.thread.journal import account
+from hitl_tui.engine.thread.session import Session
+from hitl_tui.errors import AnswerRefused, UsageError
+
+MINUTE = 60_000_000
+"""Microseconds."""
+
+
+class Look(Command[None], frozen=True):
+    """Tell others that somebody has the card of a request open, until another one or "" is looked at.
+
+    The driver tells it again and again while its process lives; nothing is decided, and nothing is logged.
+    """
+
+    takes_graph: ClassVar[bool] = False
+    request_id: str
+    actor: str
+
+
+class Claim(Command[int], frozen=True):
+    """Take a pending request for a while: nobody else's answer to it counts; gives when that ends (us).
+
+    It is of the request as it asks now, so the same question about another step is free.  Claimed again by
+    the same person, it lasts anew.
+
+    Args:
+        minutes: how long.
+        lasts: it lasts its time whatever becomes of the process; else it ends with that.
+        take_over: whose claim it takes over, which the ledger keeps; "" for nobody's.
+
+    Raises:
+        AnswerRefused: no such request, somebody else has claimed it, or who claims may not answer it.
+    """
+
+    takes_graph: ClassVar[bool] = False
+    request_id: str
+    actor: str
+    minutes: float = 15
+    lasts: bool = False
+    take_over: str = ""
+    note: str | None = None
+
+
+def claim(session: Session, command: Claim) -> int:
+    """Carry out `Claim`."""
+    store = session.store
+    if store is None:
+        raise UsageError("a thread without a store is nobody else's to answer", "compile(checkpointer=...)")
+    if not command.minutes > 0:
+        raise UsageError(f"a claim of {command.minutes:g} minutes is none", "give minutes above 0")
+    request = find_request(session.cursor, command.request_id, how_it_ended(session, command.request_id))
+    check_reviewer(request, command.actor)
+    now = session.clock()
+    standing = claim_of(session, request)
+    if standing and standing.actor not in (command.actor, command.take_over):
+        raise claimed_by(standing, now)
+    presence = presence_of(
+        session,
+        request,
+        command.actor,
+        int(command.minutes * MINUTE),
+        claims=True,
+        lasts=command.lasts,
+    )
+    store.attend(session.thread_id, presence, now, command.take_over)
+    if standing and standing.actor != command.actor:
+        entry = decision_entry(
+            session,
+            [],
+            "claim_taken",
+            request=request,
+            actor=command.actor,
+            note=command.note,
+            data={"from": standing.actor},
+        )
+        session.commit_cursor(session.cursor, [entry])
+        give_back(session, request, standing.actor)
+    return presence.until
+
+
+class Unclaim(Command[bool], frozen=True):
+    """Give a claim back; gives whether there was one.
+
+    Args:
+        left: its card was left without a decision: a claim that lasts its time stays.
+
+    Raises:
+        AnswerRefused: it is somebody else's.
+    """
+
+    takes_graph: ClassVar[bool] = False
+    request_id: str
+    actor: str
+    left: bool = False
+
+
+def unclaim(session: Session, command: Unclaim) -> bool:
+    """Carry out `Unclaim`."""
+    request = next((other for other in session.cursor.pending if other.id == command.request_id), None)
+    standing = claim_of(session, request) if request else None
+    if request is None or standing is None or (command.left and standing.lasts):
+        return False
+    if standing.actor != command.actor:
+        if command.left:
+            return False
+        raise claimed_by(standing, session.clock())
+    give_back(session, request, command.actor)
+    return True
+
+
+class HandOver(Command[None], frozen=True):
+    """Pass a pending request on to somebody by name: it is theirs to decide, though others may, too.
+
+    One's own claim of it is given back.
+
+    Args:
+        step: the step that it is about; another one refuses.
+        to: who is to decide.
+        note: why, for them.
+
+    Raises:
+        AnswerRefused: no such request, it has moved, somebody else has claimed it, or it is not for them to
+            answer.
+        SigningFailed: nothing was stored.
+    """
+
+    takes_graph: ClassVar[bool] = False
+    request_id: str
+    step: int
+    to: str
+    actor: str
+    note: str | None = None
+    seen: bytes = b""
+
+
+def hand_over(session: Session, command: HandOver) -> None:
+    """Carry out `HandOver`."""
+    to = command.to.strip()
+    if not to or not command.actor.strip():
+        raise UsageError("handing over takes two names", "say who passes it on, and to whom")
+    request = find_request(session.cursor, command.request_id, how_it_ended(session, command.request_id))
+    if command.step != request.step:
+        raise AnswerRefused(
+            f"{request.title!r} is now about step {request.step}, not {command.step}",
+            "look at what changed, then hand it over again",
+        )
+    check_reviewer(request, to)
+    standing = claim_of(session, request)
+    if standing and standing.actor != command.actor:
+        raise claimed_by(standing, session.clock())
+    data = {"to": to, **({"from": request.handed.to} if request.handed else {})}
+    seen = shown(session, command.seen)
+
+    def entry(request: Request) -> LedgerEntry:
+        return decision_entry(
+            session,
+            [],
+            "handed_over",
+            request=request,
+            actor=command.actor,
+            note=command.note,
+            seen=seen,
+            data=data,
+        )
+
+    if request.thread:
+        below = replace(command, step=request.thread_step, seen=b"")
+        relay(session, request, lambda child: hand_over(child, below), lambda: entry(request))
+    else:
+        handed = HandedOn(to, command.actor, command.note, session.clock())
+        passed = replace(request, handed=handed)
+        pending = tuple(passed if other.id == request.id else other for other in session.cursor.pending)
+        session.commit_cursor(replace(session.cursor, pending=pending), [entry(passed)])
+    give_back(session, request, command.actor)
+
+
+def presence_of(
+    session: Session, request: Request, actor: str, lasting: int, *, claims: bool = False, lasts: bool = False
+) -> Presence:
+    """Somebody of this process at a request, from now on.
+
+    Args:
+        lasting: microseconds.
+    """
+    if session.store is None:
+        raise UsageError("a thread without a store is nobody else's to see")
+    now = session.clock()
+    lease = replace(session.store.new_lease(now), expires_at=now + lasting)
+    return Presence(
+        request.id, question_hash(request), actor, account(), now, now + lasting, claims, lasts, lease
+    )
+
+
+def claim_of(session: Session, request: Request) -> Presence | None:
+    """Who has claimed a request now: here, or in a thread above or below that asks the same."""
+    store = session.store
+    if store is None:
+        return None
+    now = session.clock()
+    for thread_id, asked in _askers(session, request):
+        wanted = question_hash(asked)
+        for presence in store.attending(thread_id, now):
+            if presence.claims and (presence.request, presence.request_hash) == (asked.id, wanted):
+                return presence
+    return None
+
+
+def give_back(session: Session, request: Request, actor: str | None) -> None:
+    """End somebody's claims of a request, in whatever thread asks it."""
+    store = session.store
+    if store is None:
+        return
+    for thread_id, asked in _askers(session, request):
+        for presence in store.attending(thread_id, session.clock()):
+            if presence.claims and presence.request == asked.id and presence.actor == actor:
+                store.leave(thread_id, presence.lease.token)
+
+
+def _askers(session: Session, request: Request) -> Iterator[tuple[str, Request]]:
+    """The threads in which a request waits, with the request as it stands there: its own, and for that of a
+    subgraph's run those above and below."""
+    store = session.store
+    yield session.thread_id, request
+    below = request
+    while store and below.thread:
+        name = below.thread
+        cursor = store.cursor(name)
+        waiting = (other for other in cursor.pending if other.id == request.id) if cursor else iter(())
+        if (asked := next(waiting, None)) is None:
+            break
+        yield name, asked
+        below = asked
+    owner = session.info.owner
+    while store and owner:
+        cursor, info = store.cursor(owner.thread_id), store.info(owner.thread_id)
+        waiting = (other for other in cursor.pending if other.id == request.id) if cursor else iter(())
+        if info is None or (asked := next(waiting, None)) is None:
+            break
+        yield owner.thread_id, asked
+        owner = info.owner
