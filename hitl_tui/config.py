@@ -37,6 +37,8 @@ class Settings(msgspec.Struct, frozen=True):
         durability: which commits no power cut takes back: "decisions", "steps" or "none".
         reviewer: the name under which decisions are recorded.
         signing_key: file of the key that signs decisions, None signs none.
+        claim_minutes: how long a claim lasts.
+        look_seconds: how long a card is open until others are told that somebody looks.
         theme: name of the theme, "" for the app's own choice.
         model: litellm name for graphs that take a model, None for their own default.
         api_base: address of the model's server, None for the provider's.
@@ -51,6 +53,8 @@ class Settings(msgspec.Struct, frozen=True):
     durability: Durability
     reviewer: str
     signing_key: str | None
+    claim_minutes: float
+    look_seconds: float
     theme: str
     model: str | None
     api_base: str | None
@@ -103,6 +107,7 @@ def load_settings(flags: Mapping[str, str | None] | None = None) -> Settings:
         values |= layer.values
         origins |= layer.origins
         key_places |= layer.key_places
+    values |= {name: float(values[name]) for name in _NUMBERS}
     return Settings(**values, key_places=key_places, origins=origins)
 
 
@@ -234,6 +239,14 @@ def _key_file(value: object) -> str:
     return "" if fixed else "must be the whole path of a key, as ~/.ssh/id_ed25519"
 
 
+def _above_zero(value: object) -> str:
+    try:
+        number = float(str(value))
+    except ValueError:
+        return "must be a number"
+    return "" if 0 < number < 1e6 else "must be above 0, and below a million"
+
+
 def _durability(value: object) -> str:
     from hitl_tui.engine.log.store import Durability
 
@@ -264,11 +277,14 @@ def _nothing() -> None:
     return None
 
 
+_NUMBERS: Final = ("claim_minutes", "look_seconds")
 _SETTINGS: dict[str, tuple[Callable[[], str | None], Callable[[object], str]]] = {
     "store": (default_store, _one_line),
     "durability": (lambda: "decisions", _durability),
     "reviewer": (_os_user, _one_line),
     "signing_key": (_nothing, _key_file),
+    "claim_minutes": (lambda: "15", _above_zero),
+    "look_seconds": (lambda: "3", _above_zero),
     "theme": (str, _one_line),
     "model": (_nothing, _one_line),
     "api_base": (_nothing, _address),

@@ -29,6 +29,7 @@ class _Order:
     note: str | None
     at_step: int | None
     yes: bool
+    take_over: str
     go_on: bool
     comments: tuple[tuple[str, str], ...]
 
@@ -50,6 +51,9 @@ def _order_options(
         click.option("--step", "at_step", type=int, required=step_required, metavar="N", help=step),
         click.option("--comment", "comments", nargs=2, multiple=True, metavar="PASSAGE TEXT", help=comment),
         click.option("--yes", is_flag=True, help="Confirm a decision of high risk."),
+        click.option(
+            "--take-over", metavar="NAME", default="", help="Take it over from NAME, who has claimed it."
+        ),
         click.option("--run", "go_on", is_flag=True, help="Run on afterwards, as resume --headless does."),
     )
 
@@ -174,7 +178,7 @@ async def _answer(
     *,
     actor: str,
 ) -> None:
-    from hitl_tui.engine.commands import Answer
+    from hitl_tui.engine.commands import Answer, Claim
     from hitl_tui.view.answers import pick_request
     from hitl_tui.view.comments import pinned
     from hitl_tui.view.status import standing_line
@@ -196,6 +200,8 @@ async def _answer(
     value = make(request)
     if request.risk == "high" and not order.yes:
         raise UsageError(f"{request.title!r} is a decision of high risk", "confirm it with --yes")
+    if order.take_over:
+        await driver.execute(Claim(request.id, actor, take_over=order.take_over, note=order.note))
     step = request.step if order.at_step is None else order.at_step
     checkpoint = next((point for point in snapshot.checkpoints if point.step == step), None)
     seen = checkpoint.state_hash if checkpoint else b""

@@ -23,9 +23,10 @@ from hitl_tui.engine.graph.description import EdgeInfo, GateInfo, GraphInfo, Inp
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate, Progress
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Operation, Source, Status
+from hitl_tui.engine.log.requests import HandedOn
 from hitl_tui.engine.log.signing import SignedDecision
 from hitl_tui.engine.log.taint import Lineage, OnTaint, Taint
-from hitl_tui.engine.log.threads import Owner, ThreadSize, ThreadSummary
+from hitl_tui.engine.log.threads import Owner, Presence, ThreadSize, ThreadSummary
 from hitl_tui.engine.log.units import Inline, Maybe, Time, about
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.engine.thread.agent_settings import AgentInfo
@@ -346,6 +347,16 @@ class DecisionsDocument(Document, frozen=True):
 
     decisions: Annotated[tuple[Planned, ...], about("The requests, those that would be decided first.")]
     dry_run: Annotated[bool, about("Whether nothing was to be done.")]
+
+
+class AttendingDocument(Document, frozen=True):
+    """`claim`, `unclaim`, `hand-over`: who is at a request."""
+
+    thread: Annotated[str, about("The thread.")]
+    request: Annotated[str, about("The request.")]
+    step: Annotated[int, about("The step it is about.")]
+    handed: Annotated[HandedOn | None, about("Whom it was passed on to.")]
+    attending: Annotated[tuple[Presence, ...], about("Who looks at it, or has claimed it.")]
 
 
 class ThreadDocument(Document, frozen=True):

@@ -26,7 +26,7 @@ from hitl_tui.engine.commands import (
     Command,
     ConfigureAgents,
     Fork,
-    Look,
+    LookAt,
     Pause,
     PrepareGraph,
     ReloadGraph,
@@ -137,7 +137,7 @@ class LocalDriver:
             Cancel: self._cancel,
             CancelAttempt: self._cancel_attempt,
             Fork: self._fork,
-            Look: self._look,
+            LookAt: self._look,
             Pause: self._pause,
             PrepareGraph: self._prepare_graph,
             ReloadGraph: self._reload_graph,
@@ -372,7 +372,7 @@ class LocalDriver:
         with session.writing():
             commands.execute(session, command)
 
-    async def _look(self, command: Look) -> None:
+    async def _look(self, command: LookAt) -> None:
         if self._watch:
             self._watch.looking.at(command.request_id, command.actor)
 

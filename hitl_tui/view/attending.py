@@ -23,7 +23,7 @@ def claim_words(attending: Sequence[Presence], me: str, now: int) -> str:
     for presence in attending:
         if presence.claims:
             who = "you have" if presence.actor == me else f"{_name(presence.actor)} has"
-            return f"{who} claimed it, for {duration(max(0, presence.until - now))} still"
+            return f"{who} claimed it, for {max(1, round((presence.until - now) / 60e6))} min still"
     return ""
 
 

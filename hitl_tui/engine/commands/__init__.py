@@ -17,7 +17,7 @@ from hitl_tui.engine.commands.answering import Answer, answer
 from hitl_tui.engine.commands.claiming import (
     Claim,
     HandOver,
-    Look,
+    LookAt,
     Unclaim,
     claim,
     hand_over,
@@ -71,7 +71,7 @@ __all__ = [
     "ExtendLimits",
     "Fork",
     "HandOver",
-    "Look",
+    "LookAt",
     "NoteExport",
     "Pause",
     "PrepareGraph",
@@ -100,7 +100,7 @@ AnyCommand: TypeAlias = (
     | ExtendLimits
     | Fork
     | HandOver
-    | Look
+    | LookAt
     | NoteExport
     | Pause
     | PrepareGraph

@@ -27,7 +27,7 @@ MINUTE = 60_000_000
 """Microseconds."""
 
 
-class Look(Command[None], frozen=True):
+class LookAt(Command[None], frozen=True):
     """Tell others that somebody has the card of a request open, until another one or "" is looked at.
 
     The driver tells it again and again while its process lives; nothing is decided, and nothing is logged.

@@ -1,0 +1,131 @@
+"""`claim`, `unclaim`, `hand-over`: whose it is to decide what waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from hitl_tui.cli.options import note_option, thread_argument
+from hitl_tui.cli.output import emit, say
+from hitl_tui.cli.thread import OpenThread, on_thread
+from hitl_tui.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.engine.log.requests import Request
+
+_request_option = click.option("--request", metavar="ID", help="Which request, where several wait.")
+_take_over_option = click.option(
+    "--take-over", metavar="NAME", default="", help="Take it over from NAME, who has claimed it."
+)
+
+
+@click.command()
+@thread_argument
+@_request_option
+@click.option("--for", "span", metavar="TIME", help="How long, as 90s, 15m or 2h; the setting claim_minutes.")
+@_take_over_option
+@note_option
+@on_thread(acts=True)
+async def claim(
+    opened: OpenThread,
+    *,
+    thread: str,
+    request: str | None,
+    span: str | None,
+    take_over: str,
+    note: str | None,
+) -> ExitCode:
+    """Take what a thread waits for, for a while.
+
+    Nobody else answers it meanwhile. It lasts its time, or until you answer or give it back with `unclaim`.
+    Another one's answer is refused unless they take it over by your name, which the ledger keeps.
+    """
+    from hitl_tui.engine.commands import Claim
+
+    driver, asked = await _waiting(opened, thread, request)
+    minutes = opened.settings.claim_minutes if span is None else _minutes(span)
+    actor = opened.settings.reviewer
+    await driver.execute(Claim(asked.id, actor, minutes, lasts=True, take_over=take_over, note=note))
+    return await _tell(opened, driver, asked)
+
+
+@click.command()
+@thread_argument
+@_request_option
+@on_thread(acts=True)
+async def unclaim(opened: OpenThread, *, thread: str, request: str | None) -> ExitCode:
+    """Give back what you have claimed."""
+    from hitl_tui.engine.commands import Unclaim
+
+    driver, asked = await _waiting(opened, thread, request)
+    given_back = await driver.execute(Unclaim(asked.id, opened.settings.reviewer))
+    if not given_back and not opened.as_json:
+        say("nobody had claimed it", err=True)
+    return await _tell(opened, driver, asked)
+
+
+@click.command("hand-over")
+@thread_argument
+@click.argument("name")
+@_request_option
+@_take_over_option
+@note_option
+@on_thread(acts=True)
+async def hand_over(
+    opened: OpenThread, *, thread: str, name: str, request: str | None, take_over: str, note: str | None
+) -> ExitCode:
+    """Pass on to somebody what a thread waits for.
+
+    NAME sees it as theirs, others see whose it is; anybody who may answer it still can. The ledger keeps who
+    passed it on. Where reviewers are named, NAME must be one of them.
+    """
+    from hitl_tui.engine.commands import Claim, HandOver
+
+    driver, asked = await _waiting(opened, thread, request)
+    actor, seen = opened.settings.reviewer, (await driver.snapshot()).state_hash
+    if take_over:
+        await driver.execute(Claim(asked.id, actor, take_over=take_over, note=note))
+    await driver.execute(HandOver(asked.id, asked.step, name.removeprefix("@"), actor, note, seen))
+    return await _tell(opened, driver, asked)
+
+
+async def _waiting(opened: OpenThread, thread: str, request_id: str | None) -> tuple[Driver, Request]:
+    """The thread, and the request that is meant."""
+    from hitl_tui.view.answers import pick_request
+    from hitl_tui.view.status import standing_line
+
+    driver = await opened.reading(thread)
+    snapshot = await driver.snapshot()
+    where = standing_line(snapshot.progress, snapshot.held_by, snapshot.ledger)
+    return driver, pick_request(snapshot.progress.pending, request_id, f"thread {thread!r}: {where}")
+
+
+async def _tell(opened: OpenThread, driver: Driver, asked: Request) -> ExitCode:
+    """Tell who is at the request now."""
+    from hitl_tui.cli.shapes import AttendingDocument
+    from hitl_tui.engine.thread.session import now_us
+    from hitl_tui.view.attending import at_request, attending_words
+    from hitl_tui.view.lines import name, sentence
+
+    now = now_us()
+    pending = (await driver.snapshot()).progress.pending
+    request = next((request for request in pending if request.id == asked.id), asked)
+    there = at_request(opened.store.attending(driver.thread_id, now), request)
+    if opened.as_json:
+        emit(AttendingDocument(driver.thread_id, request.id, request.step, request.handed, there))
+        return ExitCode.DONE
+    words = list(attending_words(request, there, opened.settings.reviewer, now)) or ["it is nobody's now"]
+    say(*(sentence(f"{name(driver.thread_id)}: {name(request.title)}: {told}") for told in words))
+    return ExitCode.DONE
+
+
+def _minutes(span: str) -> float:
+    """Minutes of "90s", "15m", "2h"; raises `UsageError`."""
+    from hitl_tui.engine.log.units import span_of
+
+    try:
+        return span_of(span.strip()) / 60e6
+    except ValueError as error:
+        raise UsageError(f"--for {error}", "give it as 90s, 15m or 2h") from None
