@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.local import LocalDriver, Unbuilt, only_reading
@@ -20,6 +21,9 @@ from hitl_tui.engine.thread.agent_settings import fresh_agents
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import UnknownThread
 from hitl_tui.loading.trust import Ask, Question
+
+if TYPE_CHECKING:
+    from hitl_tui.stores.deletion import Leaving
 
 
 class LocalHub:
@@ -128,6 +132,22 @@ class LocalHub:
             lambda: Session.recorded(self._store, thread_id, signer=self._signer),
             only_reading(why_not) if why_not else None,
         )
+
+    async def leaving(self, thread_id: str) -> Sequence[Leaving]:
+        """See `Hub.leaving`."""
+        from hitl_tui.stores.deletion import leaving
+
+        return await asyncio.to_thread(leaving, self._store, [thread_id], forks=True)
+
+    async def delete(self, going: Sequence[Leaving], *, actor: str | None, note: str | None) -> None:
+        """See `Hub.delete`; what is open of them here is closed before."""
+        from hitl_tui.stores.deletion import delete
+
+        for thread in going:
+            if (driver := self._drivers.pop(thread.thread_id, None)) is not None:
+                await driver.close()
+        now = time.time_ns() // 1000
+        await asyncio.to_thread(delete, self._store, going, actor=actor, note=note, at=now)
 
     async def _graph_of(self, info: ThreadInfo) -> CompiledGraph:
         """The graph of a thread; for the thread of a subgraph's run that of its owner, where that is open."""

@@ -27,6 +27,7 @@ from hitl_tui.engine.thread.agent_settings import AgentInfo
 
 if TYPE_CHECKING:
     from hitl_tui.loading.trust import Ask
+    from hitl_tui.stores.deletion import Leaving
 
 __all__ = [
     "AgentInfo",
@@ -265,6 +266,22 @@ class Hub(Protocol):
 
     async def open(self, thread_id: str) -> Driver:
         """The driver of a thread; one that is open already is returned as it is."""
+
+    async def leaving(self, thread_id: str) -> Sequence[Leaving]:
+        """What goes when a thread is deleted: its forks, and what ran inside it, with it.
+
+        Raises:
+            ThreadBusy: one of them runs or waits for a human.
+            UsageError: it ran inside a thread that stays, or can't be deleted here.
+        """
+
+    async def delete(self, going: Sequence[Leaving], *, actor: str | None, note: str | None) -> None:
+        """Delete what `leaving` told, all of it or nothing; the ledger of the store keeps who did it.
+
+        Raises:
+            StaleWriter: one has moved since.
+            ThreadBusy, UsageError: as for `leaving`.
+        """
 
     def ask_by(self, ask: Ask) -> None:
         """Ask a person in this way, on this event loop, before a graph is built that they don't trust yet."""

@@ -470,6 +470,8 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("threads.inside", "space", "Inside", "Show or hide what ran inside the selected one", "Threads"),
     Action("threads.waiting", "w", "Waiting", "Only the threads that wait for a human, or all", "Threads"),
     Action("threads.search", "/", "Search", "Type a part of a name", "Threads"),
+    Action("threads.delete", "delete,X", "Delete", "Delete the selected one, its forks and what ran inside",
+           "Threads"),
     Action("threads.back", "escape", "Back", "From the search to the list, then to the run", "Threads"),
     Action("threads.close", "q", "Close", "Back to the run at once", "Threads"),
     Action("check.log", "1", "Log", "Check the log against itself", "Verify"),

@@ -28,11 +28,12 @@ from hitl_tui.engine.log.events import AppliedUpdate, RunEnded
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.threads import ThreadSummary, Waiting
 from hitl_tui.engine.thread.agent_settings import AgentInfo
-from hitl_tui.errors import UnknownThread
+from hitl_tui.errors import UnknownThread, UsageError
 from hitl_tui.stores import base
 
 if TYPE_CHECKING:
     from hitl_tui.loading.trust import Ask
+    from hitl_tui.stores.deletion import Leaving
 
 _NO_PREVIEW = Preview(updates=(), problems={}, next_node=None, rebinds=(), forks=False)
 
@@ -261,6 +262,14 @@ class ReplayHub:
         if thread_id not in self._drivers:
             raise UnknownThread(f"there is no tape of thread {thread_id}")
         return self._drivers[thread_id]
+
+    async def leaving(self, thread_id: str) -> Sequence[Leaving]:
+        """A tape is not in a store."""
+        raise UsageError("a tape can't be deleted")
+
+    async def delete(self, going: Sequence[Leaving], *, actor: str | None, note: str | None) -> None:
+        """A tape is not in a store."""
+        raise UsageError("a tape can't be deleted")
 
     def ask_by(self, ask: Ask) -> None:
         """A tape builds no graph."""

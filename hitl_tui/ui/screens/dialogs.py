@@ -23,6 +23,7 @@ from hitl_tui.ui.screens.modal import Host, Modal
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.view.format import count
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise
@@ -31,6 +32,7 @@ from hitl_tui.view.spans import Line, Span
 
 if TYPE_CHECKING:
     from hitl_tui.loading.trust import Question
+    from hitl_tui.stores.deletion import Leaving
 
 _TEXT: Final = 60
 _AROUND: Final = 6
@@ -220,6 +222,28 @@ def ask_drop(screen: Screen[Any], what: str, drop: Callable[[], Any]) -> None:
             drop()
 
     screen.app.push_screen(Dialog("Drop the changes?", [what], options), answered)
+
+
+def ask_delete(screen: Screen[Any], going: Sequence[Leaving], now: int, delete: Callable[[], Any]) -> None:
+    """Ask before threads are deleted, naming all that goes.
+
+    Args:
+        delete: called where the user agrees.
+    """
+    from hitl_tui.view.deletion import leaving_lines
+
+    # The way back comes first, so that enter alone deletes nothing.
+    options = [
+        Option("back", "ask.back", "keep it"),
+        Option("delete", "d", f"delete {count(len(going), 'thread')} for good"),
+    ]
+
+    def answered(answer: DialogResult | None) -> None:
+        if answer is not None and answer.id == "delete":
+            delete()
+
+    kept = "The ledger of the store keeps who did it, when, and the last hashes."
+    screen.app.push_screen(Dialog("Delete?", [*leaving_lines(going, now), kept], options), answered)
 
 
 def ask_fork(screen: Host, session: ViewSession, actor: str) -> None:

@@ -34,7 +34,8 @@ class Threads:
 
         current = self.screen.session.thread_id if self.screen.session else ""
         keys = self.screen.keymap.bindings["app.threads"]
-        self.screen.app.push_screen(ThreadsScreen(self.screen.hub, current, self.screen.now, keys), chosen)
+        threads = ThreadsScreen(self.screen.hub, current, self.screen.now, keys, self.screen.actor)
+        self.screen.app.push_screen(threads, chosen)
 
     def open_next(self) -> None:
         """Open the next thread that waits for a human, and its card; once it is answered the run goes on."""

@@ -16,6 +16,7 @@ from textual.widgets import Input
 
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.log.threads import ThreadSummary
+from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.lines import LineView, Row
@@ -23,7 +24,7 @@ from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.cells import cut
 from hitl_tui.view.format import ago, count
 from hitl_tui.view.glyphs import UNICODE
-from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, untrusted
 from hitl_tui.view.status import next_words
 from hitl_tui.view.threads import ThreadRow, ThreadRows
@@ -64,7 +65,7 @@ class ThreadList(LineView):
 
     def __init__(self, current: str, now: Callable[[], int]) -> None:
         super().__init__("threads", "Threads")
-        self._current = current
+        self.current = current
         self._now = now
         self.query_text = ""
         self.waiting = False
@@ -120,7 +121,7 @@ class ThreadList(LineView):
         thread, depth, opened, _ = row
         inside = f" · {thread.inside:,} inside" if thread.inside else ""
         ahead = "  " * depth + ("- " if opened else "+ " if inside else "  ")
-        inside += " · open now" if row.name == self._current and self.size.width >= _SAID_FROM else ""
+        inside += " · open now" if row.name == self.current and self.size.width >= _SAID_FROM else ""
         room = min(36 if self._wide else 28, self.size.width // 2 - 8) - cell_len(ahead + inside)
         return ahead, sanitise_line(row.name, max(room, _SHORTEST)), inside
 
@@ -236,14 +237,24 @@ class ThreadsScreen(OverlayScreen):
         bound("threads.inside", "inside"),
         bound("threads.waiting", "waiting"),
         bound("threads.search", "search"),
+        bound("threads.delete", "delete"),
         bound("threads.close", "close"),
     ]
     AUTO_FOCUS = "#threads"
 
-    def __init__(self, hub: Hub, current: str, now: Callable[[], int], keys: Sequence[str] = ()) -> None:
-        """`keys` are those that opened it and close it again."""
+    def __init__(
+        self,
+        hub: Hub,
+        current: str,
+        now: Callable[[], int],
+        keys: Sequence[str] = (),
+        actor: str | None = None,
+    ) -> None:
+        """`keys` are those that opened it and close it again; `actor` is who deletes."""
         super().__init__(keys)
         self._hub = hub
+        self._now = now
+        self._actor = actor
         self._list = ThreadList(current, now)
 
     def compose(self) -> ComposeResult:
@@ -348,6 +359,34 @@ class ThreadsScreen(OverlayScreen):
         self._list.scroll_home(animate=False)
         self._show_keys(searching=False)
         self._load()
+
+    def action_delete(self) -> None:
+        """Ask whether to delete the selected thread, with what would go with it."""
+        row = self._list.selected
+        if row is not None and not row.left:
+            self._deleting(self._ask_delete(row.name))
+
+    def _deleting(self, work: Coroutine[Any, Any, None]) -> None:
+        async def told() -> None:
+            try:
+                await work
+            except HitlError as error:
+                self.app.notify(sanitise(str(error)), title="Delete", severity="warning", markup=False)
+
+        self.run_worker(told(), group="delete", exclusive=True, exit_on_error=False)
+
+    async def _ask_delete(self, name: str) -> None:
+        from hitl_tui.ui.screens.dialogs import ask_delete
+
+        going = await self._hub.leaving(name)
+        if any(thread.thread_id == self._list.current for thread in going):
+            raise UsageError(f"{self._list.current} is open here", "open another thread first")
+
+        async def delete() -> None:
+            await self._hub.delete(going, actor=self._actor, note=None)
+            await self._fetch()
+
+        ask_delete(self, going, self._now(), lambda: self._deleting(delete()))
 
     def action_search(self) -> None:
         """Type in the search field."""
