@@ -94,14 +94,14 @@ async def fork(
 
     given = Inputs(values, option="")
     settings = read_settings(agents)
-    at = await open_place(opened, place)
-    changes = given.for_channels(at.snapshot.graph)
-    await _check(at.driver, changes, at.step, None)
-    await at.driver.execute(Fork(at.step, new, changes or None, settings, opened.settings.reviewer, note))
+    driver, step = await open_place(opened, place)
+    changes = given.for_channels((await driver.snapshot()).graph)
+    await _check(driver, changes, step, None)
+    await driver.execute(Fork(step, new, changes or None, settings, opened.settings.reviewer, note))
     if opened.as_json:
-        emit(ForkDocument(thread=new, parent=at.driver.thread_id, step=at.step))
+        emit(ForkDocument(thread=new, parent=driver.thread_id, step=step))
     else:
-        say(f"made {new!r} from step {at.step} of {at.driver.thread_id!r}")
+        say(f"made {new!r} from step {step} of {driver.thread_id!r}")
     return ExitCode.DONE
 
 

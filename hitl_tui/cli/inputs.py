@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from hitl_tui.errors import UnknownThread, UsageError, in_words
 
 if TYPE_CHECKING:
-    from hitl_tui.cli.thread import OpenThread
-    from hitl_tui.drivers.protocol import Driver, Snapshot
+    from hitl_tui.cli.thread import OpenStored, OpenThread
+    from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.drivers.reading import RecordedThread
     from hitl_tui.engine.graph.description import GraphInfo
     from hitl_tui.engine.log.requests import Request
     from hitl_tui.stores import Checkpointer
@@ -19,38 +20,43 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class OpenPlace:
-    """A step of an open thread."""
+class LoggedPlace:
+    """A step of a thread that is looked at."""
 
-    driver: Driver
-    snapshot: Snapshot
+    thread: RecordedThread
     step: int
 
     @property
     def name(self) -> str:
         """The place in words, as "report@4"."""
-        return f"{self.driver.thread_id}@{self.step}"
+        return f"{self.thread.thread_id}@{self.step}"
 
 
-async def open_place(opened: OpenThread, text: str, *, reading: bool = False) -> OpenPlace:
+def logged_place(opened: OpenStored, text: str) -> LoggedPlace:
+    """Find a step of a thread, the newest one by default, to look at it; raises as `open_place`."""
+    name, step = split_place(opened.store, text)
+    thread = opened.thread(name)
+    return LoggedPlace(thread, _step_of(name, step, thread.progress.head))
+
+
+async def open_place(opened: OpenThread, text: str) -> tuple[Driver, int]:
     """Open the thread of a place and find its step, the newest one by default.
-
-    Args:
-        reading: only to look at it, which takes no graph.
 
     Raises:
         UnknownThread: there is no such thread, or no such step in it.
         UsageError: the thread has no step yet.
     """
-    thread, step = split_place(opened.store, text)
-    driver = await (opened.reading(thread) if reading else opened.thread(thread))
-    snapshot = await driver.snapshot()
-    head = snapshot.progress.head
+    name, step = split_place(opened.store, text)
+    driver = await opened.thread(name)
+    return driver, _step_of(name, step, (await driver.snapshot()).progress.head)
+
+
+def _step_of(thread: str, step: int | None, head: int) -> int:
     if head < 0:
         raise UsageError(f"thread {thread!r} has no step yet", "start it with an input first")
     if step is not None and step > head:
         raise UnknownThread(f"thread {thread!r} has no step {step}", f"its steps are 0 to {head}")
-    return OpenPlace(driver, snapshot, head if step is None else step)
+    return head if step is None else step
 
 
 def split_place(store: Checkpointer, text: str) -> tuple[str, int | None]:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hitl_tui.cli.opening import signer_of
 from hitl_tui.cli.options import complete_thread, thread_argument
 from hitl_tui.cli.output import emit, say, table
-from hitl_tui.cli.thread import OpenThread, on_thread
+from hitl_tui.cli.thread import OpenStored, OpenThread, on_log, work_on
 from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from hitl_tui.cli.inputs import OpenPlace
+    from hitl_tui.cli.inputs import LoggedPlace
     from hitl_tui.cli.shapes import ThreadDocument
-    from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.drivers.reading import RecordedThread
     from hitl_tui.engine.log.events import AppliedUpdate
     from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
     from hitl_tui.view.blame import BlameLine
@@ -26,21 +27,21 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("a", metavar="THREAD[@STEP]", shell_complete=complete_thread)
 @click.argument("b", metavar="THREAD[@STEP]", shell_complete=complete_thread)
-@on_thread()
-async def diff(opened: OpenThread, *, a: str, b: str) -> ExitCode:
+@on_log()
+def diff(opened: OpenStored, *, a: str, b: str) -> ExitCode:
     """Compare two steps, threads or forks, channel by channel.
 
     Without @STEP the newest step is meant. Private channels are named, not compared.
     """
-    from hitl_tui.cli.inputs import open_place
+    from hitl_tui.cli.inputs import logged_place
     from hitl_tui.cli.shapes import DiffDocument, Place
     from hitl_tui.view.difference import compare_states, diff_lines
 
-    left, right = await open_place(opened, a, reading=True), await open_place(opened, b, reading=True)
-    before, after = await left.driver.state_at(left.step), await right.driver.state_at(right.step)
+    left, right = logged_place(opened, a), logged_place(opened, b)
+    before, after = left.thread.state_at(left.step), right.thread.state_at(right.step)
     rows = compare_states(before, after)
     if opened.as_json:
-        places = [Place(at.driver.thread_id, at.step) for at in (left, right)]
+        places = [Place(at.thread.thread_id, at.step) for at in (left, right)]
         equal = all(row.change in ("same", "private") for row in rows)
         emit(DiffDocument(a=places[0], b=places[1], equal=equal, channels=rows))
     else:
@@ -52,32 +53,33 @@ async def diff(opened: OpenThread, *, a: str, b: str) -> ExitCode:
 @click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
 @click.option("--channel", metavar="NAME", help="This channel alone, its whole value.")
 @click.option("--reveal", metavar="NAME", help="A private channel's value; the ledger keeps that you looked.")
-@on_thread(acts=True)
-async def show(opened: OpenThread, *, place: str, channel: str | None, reveal: str | None) -> ExitCode:
+@on_log(acts=True)
+def show(opened: OpenStored, *, place: str, channel: str | None, reveal: str | None) -> ExitCode:
     """Show a thread at its newest step, or at any other.
 
     Status, what waits, every channel with its value, and what the step changed.
     """
-    from hitl_tui.cli.documents import has_secrets
-    from hitl_tui.cli.inputs import open_place
-    from hitl_tui.engine.commands import Reveal
-    from hitl_tui.view.value_lines import value_lines
+    from hitl_tui.cli.inputs import logged_place
 
-    at = await open_place(opened, place, reading=True)
-    values = dict(await at.driver.state_at(at.step))
+    at = logged_place(opened, place)
+    values = at.thread.state_at(at.step)
     if reveal is not None:
         _value(values, reveal)
-        command = Reveal(reveal, opened.settings.reviewer, at.step)
-        values = {reveal: await at.driver.execute(command)}
+        values = {reveal: _revealed(opened, at, reveal)}
     elif channel is not None:
         values = {channel: _value(values, channel)}
     if opened.as_json:
-        emit(await _document(at, values), secret=has_secrets(at.snapshot.graph))
+        from hitl_tui.cli.documents import has_secrets
+
+        emit(_document(at, values), secret=has_secrets(at.thread.graph))
     elif channel is not None or reveal is not None:
+        from hitl_tui.view.value_lines import value_lines
+
         (value,) = values.values()
         say(*value_lines(value, "text"))
     else:
-        await _say_step(at, values)
+        signer = signer_of(opened.settings)
+        _say_step(at, values, signer.key if signer else "")
     return ExitCode.DONE
 
 
@@ -89,16 +91,25 @@ def _value(values: dict[str, Any], channel: str) -> Any:
     return values[channel]
 
 
-async def _checkpoint(at: OpenPlace) -> Checkpoint:
-    return (await at.driver.history(before=at.step + 1, limit=1))[0]
+def _revealed(opened: OpenStored, at: LoggedPlace, channel: str) -> Any:
+    """A channel's value, private or not, once the ledger has who looks."""
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.engine.commands import Reveal
+
+    command = Reveal(channel, opened.settings.reviewer, at.step)
+
+    async def reveal(acting: OpenThread) -> Any:
+        return await (await acting.reading(at.thread.thread_id)).execute(command)
+
+    return work_on(opened.settings, open_existing, reveal, as_json=opened.as_json)
 
 
-async def _document(at: OpenPlace, values: dict[str, Any]) -> ThreadDocument:
+def _document(at: LoggedPlace, values: dict[str, Any]) -> ThreadDocument:
     from hitl_tui.cli.shapes import ThreadDocument
 
-    snapshot = at.snapshot
+    snapshot = at.thread.snapshot()
     return ThreadDocument(
-        thread=at.driver.thread_id,
+        thread=at.thread.thread_id,
         graph=snapshot.graph.name,
         parent=snapshot.parent,
         fork_step=snapshot.fork_step if snapshot.parent else None,
@@ -107,18 +118,18 @@ async def _document(at: OpenPlace, values: dict[str, Any]) -> ThreadDocument:
         held_by=snapshot.held_by,
         standing=snapshot.progress,
         step=at.step,
-        checkpoint=await _checkpoint(at),
+        checkpoint=at.thread.checkpoint(at.step),
         state=values,
-        updates=(await at.driver.updates(at.step, at.step))[at.step],
+        updates=at.thread.updates(at.step, at.step)[at.step],
     )
 
 
-async def _say_step(at: OpenPlace, values: dict[str, Any]) -> None:
+def _say_step(at: LoggedPlace, values: dict[str, Any], signing_key: str) -> None:
     from hitl_tui.cli.headless import standing_lines
     from hitl_tui.view.lines import name
     from hitl_tui.view.transcript import channel_lines, step_lines, unfinished_lines
 
-    snapshot = at.snapshot
+    snapshot = at.thread.snapshot(signing_key)
     say(*standing_lines(snapshot))
     origin = f", forked from {name(snapshot.parent)}@{snapshot.fork_step}" if snapshot.parent else ""
     if snapshot.owners:
@@ -126,9 +137,9 @@ async def _say_step(at: OpenPlace, values: dict[str, Any]) -> None:
         origin += f", runs inside {name(owner.thread_id)} as its node {name(owner.node)}"
     head = "" if at.step == snapshot.progress.head else f" (the newest is {snapshot.progress.head})"
     say(f"graph {name(snapshot.graph.name)}{origin}", "", f"channels at step {at.step}{head}:")
-    point = await _checkpoint(at)
+    point = at.thread.checkpoint(at.step)
     say(*channel_lines(values, [taint.channel for taint in point.tainted]), "")
-    say(*step_lines(point, (await at.driver.updates(at.step, at.step))[at.step]))
+    say(*step_lines(point, at.thread.updates(at.step, at.step)[at.step]))
     if at.step == snapshot.progress.head:
         say(*unfinished_lines(snapshot.unfinished, opens=False))
 
@@ -141,43 +152,43 @@ _AT_ONCE = 50
 @thread_argument
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many steps.")
 @click.option("--before", type=click.IntRange(0), metavar="STEP", help="Only steps before this one.")
-@on_thread()
-async def log(opened: OpenThread, *, thread: str, limit: int, before: int | None) -> ExitCode:
+@on_log()
+def log(opened: OpenStored, *, thread: str, limit: int, before: int | None) -> ExitCode:
     """Show the steps of a thread, oldest first.
 
     Each with its updates through their reducers; then the decision ledger: who decided what, when, why.
     """
 
-    driver = await opened.reading(thread)
-    snapshot = await driver.snapshot()
-    points = (await driver.history(before=before, limit=limit))[::-1]
-    steps = _with_updates(driver, points)
+    reading = opened.thread(thread)
+    ledger = reading.ledger()
+    points = reading.history(before=before, limit=limit)[::-1]
+    steps = _with_updates(reading, points)
     if opened.as_json:
         from hitl_tui.cli.documents import has_secrets
         from hitl_tui.cli.shapes import LogDocument, LoggedStep
 
-        shown = tuple([LoggedStep(point, updates) async for point, updates in steps])
-        document = LogDocument(thread=thread, checkpoints=shown, decisions=snapshot.ledger)
-        emit(document, secret=has_secrets(snapshot.graph))
+        shown = tuple([LoggedStep(point, updates) for point, updates in steps])
+        document = LogDocument(thread=thread, checkpoints=shown, decisions=ledger)
+        emit(document, secret=has_secrets(reading.graph))
         return ExitCode.DONE
     from hitl_tui.view.transcript import step_lines
 
     if points and points[0].step > 0:
         say(f"(steps 0 to {points[0].step - 1} are older: --before {points[0].step})")
-    async for point, some in steps:
+    for point, some in steps:
         say(*step_lines(point, some))
-    if snapshot.ledger:
-        say("", "Decisions:", *_decisions(snapshot.ledger))
+    if ledger:
+        say("", "Decisions:", *_decisions(ledger))
     return ExitCode.DONE
 
 
-async def _with_updates(
-    driver: Driver, points: Sequence[Checkpoint]
-) -> AsyncIterator[tuple[Checkpoint, tuple[AppliedUpdate, ...]]]:
+def _with_updates(
+    reading: RecordedThread, points: Sequence[Checkpoint]
+) -> Iterator[tuple[Checkpoint, tuple[AppliedUpdate, ...]]]:
     """Steps that follow one another, each with its updates; those of some are held at once."""
     for start in range(0, len(points), _AT_ONCE):
         some = points[start : start + _AT_ONCE]
-        updates = await driver.updates(some[0].step, some[-1].step)
+        updates = reading.updates(some[0].step, some[-1].step)
         for point in some:
             yield point, updates[point.step]
 
@@ -241,26 +252,26 @@ _INDEX = re.compile(r"\[(\d+)\]")
 @click.option(
     "--limit", type=click.IntRange(1), default=2000, show_default=True, help="Look at so many steps."
 )
-@on_thread()
-async def blame(opened: OpenThread, *, place: str, path: str, limit: int) -> ExitCode:
+@on_log()
+def blame(opened: OpenStored, *, place: str, path: str, limit: int) -> ExitCode:
     """Show who wrote each part of a channel last.
 
     Line by line for a text, by key or item for an object or a list; PATH leads into a value, as in
     plan.items.0.title or plan.items[0].title.
     """
-    from hitl_tui.cli.inputs import open_place
+    from hitl_tui.cli.inputs import logged_place
     from hitl_tui.cli.shapes import BlameDocument
     from hitl_tui.view.blame import blame as last_writers
 
-    at = await open_place(opened, place, reading=True)
-    values = await at.driver.state_at(at.step)
+    at = logged_place(opened, place)
+    values = at.thread.state_at(at.step)
     channel, keys = split_path(values, path)
-    versions, reached = await _versions(at, channel, keys, limit)
+    versions, reached = _versions(at, channel, keys, limit)
     lines = last_writers(versions)
     if opened.as_json:
         emit(
             BlameDocument(
-                thread=at.driver.thread_id,
+                thread=at.thread.thread_id,
                 step=at.step,
                 channel=channel,
                 path=tuple(keys),
@@ -319,8 +330,8 @@ def _inside(value: Any, keys: list[str]) -> tuple[bool, Any]:
     return True, value
 
 
-async def _versions(
-    at: OpenPlace, channel: str, keys: list[str], limit: int
+def _versions(
+    at: LoggedPlace, channel: str, keys: list[str], limit: int
 ) -> tuple[list[tuple[Checkpoint, Any]], int]:
     """The versions of a value up to a step, oldest first, and the oldest step that was looked at."""
     from hitl_tui.engine.log.events import PRIVATE
@@ -328,8 +339,8 @@ async def _versions(
     versions: list[tuple[Checkpoint, Any]] = []
     before, looked = at.step + 1, 0
     while before > 0 and looked < limit:
-        page = await at.driver.history(before=before, limit=min(_PAGE, limit - looked))
-        updates = await at.driver.updates(page[-1].step, page[0].step, channel) if page else {}
+        page = at.thread.history(before=before, limit=min(_PAGE, limit - looked))
+        updates = at.thread.updates(page[-1].step, page[0].step, channel) if page else {}
         for point in page:
             if written := updates[point.step]:
                 after = written[-1].after
@@ -339,7 +350,7 @@ async def _versions(
                 elif not versions:
                     raise UsageError(
                         f"there is nothing at {'.'.join(keys)!r} in channel {channel!r}",
-                        f"`hitl-tui show {shlex.quote(at.driver.thread_id)} --channel {channel}` shows it",
+                        f"`hitl-tui show {shlex.quote(at.thread.thread_id)} --channel {channel}` shows it",
                     )
                 else:
                     versions.append((point, None))
@@ -350,8 +361,8 @@ async def _versions(
 
 @click.command()
 @thread_argument
-@on_thread()
-async def cost(opened: OpenThread, *, thread: str) -> ExitCode:
+@on_log()
+def cost(opened: OpenStored, *, thread: str) -> ExitCode:
     """Show what a thread has cost: by agent, by node and by step.
 
     Attempts that failed count too. A price that nobody knows is unknown, never 0.
@@ -360,9 +371,9 @@ async def cost(opened: OpenThread, *, thread: str) -> ExitCode:
     from hitl_tui.view.costs import cost_lines
     from hitl_tui.view.spans import plain_text
 
-    driver = await opened.reading(thread)
-    points = await driver.history(limit=1 << 31)
-    report = CostReport(reversed(points), (await driver.snapshot()).progress.uses)
+    reading = opened.thread(thread)
+    points = reading.history(limit=1 << 31)
+    report = CostReport(reversed(points), reading.progress.uses)
     if opened.as_json:
         from hitl_tui.cli.shapes import CostDocument
 

@@ -13,6 +13,7 @@ import click
 from hitl_tui import __version__
 from hitl_tui.cli.failures import guarded, tell_warning
 from hitl_tui.cli.streams import open_the_closed
+from hitl_tui.collector import collect_no_more
 from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean
 
@@ -246,7 +247,9 @@ def main() -> NoReturn:
         _check_text(arguments)
         return cli.main(arguments, prog_name="hitl-tui", standalone_mode=False)
 
-    sys.exit(guarded(command, arguments))
+    code = guarded(command, arguments)
+    collect_no_more()
+    sys.exit(code)
 
 
 def _check_text(arguments: Sequence[str]) -> None:

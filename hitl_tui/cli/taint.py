@@ -8,37 +8,38 @@ import click
 
 from hitl_tui.cli.options import complete_thread, thread_argument
 from hitl_tui.cli.output import emit, say
-from hitl_tui.cli.thread import OpenThread, on_thread
+from hitl_tui.cli.thread import OpenStored, OpenThread, on_log, on_thread
 from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from hitl_tui.drivers.protocol import Arrival, Snapshot
+    from hitl_tui.engine.audit.lineage import Arrival
+    from hitl_tui.engine.graph.description import GraphInfo
     from hitl_tui.engine.log.taint import Taint
 
 
 @click.command()
 @click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
 @click.argument("channel", required=False)
-@on_thread()
-async def taint(opened: OpenThread, *, place: str, channel: str | None) -> ExitCode:
+@on_log()
+def taint(opened: OpenStored, *, place: str, channel: str | None) -> ExitCode:
     """Show which channels hold what came from outside, and why.
 
     A channel is tainted while its value came from outside, as a web page or what a tool returned, or
     was made from such a value. With CHANNEL that one alone: which step, node or tool brought it in,
     and through which nodes it came.
     """
-    from hitl_tui.cli.inputs import open_place
+    from hitl_tui.cli.inputs import logged_place
     from hitl_tui.cli.shapes import TaintDocument, TaintedChannel
 
-    at = await open_place(opened, place, reading=True)
+    at = logged_place(opened, place)
     if channel is not None:
-        _check_known(at.snapshot, channel)
-    point = (await at.driver.history(before=at.step + 1, limit=1))[0]
+        _check_known(at.thread.graph, channel)
+    point = at.thread.checkpoint(at.step)
     tainted = [taint for taint in point.tainted if channel in (None, taint.channel)]
-    ways = {taint.channel: await at.driver.lineage(taint.channel, at.step) for taint in tainted}
+    ways = {taint.channel: at.thread.lineage(taint.channel, at.step) for taint in tainted}
     if opened.as_json:
         rows = tuple(TaintedChannel(taint, ways[taint.channel]) for taint in tainted)
-        emit(TaintDocument(thread=at.driver.thread_id, step=at.step, channels=rows))
+        emit(TaintDocument(thread=at.thread.thread_id, step=at.step, channels=rows))
     else:
         _say(tainted, ways, channel)
     return ExitCode.DONE
@@ -63,16 +64,16 @@ async def declassify(
 
     driver = await opened.thread(thread)
     snapshot = await driver.snapshot()
-    _check_known(snapshot, channel)
+    _check_known(snapshot.graph, channel)
     step = snapshot.progress.head if expected_step is None else expected_step
     made_step = await driver.execute(Declassify(channel, opened.settings.reviewer, reason, step))
     return await report(driver, as_json=opened.as_json, done=True, made_step=made_step)
 
 
-def _check_known(snapshot: Snapshot, channel: str) -> None:
+def _check_known(graph: GraphInfo, channel: str) -> None:
     from hitl_tui.suggest import did_you_mean
 
-    names = [declared.name for declared in snapshot.graph.channels]
+    names = [declared.name for declared in graph.channels]
     if channel not in names:
         raise UsageError(f"there is no channel {channel!r}", did_you_mean(channel, names))
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hitl_tui.config import Settings
     from hitl_tui.drivers.hub import LocalHub
     from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.drivers.reading import RecordedThread
     from hitl_tui.loading.trust import Question
     from hitl_tui.stores import Checkpointer
 
@@ -39,8 +40,23 @@ class OpenThread:
         return await self.hub.open(find_thread(self.store, thread))
 
     async def reading(self, thread: str | None) -> Driver:
-        """The driver of a thread to look at, as its log has it."""
+        """The driver of a thread for commands that take no graph: none of it is ever built."""
         return await self.hub.look_at(find_thread(self.store, thread))
+
+
+@dataclass(frozen=True)
+class OpenStored:
+    """A store that is open while one command looks at its threads."""
+
+    settings: Settings
+    store: Checkpointer
+    as_json: bool
+
+    def thread(self, thread: str) -> RecordedThread:
+        """A thread as its log has it."""
+        from hitl_tui.drivers.reading import RecordedThread
+
+        return RecordedThread(self.store, find_thread(self.store, thread))
 
 
 def on_thread(
@@ -62,11 +78,35 @@ def on_thread(
             settings = load_settings({"store": store, "reviewer": reviewer})
             return work_on(settings, open_existing, lambda opened: work(opened, **given), as_json=as_json)
 
-        wrapped = reviewer_option(json_option(command)) if acts else json_option(command)
-        wrapped = store_option(wrapped)
+        wrapped = _with_options(command, acts=acts)
         return building_options(wrapped) if builds else wrapped
 
     return decorate
+
+
+def on_log(*, acts: bool = False) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """As `on_thread`, for commands that look at threads by their logs: nothing of a graph is built."""
+
+    def decorate(work: Callable[..., T]) -> Callable[..., T]:
+        @wraps(work)
+        def command(*, store: str | None, as_json: bool, reviewer: str | None = None, **given: Any) -> T:
+            from hitl_tui.cli.storage import open_existing
+            from hitl_tui.config import load_settings
+
+            settings = load_settings({"store": store, "reviewer": reviewer})
+            opened = open_existing(settings)
+            try:
+                return work(OpenStored(settings, opened, as_json), **given)
+            finally:
+                opened.close()
+
+        return _with_options(command, acts=acts)
+
+    return decorate
+
+
+def _with_options(command: Callable[..., T], *, acts: bool) -> Callable[..., T]:
+    return store_option(reviewer_option(json_option(command)) if acts else json_option(command))
 
 
 def work_on(

@@ -15,7 +15,7 @@ from hitl_tui.drivers.engine_thread import EngineThread
 from hitl_tui.drivers.graph_file import BuildGraph, graph_notice
 from hitl_tui.drivers.nested import Follower, Runner, SubgraphRuns
 from hitl_tui.drivers.node_streams import tell_the_rest
-from hitl_tui.drivers.protocol import Check, Checked, Preview, Previewed, Relative, Snapshot, Stamped, why_not
+from hitl_tui.drivers.protocol import Check, Checked, Relative, Snapshot, Stamped, why_not
 from hitl_tui.drivers.watching import RunSupervisor, ThreadWatch
 from hitl_tui.engine import commands
 from hitl_tui.engine.commands import (
@@ -44,6 +44,7 @@ from hitl_tui.engine.log.events import (
     AttemptFailed,
     Event,
     NodeStarted,
+    Preview,
     ProgressChanged,
     RunEnded,
     RunStarted,
@@ -68,6 +69,7 @@ from hitl_tui.loading.sources import source_file
 from hitl_tui.loading.trust import NotTrusted, Question
 
 if TYPE_CHECKING:
+    from hitl_tui.drivers.protocol import Previewed
     from hitl_tui.engine.audit.lineage import Arrival
 
 R = TypeVar("R")
@@ -77,7 +79,6 @@ AskIfAny: TypeAlias = Callable[[Question], Awaitable[bool | None]]
 Unbuilt: TypeAlias = Callable[[str, HitlError], str]
 log = logging.getLogger(__name__)
 
-PAGE = 50
 _QUIT_PATIENCE = 3.0
 _TRIES, _BETWEEN_TRIES = 40, 0.025
 
@@ -163,15 +164,17 @@ class LocalDriver:
                 self._store,
                 refusals=self._refusals,
                 last_event=last_event,
-                page=PAGE,
+                page=reading.PAGE,
                 held_by=self._watch.holder if self._watch else "",
                 graph_changed=self._watch.graph_changed if self._watch else None,
                 attending=self._watch.watcher.attending if self._watch else (),
+                notice=session.notice,
+                signing_key=session.signer.key if session.signer else "",
             )
 
         return await self._on_engine(look)
 
-    async def history(self, before: int | None = None, limit: int = PAGE) -> tuple[Checkpoint, ...]:
+    async def history(self, before: int | None = None, limit: int = reading.PAGE) -> tuple[Checkpoint, ...]:
         """Checkpoints before a step (None: from the head), newest first."""
         return await self._on_engine(lambda session: reading.history(session, self._store, before, limit))
 
@@ -198,7 +201,9 @@ class LocalDriver:
     async def family(self) -> tuple[Relative, ...]:
         """The thread's parent line and forks with their newest checkpoints."""
         return await self._on_engine(
-            lambda session: reading.family(self._store, self.thread_id, PAGE) if session.exists else ()
+            lambda session: (
+                reading.family(self._store, self.thread_id, reading.PAGE) if session.exists else ()
+            )
         )
 
     def events(self, since: int) -> Sequence[Stamped]:

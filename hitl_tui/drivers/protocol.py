@@ -12,48 +12,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias, 
 
 import msgspec
 
-from hitl_tui.engine.audit.findings import Mismatch
-from hitl_tui.engine.audit.lineage import Arrival
-from hitl_tui.engine.commands import Answer, Command, ConfigureAgents, UpdateState, verb
-from hitl_tui.engine.graph.compensation import RollbackEntry
-from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, InputField, NodeInfo
-from hitl_tui.engine.log.events import AppliedUpdate, Event, Preview, Progress
 from hitl_tui.engine.log.outcomes import BranchOutcome
-from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
-from hitl_tui.engine.log.threads import Owner, Presence, ThreadSummary, Waiting
 from hitl_tui.engine.log.units import Maybe, about
-from hitl_tui.engine.state.channel import ChannelInfo
-from hitl_tui.engine.thread.agent_settings import AgentInfo
 
 if TYPE_CHECKING:
+    from hitl_tui.engine.audit.findings import Mismatch
+    from hitl_tui.engine.audit.lineage import Arrival
+    from hitl_tui.engine.commands import Answer, Command, ConfigureAgents, UpdateState
+    from hitl_tui.engine.graph.compensation import RollbackEntry
+    from hitl_tui.engine.graph.description import GraphInfo
+    from hitl_tui.engine.log.events import AppliedUpdate, Event, Preview, Progress
+    from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
+    from hitl_tui.engine.log.threads import Owner, Presence, ThreadSummary, Waiting
+    from hitl_tui.engine.thread.agent_settings import AgentInfo
     from hitl_tui.loading.trust import Ask
     from hitl_tui.stores.deletion import Leaving
 
-__all__ = [
-    "AgentInfo",
-    "Arrival",
-    "ChannelInfo",
-    "Check",
-    "Checked",
-    "Driver",
-    "EdgeInfo",
-    "GraphInfo",
-    "Hub",
-    "InputField",
-    "NodeInfo",
-    "Preview",
-    "Previewed",
-    "Relative",
-    "RollbackEntry",
-    "Snapshot",
-    "Stamped",
-    "Unfinished",
-    "why_not",
-]
-
+    Previewed: TypeAlias = UpdateState | Answer | ConfigureAgents
 
 Check: TypeAlias = Literal["log", "strict", "replay"]
-Previewed: TypeAlias = UpdateState | Answer | ConfigureAgents
 R = TypeVar("R")
 
 
@@ -143,6 +120,8 @@ class Relative(msgspec.Struct, frozen=True):
 
 def why_not(refusals: Mapping[str, str], command: type[Command[Any]]) -> str:
     """Why a kind of command can't be carried out, "" where it can."""
+    from hitl_tui.engine.commands import verb
+
     return refusals.get(verb(command), "")
 
 

@@ -1,20 +1,46 @@
-"""What there is to see of an open thread, read from its session and its store."""
+"""What there is to see of a thread, read from its log: of an open one, or of one to be looked at alone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hitl_tui.drivers.protocol import Relative, Snapshot, Unfinished
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
-from hitl_tui.engine.log.records import Checkpoint, UpdateRecord
+from hitl_tui.engine.log.records import CHANNELS, Checkpoint, UpdateRecord
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import Owner, Presence, ThreadInfo
-from hitl_tui.engine.nodes.children import link_of
-from hitl_tui.engine.thread.journal import CHANNELS
+from hitl_tui.engine.thread.logged import LoggedThread, defaults_of
 from hitl_tui.engine.thread.rebuild import Decoded, applied_updates, state_at
-from hitl_tui.engine.thread.session import Session
+from hitl_tui.errors import ThreadBusy, UnknownThread
 
+if TYPE_CHECKING:
+    from hitl_tui.engine.audit.lineage import Arrival
+    from hitl_tui.engine.graph.description import GraphInfo
+    from hitl_tui.engine.log.events import Progress
+    from hitl_tui.engine.log.records import Cursor, LedgerEntry
+
+
+class OpenedThread(Protocol):
+    """What is read of a thread besides its store: of a session, or of a thread as it is logged."""
+
+    cursor: Cursor
+    info: ThreadInfo
+
+    @property
+    def thread_id(self) -> str: ...
+    @property
+    def exists(self) -> bool: ...
+    @property
+    def declared(self) -> GraphInfo: ...
+    @property
+    def progress(self) -> Progress: ...
+    @property
+    def values(self) -> Mapping[str, Any]: ...
+
+
+PAGE = 50
 MOST = 40
 """Relatives shown at most: the thread's own line first, then forks by age."""
 
@@ -46,14 +72,16 @@ def family(store: Store, thread_id: str, page: int) -> tuple[Relative, ...]:
 
 
 def snapshot(
-    session: Session,
+    thread: OpenedThread,
     store: Store,
     *,
     refusals: Mapping[str, str],
     last_event: int,
     page: int,
     held_by: str,
-    graph_changed: tuple[str, ...] | None,
+    graph_changed: tuple[str, ...] | None = None,
+    notice: str = "",
+    signing_key: str = "",
     attending: tuple[Presence, ...] = (),
 ) -> Snapshot:
     """Everything a screen needs to begin.
@@ -63,49 +91,50 @@ def snapshot(
         held_by: the other process that runs the thread, "" for none.
         attending: who is at what waits.
         graph_changed: what differs since the file of the graph was saved.
+        notice, signing_key: see `Snapshot`.
         last_event: the number of the newest event that is in it.
         page: checkpoints to give at most.
     """
-    head = session.cursor.head
+    head = thread.cursor.head
     return Snapshot(
-        thread_id=session.thread_id,
-        graph=session.graph.info,
-        progress=session.progress,
-        values=_public(session, session.state.values),
-        checkpoints=history(session, store, None, page)[::-1],
-        updates=updates(session, store, head, head)[head] if head >= 0 else (),
-        ledger=tuple(store.ledger(session.thread_id)) if session.exists else (),
-        parent=session.info.parent,
-        fork_step=session.info.fork_step,
+        thread_id=thread.thread_id,
+        graph=thread.declared,
+        progress=thread.progress,
+        values=_public(thread, thread.values),
+        checkpoints=history(thread, store, None, page)[::-1],
+        updates=updates(thread, store, head, head)[head] if head >= 0 else (),
+        ledger=tuple(store.ledger(thread.thread_id)) if thread.exists else (),
+        parent=thread.info.parent,
+        fork_step=thread.info.fork_step,
         last_event=last_event,
         refusals=refusals,
-        notice=session.notice,
+        notice=notice,
         held_by=held_by,
         graph_changed=graph_changed,
-        owners=_owners(session, store),
-        unfinished=_unfinished(session),
-        signing_key=session.signer.key if session.signer else "",
+        owners=_owners(thread, store),
+        unfinished=_unfinished(thread),
+        signing_key=signing_key,
         attending=attending,
     )
 
 
-def _owners(session: Session, store: Store) -> tuple[Owner, ...]:
+def _owners(thread: OpenedThread, store: Store) -> tuple[Owner, ...]:
     """The threads that a subgraph's thread runs for, the outermost first."""
     owners: list[Owner] = []
-    info: ThreadInfo | None = session.info
+    info: ThreadInfo | None = thread.info
     while info is not None and info.owner is not None:
         owners.append(info.owner)
         info = store.info(info.owner.thread_id)
     return tuple(reversed(owners))
 
 
-def _unfinished(session: Session) -> Unfinished | None:
+def _unfinished(thread: OpenedThread) -> Unfinished | None:
     """What the cursor keeps of the branches of the node it stands at; their values stay there."""
-    cursor = session.cursor
+    cursor = thread.cursor
     kind, _, node = cursor.position.partition(":")
     if not cursor.branches or kind != "node":
         return None
-    child = link_of(cursor)
+    child = cursor.child
     return Unfinished(
         node,
         cursor.head + 1,
@@ -115,20 +144,22 @@ def _unfinished(session: Session) -> Unfinished | None:
     )
 
 
-def history(session: Session, store: Store, before: int | None, limit: int) -> tuple[Checkpoint, ...]:
+def history(thread: OpenedThread, store: Store, before: int | None, limit: int) -> tuple[Checkpoint, ...]:
     """Checkpoints before a step (None: from the head), newest first."""
-    return tuple(store.checkpoints(session.thread_id, before, limit)) if session.exists else ()
+    return tuple(store.checkpoints(thread.thread_id, before, limit)) if thread.exists else ()
 
 
-def values_at(session: Session, store: Store, step: int, decoded: Decoded) -> dict[str, Any]:
+def values_at(thread: OpenedThread, store: Store, step: int, decoded: Decoded) -> dict[str, Any]:
     """All channel values as of a step."""
-    if step == session.cursor.head:
-        return _public(session, session.state.values)
-    return _public(session, state_at(store, session.thread_id, step, _defaults(session), decoded=decoded))
+    if step == thread.cursor.head:
+        return _public(thread, thread.values)
+    return _public(
+        thread, state_at(store, thread.thread_id, step, defaults_of(thread.declared), decoded=decoded)
+    )
 
 
 def updates(
-    session: Session,
+    thread: OpenedThread,
     store: Store,
     first: int,
     last: int,
@@ -137,7 +168,7 @@ def updates(
     decoded: Decoded | None = None,
 ) -> dict[int, tuple[AppliedUpdate, ...]]:
     """The updates of each of the steps `first` to `last`, of one channel or of all."""
-    thread_id = session.thread_id
+    thread_id = thread.thread_id
     records: dict[int, list[UpdateRecord]] = {step: [] for step in range(first, last + 1)}
     for record in store.records(thread_id, first, last):
         if only in (None, record.channel):
@@ -150,7 +181,7 @@ def updates(
     for step, some in records.items():
         if some:
             if values is None:
-                values = _defaults(session)
+                values = defaults_of(thread.declared)
                 if step > 0:
                     values = state_at(store, thread_id, step - 1, values, only=written, decoded=decoded)
             applied[step], values = applied_updates(some, values)
@@ -159,24 +190,120 @@ def updates(
     return applied
 
 
-def written(session: Session, store: Store, first: int, last: int) -> dict[int, dict[str, bool]]:
+def written(thread: OpenedThread, store: Store, first: int, last: int) -> dict[int, dict[str, bool]]:
     """The channels that each of the steps `first` to `last` wrote, and whether their hashes differ since."""
     by_step: dict[int, dict[str, bool]] = {step: {} for step in range(first, last + 1)}
-    for record in store.records(session.thread_id, first, last) if session.exists else ():
+    for record in store.records(thread.thread_id, first, last) if thread.exists else ():
         written = by_step[record.step]
         changed = record.previous_hash != record.next_hash
         written[record.channel] = changed or written.get(record.channel, False)
     return by_step
 
 
-def _defaults(session: Session) -> dict[str, Any]:
-    return {name: channel.default for name, channel in session.graph.channels.items()}
+def _public(thread: OpenedThread, values: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {channel.name: channel.visibility == "public" for channel in thread.declared.channels}
+    return {name: value if shown[name] else PRIVATE for name, value in values.items() if name in shown}
 
 
-def _public(session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
-    channels = session.graph.channels
-    return {
-        name: PRIVATE if channels[name].visibility == "private" else value
-        for name, value in values.items()
-        if name in channels
-    }
+class RecordedThread:
+    """A thread to look at, by its log alone: nothing of it is built or run.
+
+    Only what whoever opens a thread has to write down is written: that its runner has died, or what a
+    thread inside it has come to ask.
+
+    Args:
+        store: where it lives; it stays open.
+
+    Raises:
+        UnknownThread, LogCorrupt.
+    """
+
+    def __init__(self, store: Store, thread_id: str) -> None:
+        self._store = store
+        self._decoded = Decoded()
+        self._held_by = ""
+        self._thread = LoggedThread(store, thread_id)
+        if (summary := store.summary(thread_id)) is not None:
+            self._held_by = summary.held_by or ""
+        if self._is_outdated():
+            self._bring_up_to_date()
+            self._thread = LoggedThread(store, thread_id)
+
+    def _is_outdated(self) -> bool:
+        cursor = self._thread.cursor
+        return cursor.child is not None or (cursor.status == "running" and not self._held_by)
+
+    def _bring_up_to_date(self) -> None:
+        from hitl_tui.engine.nodes.children import outdated, refresh
+        from hitl_tui.engine.thread.session import Session
+
+        session = Session.recorded(self._store, self.thread_id)
+        if not self._held_by:
+            session.recover()
+        if outdated(session):
+            with suppress(ThreadBusy), session.writing():
+                refresh(session)
+
+    @property
+    def thread_id(self) -> str:
+        """The thread's id."""
+        return self._thread.thread_id
+
+    @property
+    def graph(self) -> GraphInfo:
+        """The graph that it last ran on."""
+        return self._thread.declared
+
+    @property
+    def progress(self) -> Progress:
+        """Where it stands."""
+        return self._thread.progress
+
+    def ledger(self) -> tuple[LedgerEntry, ...]:
+        """Its decisions, oldest first."""
+        return tuple(self._store.ledger(self.thread_id))
+
+    def snapshot(self, signing_key: str = "") -> Snapshot:
+        """All that a screen would begin with.
+
+        Args:
+            signing_key: the key that would sign what is decided, "" for none.
+        """
+        return snapshot(
+            self._thread,
+            self._store,
+            refusals={},
+            last_event=0,
+            page=PAGE,
+            held_by=self._held_by,
+            signing_key=signing_key,
+        )
+
+    def history(self, before: int | None = None, limit: int = PAGE) -> tuple[Checkpoint, ...]:
+        """Checkpoints before a step (None: from the head), newest first."""
+        return history(self._thread, self._store, before, limit)
+
+    def checkpoint(self, step: int) -> Checkpoint:
+        """The checkpoint of a step.
+
+        Raises:
+            UnknownThread: there is no such step.
+        """
+        point = self._store.checkpoint(self.thread_id, step)
+        if point is None:
+            raise UnknownThread(f"thread {self.thread_id!r} has no step {step}")
+        return point
+
+    def state_at(self, step: int) -> dict[str, Any]:
+        """All channel values as of a step; private ones are `PRIVATE`."""
+        return values_at(self._thread, self._store, step, self._decoded)
+
+    def updates(self, first: int, last: int, only: str | None = None) -> dict[int, tuple[AppliedUpdate, ...]]:
+        """The updates of each of the steps `first` to `last`, of one channel or of all; see `Driver`."""
+        return updates(self._thread, self._store, first, last, only=only, decoded=self._decoded)
+
+    def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
+        """Why a channel is tainted at a step; see `Driver`."""
+        from hitl_tui.engine.audit.lineage import lineage
+
+        return lineage(self._store.records(self.thread_id, 0, step), channel)

@@ -273,13 +273,13 @@ def _differences(
 
 def _private(store: Checkpointer, thread_id: str) -> set[str]:
     """The channels whose values must stay private, by the graph that the thread last ran on."""
-    from hitl_tui.engine.thread.recorded import logged_digest, recorded_graph
+    from hitl_tui.engine.thread.logged import logged_digest, logged_graph
 
     info, cursor = store.info(thread_id), store.cursor(thread_id)
     if info is None or cursor is None or not logged_digest(info, cursor):
         return set()
-    channels = recorded_graph(store, info, cursor).channels
-    return {name for name, channel in channels.items() if channel.visibility == "private"}
+    channels = logged_graph(store, info, cursor).channels
+    return {channel.name for channel in channels if channel.visibility == "private"}
 
 
 def _commit(

@@ -9,9 +9,9 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.drivers.protocol import AgentInfo
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.state.frozen import thaw
+from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.view.cells import cells
 from hitl_tui.view.form import Form, form_of
 from hitl_tui.view.format import PRIVATE_TEXT, cost, count, inline, quoted, scalar, tokens

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from hitl_tui.drivers.protocol import NodeInfo
+from hitl_tui.engine.graph.description import NodeInfo
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.engine.log.records import Checkpoint

@@ -11,7 +11,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.drivers.protocol import GraphInfo, Snapshot, Stamped
+from hitl_tui.drivers.protocol import Snapshot, Stamped
+from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.events import AppliedUpdate, Progress
 from hitl_tui.engine.log.outcomes import ErrorInfo

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.drivers.protocol import ChannelInfo
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.log.records import Checkpoint, Visibility
+from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.view.agents import change_notes
 from hitl_tui.view.branches import branch_lens
 from hitl_tui.view.format import Kind, kind, preview_line, writer

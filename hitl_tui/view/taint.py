@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from hitl_tui.drivers.protocol import Arrival, NodeInfo
+from hitl_tui.engine.audit.lineage import Arrival
+from hitl_tui.engine.graph.description import NodeInfo
 from hitl_tui.engine.log.events import AppliedUpdate, TaintRead
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.taint import Taint

@@ -10,21 +10,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hitl_tui.drivers.protocol import (
-    Arrival,
-    Check,
-    Checked,
-    Driver,
-    Preview,
-    Previewed,
-    Relative,
-    RollbackEntry,
-    Snapshot,
-    Stamped,
-    why_not,
-)
+from hitl_tui.drivers.protocol import Check, Checked, Driver, Relative, Snapshot, Stamped, why_not
+from hitl_tui.engine.audit.lineage import Arrival
 from hitl_tui.engine.commands import Answer, Command, Declassify, Fork, Run, Start, Step, UpdateState, verb
-from hitl_tui.engine.log.events import AppliedUpdate, RunEnded
+from hitl_tui.engine.graph.compensation import RollbackEntry
+from hitl_tui.engine.log.events import AppliedUpdate, Preview, RunEnded
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.threads import ThreadSummary, Waiting
 from hitl_tui.engine.thread.agent_settings import AgentInfo
@@ -32,6 +22,7 @@ from hitl_tui.errors import UnknownThread, UsageError
 from hitl_tui.stores import base
 
 if TYPE_CHECKING:
+    from hitl_tui.drivers.protocol import Previewed
     from hitl_tui.loading.trust import Ask
     from hitl_tui.stores.deletion import Leaving
 

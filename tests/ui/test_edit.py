@@ -6,7 +6,7 @@ import pytest
 from textual.events import Key, Paste
 from textual.widgets import Input
 
-from hitl_tui.drivers.protocol import Preview
+from hitl_tui.engine.log.events import Preview
 from hitl_tui.errors import StaleWriter
 from hitl_tui.ui.screens.edit import EditScreen
 from hitl_tui.ui.widgets.safe_text import DraftArea

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from hitl_tui.drivers.protocol import AgentInfo
 from hitl_tui.engine.log.events import ToolCalled
 from hitl_tui.engine.log.outcomes import ModelUse, ToolUse
 from hitl_tui.engine.log.records import LedgerEntry
+from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.view.agents import (
     agent_lines,
     agent_rows,

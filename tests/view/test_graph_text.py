@@ -6,8 +6,7 @@ import itertools
 
 import pytest
 
-from hitl_tui.drivers.protocol import EdgeInfo
-from hitl_tui.engine.graph.description import NodeKind
+from hitl_tui.engine.graph.description import EdgeInfo, NodeKind
 from hitl_tui.engine.graph.drawing import RunMarks
 from hitl_tui.view.graph_layout import run_order
 from hitl_tui.view.graph_text import Picture, draw

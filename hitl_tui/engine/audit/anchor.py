@@ -18,7 +18,7 @@ from hitl_tui.engine.log.threads import Part
 from hitl_tui.engine.log.units import about
 from hitl_tui.engine.state.canonical import show_hash
 from hitl_tui.engine.thread.hashes import chained
-from hitl_tui.engine.thread.session import standing
+from hitl_tui.engine.thread.logged import standing
 from hitl_tui.errors import LogCorrupt, UsageError
 
 _HINT = "give what `hitl-tui anchor` wrote"

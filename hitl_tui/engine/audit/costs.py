@@ -13,7 +13,6 @@ from hitl_tui.engine.log.records import Checkpoint, Limits, Status
 from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.engine.log.units import Inline, about
 from hitl_tui.engine.run.rollback import rollback_entries
-from hitl_tui.engine.thread.journal import open_uses
 from hitl_tui.engine.thread.session import Session
 
 _ALL = 1 << 31
@@ -141,7 +140,7 @@ def cost_report(store: Store, thread_id: str | None = None, agents: Iterable[Any
     lost: list[ModelUse] = []
     for name, shared in threads:
         cursor = store.cursor(name)
-        lost += open_uses(cursor) if cursor else ()
+        lost += cursor.open_uses if cursor else ()
         steps = reversed(store.checkpoints(name, None, _ALL))
         points += (point for point in steps if point.step > shared)
     return CostReport(points, lost, agents)

@@ -25,8 +25,7 @@ from hitl_tui.engine.nodes.children import named
 from hitl_tui.engine.state.canonical import GrowingHashes, channel_hash, show_hash, state_hash
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, record_hash
-from hitl_tui.engine.thread.journal import decode_snapshot
-from hitl_tui.engine.thread.rebuild import state_at
+from hitl_tui.engine.thread.rebuild import decode_snapshot, state_at
 from hitl_tui.errors import LogCorrupt
 
 Link = tuple[bytes, bytes]

@@ -11,15 +11,14 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Operation, UpdateRecord
+from hitl_tui.engine.log.records import CHANNELS, Checkpoint, LedgerEntry, Operation, UpdateRecord
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.taint import Tainted, spread
 from hitl_tui.engine.state.canonical import EMPTY_LIST_DIGEST, channel_hash, extend_chain, item_hash
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.state.frozen import FrozenDict, FrozenList, freeze
 from hitl_tui.engine.state.reducers import Kind, logged_reducer
-from hitl_tui.engine.thread.journal import CHANNELS, decode_snapshot
-from hitl_tui.engine.thread.rebuild import next_value, update_of
+from hitl_tui.engine.thread.rebuild import decode_snapshot, next_value, update_of
 from hitl_tui.errors import HitlError, LogCorrupt, UnknownThread
 
 

@@ -26,15 +26,14 @@ from hitl_tui.engine.audit.steps import (
     seam_before,
 )
 from hitl_tui.engine.graph.compiled import CompiledGraph
-from hitl_tui.engine.log.records import Cursor, LedgerEntry
+from hitl_tui.engine.log.records import CHANNELS, Cursor, LedgerEntry
 from hitl_tui.engine.log.signing import DECISIONS, Signature, SignedDecision, Signers
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.nodes.children import ChildThread, inner_graph, inside
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.thread.hashes import chained, ledger_hash, signed_words
-from hitl_tui.engine.thread.journal import CHANNELS
-from hitl_tui.engine.thread.session import unbound
+from hitl_tui.engine.thread.logged import unbound
 from hitl_tui.errors import GraphInvalid, LogCorrupt, UnknownThread, UsageError
 
 _VOTES = ("answer", "vote")

@@ -105,9 +105,7 @@ def answer(session: Session, command: Answer) -> int:
         refresh(session)
         raise
     if not request.thread:
-        _apply_answer(
-            session, request, value, actor=actor, note=note, seen=seen, comments=command.comments
-        )
+        _apply_answer(session, request, value, actor=actor, note=note, seen=seen, comments=command.comments)
     if standing:
         give_back(session, request, actor)
     return session.cursor.head

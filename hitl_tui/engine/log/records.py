@@ -13,6 +13,7 @@ import msgspec
 from hitl_tui.engine.log.outcomes import (
     BranchOutcome,
     BranchState,
+    ChildLink,
     Compensation,
     ErrorInfo,
     Exchange,
@@ -34,6 +35,8 @@ START = "START"
 END = "END"
 ROLLBACK = "rollback"
 """The position of a thread that is being undone: it goes no way on but that (SPEC 13)."""
+CHANNELS = "channels"
+"""The kind of the ledger's entry for the first step of a state with other channels."""
 ROLLED_BACK: tuple[Status, str] = ("cancelled", "rolled_back")
 """The status and the reason of a thread that has been undone."""
 
@@ -270,6 +273,18 @@ class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     def next_node(self) -> str | None:
         """The node that runs next, END, or None while the route is undecided."""
         return next_of(self.position)
+
+    @property
+    def child(self) -> ChildLink | None:
+        """The child thread of the subgraph that it stands at, if that was begun."""
+        return next((state.child for state in self.branches if state.child), None)
+
+    @property
+    def open_uses(self) -> tuple[ModelUse, ...]:
+        """Model calls that no step has yet: of attempts that failed or were given up, of a child thread."""
+        if not self.branches:
+            return self.uses
+        return (*self.uses, *(use for state in self.branches if state.child for use in state.child.uses))
 
     @property
     def run_inputs(self) -> dict[str, Any] | None:

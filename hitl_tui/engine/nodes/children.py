@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from hitl_tui.engine.graph.compiled import CompiledGraph, Node, SubgraphWork
-from hitl_tui.engine.log.outcomes import ChildLink, ErrorInfo
+from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.store import Store, all_threads
@@ -140,11 +140,6 @@ def graph_inside(graph: CompiledGraph, node: str) -> CompiledGraph | None:
     return compiled.work.graph if compiled is not None and isinstance(compiled.work, SubgraphWork) else None
 
 
-def link_of(cursor: Cursor) -> ChildLink | None:
-    """The child thread of the subgraph that a cursor stands at, if it was begun."""
-    return next((state.child for state in cursor.branches if state.child), None)
-
-
 def new_child_id(session: Session, node: Node) -> str:
     """`parent/node#n`: n counts the visits of the node; names that are taken are stepped over."""
     n = session.cursor.visits.get(node.name, 0) + 1
@@ -186,7 +181,7 @@ def open_child(session: Session, node: Node, thread_id: str) -> Session:
 
 def waiting_child(session: Session) -> Session | None:
     """The child thread that a thread waits for, if it does."""
-    link = link_of(session.cursor)
+    link = session.cursor.child
     kind, _, name = session.cursor.position.partition(":")
     node = session.graph.nodes.get(name)
     if link is None or kind != "node" or node is None or not isinstance(node.work, SubgraphWork):
@@ -245,7 +240,7 @@ def refresh(session: Session, ledger: Sequence[LedgerEntry] = (), *, runs_on: bo
 def outdated(session: Session) -> bool:
     """Whether a thread says something else than the child it waits for, which others have moved on."""
     cursor = session.cursor
-    if cursor.status != "waiting" or cursor.reason == "limit" or link_of(cursor) is None:
+    if cursor.status != "waiting" or cursor.reason == "limit" or cursor.child is None:
         return False
     if cursor.pending and not any(request.thread for request in cursor.pending):
         return False

@@ -29,11 +29,10 @@ from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, ChildLink, 
 from hitl_tui.engine.log.records import Cursor, Limits
 from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.nodes.activity import Activity
-from hitl_tui.engine.nodes.children import describe_cancelled, link_of, new_child_id, open_child, passed_on
+from hitl_tui.engine.nodes.children import describe_cancelled, new_child_id, open_child, passed_on
 from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, ChildStopped, NodeOutput, NodeResult
 from hitl_tui.engine.state.changes import Change, reduce_updates
 from hitl_tui.engine.state.channel import RUN_INPUTS
-from hitl_tui.engine.thread.journal import open_uses
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, NodeFailed, ThreadBusy
 
@@ -106,7 +105,7 @@ class _Visit:
         self.events: InsideEvents | None = None
 
     async def run(self, make_run: Callable[[Session], RunLoop]) -> NodeOutput:
-        link = link_of(self.session.cursor) or self._begin_visit()
+        link = self.session.cursor.child or self._begin_visit()
         try:
             child = open_child(self.session, self.node, link.thread_id)
             self.events = InsideEvents(self.session, self.node.name, child)
@@ -283,7 +282,7 @@ class _Visit:
         """
         session, spent = self.session, child.cursor
         now = ChildLink(link.thread_id, spent.tokens_in, spent.tokens_out, spent.cost, spent.cost_known)
-        uses = link.uses if replace(link, uses=()) == now else (*self._uses_of(child), *open_uses(spent))
+        uses = link.uses if replace(link, uses=()) == now else (*self._uses_of(child), *spent.open_uses)
         now = replace(now, uses=uses)
         cursor = session.cursor
         compensated = cursor.compensated or spent.compensated

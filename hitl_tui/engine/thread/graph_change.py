@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
-from hitl_tui.engine.thread.recorded import logged_digest
+from hitl_tui.engine.thread.logged import logged_digest
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import GraphDiffers, HitlError
 

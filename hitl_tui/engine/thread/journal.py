@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import socket
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -13,17 +13,24 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, Compensation, ModelUse, ToolUse
-from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry, Patched, Source, UpdateRecord
+from hitl_tui.engine.log.records import (
+    CHANNELS,
+    Checkpoint,
+    Cursor,
+    LedgerEntry,
+    Patched,
+    Source,
+    UpdateRecord,
+)
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.signing import DECISIONS, Signer
 from hitl_tui.engine.log.threads import Lease
 from hitl_tui.engine.state.changes import Change
-from hitl_tui.engine.state.frozen import SIZE_SHIFT, freeze, known, thaw
+from hitl_tui.engine.state.frozen import SIZE_SHIFT, known, thaw
 from hitl_tui.engine.state.patches import Edit, patch
 from hitl_tui.engine.state.state import LiveState, OtherChannels
-from hitl_tui.engine.state.values import check_nesting
 from hitl_tui.engine.thread.hashes import ledger_hash, record_hash, request_hash, signed_words
-from hitl_tui.errors import LogCorrupt, UsageError, in_words
+from hitl_tui.errors import UsageError, in_words
 
 
 def spent(cursor: Cursor, uses: Sequence[ModelUse], duration: int) -> Cursor:
@@ -48,13 +55,6 @@ def cost_of(uses: Sequence[ModelUse]) -> float | None:
     return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
-def open_uses(cursor: Cursor) -> tuple[ModelUse, ...]:
-    """Model calls that no step has yet: of attempts that failed or were given up, and of a child thread."""
-    if not cursor.branches:
-        return cursor.uses
-    return (*cursor.uses, *(use for state in cursor.branches if state.child for use in state.child.uses))
-
-
 def with_branches(cursor: Cursor, branches: tuple[BranchState, ...] = ()) -> Cursor:
     """The cursor with other branches; what a child thread used that is left behind stays counted."""
     kept = {state.child.thread_id for state in branches if state.child}
@@ -65,12 +65,8 @@ def with_branches(cursor: Cursor, branches: tuple[BranchState, ...] = ()) -> Cur
 
 GRAPH = "graph"
 """The kind of the ledger's entry for another graph."""
-CHANNELS = "channels"
-"""The kind of the ledger's entry for the first step of a state with other channels."""
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
-_decode_values = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 # From how many bytes on it is looked for what changed in a value, and what part of them that may take.
 _SMALLEST_PATCHED = 512
@@ -309,26 +305,6 @@ def snapshot_of(
         return None, since
     data = _encode(values)  # how small it is stored is the store's business
     return data, Balance(0, 0, len(data))
-
-
-def decode_snapshot(data: bytes, only: Container[str] | None = None) -> dict[str, Any]:
-    """The state back from `snapshot_of`, frozen; with `only` no more than the channels of these names.
-
-    Raises:
-        LogCorrupt: that is not what it is.
-    """
-    try:
-        if only is None:
-            return {name: _kept(data, value) for name, value in _decode(data).items()}
-        raws = {name: raw for name, raw in _decode_values(data).items() if name in only}
-        return {name: _kept(raw, _decode(raw)) for name, raw in raws.items()}
-    except (msgspec.MsgspecError, ValueError, AttributeError, RecursionError) as error:
-        raise LogCorrupt(f"a snapshot is damaged: {error}", "go back to a copy of the store") from error
-
-
-def _kept(data: bytes | msgspec.Raw, value: Any) -> Any:
-    check_nesting(data, value)
-    return freeze(value)
 
 
 class StepFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):

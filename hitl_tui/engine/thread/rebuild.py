@@ -19,8 +19,31 @@ from hitl_tui.engine.state.frozen import freeze
 from hitl_tui.engine.state.patches import patched
 from hitl_tui.engine.state.reducers import logged_reducer
 from hitl_tui.engine.state.state import LiveState, OtherChannels
-from hitl_tui.engine.thread.journal import decode_snapshot
+from hitl_tui.engine.state.values import check_nesting
 from hitl_tui.errors import LogCorrupt, UnknownThread
+
+_decode = msgspec.json.Decoder().decode
+_decode_values = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def decode_snapshot(data: bytes, only: Container[str] | None = None) -> dict[str, Any]:
+    """The state back from `encode_snapshot`, frozen; with `only` no more than the channels of these names.
+
+    Raises:
+        LogCorrupt: that is not what it is.
+    """
+    try:
+        if only is None:
+            return {name: _kept(data, value) for name, value in _decode(data).items()}
+        raws = {name: raw for name, raw in _decode_values(data).items() if name in only}
+        return {name: _kept(raw, _decode(raw)) for name, raw in raws.items()}
+    except (msgspec.MsgspecError, ValueError, AttributeError, RecursionError) as error:
+        raise LogCorrupt(f"a snapshot is damaged: {error}", "go back to a copy of the store") from error
+
+
+def _kept(data: bytes | msgspec.Raw, value: Any) -> Any:
+    check_nesting(data, value)
+    return freeze(value)
 
 
 class Decoded:
@@ -130,32 +153,49 @@ def _value_of(record: UpdateRecord | Effect, field: Literal["update", "result"],
         ) from None
 
 
-def live_state(store: Store, thread_id: str, step: int, channels: Mapping[str, BoundChannel]) -> LiveState:
-    """The state at a step with its digests, checked against the checkpoint's hash.
+def checked_state(
+    store: Store, thread_id: str, step: int, defaults: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, bytes], set[str]]:
+    """The values of channels at a step, their hashes, and which of them the log has.
+
+    Args:
+        defaults: the values of the graph's channels before any node has written.
 
     Raises:
         LogCorrupt: the log does not reproduce the state that was committed.
     """
     stored = state_at(store, thread_id, step)
-    values = {name: channel.default for name, channel in channels.items()} | stored
+    values = {**defaults, **stored}
     digests = {name: channel_hash(value) for name, value in values.items()}
     checkpoint = store.checkpoint(thread_id, step)
     # A channel that the graph got since then is in its state, but not in what was committed.
     candidates = (digests, {name: digests[name] for name in stored})
     if (
         checkpoint
-        and set(values) == set(channels)
+        and set(values) == set(defaults)
         and all(state_hash(candidate) != checkpoint.state_hash for candidate in candidates)
     ):
         raise LogCorrupt(
             f"thread {thread_id!r}: the log rebuilds another state at step {step} than was committed",
             "the store was changed from outside, or the defaults of the graph's channels were",
         )
+    return values, digests, set(stored)
+
+
+def live_state(store: Store, thread_id: str, step: int, channels: Mapping[str, BoundChannel]) -> LiveState:
+    """The state at a step with its digests, checked against the checkpoint's hash.
+
+    Raises:
+        LogCorrupt: the log does not reproduce the state that was committed.
+    """
+    defaults = {name: channel.default for name, channel in channels.items()}
+    values, digests, stored = checked_state(store, thread_id, step, defaults)
     known = {name: values[name] for name in channels}
+    checkpoint = store.checkpoint(thread_id, step)
     taint = {taint.channel: taint for taint in checkpoint.tainted} if checkpoint else {}
     other = None
-    if stored.keys() != channels.keys():
-        new, gone = channels.keys() - stored.keys(), stored.keys() - channels.keys()
+    if stored != channels.keys():
+        new, gone = channels.keys() - stored, stored - channels.keys()
         other = OtherChannels(tuple(sorted(new)), tuple(sorted(gone)))
     return LiveState(known, {name: digests[name] for name in channels}, taint, other)
 

@@ -12,8 +12,8 @@ from hitl_tui.engine.log.records import START, Cursor, Limits
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.state.channel import BoundChannel, Channel, ChannelInfo
-from hitl_tui.engine.thread.rebuild import state_at
-from hitl_tui.errors import GraphInvalid, LogCorrupt
+from hitl_tui.engine.thread.logged import logged_digest, logged_graph
+from hitl_tui.errors import GraphInvalid
 
 
 class RecordedGraph(CompiledGraph, frozen=True):
@@ -37,28 +37,9 @@ class RecordedGraph(CompiledGraph, frozen=True):
         return self.stored_digest
 
 
-def logged_digest(info: ThreadInfo, cursor: Cursor) -> str:
-    """The digest of the graph that the thread's log was last written with, "" where it tells none."""
-    return cursor.graph or info.graph_digest
-
-
 def recorded_graph(store: Store, info: ThreadInfo, cursor: Cursor) -> RecordedGraph:
-    """The graph that a thread last ran on, as its log holds it.
-
-    Where nothing but `save` has written the log, the channels of its newest state, which are all public.
-
-    Raises:
-        LogCorrupt: the store has lost it, or it is not as it was stored.
-    """
-    digest = logged_digest(info, cursor)
-    if not digest or cursor.version == 0:
-        return _of_state(store, info, cursor)
-    stored = store.graph(digest)
-    if stored is None:
-        raise LogCorrupt(
-            f"thread {info.thread_id!r}: its graph {digest[:12]} is missing", "go back to a copy of the store"
-        )
-    return _of_info(GraphInfo.of(stored), digest)
+    """The graph of a thread as `logged_graph` has it, in the place of one that was built."""
+    return _of_info(logged_graph(store, info, cursor), logged_digest(info, cursor) if cursor.version else "")
 
 
 def _of_info(info: GraphInfo, digest: str) -> RecordedGraph:
@@ -83,12 +64,6 @@ def _of_info(info: GraphInfo, digest: str) -> RecordedGraph:
         declared=info,
         stored_digest=digest,
     )
-
-
-def _of_state(store: Store, info: ThreadInfo, cursor: Cursor) -> RecordedGraph:
-    names = state_at(store, info.thread_id, cursor.head) if cursor.head >= 0 else {}
-    channels = tuple(BoundChannel(name, Channel(None, reducer="overwrite")).info for name in names)
-    return _of_info(GraphInfo(info.graph_name, (), (), channels, ()), "")
 
 
 def _channel(info: ChannelInfo) -> BoundChannel:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.graph.compiled import CompiledGraph
+from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.graph.limits import UNLIMITED, limits_near
 from hitl_tui.engine.graph.termination import RunTotals
 from hitl_tui.engine.log.events import (
@@ -41,7 +42,7 @@ from hitl_tui.engine.log.records import (
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Owner, Part, ThreadInfo, takeover_notice
+from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Owner, ThreadInfo, takeover_notice
 from hitl_tui.engine.state.changes import Change, after
 from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.engine.state.frozen import freeze
@@ -50,28 +51,15 @@ from hitl_tui.engine.state.reducers import logged_reducer
 from hitl_tui.engine.state.state import LiveState, WorkflowState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
-from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash, ledger_hash, request_hash
-from hitl_tui.engine.thread.journal import (
-    Balance,
-    StepFacts,
-    checkpoint_of,
-    open_uses,
-    records_of,
-    snapshot_of,
-)
+from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash, request_hash
+from hitl_tui.engine.thread.journal import Balance, StepFacts, checkpoint_of, records_of, snapshot_of
+from hitl_tui.engine.thread.logged import frozen, logged_digest, progress_of, standing
 from hitl_tui.engine.thread.rebuild import live_state, state_at, update_of
-from hitl_tui.engine.thread.recorded import RecordedGraph, logged_digest, recorded_graph
-from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ThreadBusy, UnknownThread
+from hitl_tui.engine.thread.recorded import RecordedGraph, recorded_graph
+from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ThreadBusy
 
 INPUT = "input"
 """The kind of the ledger's entries that say what was given."""
-
-
-def frozen(cursor: Cursor) -> Cursor:
-    """A cursor from a store, with inputs that no node can change."""
-    if cursor.goal is None and cursor.constraints is None:
-        return cursor
-    return replace(cursor, goal=freeze(cursor.goal), constraints=freeze(cursor.constraints))
 
 
 def inputs_at_steps(ledger: Iterable[LedgerEntry]) -> dict[int, dict[str, Any]]:
@@ -177,29 +165,6 @@ def _moved(place: int, length: int, effect: Effect) -> tuple[int, int]:
     else:
         length = len(value) if isinstance(value, (list, tuple)) else 0
     return (place if place < length else -1), length
-
-
-def progress_of(cursor: Cursor, next_node: str | None, limits: Limits) -> Progress:
-    """Where a thread stands by its cursor."""
-    return Progress(
-        status=cursor.status,
-        reason=cursor.reason,
-        head=cursor.head,
-        position=cursor.position,
-        next_node=next_node,
-        invocation=cursor.invocation,
-        iteration=cursor.iteration,
-        visits=cursor.visits,
-        tokens_in=cursor.tokens_in,
-        tokens_out=cursor.tokens_out,
-        cost=cursor.cost,
-        cost_known=cursor.cost_known,
-        active=cursor.active,
-        limits=limits,
-        pending=cursor.pending,
-        error=cursor.error,
-        uses=open_uses(cursor),
-    )
 
 
 class CommittedOutcome(msgspec.Struct, gc=False):
@@ -374,101 +339,6 @@ class ThreadState:
             return self.next_target().target or None
         except HitlError:
             return None
-
-
-_BINDS = ("request", "rebound", "vote", "handed_over", "escalated")
-_ENDS = ("answer", "timeout", "withdrawn")
-
-
-def standing(store: Store, thread_id: str) -> tuple[ThreadInfo, Cursor]:
-    """A thread's facts and cursor, once they agree with the newest step and with the decisions.
-
-    Raises:
-        UnknownThread: there is no such thread.
-        LogCorrupt: something of it is not what was written; says what.
-    """
-    info, cursor = store.info(thread_id), store.cursor(thread_id)
-    if info is None or cursor is None:
-        raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
-    if store.facts(thread_id) != info.facts_hash:
-        raise _changed(thread_id, "what is fixed about it (its graph, where it was forked, who began it)")
-    _check_head(store, cursor)
-    if cursor.pending:
-        check_requests(cursor, store.ledger(thread_id), store.parts(thread_id))
-    return info, cursor
-
-
-def check_requests(cursor: Cursor, ledger: Sequence[LedgerEntry], parts: Sequence[Part]) -> None:
-    """Refuse requests that are not what the newest decision about each of them says.
-
-    Args:
-        ledger, parts: the thread's.
-
-    Raises:
-        LogCorrupt: a request is another one, or a decision from the newest about it on is.
-    """
-    known = ledger[: cursor.ledger_n]  # others may have decided since the cursor was read
-    oldest = len(known)
-    for request in cursor.pending:
-        if unbound(request, known) is not None:
-            raise _changed(cursor.thread_id, f"the request {request.id} ({request.title!r})")
-        oldest = min(oldest, max(place for place, entry in enumerate(known) if _settles(entry, request)))
-    # What the decision says counts only where it is the one that the cursor is chained to.
-    link = b""
-    for entry in known[oldest:]:
-        if ledger_hash(entry) != entry.hash or (link and entry.prev_hash != link):
-            raise _changed(cursor.thread_id, f"its decision {entry.n}")
-        link = entry.hash
-        for part in parts:
-            if part.after_entry == entry.n:
-                link = chained(link, part.facts)
-    if link != cursor.ledger_hash:
-        raise _changed(cursor.thread_id, f"its decision {cursor.ledger_n}")
-
-
-def unbound(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[bytes | str | None, bytes] | None:
-    """What the newest decision about a pending request says of it, and what it is; None where they agree."""
-    is_now = request_hash(request)
-    for entry in reversed(ledger):
-        if _settles(entry, request):
-            should: bytes | str = entry.kind if entry.kind in _ENDS else entry.request_hash
-            return None if should == is_now else (should, is_now)
-    return None, is_now
-
-
-def _settles(entry: LedgerEntry, request: Request) -> bool:
-    """Whether a decision says what a request is, or that it waits no more."""
-    return entry.request_id == request.id and entry.kind in (*_BINDS, *_ENDS)
-
-
-def _check_head(store: Store, cursor: Cursor) -> None:
-    """The newest checkpoint is the one that the cursor knows, and all of it is as it was written."""
-    link = b""
-    newest = store.checkpoints(cursor.thread_id, cursor.head + 1, 2)
-    parts = store.parts(cursor.thread_id)
-    if cursor.head >= 0:
-        if not newest or newest[0].step != cursor.head:
-            raise _changed(cursor.thread_id, f"its step {cursor.head}, which is missing")
-        before = newest[1].checkpoint_hash if len(newest) > 1 else b""
-        # A fork has no step of its own yet: what it shares is its parent's to check.
-        for part in parts:
-            if part.after_step == cursor.head - 1:
-                before = chained(before, part.facts)
-        link = newest[0].checkpoint_hash
-        if all(part.after_step < cursor.head for part in parts):
-            link = checkpoint_hash(newest[0], before, cursor.last_record_hash)
-    for part in parts:
-        if part.after_step == cursor.head:
-            link = chained(link, part.facts)
-    if link != cursor.checkpoint_hash:
-        raise _changed(cursor.thread_id, f"its step {cursor.head}")
-
-
-def _changed(thread_id: str, what: str) -> LogCorrupt:
-    return LogCorrupt(
-        f"thread {thread_id!r}: {what} was changed in the store, and not by hitl-tui",
-        f"see what else with `hitl-tui verify {thread_id}`; go back to a copy of the store",
-    )
 
 
 Clock = Callable[[], int]
@@ -654,6 +524,16 @@ class Session(ThreadState):
     def thread_id(self) -> str:
         """The thread's id."""
         return self.info.thread_id
+
+    @property
+    def declared(self) -> GraphInfo:
+        """The graph as data."""
+        return self.graph.info
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The newest value of each channel."""
+        return self.state.values
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -13,8 +13,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.worker import Worker, WorkerState
 
-from hitl_tui.drivers.protocol import AgentInfo
 from hitl_tui.engine.commands import ClearTurns, ConfigureAgents, Fork, Step
+from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult, fork_name
 from hitl_tui.ui.screens.modal import Host, Modal, Severity

@@ -16,8 +16,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from hitl_tui.drivers.protocol import Preview
 from hitl_tui.engine.commands import Fork, UpdateState
+from hitl_tui.engine.log.events import Preview
 from hitl_tui.errors import HitlError, StaleWriter
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.screens.dialogs import ask_drop, fork_name

@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input
 
-from hitl_tui.drivers.protocol import GraphInfo, InputField
+from hitl_tui.engine.graph.description import GraphInfo, InputField
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.modal import Modal
 from hitl_tui.ui.widgets.choices import Choices

@@ -14,8 +14,9 @@ from textual.content import Content
 from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
-from hitl_tui.drivers.protocol import Driver, RollbackEntry
+from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Pause, Rollback
+from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.log.events import AttemptFailed, ChildMoved, NodeStarted, RunEnded, StepCommitted
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from textual import events
 from textual.binding import BindingType
 
-from hitl_tui.drivers.protocol import GraphInfo
+from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.graph.drawing import RunMarks, taken_edges
 from hitl_tui.engine.log.records import END, Checkpoint
 from hitl_tui.ui.bindings import bound

@@ -127,7 +127,7 @@ def test_an_answer_that_is_gone_from_the_ledger(
     if "request" in kinds:
         # What waits keeps to its request while it waits; of an answered one nothing is left.
         monkeypatch.setattr(Session, "_bound", lambda _self, _pending, ledger, _now: ledger)
-        monkeypatch.setattr("hitl_tui.engine.thread.session.check_requests", lambda *_: None)
+        monkeypatch.setattr("hitl_tui.engine.thread.logged.check_requests", lambda *_: None)
     forge(monkeypatch, without(*kinds))
     made.invoke({"log": "go"}, thread_id="t")
     answer(made, "ann")

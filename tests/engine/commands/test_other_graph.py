@@ -9,8 +9,8 @@ import pytest
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.engine.audit.verify import verify
 from hitl_tui.engine.graph.description import GraphInfo
+from hitl_tui.engine.thread.logged import logged_digest
 from hitl_tui.engine.thread.rebuild import state_at
-from hitl_tui.engine.thread.recorded import logged_digest
 from hitl_tui.errors import GraphDiffers
 from tests.support.spec import spec
 
