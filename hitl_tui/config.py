@@ -89,6 +89,11 @@ def trust_file() -> Path:
     return platformdirs.user_data_path("hitl-tui", appauthor=False) / "trust.json"
 
 
+def queue_file() -> Path:
+    """Where the filter and the order of the queue are kept from one look to the next."""
+    return platformdirs.user_data_path("hitl-tui", appauthor=False) / "queue.json"
+
+
 def load_settings(flags: Mapping[str, str | None] | None = None) -> Settings:
     """Gather the settings; `flags` holds those given on the command line, None for not given.
 

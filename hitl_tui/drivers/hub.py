@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -49,6 +50,7 @@ class LocalHub:
         self._signer = signer
         self._drivers: dict[str, LocalDriver] = {}
         self._lent: dict[str, LocalDriver] = {}
+        self._one_builds = threading.Lock()
         self._subgraph_runs = SubgraphRuns()
         self._ask_person: Ask | None = None
 
@@ -156,7 +158,12 @@ class LocalHub:
             inside = await owner.graph_inside(info.owner.node)
             if inside is not None:
                 return inside
-        return (await asyncio.to_thread(self._build, info)).graph
+        return (await asyncio.to_thread(self._built, info)).graph
+
+    def _built(self, info: ThreadInfo) -> GraphRunner:
+        # Importing the same file twice at a time would give one of them a half of it.
+        with self._one_builds:
+            return self._build(info)
 
     async def new(
         self,

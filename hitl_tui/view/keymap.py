@@ -45,8 +45,10 @@ _FIELDS: Final = frozenset(
 )  # fmt: skip
 _PALETTE: Final = "app.palette"
 _TYPED_IN: Final = ("Questions", "Forms", "Editor", "Find")
-_FROM_FIELDS: Final = frozenset({"threads.back", "breaks.back"})
-_LISTED: Final = ("Run", "Pages", "Threads", "Verify", "Compare", "Agents", "Branches", "Breakpoints")
+_FROM_FIELDS: Final = frozenset({"threads.back", "queue.back", "breaks.back"})
+_LISTED: Final = (
+    "Run", "Pages", "Threads", "Queue", "Verify", "Compare", "Agents", "Branches", "Breakpoints",
+)  # fmt: skip
 _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     # What works in more than one place.
     _PALETTE: ("Run", "Card", *get_args(ScreenGroup)),
@@ -64,8 +66,9 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "form.line": ("Forms", "Reason"),
     "reason.leave": ("Reason",),
     # What also closes the screen that it opens.
-    "app.help": ("Run", "Pages", "Threads", "Verify", "Compare", "Agents", "Branches"),
+    "app.help": ("Run", "Pages", "Threads", "Queue", "Verify", "Compare", "Agents", "Branches"),
     "app.threads": ("Run", "Threads"),
+    "app.queue": ("Run", "Queue"),
     "look.agents": ("Run", "Agents"),
     "look.check": ("Run", "Verify"),
     "look.compare": ("Run", "Compare"),

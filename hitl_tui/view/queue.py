@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -510,3 +510,45 @@ class Marks:
         """It stays marked, with why it was not decided."""
         if key in self._marked:
             self.reasons[key] = why
+
+
+# -- one after another -----------------------------------------------------------------------------
+
+
+class WaitingQueue:
+    """Gives each thread that waits once, the most urgent first, then begins again.
+
+    A thread that asks anew has not been shown.
+
+    Attributes:
+        place: which of how many of a round the last one was; (0, 0) before the first.
+    """
+
+    def __init__(self) -> None:
+        self._shown: set[tuple[str, int | None]] = set()
+        self.place = (0, 0)
+
+    def following(self, rows: Iterable[QueueRow], open_now: Collection[str], now: int) -> QueueRow | None:
+        """The next one; None where no other thread waits.
+
+        Args:
+            open_now: the names of the thread that is open and of those that it runs for.
+        """
+        order: dict[str, QueueRow] = {}
+        for row in sorted(rows, key=lambda row: (urgency(row, now), row.key)):
+            order.setdefault(row.name, row)
+        self._shown |= {_asked(row) for row in order.values() if row.name in open_now}
+        others = [row for row in order.values() if row.name not in open_now]
+        left = [row for row in others if _asked(row) not in self._shown]
+        if not left:
+            self._shown = {_asked(row) for row in order.values() if row.name in open_now}
+            left = others
+        if not left:
+            return None
+        self.place = (len(self._shown) + 1, len(self._shown) + len(left))
+        self._shown.add(_asked(left[0]))
+        return left[0]
+
+
+def _asked(row: QueueRow) -> tuple[str, int | None]:
+    return row.name, row.thread.waiting_since

@@ -1,11 +1,10 @@
-"""The rows of a list of threads, and those that wait for a human, one after another."""
+"""The rows of a list of threads, and what is inside each."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.log.threads import ThreadSummary
 
 
@@ -79,41 +78,3 @@ class ThreadRows:
             left = (thread.inside or 0) - len(inside)
             if left > 0:
                 yield ThreadRow(thread, depth + 1, left=left)
-
-
-_PAGE = 100
-
-
-class WaitingQueue:
-    """Shows each of them once, the one that has waited longest first, then begins again.
-
-    A thread that asks anew stands at the end, as one that has not been shown.
-    """
-
-    def __init__(self) -> None:
-        self._shown: set[tuple[str, int | None]] = set()
-
-    async def following(self, hub: Hub, open_now: Collection[str]) -> ThreadSummary | None:
-        """The next one; None where no other thread waits.
-
-        Args:
-            open_now: the names of the thread that is open and of those that it runs for.
-        """
-        first: ThreadSummary | None = None
-        last: ThreadSummary | None = None
-        while page := await hub.threads("", _PAGE, last, "", waiting=True):
-            for thread in page:
-                known = _asked(thread) in self._shown
-                self._shown.add(_asked(thread))
-                if thread.info.thread_id in open_now:
-                    continue
-                if not known:
-                    return thread
-                first = first or thread
-            last = page[-1]
-        self._shown = {_asked(first)} if first is not None else set()
-        return first
-
-
-def _asked(thread: ThreadSummary) -> tuple[str, int | None]:
-    return thread.info.thread_id, thread.waiting_since

@@ -16,7 +16,7 @@ from tests.ui.test_asking import SCHEMA, asking
 
 MINE = {
     "list.up": "u",
-    "list.down": "a",
+    "list.down": "Z",
     "list.page_down": "ctrl+f",
     "page.close": "f10",
     "app.back": "f8",
@@ -61,7 +61,7 @@ async def test_none_of_them_is_refused():
 async def test_comparing():
     async with desk(look=MY_LOOK) as it:
         await it.press("equals_sign")
-        await it.shows("s Side", "p ] Step", "X Swap", "u a Channel", "F10 Back", "^f Scroll")
+        await it.shows("s Side", "p ] Step", "X Swap", "u Z Channel", "F10 Back", "^f Scroll")
         await it.shows("◂ closure-explainer @ 3")
         await it.press("escape", "tab", "x", "left_square_bracket")
         await it.press("p")
@@ -87,7 +87,7 @@ async def test_breakpoints():
     async with desk(look=MY_LOOK) as it:
         await it.press("B")
         await it.shows("x or b: on and off · c: to the condition · F8: back")
-        await it.press("a", "x", "c", *"x = 1")
+        await it.press("Z", "x", "c", *"x = 1")
         await it.shows("column")
         await it.press("f8")
         await closed(it, "f8")
@@ -98,7 +98,7 @@ async def test_pages_and_help():
     async with desk(look=MY_LOOK, size=(100, 24)) as it:
         await it.press("question_mark")
         await it.shows("F10 Back", "Run one node")
-        await it.press(*["a"] * 12)
+        await it.press(*["Z"] * 12)
         await it.gone("Run one node")
         await it.press("escape")
         await closed(it, "f10")
@@ -122,7 +122,7 @@ async def test_questions_and_their_choices():
 async def test_moving_about_in_the_panes_and_back_to_the_newest_step():
     async with desk(look=MY_LOOK) as it:
         before = it.run.query_one("#channels").cursor_row  # type: ignore[attr-defined]
-        await it.press("a")
+        await it.press("Z")
         await it.until(lambda: it.run.query_one("#channels").cursor_row == before + 1)  # type: ignore[attr-defined]
         await it.press("left_square_bracket")
         await it.shows("F8 newest")
@@ -162,7 +162,7 @@ async def test_branches():
         await it.press("c")
         await it.shows("DONE")
         await it.press("o")
-        await it.shows("u a Select", "b Next that failed or asks", "F10 Back", "looking at ants")
+        await it.shows("u Z Select", "b Next that failed or asks", "F10 Back", "looking at ants")
         await it.press("b")
         await it.shows("looking at bees")
         await closed(it, "f10")

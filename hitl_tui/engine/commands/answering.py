@@ -5,7 +5,7 @@ Each function is one commit; the session must be held for writing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -50,8 +50,6 @@ class Answer(Command[int], frozen=True):
         seen: the hash of the state that was before the person who answers; another one refuses.
         comments: on passages of what is decided about, in the order of the text; the ledger keeps them, and
             they become a part of the answer's words.
-        policy: which rule of which policy has answered in the name of who decides, by names and hashes, for
-            the ledger; empty for a decision of their own.
 
     Raises:
         AnswerRefused: late, unknown, duplicate, stale or unauthorised; recorded as such, nothing else was
@@ -66,7 +64,6 @@ class Answer(Command[int], frozen=True):
     note: str | None = None
     seen: bytes = b""
     comments: tuple[Comment, ...] = ()
-    policy: Mapping[str, str] = {}
 
 
 def answer(session: Session, command: Answer) -> int:
@@ -99,7 +96,7 @@ def answer(session: Session, command: Answer) -> int:
     except AnswerRefused as refusal:
         data = {
             "answer": _recordable(value), "why": refusal.message, "answered_step": command.step,
-            **_facts(command),
+            **as_facts(command.comments),
         }  # fmt: skip
         entry = decision_entry(
             session, [], "refused", request_id=request_id, actor=actor, note=note, seen=seen, data=data
@@ -108,16 +105,10 @@ def answer(session: Session, command: Answer) -> int:
         refresh(session)
         raise
     if not request.thread:
-        _apply_answer(session, request, value, actor=actor, note=note, seen=seen, facts=_facts(command))
+        _apply_answer(session, request, value, actor=actor, note=note, seen=seen, comments=command.comments)
     if standing:
         give_back(session, request, actor)
     return session.cursor.head
-
-
-def _facts(command: Answer) -> dict[str, Any]:
-    """What the ledger keeps of an answer beside its value."""
-    facts: dict[str, Any] = as_facts(command.comments)
-    return {**facts, "policy": dict(command.policy)} if command.policy else facts
 
 
 def _apply_answer(
@@ -129,7 +120,7 @@ def _apply_answer(
     note: str | None,
     seen: bytes = b"",
     kind: str = "answer",
-    facts: Mapping[str, Any] | None = None,
+    comments: Sequence[Comment] = (),
 ) -> int:
     """Commit an answer, or a vote where others must agree; returns the head after it."""
     gate = gate_of(session, request)
@@ -137,7 +128,7 @@ def _apply_answer(
         note_graph(session)  # what its answers do, and what verify wants of them
     cursor = session.cursor
     voted, settled = vote(request, value, actor, note, account=account(), now=session.clock())
-    data = {"answer": value, **(facts or {})}
+    data = {"answer": value, **as_facts(comments)}
     if not settled and kind == "answer":
         pending = tuple(voted if other.id == request.id else other for other in cursor.pending)
         if deadlocked(voted):
@@ -160,16 +151,11 @@ def _apply_answer(
             _led_on(session, request, cursor, state), pending=session.rebound(cursor.pending, cursor.head + 1)
         ),
         changes,
-        StepFacts(source="human", actor=actor, note=_step_note(text, note, data), decision=choice.id),
+        StepFacts(source="human", actor=actor, note=text or note, decision=choice.id),
         state=state,
         ledger=[entry],
     )
     return session.cursor.head
-
-
-def _step_note(text: str, note: str | None, data: Mapping[str, Any]) -> str | None:
-    """What a step says of why: the words of its answer; where a rule has answered, which one, too."""
-    return note if "policy" in data else text or note
 
 
 def _led_on(session: Session, request: Request, cursor: Cursor, state: LiveState) -> Cursor:
@@ -208,7 +194,7 @@ def _pass_down(session: Session, request: Request, command: Answer, value: Any, 
     actor, note = command.actor, command.note
 
     def relayed_answer() -> LedgerEntry:
-        data = {"answer": value, **_facts(command)}
+        data = {"answer": value, **as_facts(command.comments)}
         return decision_entry(
             session, [], "answer", request=request, actor=actor, note=note, seen=seen, data=data
         )

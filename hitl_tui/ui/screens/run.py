@@ -336,6 +336,8 @@ class RunScreen(RoleScreen):
         elif session.running and (wait := self.waits_for()):
             line = msgspec.structs.replace(line, turn=wait, brief=wait)
         where = crumbs(session.thread_id, session.view.owners)
+        if place := self.threads.place_words:
+            where = f"{where} · {place}"
         self.query_one(HeaderBar).show(session.view.graph.name, where, line)
 
     @property

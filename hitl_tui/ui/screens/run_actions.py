@@ -230,6 +230,8 @@ DOERS: Final[Mapping[str, Do]] = {
     "card.undo": lambda screen: screen.review.take_back(),
     "app.reload": _shown(_reload),
     "app.threads": lambda screen: screen.threads.choose(),
+    "app.queue": lambda screen: screen.threads.choose_waiting(),
+    "app.new": lambda screen: screen.threads.new(),
     "app.next": lambda screen: screen.threads.open_next(),
     "app.help": _help,
     "app.back": _back,

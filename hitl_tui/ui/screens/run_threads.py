@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.view.actions import BY_ID
+from hitl_tui.view.batch import run_on
+from hitl_tui.view.queue import MOST, WaitingQueue, rows_of
 from hitl_tui.view.session import ViewSession
-from hitl_tui.view.threads import WaitingQueue
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
@@ -22,6 +23,7 @@ class Threads:
     def __init__(self, screen: RunScreen) -> None:
         self.screen = screen
         self._queue = WaitingQueue()
+        self._queue_at = ""
         self._one_by_one = asyncio.Lock()
 
     def choose(self) -> None:
@@ -34,8 +36,51 @@ class Threads:
 
         current = self.screen.session.thread_id if self.screen.session else ""
         keys = self.screen.keymap.bindings["app.threads"]
-        threads = ThreadsScreen(self.screen.hub, current, self.screen.now, keys, self.screen.actor)
+        hub, actor = self.screen.hub, self.screen.actor
+        threads = ThreadsScreen(hub, current, self.screen.now, keys, to=self, actor=actor)
         self.screen.app.push_screen(threads, chosen)
+
+    def choose_waiting(self) -> None:
+        """Show the queue of what waits; one that is chosen comes up with its card."""
+        from hitl_tui.config import queue_file
+        from hitl_tui.ui.screens.queue import QueueScreen
+
+        def chosen(key: tuple[str, str] | None) -> None:
+            if key is not None:
+                self.screen.command(self._open_to_decide(*key))
+
+        session, screen = self.screen.session, self.screen
+        signs = bool(session and session.view.signing_key)
+        keys = screen.keymap.bindings["app.queue"]
+        file = queue_file()
+        queue = QueueScreen(screen.hub, screen.actor, screen.now, file, signs=signs, to=self, keys=keys)
+        screen.app.push_screen(queue, chosen)
+
+    async def _open_to_decide(self, thread_id: str, request_id: str) -> None:
+        """Show a thread with the card of one of its requests."""
+        if self.screen.session is None or thread_id != self.screen.session.thread_id:
+            await self.open(thread_id)
+        opened = self.screen.session
+        if opened is None or opened.thread_id != thread_id:
+            return
+        request = next((asked for asked in opened.requests if asked.id == request_id), None)
+        if request is not None and not BY_ID["change.decide"].why_not(self.screen.situation):
+            self.screen.stepping.go_on(opened)
+            self.screen.review.open_card(request)
+
+    def go_on(self, thread: str) -> None:
+        """Let a thread that was decided in the queue go on behind it."""
+        self.screen.command(run_on(self.screen.hub, thread), group="go on")
+
+    @property
+    def place_words(self) -> str:
+        """Which of how many that wait is shown: "4 of 12"; "" where it wasn't opened as the next one."""
+        session = self.screen.session
+        shown = session is not None and session.thread_id == self._queue_at
+        return "{} of {}".format(*self._queue.place) if shown else ""
+
+    def new(self) -> None:
+        """Ask for a graph to start a thread of."""
 
     def open_next(self) -> None:
         """Open the next thread that waits for a human, and its card; once it is answered the run goes on."""
@@ -53,11 +98,13 @@ class Threads:
         if not await review.send_decision():
             return
         owners = (owner.thread_id for owner in session.view.owners)
-        summary = await self._queue.following(hub, (session.thread_id, *owners))
-        if summary is None:
+        rows = rows_of(await hub.waiting(MOST))
+        row = self._queue.following(rows, (session.thread_id, *owners), self.screen.now())
+        if row is None:
             self.screen.tell("no other thread waits for a human")
             return
-        await self.open(summary.info.thread_id)
+        self._queue_at = row.name
+        await self.open(row.name)
         opened = self.screen.session
         decides = opened is not session and not BY_ID["change.decide"].why_not(self.screen.situation)
         if opened is not None and decides:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import PurePath
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final, Protocol
 
 from rich.cells import cell_len
 from textual import events, on
@@ -17,7 +17,7 @@ from textual.widgets import Input
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.log.threads import ThreadSummary
 from hitl_tui.errors import HitlError, UsageError
-from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
+from hitl_tui.ui.bindings import LIST_MOVES, bound
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.lines import LineView, Row
 from hitl_tui.ui.widgets.safe_text import SafeInput
@@ -44,14 +44,11 @@ _WORDS: dict[str, tuple[str, str, Role]] = {
 }
 
 
-def _keys(waiting: bool) -> Sequence[tuple[str, str]]:
-    return (
-        ("threads.open", "Open"), ("threads.inside", "Inside"),
-        ("threads.waiting", "All" if waiting else "Waiting"), ("threads.search", "Search"),
-        ("list.up list.down", "Select"), ("threads.back", "Back"),
-    )  # fmt: skip
-
-
+_KEYS: Final = (
+    ("threads.open", "Open"), ("threads.inside", "Inside"), ("threads.waiting", "Waiting"),
+    ("threads.search", "Search"), ("threads.new", "New"), ("list.up list.down", "Select"),
+    ("threads.back", "Back"),
+)  # fmt: skip
 _KEYS_OF_SEARCH = (("enter threads.back", "To the list"),)
 
 
@@ -68,7 +65,6 @@ class ThreadList(LineView):
         self.current = current
         self._now = now
         self.query_text = ""
-        self.waiting = False
         self.found = ThreadRows()
         self._names = _SHORTEST
 
@@ -79,15 +75,13 @@ class ThreadList(LineView):
         return rows[at] if at is not None and at < len(rows) else None
 
     def show_threads(self, threads: ThreadRows) -> None:
-        """Show these, or what has become of them, as those of `query_text` and `waiting`."""
+        """Show these, or what has become of them, as those of `query_text`."""
         self.found = threads
         rows = threads.rows
         self.cursor_row = min(self.cursor_row or 0, len(rows) - 1) if rows else None
         at_top = len(threads.top)
-        first = "longest waiting" if self.waiting else "newest"
-        counted = count(at_top, "thread") if threads.whole else f"the {first} {at_top:,}"
-        title = "Threads that wait for a human" if self.waiting else "Threads"
-        self.set_titles(title, ("found: " if self.query_text else "") + counted if rows else "")
+        counted = count(at_top, "thread") if threads.whole else f"the newest {at_top:,}"
+        self.set_titles("Threads", ("found: " if self.query_text else "") + counted if rows else "")
         if rows:
             self._measure()
             self.lines = range(len(rows))  # type: ignore[assignment]
@@ -98,9 +92,6 @@ class ThreadList(LineView):
 
     def _none(self) -> str:
         """Why there is no row."""
-        if self.waiting:
-            which = "no thread of that name" if self.query_text else "no thread"
-            return f"{which} waits for a human; {keymap_of(self.app).shown('threads.waiting')} shows all"
         if self.query_text:
             return "no thread matches"
         return "there is no thread yet: hitl-tui demo makes one, hitl-tui run GRAPH one of yours"
@@ -227,8 +218,24 @@ def _is_paused(thread: ThreadSummary) -> bool:
     return thread.status == "waiting" and thread.reason == "paused"
 
 
+class ThreadsWays(Protocol):
+    """Where the list leads."""
+
+    def choose_waiting(self) -> None:
+        """Show the queue of what waits in its place."""
+
+    def new(self) -> None:
+        """Ask for a graph to start a thread of."""
+
+
 class ThreadsScreen(OverlayScreen):
-    """Comes back with the id of the thread to open, or None."""
+    """Comes back with the id of the thread to open, or None.
+
+    Args:
+        keys: those that opened it and close it again.
+        to: where it leads, None where it only leads to a thread.
+        actor: who deletes.
+    """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "threads.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -236,6 +243,7 @@ class ThreadsScreen(OverlayScreen):
         bound("threads.open", "open"),
         bound("threads.inside", "inside"),
         bound("threads.waiting", "waiting"),
+        bound("threads.new", "new"),
         bound("threads.search", "search"),
         bound("threads.delete", "delete"),
         bound("threads.close", "close"),
@@ -248,19 +256,30 @@ class ThreadsScreen(OverlayScreen):
         current: str,
         now: Callable[[], int],
         keys: Sequence[str] = (),
+        *,
+        to: ThreadsWays | None = None,
         actor: str | None = None,
     ) -> None:
-        """`keys` are those that opened it and close it again; `actor` is who deletes."""
         super().__init__(keys)
         self._hub = hub
         self._now = now
+        self._to = to
         self._actor = actor
         self._list = ThreadList(current, now)
 
     def compose(self) -> ComposeResult:
         yield SafeInput(id="search", placeholder="search: part of a name")
         yield self._list
-        yield KeysBar(_keys(waiting=False))
+        yield KeysBar(self._keys_shown)
+
+    @property
+    def _keys_shown(self) -> Sequence[tuple[str, str]]:
+        leads = ("threads.waiting", "threads.new")
+        return [entry for entry in _KEYS if self._to is not None or entry[0] not in leads]
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """There may be nowhere to go from here but to a thread."""
+        return self._to is not None or action not in ("waiting", "new")
 
     def on_mount(self) -> None:
         """Fetch the first page."""
@@ -275,8 +294,8 @@ class ThreadsScreen(OverlayScreen):
 
     async def _page(self, after: ThreadSummary | None) -> tuple[ThreadSummary, ...]:
         """A page of threads: where a name is sought wherever they ran, else those at the top."""
-        query, waiting = self._list.query_text, self._list.waiting
-        return await self._hub.threads(query, _PAGE, after, None if query else "", waiting=waiting)
+        query = self._list.query_text
+        return await self._hub.threads(query, _PAGE, after, None if query else "")
 
     async def _fetch_more(self) -> None:
         threads, known = self._list.found, len(self._list.found.top)
@@ -349,16 +368,20 @@ class ThreadsScreen(OverlayScreen):
 
     def _show_keys(self, *, searching: bool) -> None:
         footer = self.query_one(KeysBar)
-        footer.entries = _KEYS_OF_SEARCH if searching else _keys(self._list.waiting)
+        footer.entries = _KEYS_OF_SEARCH if searching else self._keys_shown
         footer.refresh()
 
     def action_waiting(self) -> None:
-        """Only the threads that wait for a human, or all of them again."""
-        self._list.waiting = not self._list.waiting
-        self._list.cursor_row = 0
-        self._list.scroll_home(animate=False)
-        self._show_keys(searching=False)
-        self._load()
+        """The queue of what waits for a human."""
+        if self._to is not None:
+            self.dismiss(None)
+            self._to.choose_waiting()
+
+    def action_new(self) -> None:
+        """Start a thread."""
+        if self._to is not None:
+            self.dismiss(None)
+            self._to.new()
 
     def action_delete(self) -> None:
         """Ask whether to delete the selected thread, with what would go with it."""

@@ -1,0 +1,248 @@
+"""Deciding what is marked in the queue: what would be and why the rest not, one key, what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import ClassVar, Final
+
+from msgspec.structs import replace
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.widgets import Input
+
+from hitl_tui.drivers.protocol import Hub
+from hitl_tui.engine.thread.journal import account
+from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.view.batch import (
+    APPROVE,
+    Decider,
+    Outcome,
+    Planned,
+    answers_of,
+    decide,
+    plan,
+    plan_words,
+    result_words,
+)
+from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.queue import MOST, Key, Marks, QueueRow, rows_of
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Role, Span, trusted
+
+_AT_ONCE: Final = 4
+"""Decisions that are being sent at a time."""
+_NAME: Final = 200
+_LOOKS: Final[Mapping[Outcome, tuple[str, Role]]] = {
+    "would": ("  ", "plain"),
+    "left": ("– ", "dim"),
+    "decided": ("✔ ", "ok"),
+    "voted": ("✔ ", "ok"),
+    "refused": ("✗ ", "error"),
+}
+
+
+class BatchScreen(OverlayScreen):
+    """Comes back once it is left; what was decided is marked no more, what was refused stays marked.
+
+    Args:
+        signs: whether a key signs what is decided.
+        decided: called with each thread that was decided, to go on with it.
+    """
+
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "batch.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        bound("ask.take", "decide"),
+        bound("ask.back", "back"),
+        bound("batch.answer", "answer"),
+        bound("batch.words", "words"),
+    ]
+    AUTO_FOCUS = "#batch"
+
+    def __init__(
+        self,
+        hub: Hub,
+        marks: Marks,
+        me: str,
+        *,
+        signs: bool,
+        now: Callable[[], int],
+        decided: Callable[[str], None],
+    ) -> None:
+        super().__init__()
+        self._hub = hub
+        self._marks = marks
+        self._current: Mapping[Key, QueueRow] = {}
+        self._by = Decider(me, account(), signs)
+        self._now = now
+        self._decided = decided
+        self._answers = answers_of(marks.rows)
+        self._answer = APPROVE
+        self._plans: tuple[Planned, ...] = ()
+        self._results: dict[Key, Planned] = {}
+        self._deciding = False
+
+    def compose(self) -> ComposeResult:
+        yield LineView("batch", "What would be decided")
+        yield SafeInput(id="words", placeholder="words that go with every decision, for the record")
+        yield KeysBar()
+
+    def on_mount(self) -> None:
+        """Read what waits now, and show what of it would be decided."""
+        self.run_worker(self._begin(), group="begin", exit_on_error=False)
+
+    async def _begin(self) -> None:
+        """Where nothing would be approved, begin with the answer that decides most."""
+        self._current = {row.key: row for row in rows_of(await self._hub.waiting(MOST))}
+        self._plan()
+        if not any(planned.would for planned in self._plans):
+            self._answer = max(self._answers, key=lambda answer: answer[2])[0]
+            self._plan()
+
+    def _plan(self) -> None:
+        self._plans = plan(self._marks.rows, self._answer, self._by, self._now(), self._current)
+        self._show()
+
+    def _show(self) -> None:
+        view = self.query_one("#batch", LineView)
+        plans = [self._results.get(planned.key, planned) for planned in self._plans]
+        done = bool(self._results) or self._deciding
+        title = result_words(plans) if done else f"Answer “{self._answer}”: {plan_words(plans)}"
+        view.set_titles(title, "deciding…" if self._deciding else "")
+        view.show(list(_lines(plans, max(view.scrollable_content_region.width, self.size.width - 4))))
+        field = self.query_one(Input)
+        field.border_title = "your words"
+        field.set_class(not (field.has_focus or field.value) or done, "-empty")
+        self._show_keys(plans, done=done)
+
+    def _show_keys(self, plans: Sequence[Planned], *, done: bool) -> None:
+        footer, would = self.query_one(KeysBar), sum(planned.would for planned in plans)
+        if self.focused is self.query_one(Input):
+            entries = [("enter ask.back", "To the list")]
+        elif done:
+            entries = [] if self._deciding else [("ask.take ask.back", "Back")]
+        else:
+            entries = [("ask.take", f"Decide these {would}")] if would else []
+            if len(self._answers) > 1:
+                entries.append(("batch.answer", f"Answer “{sanitise_line(self._next_answer, 20)}”"))
+            entries += [("batch.words", "Words"), ("ask.back", "Back")]
+        if footer.entries != entries:
+            footer.entries = entries
+            footer.refresh()
+
+    @property
+    def _next_answer(self) -> str:
+        names = [name for name, _, _ in self._answers]
+        return names[(names.index(self._answer) + 1) % len(names)]
+
+    def on_resize(self) -> None:
+        """Rows are cut for the width."""
+        self.call_after_refresh(self._show)
+
+    def on_descendant_focus(self) -> None:
+        """Say the keys of what has the focus."""
+        self._show()
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self._by = replace(self._by, note=event.value.strip() or None)
+        self._plan()
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self.query_one("#batch").focus()
+
+    def action_words(self) -> None:
+        """Type words."""
+        if not (self._results or self._deciding):
+            field = self.query_one(Input)
+            field.remove_class("-empty")
+            field.focus()
+
+    def action_answer(self) -> None:
+        """The next answer that some of them allow."""
+        if not (self._results or self._deciding):
+            self._answer = self._next_answer
+            self._plan()
+
+    def action_back(self) -> None:
+        """From the words to the list, from the list to the queue."""
+        if self.focused is self.query_one(Input):
+            self.query_one("#batch").focus()
+        elif not self._deciding:
+            self.dismiss(None)
+
+    def action_decide(self) -> None:
+        """Decide what the list says; once that is done, back to the queue."""
+        if self._deciding:
+            return
+        if self._results:
+            self.dismiss(None)
+        elif any(planned.would for planned in self._plans):
+            self._deciding = True
+            self._show()
+            self.run_worker(self._decide(), group="batch", exclusive=True, exit_on_error=False)
+
+    async def _decide(self) -> None:
+        """A few threads at a time; the requests of one thread one after another."""
+        places = asyncio.Semaphore(_AT_ONCE)
+
+        async def send(plans: Sequence[Planned]) -> None:
+            async with places:
+                for planned in plans:
+                    self._take(await decide(self._hub, planned, self._by.actor))
+
+        threads: dict[str, list[Planned]] = {}
+        for planned in self._plans:
+            if planned.would:
+                threads.setdefault(planned.thread, []).append(planned)
+        try:
+            await asyncio.gather(*map(send, threads.values()))
+        finally:
+            self._deciding = False
+            self._show()
+
+    def _take(self, result: Planned) -> None:
+        """What became of one."""
+        self._results[result.key] = result
+        if result.outcome == "refused":
+            self._marks.refused(result.key, result.why)
+        else:
+            self._marks.forget(result.key)
+            self._decided(result.thread)
+        self._show()
+
+
+def _lines(plans: Sequence[Planned], width: int) -> Iterator[Line]:
+    """What would be decided with its answer, then the rest with why not."""
+    name = _widest((sanitise_line(planned.thread, _NAME) for planned in plans), width // 4)
+    title = _widest((planned.title for planned in plans), max(width - name - 44, 16))
+    left = False
+    for planned in plans:
+        if planned.outcome == "left" and not left:
+            left = True
+            yield ()
+            yield (trusted("These would not be decided, and stay marked", "title"),)
+        sign, role = _LOOKS[planned.outcome]
+        what = planned.label if planned.outcome in ("would", "decided") else planned.why
+        yield (
+            Span(sign, role),
+            Span(_fit(sanitise_line(planned.thread, _NAME), name), "name"),
+            Span(_fit(planned.title, title), "dim" if planned.outcome == "left" else "plain"),
+            Span(sanitise_line(what, _NAME), "warning" if planned.outcome == "refused" else role),
+        )
+
+
+def _widest(texts: Iterable[str], most: int) -> int:
+    return min(max(map(cells, texts), default=0), most)
+
+
+def _fit(text: str, width: int) -> str:
+    """A text in so many cells, and a gap."""
+    shown = cut(text, width)
+    return shown + " " * (width - cells(shown) + 2)

@@ -1,0 +1,478 @@
+"""The queue of what waits for a human, live: sort, filter, look at one beside it, open it, mark several."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePath
+from typing import ClassVar, Final, Protocol
+
+import msgspec
+from rich.cells import cell_len
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.widgets import Input
+
+from hitl_tui.drivers.protocol import Hub
+from hitl_tui.errors import HitlError
+from hitl_tui.ui.bindings import LIST_MOVES, bound
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.widgets.lines import Column, LineBar, LineView, Room, Row, ours
+from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.view.queue import (
+    MOST,
+    Key,
+    Marks,
+    QueueRow,
+    QueueView,
+    read_filter,
+    rows_of,
+    summary_words,
+)
+from hitl_tui.view.queue_lines import Columns, columns_of, heading, preview_lines, queue_line
+from hitl_tui.view.spans import Line, Span, plain_text, trusted
+
+log = logging.getLogger(__name__)
+LOOK_EVERY: Final = 1.5
+"""Seconds between two looks at the store: what is new is shown within two."""
+_READ_EVERY: Final = 20.0
+"""Seconds after which all is read again though nobody wrote: claims end, and runners die, without a word."""
+_PREVIEW_FROM: Final = 140
+_WIDTHS: list[tuple[int, str]] = [(0, "-narrow"), (_PREVIEW_FROM, "-huge")]
+_REST: Final = 0.15
+"""Seconds for which the cursor rests on a row before that is previewed."""
+_EXAMPLE: Final = "words, graph:advisor, risk:high, due:today, waits:2h, votes:any, claimed:none"
+_KEYS: Final = (
+    ("queue.open", "Open"), ("queue.mark", "Mark"), ("queue.all", "Mark all"), ("queue.filter", "Filter"),
+    ("queue.sort", "Sort"), ("queue.threads", "All threads"), ("queue.new", "New"), ("queue.back", "Back"),
+)  # fmt: skip
+_KEYS_OF_FILTER: Final = (("enter queue.back", "To the list"),)
+
+
+def load_view(file: Path) -> QueueView:
+    """How the queue was looked at last; as at first where that can't be read."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=QueueView)
+    except (OSError, msgspec.MsgspecError, UnicodeError):
+        return QueueView()
+
+
+def save_view(file: Path, view: QueueView) -> None:
+    """Keep how the queue is looked at."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(msgspec.json.encode(view))
+    except OSError as error:
+        log.warning("the filter of the queue is not kept: %s", error)
+
+
+class QueueWays(Protocol):
+    """Where the queue leads."""
+
+    def choose(self) -> None:
+        """Show all threads in its place."""
+
+    def new(self) -> None:
+        """Ask for a graph to start a thread of."""
+
+    def go_on(self, thread: str) -> None:
+        """Let a thread that was decided go on."""
+
+
+class QueueHeader(LineBar):
+    """How many wait, what of it presses, and how it is sorted."""
+
+    def __init__(self) -> None:
+        super().__init__(id="header")
+        self._parts: tuple[str, str, str] = ("", "", "")
+
+    def show(self, count: str, presses: str, sorted_by: str) -> None:
+        """Show these; paints only if something differs."""
+        if (count, presses, sorted_by) != self._parts:
+            self._parts = count, presses, sorted_by
+            self.refresh()
+
+    def bar(self, width: int) -> Line:
+        """The spans; what presses gives way first."""
+        waits, presses, by = self._parts
+        left: Line = (ours(" hitl-tui  queue  ", "brand"), ours(f" {waits} ", "badge"))
+        right: Line = (trusted("sorted by ", "dim"), trusted(f"{by} "))
+        middle: Line = (trusted(f"   {presses}", "dim"),)
+        if sum(cell_len(plain_text(part)) for part in (left, middle, right)) > width:
+            middle = ()
+        taken = sum(cell_len(plain_text(part)) for part in (left, middle, right))
+        return (*left, *middle, trusted(" " * max(width - taken, 1)), *right)
+
+
+class QueueList(LineView):
+    """What waits, a row each, below the names of the columns."""
+
+    class Moved(Message):
+        """The cursor is on another row."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*LIST_MOVES]
+
+    def __init__(self, me: str, now: Callable[[], int]) -> None:
+        super().__init__("queue", "What waits")
+        self._me = me
+        self._now = now
+        self.marks = Marks()
+        self.rows: Sequence[QueueRow] = ()
+        self.none = ""
+        self._columns = Columns(0, 0, 0)
+
+    @property
+    def selected(self) -> QueueRow | None:
+        """The row of the cursor."""
+        at = self.cursor_row
+        return self.rows[at] if at is not None and at < len(self.rows) else None
+
+    def show_rows(self, rows: Sequence[QueueRow], none: str) -> None:
+        """Show these; the cursor stays on its row, or where that has gone at its place.
+
+        Args:
+            none: why there is none.
+        """
+        selected = self.selected
+        self.rows, self.none = rows, none
+        if not rows:
+            self.cursor_row = None
+            self.show([(Span(none, "dim"),)])
+            return
+        place = next((at for at, row in enumerate(rows) if selected and row.key == selected.key), None)
+        self.cursor_row = min(self.cursor_row or 0, len(rows) - 1) if place is None else place
+        self._measure()
+        self.lines = range(len(rows))  # type: ignore[assignment]
+        self.set_extent(Size(0, len(rows) + 1))
+        self.repaint()
+
+    def _measure(self) -> None:
+        self._columns = columns_of(self.rows, self.size.width)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Other columns for another width."""
+        super().on_resize(event)
+        self._measure()
+        self.repaint()
+
+    def visible_row(self, y: int) -> Row:
+        """The row of column names, or what waits."""
+        if not self.rows:
+            return super().visible_row(y)
+        if y == 0:
+            return Row(heading(self._columns, self.size.width))
+        at = self._at[1] + y - 1
+        return self.grounded(self.line(at), self.ground(at)) if at < len(self.rows) else Row(())
+
+    def line(self, row: int) -> Line:
+        """A row of the queue."""
+        if not self.rows:
+            return self.lines[row]
+        shown = self.rows[row]
+        return queue_line(
+            shown, self._columns, self.size.width, self._now(), self._me,
+            marked=shown.key in self.marks, refused=self.marks.reasons.get(shown.key, ""),
+        )  # fmt: skip
+
+    def row_at(self, event: events.MouseEvent) -> int | None:
+        """The row under the mouse."""
+        offset = event.get_content_offset(self)
+        row = round(self.scroll_y) + offset.y - 1 if offset is not None and offset.y else -1
+        return row if 0 <= row < len(self.rows) else None
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor."""
+        if self.rows:
+            self.select(min(max((self.cursor_row or 0) + by, 0), len(self.rows) - 1))
+
+    def select(self, row: int) -> None:
+        """Put the cursor on a row."""
+        self.cursor_row = row
+        self.reveal(row, self.size.height - 1)
+        self.post_message(self.Moved())
+
+    def on_click(self, event: events.Click) -> None:
+        """Select with one click, open with the second."""
+        event.stop()
+        row = self.row_at(event)
+        if row is not None:
+            if row == self.cursor_row or event.chain > 1:
+                self.post_message(self.RowChosen(self, row))
+            self.select(row)
+
+
+class QueueScreen(OverlayScreen):
+    """Comes back with the key of the row to open, or None.
+
+    Args:
+        file: where the filter and the order are kept.
+        signs: whether a key signs what is decided here.
+        to: where it leads.
+        keys: those that opened it and close it again.
+    """
+
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "queue.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        bound("queue.open", "open"),
+        bound("queue.mark", "mark"),
+        bound("queue.all", "mark_all"),
+        bound("queue.decide", "decide"),
+        bound("queue.filter", "filter"),
+        bound("queue.sort", "sort"),
+        bound("queue.reverse", "reverse"),
+        bound("queue.threads", "threads"),
+        bound("queue.new", "new"),
+        bound("queue.back", "back"),
+        bound("queue.close", "close"),
+    ]
+    AUTO_FOCUS = "#queue"
+    HORIZONTAL_BREAKPOINTS = _WIDTHS
+
+    def __init__(
+        self,
+        hub: Hub,
+        me: str,
+        now: Callable[[], int],
+        file: Path,
+        *,
+        signs: bool,
+        to: QueueWays,
+        keys: Sequence[str] = (),
+    ) -> None:
+        super().__init__(keys)
+        self._hub = hub
+        self._me = me
+        self._now = now
+        self._file = file
+        self._signs = signs
+        self._to = to
+        self._view = load_view(file)
+        self._list = QueueList(me, now)
+        self._rows: tuple[QueueRow, ...] = ()
+        self._read = False
+        self._previewed: tuple[Key, bytes, int] | None = None
+
+    def compose(self) -> ComposeResult:
+        yield QueueHeader()
+        with Room(id="queue-body"):
+            with Column(id="queue-left"):
+                yield self._list
+                yield SafeInput(self._view.filter, id="filter", placeholder=_EXAMPLE)
+            yield LineView("preview")
+        yield KeysBar(_KEYS)
+
+    def on_mount(self) -> None:
+        """Read what waits, and go on doing so."""
+        self._show_filter()
+        self.query_one("#preview", LineView).can_focus = False
+        self.run_worker(self._follow(), group="follow", exclusive=True, exit_on_error=False)
+
+    async def _follow(self) -> None:
+        """Read what waits whenever somebody has written."""
+        known: object = None
+        read_at = -_READ_EVERY
+        while True:
+            changes = await self._hub.changes()
+            stale = time.monotonic() - read_at >= _READ_EVERY
+            if changes is None or changes != known or stale:
+                known, read_at = changes, time.monotonic()
+                await self.read()
+            else:
+                self._list.repaint()  # minutes pass
+            await asyncio.sleep(LOOK_EVERY)
+
+    async def read(self) -> None:
+        """Read what waits, and show it; what can't be read now is tried again."""
+        try:
+            self._rows = rows_of(await self._hub.waiting(MOST))
+        except HitlError as error:
+            self.notify(error.message, markup=False, severity="error")
+            return
+        self._read = True
+        self._show()
+
+    def _show(self) -> None:
+        """Show what was read, as it is filtered and sorted now."""
+        now = self._now()
+        shown = self._view.shown(self._rows, now, self._me)
+        self._list.show_rows(shown, self._none())
+        asks = sum(row.asks for row in self._rows)
+        self.query_one(QueueHeader).show(
+            f"{asks:,} WAIT{'S' if asks == 1 else ''} FOR YOU",
+            summary_words(self._rows, now, self._me),
+            self._view.sort_words,
+        )
+        marked = f"{len(self._list.marks)} marked, " if len(self._list.marks) else ""
+        counted = f"{len(shown):,} of {len(self._rows):,}" if self._view.filter else f"{len(shown):,}"
+        self._list.set_titles("What waits", f"{marked}{counted}, live")
+        self._show_keys()
+        self._preview()
+
+    def _none(self) -> str:
+        if not self._read:
+            return "looking…"
+        problems = read_filter(self._view.filter).problems
+        if self._rows:
+            return "; ".join(problems) or "nothing that waits passes the filter"
+        return "nothing waits for a human"
+
+    def _show_keys(self) -> None:
+        footer, marked = self.query_one(KeysBar), len(self._list.marks)
+        searching = self.focused is self.query_one(Input)
+        decide = (("queue.decide", f"Decide the {marked} marked"),) if marked else ()
+        entries = _KEYS_OF_FILTER if searching else (*_KEYS[:3], *decide, *_KEYS[3:])
+        if footer.entries != entries:
+            footer.entries = entries
+            footer.refresh()
+
+    def _show_filter(self) -> None:
+        """The field for the filter takes room where there is something in it."""
+        field = self.query_one(Input)
+        field.border_title = "filter"
+        field.set_class(not (field.has_focus or field.value), "-empty")
+
+    # The preview.
+
+    @on(QueueList.Moved)
+    def _moved(self) -> None:
+        self._preview()
+
+    @on(LineView.Widened)
+    def _widened(self, event: LineView.Widened) -> None:
+        if event.view.id == "preview":
+            self._preview()
+
+    def _preview(self) -> None:
+        """Show what the selected row is about, where there is room and once the cursor rests on it."""
+        pane, row = self.query_one("#preview", LineView), self._list.selected
+        if self.size.width < _PREVIEW_FROM or row is None:
+            self._previewed = None
+            pane.set_titles("", "")
+            pane.show([])
+            return
+        wanted = (row.key, row.seen, pane.scrollable_content_region.width)
+        if wanted != self._previewed:
+            self._previewed = wanted
+            self.run_worker(self._load(row), group="preview", exclusive=True, exit_on_error=False)
+
+    async def _load(self, row: QueueRow) -> None:
+        await asyncio.sleep(_REST)
+        pane = self.query_one("#preview", LineView)
+        try:
+            lines = await preview_lines(self._hub, row, self._now(), pane.scrollable_content_region.width - 1)
+        except HitlError as error:
+            lines = [(trusted("it can't be shown", "error"),), (Span(error.message),)]
+        pane.set_titles(row.name)
+        pane.show(lines, home=True)
+
+    # What is typed.
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self._change(msgspec.structs.replace(self._view, filter=event.value))
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self._list.focus()
+
+    def _change(self, view: QueueView) -> None:
+        if view != self._view:
+            self._view = view
+            self._show()
+
+    def on_descendant_focus(self) -> None:
+        """Say the keys of what has the focus."""
+        self._show_filter()
+        self._show_keys()
+
+    def on_descendant_blur(self) -> None:
+        """An empty filter takes no room."""
+        self._show_filter()
+
+    def on_unmount(self) -> None:
+        """Keep how it was looked at."""
+        save_view(self._file, self._view)
+
+    # The actions.
+
+    @on(LineView.RowChosen)
+    def _row_chosen(self, event: LineView.RowChosen) -> None:
+        self._list.cursor_row = event.row
+        self.action_open()
+
+    def action_open(self) -> None:
+        """Open the selected row."""
+        row = self._list.selected
+        if row is not None:
+            self.dismiss(row.key)
+
+    def action_mark(self) -> None:
+        """Mark the selected row, and go to the next one."""
+        row = self._list.selected
+        if row is None:
+            return
+        if row.asks:
+            self._list.marks.turn(row)
+        else:
+            self.notify("nothing is asked there: it only stopped", markup=False)
+        self._list.action_move(1)
+        self._show()
+
+    def action_mark_all(self) -> None:
+        """Mark all that are shown."""
+        self._list.marks.turn_all(self._list.rows)
+        self._show()
+
+    def action_decide(self) -> None:
+        """Decide what is marked, or else the selected row."""
+        from hitl_tui.ui.screens.batch import BatchScreen
+
+        row, marks = self._list.selected, self._list.marks
+        if not len(marks) and row is not None and row.asks:
+            marks.turn(row)
+        if len(marks):
+            screen = BatchScreen(
+                self._hub, marks, self._me,
+                signs=self._signs, now=self._now, decided=self._to.go_on,
+            )  # fmt: skip
+            self.app.push_screen(screen, lambda _: self._after_batch())
+
+    def _after_batch(self) -> None:
+        self._show()
+        self.run_worker(self.read(), group="read", exclusive=True, exit_on_error=False)
+
+    def action_filter(self) -> None:
+        """Type in the filter."""
+        field = self.query_one(Input)
+        field.remove_class("-empty")
+        field.focus()
+
+    def action_sort(self) -> None:
+        """Sort by the next column."""
+        self._change(self._view.next_sort())
+
+    def action_reverse(self) -> None:
+        """Sort the other way round."""
+        self._change(msgspec.structs.replace(self._view, reverse=not self._view.reverse))
+
+    def action_threads(self) -> None:
+        """All threads."""
+        self.dismiss(None)
+        self._to.choose()
+
+    def action_new(self) -> None:
+        """Start a thread."""
+        self.dismiss(None)
+        self._to.new()
+
+    def action_back(self) -> None:
+        """From the filter to the list, from the list to the run."""
+        if self._list.has_focus:
+            self.dismiss(None)
+        else:
+            self._list.focus()

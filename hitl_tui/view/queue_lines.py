@@ -1,0 +1,207 @@
+"""The queue of what waits as it is drawn: rows in columns for any width, and what a row is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from hitl_tui.drivers.protocol import Hub
+from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.log.records import END
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.view.card import ReviewCard, Version, review_card
+from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.difference import changes
+from hitl_tui.view.format import ago, cost, duration
+from hitl_tui.view.glyphs import UNICODE
+from hitl_tui.view.queue import QueueRow, due_words, notes_words, span_words
+from hitl_tui.view.revision import revision
+from hitl_tui.view.rows import wrap_rich, wrap_spans, wrapped
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.session import Versions, ViewSession
+from hitl_tui.view.spans import Line, Role, Span, trusted
+from hitl_tui.view.value_lines import value_lines
+
+_NAME: Final = 200
+_GRAPH_FROM: Final = 92
+"""Cells from which a row has room for the name of its graph."""
+_WAITS, _DUE, _MARK = 6, 9, 4
+_NOTES_LEAST: Final = 10
+_INDENT: Final = " " * 4
+_SHORTEST: Final = 100_000
+"""Microseconds of work below which nothing is told of them."""
+_LONGEST: Final = 400
+"""Lines of a value that stand beside the queue."""
+
+
+class Columns(NamedTuple):
+    """The cells that columns of changing width take."""
+
+    title: int
+    where: int
+    risk: int
+
+
+def columns_of(rows: Sequence[QueueRow], width: int) -> Columns:
+    """As wide as what stands in them, as far as there is room: the thread gives way last."""
+    risk = len("normal" if width >= _GRAPH_FROM else "high")
+    room = max(width - _MARK - _WAITS - _DUE - risk - 4, 20)
+    title = max((cells(row.title) for row in rows), default=0)
+    where = max((cells(_where(row, width)) for row in rows), default=0)
+    where = min(max(where, 6), max(room * 2 // 5, 10))
+    title = min(max(title, 13), max(room - where - _NOTES_LEAST, room // 3))
+    return Columns(title, where, risk)
+
+
+def _where(row: QueueRow, width: int) -> str:
+    name = sanitise_line(row.name, _NAME)
+    return f"{name} · {sanitise_line(row.graph, _NAME)}" if width >= _GRAPH_FROM else name
+
+
+def heading(columns: Columns, width: int) -> Line:
+    """The names of the columns."""
+    where = "thread · graph" if width >= _GRAPH_FROM else "thread"
+    return (
+        Span(
+            " " * _MARK + _fit("what is asked", columns.title) + " " + _fit(where, columns.where)
+            + f"{'waits':>{_WAITS}}  {'due':<{_DUE}}{'risk':<{columns.risk}} votes and who",
+            "dim",
+        ),
+    )  # fmt: skip
+
+
+def queue_line(
+    row: QueueRow, columns: Columns, width: int, now: int, me: str, *, marked: bool = False, refused: str = ""
+) -> Line:
+    """A row of the queue.
+
+    Args:
+        refused: why it was not decided, though it was marked.
+    """
+    expired = row.expired(now)
+    presses = row.asks and (expired or row.high_risk)
+    claim = row.claim(now)
+    quiet = not row.asks or (claim is not None and claim.actor != me)
+    role: Role = "dim" if quiet else "error" if expired else "accent" if presses else "plain"
+    notes = f"not decided: {sanitise_line(refused, _NAME)}" if refused else notes_words(row, now, me)
+    due = due_words(row, now)
+    risk = "high" if row.high_risk else "normal" if columns.risk >= len("normal") else "–"
+    return (
+        Span(f"{UNICODE.done if marked else ' '} ", "ok"),
+        Span("! " if presses else "  ", role),
+        Span(_fit(row.title, columns.title) + " ", role),
+        Span(_fit(_where(row, width), columns.where), role if presses else "dim" if quiet else "name"),
+        Span(f"{span_words(max(now - row.since, 0)):>{_WAITS}}  ", role if presses else "dim"),
+        Span(f"{due or '–':<{_DUE}}", "error" if expired else "plain" if due and not quiet else "dim"),
+        Span(_fit(risk, columns.risk) + " ", "error" if row.high_risk else "dim"),
+        Span(notes, "warning" if refused else "human" if row.looking and not quiet else "dim"),
+    )
+
+
+def _fit(text: str, width: int) -> str:
+    shown = cut(text, width)
+    return shown + " " * (width - cells(shown))
+
+
+# -- what a row is about -----------------------------------------------------------------------------
+
+
+async def preview_lines(hub: Hub, row: QueueRow, now: int, width: int) -> list[Line]:
+    """What a row is about: the asker's words, what changed, what was decided here, what would run next."""
+    async with hub.borrow(row.name, look=True) as driver:
+        session = await ViewSession.open(hub, driver)
+        pending = session.view.progress.pending
+        request = next((asked for asked in pending if row.request and asked.id == row.request.id), None)
+        if request is None:
+            return [(trusted(row.title, "title"),), *_then(session, None)]
+        values = session.view.values
+        found: Versions | None = None
+        if request.subject and values.get(request.subject, PRIVATE) is not PRIVATE:
+            found = await session.versions(request.subject, request.step, 2)
+        version, previous = _versions(found)
+        card = review_card(request, session.view, values, version=version, previous=previous)
+        return list(_preview(row, session, card, (version, previous), now=now, width=width))
+
+
+def _versions(found: Versions | None) -> tuple[Version | None, Version | None]:
+    versions = [Version(point.step, who, value) for point, who, value in found.found] if found else []
+    return (*versions, None, None)[:2]  # type: ignore[return-value]
+
+
+def _preview(
+    row: QueueRow,
+    session: ViewSession,
+    card: ReviewCard,
+    versions: tuple[Version | None, Version | None],
+    *,
+    now: int,
+    width: int,
+) -> Iterator[Line]:
+    request = card.request
+    asked = f"{sanitise_line(row.graph, _NAME)} · step {request.step} · asked {ago(row.since, now)}"
+    yield (trusted(row.title, "title"), trusted(f"   {asked}", "dim"))
+    if card.facts:
+        yield card.facts
+    yield from _part((*card.words, *card.votes, *((card.signing,) if card.signing else ())), width)
+    if card.about:
+        yield ()
+        for line in card.about:
+            yield from wrap_spans(line, width)
+        yield ()
+        yield from _value(session, request, versions, width)
+    if card.before:
+        yield ()
+        for line in card.before:
+            yield from wrap_spans((trusted("last time here  ", "dim"), *line), width)
+    yield from _then(session, request)
+
+
+def _part(lines: Iterable[Line], width: int) -> Iterator[Line]:
+    """Lines in rows of the width, after an empty one; nothing for none."""
+    shown = list(lines)[:_LONGEST]
+    if shown:
+        yield ()
+    for line in shown:
+        yield from wrap_spans(line, width)
+
+
+def _value(
+    session: ViewSession, request: Request, versions: tuple[Version | None, Version | None], width: int
+) -> Iterator[Line]:
+    """What is decided about: how it differs from its last version, else all of it."""
+    assert request.subject is not None
+    value = session.view.values.get(request.subject, PRIVATE)
+    version, previous = versions
+    if value is PRIVATE:
+        return
+    if version is not None and previous is not None:
+        for line in changes(revision(previous.value, version.value)):
+            yield from wrap_rich(line, width, _INDENT)
+        return
+    for text in value_lines(value, "text")[:_LONGEST]:
+        yield from wrapped(text, width) or [()]
+
+
+def _then(session: ViewSession, request: Request | None) -> Iterator[Line]:
+    """What would run next, and what that took so far in this thread."""
+    view = session.view
+    if request is None or request.when != "after":
+        node = request.node if request else view.progress.next_node
+        targets = [node] if node else []
+    else:
+        targets = [edge.target for edge in view.graph.edges if edge.source == request.node]
+    if not targets:
+        return
+    known = dict.fromkeys("the end" if node == END else sanitise_line(node, _NAME) for node in targets)
+    took = trusted(_took(session, targets), "dim")
+    yield ()
+    yield (trusted("then            ", "dim"), trusted(" or ".join(known), "node"), took)
+
+
+def _took(session: ViewSession, nodes: Sequence[str]) -> str:
+    """ " · about $0.0060 and 4.0 s": what the newest run of one of these took; "" where none ran."""
+    for point in reversed(session.view.checkpoints):
+        if point.node in nodes and (point.cost or point.duration >= _SHORTEST):
+            price = f"{cost(point.cost)} and " if point.cost else ""
+            return f" · about {price}{duration(point.duration)}"
+    return ""

@@ -1,0 +1,215 @@
+"""The queue on screen: live, most urgent first, filtered, previewed; several decided at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hitl_tui import SQLiteCheckpointer
+from hitl_tui.config import queue_file
+from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.loading.sources import open_graph, reopen_graph
+from hitl_tui.stores import Checkpointer
+from hitl_tui.ui.app import AppStart, HitlApp
+from hitl_tui.ui.screens.queue import QueueScreen
+from hitl_tui.ui.theme import Look
+from tests.support import rich_queue
+from tests.ui.harness import Screen
+
+NAMES = [asking.thread for asking in rich_queue.TWELVE]
+ORDER = [
+    "press-q3", "recall-k2", "page-news", "order-7", "mail-bot-1", "mail-bot-2", "memo-42", "blog-indexes",
+    "plan-trip", "blog-joins", "blog-closures", "blog-windows",
+]  # fmt: skip
+
+
+@asynccontextmanager
+async def queue(
+    store: Checkpointer, *, size: tuple[int, int] = (120, 40), theme: str = "", first: str = "order-7"
+) -> AsyncIterator[Screen]:
+    """The app with the queue open in front of a thread that waits."""
+    hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
+
+    async def open_driver() -> Any:
+        return hub, await hub.open(first)
+
+    app = HitlApp(AppStart(open_driver, "tester"), Look(theme=theme))
+    async with app.run_test(size=size) as pilot:
+        it = Screen(app, pilot)
+        await it.until(lambda: app.run_screen is not None and app.screen is app.run_screen, "the run screen")
+        await it.press("W")
+        await it.shows("FOR YOU", "live")
+        yield it
+
+
+@pytest.fixture
+def twelve(tmp_path: Path) -> SQLiteCheckpointer:
+    """A store in which twelve threads wait."""
+    store = SQLiteCheckpointer(tmp_path / "runs.db")
+    rich_queue.fill(store)
+    return store
+
+
+def shown(it: Screen) -> list[str]:
+    """The threads of the rows, in order."""
+    return [row.name for row in it.app.screen.query_one("#queue").rows]  # type: ignore[attr-defined]
+
+
+def statuses(store: Checkpointer) -> dict[str, str]:
+    return {row.info.thread_id: row.status for row in store.threads()}
+
+
+async def test_all_that_waits_is_there_the_most_urgent_first(twelve: SQLiteCheckpointer) -> None:
+    async with queue(twelve) as it:
+        assert shown(it) == ORDER
+        await it.shows("12 WAIT FOR YOU", "Publish the quarterly numbers?", "in 17 m", "1 of 2, one yes")
+        await it.shows("form, 4 fields", "tainted: read_page", "2 actions", "sorted by urgency")
+
+
+async def test_one_that_begins_to_wait_is_shown_and_one_that_was_decided_elsewhere_goes(
+    twelve: SQLiteCheckpointer,
+) -> None:
+    async with queue(twelve) as it:
+        elsewhere = SQLiteCheckpointer(twelve.path)
+        await it.press("down")
+        new = rich_queue.Asking("new-one", "review", 1)
+        await asyncio.to_thread(rich_queue.fill, elsewhere, (new,))
+        await it.shows("new-one", "13 WAIT FOR YOU")
+        runner = open_graph(f"{rich_queue.GRAPHS}:review", elsewhere)
+        (request,) = elsewhere.cursor("memo-42").pending  # type: ignore[union-attr]
+        runner.answer("memo-42", request.id, "approve", step=request.step)
+        await it.gone("Is this draft good enough? memo-42")
+        assert it.app.screen.query_one("#queue").selected.name == "recall-k2"  # type: ignore[attr-defined]
+
+
+async def test_the_filter_and_the_order_stay_from_one_look_to_the_next(twelve: SQLiteCheckpointer) -> None:
+    async with queue(twelve) as it:
+        await it.press("slash", *"graph:advisor", "enter")
+        await it.until(lambda: len(shown(it)) == 4, "four of the advisor")
+        await it.press("o")
+        await it.shows("sorted by waiting")
+        await it.press("O", "escape")
+        await it.until(lambda: it.app.screen is it.run, "the run screen")
+        assert json.loads(queue_file().read_text()) == {
+            "filter": "graph:advisor", "sort": "waits", "reverse": True,
+        }  # fmt: skip
+        await it.press("W")
+        await it.shows("sorted by waiting, the other way round", "4 of 12", "graph:advisor")
+        assert shown(it) == ["blog-windows", "blog-closures", "blog-joins", "blog-indexes"]
+        await it.press("slash", "end", *" grph:x", "enter")
+        await it.press("slash", "end", *" nothing")
+        await it.shows("there is no grph: to filter by; did you mean 'graph'?")
+
+
+async def test_enter_opens_the_thread_with_the_card_of_the_request(twelve: SQLiteCheckpointer) -> None:
+    async with queue(twelve) as it:
+        await it.press("enter")
+        await it.until(lambda: it.session.thread_id == "press-q3", "the most urgent")
+        await it.shows("Your decision", "publish them", "high risk")
+        await it.press("escape")
+        await it.press("n")
+        await it.until(lambda: it.session.thread_id == "recall-k2", "the next")
+        await it.shows("recall-k2 · 2 of 12")
+
+
+async def test_all_is_marked_but_high_risk_and_forms_are_not_swept_along(twelve: SQLiteCheckpointer) -> None:
+    async with queue(twelve) as it:
+        await it.press("asterisk")
+        await it.shows("12 marked, 12, live", "a Decide the 12 marked")
+        await it.press("a")
+        await it.shows("Answer “approve”: 9 would be decided, 3 not", "high risk: decide it by itself")
+        assert set(statuses(twelve).values()) == {"waiting"}
+        await it.press("enter")
+        await it.shows("9 decided")
+        await it.press("enter")
+        await it.until(lambda: shown(it) == ["press-q3", "page-news", "order-7"], "three are left")
+        await it.shows("3 marked, 3, live")
+
+        def done() -> set[str]:
+            return {name for name, status in statuses(twelve).items() if status == "completed"}
+
+        await it.until(lambda: done() == rich_queue.APPROVABLE, "they went on")
+
+
+async def test_what_has_moved_since_it_was_marked_is_refused_and_stays_marked_with_the_reason(
+    twelve: SQLiteCheckpointer,
+) -> None:
+    async with queue(twelve) as it:
+        await it.press("slash", *"memo", "enter")
+        await it.until(lambda: shown(it) == ["memo-42"])
+        await it.press("space")
+        runner = open_graph(f"{rich_queue.GRAPHS}:review", twelve)
+        runner.update_state("memo-42", {"text": "another"}, actor="ann")
+        await it.press("a")
+        await it.shows("0 would be decided, 1 not", "it has moved since it was looked at")
+        await it.press("escape", "space", "space", "a")
+        await it.until(lambda: "1 would be decided" in it.text())
+        runner.update_state("memo-42", {"text": "a third one"}, actor="ann")
+        await it.press("enter")
+        await it.shows("1 refused")
+        await it.press("enter")
+        await it.shows("1 marked", "not decided: the answer is about step 2")
+        assert statuses(twelve)["memo-42"] == "waiting"
+
+
+async def test_another_answer_takes_its_words(twelve: SQLiteCheckpointer) -> None:
+    async with queue(twelve) as it:
+        await it.press("slash", *"memo", "enter")
+        await it.until(lambda: shown(it) == ["memo-42"])
+        await it.press("a")
+        await it.shows("approve", "Answer “revise”")
+        await it.press("tab")
+        await it.shows("the answer 'revise' needs words of yours")
+        await it.press("r", *"shorter", "enter")
+        await it.shows("Answer “revise”: 1 would be decided")
+        await it.press("enter")
+        await it.shows("1 decided")
+        entry = next(entry for entry in reversed(twelve.ledger("memo-42")) if entry.kind == "answer")
+        assert entry.data["answer"] == {"choice": "revise", "text": "shorter"}
+
+
+async def test_from_140_columns_on_what_a_row_is_about_stands_beside_it(twelve: SQLiteCheckpointer) -> None:
+    async with queue(twelve, size=(200, 60)) as it:
+        at = ORDER.index("blog-indexes")
+        await it.press(*["down"] * at)
+        await it.shows("latest_draft of step 4 by worker", "phone book, not with B-trees", "Without one")
+        await it.shows("last time here  tester chose “revise with my words” at step 2: “concrete first”")
+        await it.shows("the end or worker")
+        await it.pilot.resize_terminal(120, 40)
+        await it.gone("last time here")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+async def test_the_columns_fit(twelve: SQLiteCheckpointer, size: tuple[int, int]) -> None:
+    async with queue(twelve, size=size) as it:
+        row = next(line for line in it.text().splitlines() if "press-q3" in line and "high" in line)
+        assert "in 17 m" in row
+
+
+async def test_the_list_of_threads_leads_there_and_back(twelve: SQLiteCheckpointer) -> None:
+    async with queue(twelve) as it:
+        await it.press("w")
+        await it.shows("12 threads")
+        await it.press("w")
+        await it.shows("12 WAIT FOR YOU")
+        await it.press("W")
+        await it.until(lambda: it.app.screen is it.run, "the run screen")
+
+
+async def test_where_nothing_waits_it_says_so(tmp_path: Path) -> None:
+    store = SQLiteCheckpointer(tmp_path / "runs.db")
+    await asyncio.to_thread(rich_queue.fill, store, (rich_queue.Asking("memo-42", "review", 1),))
+    async with queue(store, first="memo-42") as it:
+        assert isinstance(it.app.screen, QueueScreen)
+        await it.press("space", "a")
+        await it.shows("1 would be decided")
+        await it.press("enter")
+        await it.shows("1 decided")
+        await it.press("enter")
+        await it.shows("nothing waits for a human", "0 WAIT FOR YOU")
