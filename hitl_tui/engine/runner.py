@@ -513,10 +513,9 @@ class GraphRunner:
         waits = cursor.pending or cursor.branches or cursor.answers or cursor.exchanges
         if self.store is None or waits or session.children or session.state.other:
             return
-        stamp = self.store.stamp(session.thread_id)
-        if stamp is not None and stamp.version == cursor.version:
+        if session.stamp is not None:
             session.sink = None
-            self._last = [(session, stamp)]
+            self._last = [(session, session.stamp)]
 
     def _kept(self, thread_id: str) -> tuple[Session, Stamp] | None:
         """The thread that ran last, taken out, if it is this one and nobody has written the store since."""

@@ -129,6 +129,8 @@ def refused(thread_id: str, commit: Commit, version: int, holder: Lease | None) 
             f"thread {thread_id!r} is at version {version}, not {commit.expected_version}: nothing is stored",
             "look at what changed and try again",
         )
+    if commit.takes is not None:
+        return None if holder is None else not_held(thread_id, holder)
     return None if holder and holder.token == commit.lease_token else not_held(thread_id, holder)
 
 
@@ -369,7 +371,7 @@ class Checkpointer(ABC):
         """
 
     @abstractmethod
-    def commit(self, thread_id: str, commit: Commit) -> None:
+    def commit(self, thread_id: str, commit: Commit) -> Stamp | None:
         """Write all of a commit or none of it (see `Store.commit`)."""
 
     @abstractmethod

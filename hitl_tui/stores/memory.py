@@ -111,17 +111,21 @@ class MemoryCheckpointer(Checkpointer):
                     self._graphs[first.graph.digest] = first.graph
             self._threads[info.thread_id] = thread
 
-    def commit(self, thread_id: str, commit: Commit) -> None:
+    def commit(self, thread_id: str, commit: Commit) -> Stamp | None:
         with self._lock:
             thread = self._thread(thread_id)
             refusal = refused(thread_id, commit, thread.cursor.version, thread.lease)
             if refusal is not None:
                 raise refusal
             thread.add(commit)
-            if commit.gives_back:
-                thread.lease = None
             if commit.graph is not None:
                 self._graphs[commit.graph.digest] = commit.graph
+            if commit.takes is not None:
+                thread.lease = commit.takes
+            if not commit.gives_back:
+                return None
+            thread.lease = None
+            return Stamp(thread.cursor.version, thread)
 
     def write_threads(self, threads: Iterable[Carried]) -> None:
         written: dict[str, _Thread] = {}

@@ -172,6 +172,31 @@ class TestCommit:
         assert writer.cursor.version == 0
         assert list(writer.store.records("t", 0, 9)) == []
 
+    def test_takes_a_thread_with_what_is_written_where_nobody_holds_it(self, writer: Writer) -> None:
+        store, lease = writer.store, writer.store.new_lease(NOW)
+        taking = msgspec.structs.replace(
+            writer.commit_of({"messages": 1}), lease_token=lease.token, takes=lease, checkpoint=None
+        )
+        with pytest.raises(ThreadBusy, match="held by"):
+            store.commit("t", taking)
+        assert (store.cursor("t"), store.lease("t")) == (writer.cursor, writer.lease)
+        store.release("t", writer.lease.token)
+        with pytest.raises(StaleWriter, match="version 0, not 3"):
+            store.commit("t", msgspec.structs.replace(taking, expected_version=3))
+        assert store.lease("t") is None
+        store.commit("t", taking)
+        assert (store.cursor("t"), store.lease("t")) == (taking.cursor, lease)
+
+    def test_a_commit_that_gives_the_thread_back_tells_the_stamp_behind_it(self, writer: Writer) -> None:
+        assert writer.store.commit("t", writer.commit_of({"messages": 1})) is None
+        last = msgspec.structs.replace(writer.commit_of({"messages": 2}), gives_back=True)
+        stamp = writer.store.commit("t", last)
+        assert stamp == writer.store.stamp("t")
+        assert writer.store.lease("t") is None
+        writer.store.acquire("t", writer.lease, NOW)
+        writer.step()
+        assert stamp is None or stamp != writer.store.stamp("t")
+
     def test_refuses_an_unknown_thread(self, writer: Writer) -> None:
         with pytest.raises(UnknownThread, match="'other'"):
             writer.store.commit("other", writer.commit_of({}))

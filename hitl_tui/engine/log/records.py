@@ -6,7 +6,7 @@ bytes (`sha256:<hex>` is how they are shown).  Costs are US dollars, None where 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,9 @@ from hitl_tui.engine.log.outcomes import (
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage, Taint
 from hitl_tui.engine.log.units import Duration, Facts, Maybe, StateHash, Time, about
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.log.threads import Lease
 
 Status = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
 Source = Literal["input", "node", "map", "subgraph", "human", "fork", "rollback"]
@@ -304,8 +307,9 @@ class StoredGraph(NamedTuple):
 class Commit(msgspec.Struct, frozen=True, gc=False):
     """All that one transaction writes: either all of it is there after a crash, or none.
 
-    `graph` is the graph that the thread runs on from here, where the store may not have it yet; `gives_back`
-    says that its writer holds the thread no more behind it.
+    `graph` is the graph that the thread runs on from here, where the store may not have it yet; `takes` is
+    the lease with which its writer takes the thread, which nobody holds, and `gives_back` says that it holds
+    the thread no more behind it.
     """
 
     cursor: Cursor
@@ -317,3 +321,4 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     ledger: tuple[LedgerEntry, ...] = ()
     graph: StoredGraph | None = None
     gives_back: bool = False
+    takes: Lease | None = None

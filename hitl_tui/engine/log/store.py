@@ -52,12 +52,12 @@ class Store(Protocol):
     def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
         """Add a thread and its first commit, both or neither; raises `ThreadBusy` when the name is taken."""
 
-    def commit(self, thread_id: str, commit: Commit) -> None:
-        """Write all of a commit or none of it.
+    def commit(self, thread_id: str, commit: Commit) -> Stamp | None:
+        """Write all of a commit or none of it; of one that gives the thread back, its `stamp` then.
 
         Raises:
             StaleWriter: the thread's version is not `commit.expected_version`.
-            ThreadBusy: the thread's lease is not `commit.lease_token`.
+            ThreadBusy: the thread's lease is not `commit.lease_token`, or it `takes` what somebody has.
             StoreUnusable: the store is read-only, full or locked.
         """
 

@@ -24,7 +24,7 @@ from hitl_tui.engine.log.events import (
     RunStarted,
 )
 from hitl_tui.engine.log.outcomes import ErrorInfo, ModelUse, ToolUse
-from hitl_tui.engine.log.records import END, Cursor, Status
+from hitl_tui.engine.log.records import END, ROLLBACK, Cursor, Status
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
 from hitl_tui.engine.nodes.attempt import run_attempt
@@ -39,6 +39,7 @@ from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.graph_change import note_graph
 from hitl_tui.engine.thread.interrupts import InterruptRaised, ask, make_request, waiting, withdrawn
 from hitl_tui.engine.thread.journal import StepFacts, spent, with_branches
+from hitl_tui.engine.thread.logged import logged_digest
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.engine.thread.taint_policy import guard
 from hitl_tui.errors import HitlError, NodeFailed, StoreUnusable
@@ -208,9 +209,9 @@ class RunLoop:
         self._task = asyncio.current_task()
         begun, broken = False, None
         try:
-            with session.writing(), session.keeping():
+            with session.writing(self._begun_at_once()) as taken, session.keeping():
                 try:
-                    if self._begin():
+                    if taken or self._begin():
                         begun = True
                         if session.sink:
                             session.emit(RunStarted(session.thread_id, session.progress))
@@ -235,6 +236,16 @@ class RunLoop:
             report_failure(self.session, self.node_in_flight or self.session.cursor.next_node or "", broken)
         elif self.session.cursor.status == "running":
             self._stop("waiting", "paused")
+
+    def _begun_at_once(self) -> Cursor | None:
+        """The cursor set running, of a thread that a run has paused: there is nothing else to look at."""
+        session, cursor = self.session, self.session.cursor
+        paused = (cursor.status, cursor.reason) == ("waiting", "paused") and not cursor.pending
+        if not paused or cursor.branches or cursor.position == ROLLBACK:
+            return None
+        if logged_digest(session.info, cursor) != session.graph.digest:
+            return None
+        return replace(cursor, status="running", reason="", error=None)
 
     def _begin(self) -> bool:
         """Set the cursor running; False where there is nothing to run."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# What `signal` calls: it makes members of an enum of whatever goes in and out, a tenth of a single step.
+import _signal  # type: ignore[import-not-found]
 import asyncio
 import atexit
 import os
@@ -12,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_SIGINT = int(signal.SIGINT)
 
 
 def run_on(loop: asyncio.AbstractEventLoop, work: Awaitable[T]) -> T:
@@ -75,9 +78,9 @@ class _KeptLoop:
         """Run a task to its end; the first Ctrl-C cancels it, as `asyncio.run` has it."""
         self._task, self._interrupted = task, False
         in_main = threading.current_thread() is threading.main_thread()
-        catches = in_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        catches = in_main and _signal.getsignal(_SIGINT) is signal.default_int_handler
         if catches:
-            signal.signal(signal.SIGINT, self._on_interrupt)
+            _signal.signal(_SIGINT, self._on_interrupt)
         try:
             return loop.run_until_complete(task)
         except asyncio.CancelledError:
@@ -87,7 +90,7 @@ class _KeptLoop:
         finally:
             self._task = None
             if catches:
-                signal.signal(signal.SIGINT, signal.default_int_handler)
+                _signal.signal(_SIGINT, signal.default_int_handler)
 
     def _on_interrupt(self, _signal: int, _frame: object) -> None:
         task = self._task

@@ -42,7 +42,7 @@ from hitl_tui.engine.log.records import (
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Owner, ThreadInfo, takeover_notice
+from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Owner, Stamp, ThreadInfo, takeover_notice
 from hitl_tui.engine.state.changes import Change, after
 from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.engine.state.frozen import freeze
@@ -56,7 +56,7 @@ from hitl_tui.engine.thread.journal import Balance, StepFacts, checkpoint_of, re
 from hitl_tui.engine.thread.logged import frozen, logged_digest, progress_of, standing
 from hitl_tui.engine.thread.rebuild import live_state, state_at, update_of
 from hitl_tui.engine.thread.recorded import RecordedGraph, recorded_graph
-from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ThreadBusy
+from hitl_tui.errors import HitlError, LogCorrupt, StaleWriter, StoreUnusable, ThreadBusy
 
 INPUT = "input"
 """The kind of the ledger's entries that say what was given."""
@@ -432,6 +432,8 @@ class Session(ThreadState):
         self.on_moved: Callable[[], None] | None = None  # taking the thread has loaded what others wrote
         self.on_below: Callable[[str, Event], None] | None = None
         """Told what happens in threads below while this one runs them."""
+        self.stamp: Stamp | None = None
+        """The store's, where the last commit has given the thread back and the store can tell."""
         self._lease: Lease | None = None
         self._given: dict[str, Any] = {}  # by the input that began this invocation, for a run without a log
         self._first_inputs: dict[tuple[int, str], FirstInput | None] = {}
@@ -536,8 +538,12 @@ class Session(ThreadState):
         return self.state.values
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self, first: Cursor | None = None) -> Iterator[bool]:
         """Hold the thread for writing; what others wrote meanwhile is loaded first.
+
+        Args:
+            first: what to write as the thread is taken, in the same transaction; gives whether it was, as it
+                is where nobody has written meanwhile.
 
         Raises:
             ThreadBusy: another run or process holds it.
@@ -545,13 +551,14 @@ class Session(ThreadState):
         if self._lease is not None:
             raise ThreadBusy(f"thread {self.thread_id!r} is running", "pause it first")
         if self.store is None:
-            yield
+            yield False
             return
         try:
+            taken = first is not None and self._take_with(self.store, first)
             # A thread that does not exist yet is made by its first commit, so a refused input makes none.
-            if self.exists or self.store.info(self.thread_id) is not None:
+            if not taken and (self.exists or self.store.info(self.thread_id) is not None):
                 self._acquire(self.store)
-            yield
+            yield taken
         finally:
             lease, self._lease = self._lease, None
             if lease:
@@ -568,6 +575,13 @@ class Session(ThreadState):
             self.on_moved()
         if dead is not None:
             self._note_takeover(dead)
+
+    def _take_with(self, store: Store, first: Cursor) -> bool:
+        try:
+            self.commit_cursor(first, takes=store.new_lease(self.clock()))
+        except (StaleWriter, ThreadBusy):
+            return False  # somebody holds it, or was there meanwhile: that is found out in taking it alone
+        return True
 
     def recover(self) -> None:
         """Take over a thread that runs by its record though its process has died; a living one keeps it."""
@@ -686,16 +700,22 @@ class Session(ThreadState):
             self._warn(before)
 
     def commit_cursor(
-        self, cursor: Cursor, ledger: Sequence[LedgerEntry] = (), *, last: bool = False
+        self,
+        cursor: Cursor,
+        ledger: Sequence[LedgerEntry] = (),
+        *,
+        last: bool = False,
+        takes: Lease | None = None,
     ) -> None:
         """Write a change of the cursor, and entries of the ledger, without a step.
 
         Args:
             last: nothing more is written for now: the lease is given back with it.
+            takes: the lease with which the thread is taken, which is not held yet.
         """
         before, now = self.cursor, self.clock()
         ledger = self._bound(cursor.pending, ledger, now)
-        self._write(self._moved(cursor, now, ledger), ledger, last=last)
+        self._write(self._moved(cursor, now, ledger), ledger, last=last, takes=takes)
         if self.sink:
             self.sink(ProgressChanged(self.progress))
             self._warn(before)
@@ -770,30 +790,32 @@ class Session(ThreadState):
         checkpoint: Checkpoint | None = None,
         snapshot: bytes | None = None,
         last: bool = False,
+        takes: Lease | None = None,
     ) -> None:
         if self.store:
-            new = self._lease is None and not self.exists
+            lease = takes or self._lease
+            new = lease is None and not self.exists
             # From its first commit on, and after each change, the log holds the graph as data.
             kept = bool(self.info.graph_digest) if new else cursor.graph != self.cursor.graph
             commit = Commit(
                 cursor=cursor,
                 expected_version=self.cursor.version,
-                lease_token=self._lease.token if self._lease else "",
+                lease_token=lease.token if lease else "",
                 records=records,
                 checkpoint=checkpoint,
                 snapshot=snapshot,
                 ledger=tuple(ledger),
                 graph=self.graph.info.stored if kept else None,
-                gives_back=last and self._lease is not None,
+                gives_back=last and lease is not None,
+                takes=takes,
             )
             if new:
                 self.store.create_thread(self.info, self.cursor, commit)
                 self.cursor = cursor
                 self._acquire(self.store)
             else:
-                self.store.commit(self.thread_id, commit)
-                if last:
-                    self._lease = None
+                self.stamp = self.store.commit(self.thread_id, commit)
+                self._lease = None if last else lease
         self.cursor = cursor
         for entry in ledger:
             self.emit(LedgerWritten(entry))

@@ -304,6 +304,8 @@ class FileCheckpointer(Checkpointer):
             for file, data in files:
                 self._replace(file, data)
             self._sync(*{file.parent for file, _ in files})
+            if commit.takes is not None:
+                self._replace(thread.lease_file, shapes.lease_file(commit.takes))
             self._replace(thread.cursor_file, moved)
             self._sync(thread.path)
             if commit.gives_back:

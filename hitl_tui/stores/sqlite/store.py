@@ -186,11 +186,12 @@ _ADD_THREAD = _insert(
 _UPDATE_CURSOR = (
     "UPDATE cursor SET {}version = ?, head = ?, reason = ?, position = ?, waiting_for = ?, "
     "last_writer = coalesce(?, last_writer), updated_at = ?, body = ?, digest = ? "
-    "WHERE thread = ? AND version = ? AND (SELECT token FROM lease WHERE thread = cursor.thread) = ?"
+    "WHERE thread = ? AND version = ? AND (SELECT token FROM lease WHERE thread = cursor.thread) IS ?"
 )
 _MOVE_CURSOR = _UPDATE_CURSOR.format("")
 _MOVE_LISTED = _UPDATE_CURSOR.format(f"touched = ?, status = ?, waiting_since = nullif(?, {rows.NEVER}), ")
 _VERSION = "SELECT version FROM cursor WHERE thread = ?"
+_STAMP = "SELECT version, data_version FROM cursor, pragma_data_version WHERE thread = ?"
 _FROM_THREAD = "FROM thread AS t LEFT JOIN thread AS p ON p.key = t.parent"
 _THREAD = f"SELECT {rows.THREAD}, t.shared_entries, t.past {_FROM_THREAD} WHERE t.id = ?"
 _CHILDREN = f"SELECT {rows.THREAD} {_FROM_THREAD} WHERE t.parent = ? ORDER BY t.created_at, t.key"
@@ -257,8 +258,8 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         self.durability = check_durability(durability)
         self._open(reading=reading)
         self._keys: dict[str, int] = {}
-        # What lists are ordered by, of threads that we hold: nobody else moves them meanwhile.
-        self._listed: dict[int, tuple[Any, ...]] = {}
+        # What lists are ordered by, of threads, and the version that they were at when it was written here.
+        self._listed: dict[int, tuple[int, tuple[Any, ...]]] = {}
 
     def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
         check_thread_id(info.thread_id)
@@ -272,17 +273,20 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
                 last_writer = writer(first.checkpoint) if first.checkpoint else last_writer
             self._add_cursor(db, key, info, cursor, last_writer)
 
-    def commit(self, thread_id: str, commit: Commit) -> None:
+    def commit(self, thread_id: str, commit: Commit) -> Stamp | None:
+        if commit.takes is not None:
+            self._be_there()
         key = self._key(thread_id)
         point, cursor = commit.checkpoint, commit.cursor
-        guard = (key, commit.expected_version, commit.lease_token)
+        holder = None if commit.takes else commit.lease_token
+        guard = (key, commit.expected_version, holder)
         facts = self._facts(thread_id)
         with self._deciding if commit.ledger else self._writing as db:
             row = rows.cursor_row(cursor, facts, writer(point) if point else None)
             version, head, status, reason, position, waiting_for, since, *rest = row
             listed = (cursor.updated_at >> TOUCHED_SHIFT, status, since)
             moved = (version, head, reason, position, waiting_for, *rest, *guard)
-            if listed == self._listed.get(key):
+            if (commit.expected_version, listed) == self._listed.get(key):
                 done = db.execute(_MOVE_CURSOR, moved)
             else:
                 done = db.execute(_MOVE_LISTED, (*listed, *moved))
@@ -291,7 +295,10 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             self._add_rows(db, key, commit)
             if commit.gives_back:
                 db.execute(_GIVE_BACK, (key, commit.lease_token))
-        self._listed[key] = listed
+            self._listed[key] = cursor.version, listed
+            if commit.takes:
+                db.execute(_TAKE, (key, *msgspec.structs.astuple(commit.takes)))
+            return self.stamp(thread_id) if commit.gives_back else None
 
     def write_threads(self, threads: Iterable[Carried]) -> None:
         self._be_there()
@@ -469,10 +476,12 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
 
     def stamp(self, thread_id: str) -> Stamp | None:
         with self._lock:
-            # The first tells of other connections, in whatever process, the second of this one.
-            moment = self._rows("PRAGMA data_version"), self._db.total_changes, self._db
-            fetched = self._rows(_VERSION, (self._find(thread_id),))
-        return Stamp(fetched[0][0], moment) if fetched else None
+            fetched = self._rows(_STAMP, (self._find(thread_id),))
+            if not fetched:
+                return None
+            # The second tells of other connections, in whatever process, what is beside it of this one.
+            version, others = fetched[0]
+            return Stamp(version, (others, self._db.total_changes, self._db))
 
     def graph(self, digest: str) -> StoredGraph | None:
         body = self._value(bytes, "SELECT body FROM graph WHERE digest = ?", (digest,))
@@ -572,7 +581,6 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             self._check_there(db, thread_id, key)
             dead = refuse_takeover(thread_id, self.lease(thread_id), lease, now)
             db.execute(_TAKE, (key, *msgspec.structs.astuple(lease)))
-            self._listed.pop(key, None)
             return dead
 
     def renew(self, thread_id: str, token: str, expires_at: int) -> None:
@@ -628,6 +636,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
     def _refusal(self, thread_id: str, key: int, commit: Commit) -> HitlError:
         version = self._value(int, _VERSION, (key,))
         if version is None:
+            self._forget(thread_id)
             return unknown(thread_id)
         return refused(thread_id, commit, version, self.lease(thread_id)) or unknown(thread_id)
 

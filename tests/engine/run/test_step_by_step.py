@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, LogCorrupt, SQLiteCheckpointer, StateGraph
+from hitl_tui.engine.run.loop import RunLoop
+from hitl_tui.engine.thread.session import Session, now_us
+from hitl_tui.errors import ThreadBusy
 from hitl_tui.stores import Checkpointer
 from tests.support.spec import spec
 
@@ -88,6 +91,32 @@ def test_what_another_runner_wrote_in_between_counts(store: Checkpointer) -> Non
     assert other.step(thread_id="t")["n"] == runner.get_state("t")["n"] == LAST
     assert runner.step(thread_id="t").status == "completed"
     assert runner.verify("t", strict=True).ok
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_what_was_written_after_a_thread_was_opened_counts_as_it_is_taken(
+    store: Checkpointer, held: bool
+) -> None:
+    runner = counter(store)
+    runner.step(thread_id="t")
+    session = runner.open("t")
+    runner.update_state("t", {"n": 3})
+    if held:
+        lease = store.new_lease(now_us())
+        store.acquire("t", lease, now_us())
+        with pytest.raises(ThreadBusy, match="held by"):
+            asyncio.run(finished(session))
+        store.release("t", lease.token)
+    asyncio.run(finished(session))
+    assert (session.cursor.status, session.state.values["n"]) == ("waiting", 4)
+    assert store.lease("t") is None
+    assert runner.verify("t", strict=True).ok
+
+
+async def finished(session: Session) -> None:
+    """One step of an open thread."""
+    async for _ in RunLoop(session, once=True).steps():
+        pass
 
 
 def test_what_the_runner_itself_wrote_in_between_counts(store: Checkpointer) -> None:
