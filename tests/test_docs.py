@@ -13,6 +13,7 @@ import pytest
 from hitl_tui import MemoryCheckpointer
 from hitl_tui.cli.main import COMMANDS, cli
 from hitl_tui.config import Settings, load_settings, user_themes
+from hitl_tui.drivers.policies import read_policy
 from hitl_tui.loading.sources import open_graph
 from hitl_tui.ui.theme import Themes, theme_names
 from hitl_tui.view.actions import BY_ID
@@ -99,7 +100,7 @@ def test_the_keys_that_the_guides_explain_are_those_of_the_app() -> None:
 def test_the_settings_of_the_guide_are_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each example names its file in its first line."""
     files = {block.split()[1]: block for block in blocks("toml")}
-    assert set(files) == {"config.toml", "themes/mine.toml", "flow.toml"}
+    assert set(files) == {"config.toml", "themes/mine.toml", "flow.toml", "policy.toml"}
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -112,6 +113,7 @@ def test_the_settings_of_the_guide_are_right(tmp_path: Path, monkeypatch: pytest
     themes = Themes(user_themes())
     assert settings.theme in themes.names()
     assert themes.load("mine").theme.accent == "#ff9e64"
+    assert [rule.name for rule in read_policy(tmp_path / "policy.toml").rules] == ["approved drafts"]
 
 
 def test_the_graph_file_of_the_guide_runs_to_its_question(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -214,7 +215,13 @@ async def _answer(
 @click.option(
     "--filter", "wanted", metavar="TEXT", help='What waits and passes, as "graph:advisor due:today".'
 )
-@click.option("--answer", required=True, metavar="ID", help='The answer; "approve" is whatever approves.')
+@click.option("--answer", metavar="ID", help='The answer; "approve" is whatever approves.')
+@click.option(
+    "--policy",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Rules that say what gets which answer, in place of --answer.",
+)
 @note_option
 @click.option("--dry-run", is_flag=True, help="Only list what would be decided, and why the rest would not.")
 @click.option("--yes", is_flag=True, help="Decide without asking once more.")
@@ -224,7 +231,8 @@ async def decide(
     *,
     threads: tuple[str, ...],
     wanted: str | None,
-    answer: str,
+    answer: str | None,
+    policy: Path | None,
     note: str | None,
     dry_run: bool,
     yes: bool,
@@ -235,15 +243,25 @@ async def decide(
     the state that was read for the list: what has moved since is refused. What is of high risk, asks for
     another answer, a text or a form, is claimed by somebody else or isn't yours to decide is left, and the
     list says so.
+
+    With --policy each gets the answer of the first rule of FILE that holds, of all that wait where nothing
+    else is named; the ledger names the rule.
     """
+    from hitl_tui.drivers.policies import read_policy
     from hitl_tui.engine.thread.journal import account
     from hitl_tui.engine.thread.session import now_us
-    from hitl_tui.view.batch import Decider, plan
+    from hitl_tui.view.batch import Decider, plan, plan_by
 
-    rows = await _chosen(opened, threads, wanted)
+    if (answer is None) is (policy is None):
+        raise UsageError("give --answer ID or --policy FILE", "one of them says what is answered")
+    rules = read_policy(policy) if policy else None
+    rows = await _chosen(opened, threads, "" if rules and wanted is None and not threads else wanted)
     settings = opened.settings
     by = Decider(settings.reviewer, account(), settings.signing_key is not None, note)
-    plans = plan(rows, answer, by, now_us(), {row.key: row for row in rows})
+    if rules:
+        plans = await plan_by(rules, opened.hub, rows, by, now_us())
+    else:
+        plans = plan(rows, answer or "", by, now_us(), {row.key: row for row in rows})
     return await _carry_out(opened, plans, dry_run=dry_run, yes=yes)
 
 

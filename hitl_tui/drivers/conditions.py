@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hitl_tui.engine.state.channel import ChannelInfo
@@ -49,18 +49,38 @@ class ConditionInvalid(UsageError):
         self.column = column
 
 
-def check_condition(condition: str, channels: Sequence[ChannelInfo]) -> None:
+def check_condition(condition: str, channels: Sequence[ChannelInfo], facts: Collection[str] = ()) -> None:
     """See that a condition can be read and names public channels only.
+
+    Args:
+        facts: what else it may name; a channel of such a name stands behind.
 
     Raises:
         ConditionInvalid: it can't, or doesn't.
     """
-    tree = _parse(condition)
     visible = {channel.name: channel.visibility == "public" for channel in channels}
+    visible |= dict.fromkeys(facts, True)
+    for name, column in check_syntax(condition):
+        if name not in visible and name not in _CONSTANTS:
+            hint = did_you_mean(name, visible)
+            raise ConditionInvalid(condition, f"there is no channel {name!r}", column, hint)
+        if not visible.get(name, True):
+            why = f"the channel {name!r} is private"
+            raise ConditionInvalid(condition, why, column, "a condition can't read it")
+
+
+def check_syntax(condition: str) -> list[tuple[str, int]]:
+    """See that a condition can be read; gives what it names from outside, each with its column.
+
+    Raises:
+        ConditionInvalid: it can't.
+    """
+    tree = _parse(condition)
     own = {
         node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    named: list[tuple[str, int]] = []
     for node in _in_order(tree):
         # Python counts bytes here.
         before = condition.encode()[: getattr(node, "col_offset", 0)]
@@ -75,12 +95,9 @@ def check_condition(condition: str, channels: Sequence[ChannelInfo]) -> None:
         if id(node) in called:
             if name not in _FUNCTIONS:
                 raise ConditionInvalid(condition, f"there is no function {name!r}", column, _known())
-        elif name not in visible and name not in _CONSTANTS:
-            hint = did_you_mean(name, visible)
-            raise ConditionInvalid(condition, f"there is no channel {name!r}", column, hint)
-        elif not visible.get(name, True):
-            why = f"the channel {name!r} is private"
-            raise ConditionInvalid(condition, why, column, "a condition can't read it")
+        else:
+            named.append((name, column))
+    return named
 
 
 class Condition:

@@ -174,7 +174,7 @@ class TomlFile(msgspec.Struct, frozen=True):
     text: str
     values: dict[str, Any]
 
-    def place(self, *path: str) -> str:
+    def place(self, *path: str | int) -> str:
         """`file:line` of a path of keys, or of the nearest table around it; `file` where it can't be told."""
         line = line_of(line_index(self.text), path)
         return f"{self.path}:{line}" if line else str(self.path)

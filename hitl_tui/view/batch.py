@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec.structs import replace
 
+from hitl_tui.drivers.policies import Policy, differs, match
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.commands import Answer, Run
 from hitl_tui.engine.log.requests import Choice, Request
@@ -51,6 +52,7 @@ class Planned(msgspec.Struct, frozen=True):
         answer: what would be answered, None where nothing would.
         seen: the hash of the state that it is decided on.
         note: the words that go with it, for the record.
+        policy: what the ledger keeps of the rule that answers (see `Answer`).
     """
 
     thread: Annotated[str, about("The thread.")]
@@ -65,9 +67,11 @@ class Planned(msgspec.Struct, frozen=True):
     ] = "left"
     answer: Annotated[Any, about("The answer; null where none would be given.")] = None
     why: Annotated[Maybe, about("Why it is left or was refused; what a vote still waits for.")] = ""
+    rule: Annotated[Maybe, about("The rule of a policy that answers.")] = ""
     label: str = ""
     note: str | None = None
     seen: bytes = b""
+    policy: Mapping[str, str] = {}
 
     @property
     def key(self) -> Key:
@@ -81,11 +85,18 @@ class Planned(msgspec.Struct, frozen=True):
 
     def command(self, actor: str) -> Answer:
         """The command that decides it."""
-        return Answer(self.request, self.answer, self.step, actor, self.note, self.seen)
+        return Answer(self.request, self.answer, self.step, actor, self.note, self.seen, policy=self.policy)
 
 
 def planned(
-    row: QueueRow, wanted: str, by: Decider, now: int, *, current: QueueRow | None, note: str | None = None
+    row: QueueRow,
+    wanted: str,
+    by: Decider,
+    now: int,
+    *,
+    current: QueueRow | None,
+    note: str | None = None,
+    high_risk: bool = False,
 ) -> Planned:
     """What an answer would do to one row.
 
@@ -94,6 +105,7 @@ def planned(
         wanted: the id of an answer; "approve" is whatever approves.
         current: the same row as it is now, None where it waits no more.
         note: words of its own, in place of those of who decides.
+        high_risk: whether it may be of high risk, as a rule says.
     """
     words = by.note if note is None else note
     request = row.request
@@ -107,7 +119,7 @@ def planned(
         seen=row.seen,
         note=words,
     )
-    if why := _why_not(row, current, by, now):
+    if why := _why_not(row, current, by, now, high_risk=high_risk):
         return replace(plan, why=why)
     assert request is not None
     try:
@@ -123,7 +135,9 @@ def planned(
     return replace(plan, outcome="would", answer=value, label=choice.label or choice.id)
 
 
-def _why_not(row: QueueRow, current: QueueRow | None, by: Decider, now: int) -> str:
+def _why_not(
+    row: QueueRow, current: QueueRow | None, by: Decider, now: int, *, high_risk: bool = False
+) -> str:
     """Why a row is not for a sweep, whatever the answer; "" where it is."""
     request = row.request
     if request is None or request.breakpoint:
@@ -132,7 +146,7 @@ def _why_not(row: QueueRow, current: QueueRow | None, by: Decider, now: int) -> 
         return "it waits no longer"
     if (current.seen, current.request.step) != (row.seen, request.step):
         return "it has moved since it was looked at"
-    if request.risk == "high":
+    if request.risk == "high" and not high_risk:
         return "high risk: decide it by itself"
     claim = current.claim(now)
     if claim and claim.actor != by.actor:
@@ -169,6 +183,40 @@ def plan(
         current: all rows as they are now, by their keys.
     """
     plans = [planned(row, wanted, by, now, current=current.get(row.key)) for row in marked]
+    return tuple(sorted(plans, key=lambda plan: not plan.would))
+
+
+async def plan_by(
+    policy: Policy, hub: Hub, rows: Iterable[QueueRow], by: Decider, now: int
+) -> tuple[Planned, ...]:
+    """What the rules of a policy would answer to each row, in their order, and why the rest would be left.
+
+    Where a rule says so, nothing behind the first difference from what an asker recommends is answered.
+    """
+    plans: list[Planned] = []
+    stopped = ""
+    for row in rows:
+        request = row.request
+        left = planned(row, APPROVE, by, now, current=row, high_risk=True)
+        if request is None or request.breakpoint:
+            plans.append(left)
+            continue
+        async with hub.borrow(row.name, look=True) as driver:
+            matched = match(policy, await driver.snapshot(), request, now)
+        rule = matched.rule
+        if rule is None or stopped:
+            plans.append(replace(left, outcome="left", answer=None, why=stopped or matched.why, label=""))
+            continue
+        words = rule.note if rule.note is not None else by.note
+        plan = planned(row, rule.answer, by, now, current=row, note=words or "", high_risk=True)
+        plan = replace(
+            plan, rule=rule.name or str(rule.number), note=policy.note(rule), policy=policy.named(rule)
+        )
+        if plan.would and differs(rule, plan.answer, request):
+            stopped = f"a rule differs from what is recommended in {row.name}: nothing behind it is answered"
+            why = f"rule {rule.label} would answer {plan.label}, recommended is {request.recommended}"
+            plan = replace(plan, outcome="left", answer=None, why=why, label="")
+        plans.append(plan)
     return tuple(sorted(plans, key=lambda plan: not plan.would))
 
 

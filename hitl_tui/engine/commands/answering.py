@@ -5,7 +5,7 @@ Each function is one commit; the session must be held for writing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -50,6 +50,8 @@ class Answer(Command[int], frozen=True):
         seen: the hash of the state that was before the person who answers; another one refuses.
         comments: on passages of what is decided about, in the order of the text; the ledger keeps them, and
             they become a part of the answer's words.
+        policy: which rule of which policy has answered in the name of who decides, by names and hashes, for
+            the ledger; empty for a decision of their own.
 
     Raises:
         AnswerRefused: late, unknown, duplicate, stale or unauthorised; recorded as such, nothing else was
@@ -64,6 +66,7 @@ class Answer(Command[int], frozen=True):
     note: str | None = None
     seen: bytes = b""
     comments: tuple[Comment, ...] = ()
+    policy: Mapping[str, str] = {}
 
 
 def answer(session: Session, command: Answer) -> int:
@@ -96,7 +99,7 @@ def answer(session: Session, command: Answer) -> int:
     except AnswerRefused as refusal:
         data = {
             "answer": _recordable(value), "why": refusal.message, "answered_step": command.step,
-            **as_facts(command.comments),
+            **_facts(command),
         }  # fmt: skip
         entry = decision_entry(
             session, [], "refused", request_id=request_id, actor=actor, note=note, seen=seen, data=data
@@ -105,10 +108,16 @@ def answer(session: Session, command: Answer) -> int:
         refresh(session)
         raise
     if not request.thread:
-        _apply_answer(session, request, value, actor=actor, note=note, seen=seen, comments=command.comments)
+        _apply_answer(session, request, value, actor=actor, note=note, seen=seen, facts=_facts(command))
     if standing:
         give_back(session, request, actor)
     return session.cursor.head
+
+
+def _facts(command: Answer) -> dict[str, Any]:
+    """What the ledger keeps of an answer beside its value."""
+    facts: dict[str, Any] = as_facts(command.comments)
+    return {**facts, "policy": dict(command.policy)} if command.policy else facts
 
 
 def _apply_answer(
@@ -120,7 +129,7 @@ def _apply_answer(
     note: str | None,
     seen: bytes = b"",
     kind: str = "answer",
-    comments: Sequence[Comment] = (),
+    facts: Mapping[str, Any] | None = None,
 ) -> int:
     """Commit an answer, or a vote where others must agree; returns the head after it."""
     gate = gate_of(session, request)
@@ -128,7 +137,7 @@ def _apply_answer(
         note_graph(session)  # what its answers do, and what verify wants of them
     cursor = session.cursor
     voted, settled = vote(request, value, actor, note, account=account(), now=session.clock())
-    data = {"answer": value, **as_facts(comments)}
+    data = {"answer": value, **(facts or {})}
     if not settled and kind == "answer":
         pending = tuple(voted if other.id == request.id else other for other in cursor.pending)
         if deadlocked(voted):
@@ -151,11 +160,16 @@ def _apply_answer(
             _led_on(session, request, cursor, state), pending=session.rebound(cursor.pending, cursor.head + 1)
         ),
         changes,
-        StepFacts(source="human", actor=actor, note=text or note, decision=choice.id),
+        StepFacts(source="human", actor=actor, note=_step_note(text, note, data), decision=choice.id),
         state=state,
         ledger=[entry],
     )
     return session.cursor.head
+
+
+def _step_note(text: str, note: str | None, data: Mapping[str, Any]) -> str | None:
+    """What a step says of why: the words of its answer; where a rule has answered, which one, too."""
+    return note if "policy" in data else text or note
 
 
 def _led_on(session: Session, request: Request, cursor: Cursor, state: LiveState) -> Cursor:
@@ -194,7 +208,7 @@ def _pass_down(session: Session, request: Request, command: Answer, value: Any, 
     actor, note = command.actor, command.note
 
     def relayed_answer() -> LedgerEntry:
-        data = {"answer": value, **as_facts(command.comments)}
+        data = {"answer": value, **_facts(command)}
         return decision_entry(
             session, [], "answer", request=request, actor=actor, note=note, seen=seen, data=data
         )
