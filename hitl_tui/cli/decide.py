@@ -19,8 +19,8 @@ from hitl_tui.errors import AnswerRefused, ExitCode, StaleWriter, UsageError
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver, Snapshot
     from hitl_tui.engine.log.requests import Request
-    from hitl_tui.view.batch import Planned
     from hitl_tui.view.queue import QueueRow
+    from hitl_tui.view.queue_facts import Planned
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,9 @@ from hitl_tui.engine.log.units import Inline, Maybe, Time, about
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.stores.deletion import Kept, Leaving
-from hitl_tui.view.batch import Planned
 from hitl_tui.view.blame import BlameLine
 from hitl_tui.view.difference import Compared
+from hitl_tui.view.queue_facts import Planned, WaitingRequest
 
 T = TypeVar("T")
 
@@ -340,6 +340,10 @@ class ThreadsDocument(Document, frozen=True):
 
     threads: Annotated[tuple[ThreadSummary, ...], about("The threads.")]
     more: Annotated[bool, about("Whether there are more than `--limit`.")]
+    requests: Annotated[
+        tuple[WaitingRequest, ...] | UnsetType,
+        about("With `--waiting`: all that they ask, in the order that was asked for."),
+    ] = UNSET
 
 
 class DecisionsDocument(Document, frozen=True):

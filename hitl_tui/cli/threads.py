@@ -11,7 +11,7 @@ import click
 from hitl_tui.cli.options import store_option
 from hitl_tui.cli.output import emit, json_option, say, table
 from hitl_tui.drivers.node_streams import own_out
-from hitl_tui.errors import NoSuchStore
+from hitl_tui.errors import NoSuchStore, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,33 +19,53 @@ if TYPE_CHECKING:
     from hitl_tui.config import Settings
     from hitl_tui.engine.log.threads import ThreadSummary
     from hitl_tui.stores import Checkpointer
+    from hitl_tui.view.queue import QueueView
 
 _HEADINGS = ("THREAD", "ORIGIN", "GRAPH", "STATUS", "STEP", "WAITS FOR", "LAST", "CHANGED")
 _GIVE = ("WAITS FOR", "ORIGIN", "GRAPH", "LAST", "THREAD")
 """What is cut on a narrow terminal: the question first, the name of the thread last."""
 _WIDE_ONLY = ("ORIGIN", "LAST")
 _WIDE = 100
+_QUEUE_HEADINGS = ("ASKS", "THREAD", "GRAPH", "WAITS", "DUE", "RISK", "VOTES AND WHO")
+_MORE = "there are more than {:,}: name a part of one, or give --limit"
 
 
 @click.command()
 @click.argument("query", default="")
-@click.option(
-    "--waiting", is_flag=True, help="Only those that wait for a human, longest first; says when they expire."
-)
+@click.option("--waiting", is_flag=True, help="The queue of what waits for a human, most urgent first.")
+@click.option("--filter", "wanted", metavar="TEXT", help='Of it what passes, as "graph:advisor due:today".')
+@click.option("--sort", metavar="COLUMN", help="Sort it by waits, due, risk, votes, graph, ...")
 @click.option("--inside", is_flag=True, help="With the threads of subgraphs below the ones they ran in.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
 @store_option
 @json_option
-def threads(*, query: str, waiting: bool, inside: bool, limit: int, store: str | None, as_json: bool) -> None:
+def threads(
+    *,
+    query: str,
+    waiting: bool,
+    wanted: str | None,
+    sort: str | None,
+    inside: bool,
+    limit: int,
+    store: str | None,
+    as_json: bool,
+) -> None:
     """List the threads of a store.
 
     Last changed first; what ran inside a thread is counted, and listed below it with --inside. With QUERY
-    those whose name contains it, wherever they ran.
+    those whose name contains it, wherever they ran. --waiting lists what is asked, a row each. A filter is of
+    words and of graph: thread: title: goal: risk: due: waits: votes: claimed: open: form: asks:, and "-"
+    before one turns it round.
     """
     from hitl_tui.config import load_settings
 
     settings = load_settings({"store": store})
-    rows = _rows(settings, query, limit + 1, inside=inside, waiting=waiting, deadlines=not as_json)
+    if waiting and not inside:
+        _queue(settings, query, limit, _queue_view(wanted, sort), as_json=as_json)
+        return
+    if wanted is not None or sort is not None:
+        raise UsageError("--filter and --sort are for what waits", "give them with --waiting")
+    rows = _rows(settings, query, limit + 1, inside=inside, waiting=waiting)
     shown, more = rows[:limit], len(rows) > limit
     if as_json:
         from hitl_tui.cli.shapes import ThreadsDocument
@@ -53,19 +73,85 @@ def threads(*, query: str, waiting: bool, inside: bool, limit: int, store: str |
         emit(ThreadsDocument(threads=tuple(summary for summary, _ in shown), more=more))
         return
     if not shown:
-        none = (
-            f"no thread{' that matches' if query else ''} waits for a human"
-            if waiting
-            else "no thread matches"
-            if query
-            else f"no thread yet in {settings.store}; `hitl-tui demo` makes one"
-        )
-        say(none, err=True)
+        none = "no thread waits for a human" if waiting else "no thread matches"
+        say(none if query or waiting else _no_thread(settings), err=True)
         return
     now = time.time_ns() // 1000
     say(*_table([_row(summary, depth, now, count=not inside) for summary, depth in shown]))
     if more:
-        say(f"there are more than {limit:,}: name a part of one, or give --limit", err=True)
+        say(_MORE.format(limit), err=True)
+
+
+def _no_thread(settings: Settings) -> str:
+    return f"no thread yet in {settings.store}; `hitl-tui demo` makes one"
+
+
+def _queue_view(wanted: str | None, sort: str | None) -> QueueView:
+    """How the queue is to be looked at; raises `UsageError` where that can't be read."""
+    from hitl_tui.suggest import did_you_mean
+    from hitl_tui.view.queue import SORTS, QueueView, read_filter
+
+    if problems := read_filter(wanted or "").problems:
+        raise UsageError(problems[0], 'as in --filter "graph:advisor risk:high due:today words"')
+    if sort is not None and sort not in SORTS:
+        known = f"sort by {', '.join(SORTS)}"
+        raise UsageError(f"there is no column {sort!r} to sort by", did_you_mean(sort, SORTS) or known)
+    return QueueView(wanted or "", sort or "urgency")
+
+
+def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_json: bool) -> None:
+    """What waits, as on its screen."""
+    from hitl_tui.view.queue import MOST, due_words, fact_of, notes_words, rows_of, span_words
+    from hitl_tui.view.sanitise import sanitise_line
+
+    now, me = time.time_ns() // 1000, settings.reviewer
+    opened = _opened(settings)
+    try:
+        waits = rows_of(opened.waiting(MOST)) if opened is not None else ()
+    finally:
+        if opened is not None:
+            opened.close()
+    named = [row for row in waits if query.lower() in row.name.lower()]
+    rows = view.shown(named, now, me)
+    shown, more = rows[:limit], len(rows) > limit
+    if as_json:
+        from hitl_tui.cli.shapes import ThreadsDocument
+
+        summaries = {row.name: row.thread for row in shown}
+        facts = tuple(fact_of(row, now) for row in shown)
+        emit(ThreadsDocument(threads=tuple(summaries.values()), more=more, requests=facts))
+        return
+    if not shown:
+        which = " that matches" if query or view.filter else ""
+        say(f"no thread{which} waits for a human", err=True)
+        return
+    cells = [
+        (
+            row.title,
+            sanitise_line(row.name, 60),
+            sanitise_line(row.graph, 60),
+            span_words(max(now - row.since, 0)),
+            due_words(row, now) or "-",
+            "high" if row.high_risk else "normal",
+            notes_words(row, now, me) or "-",
+        )
+        for row in shown
+    ]
+    say(*table([_QUEUE_HEADINGS, *cells], give=(6, 0, 2, 1)))
+    if more:
+        say(_MORE.format(limit), err=True)
+
+
+def _opened(settings: Settings) -> Checkpointer | None:
+    """The store; None where none was made yet, unless it was named."""
+    from hitl_tui.cli.storage import open_existing
+
+    try:
+        return open_existing(settings)
+    except NoSuchStore:
+        if settings.origins["store"] == "flag":
+            raise
+        return None
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
@@ -78,51 +164,21 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
 
 
 def _rows(
-    settings: Settings, query: str, limit: int, *, inside: bool, waiting: bool, deadlines: bool
+    settings: Settings, query: str, limit: int, *, inside: bool, waiting: bool
 ) -> list[tuple[ThreadSummary, int]]:
-    """The threads, each with how many it is below; none where no store was made yet, unless it was named.
-
-    Args:
-        deadlines: say of what waits when it expires.
-    """
-    from hitl_tui.cli.storage import open_existing
+    """The threads, each with how many it is below."""
     from hitl_tui.engine.log.store import all_threads
 
-    try:
-        opened = open_existing(settings)
-    except NoSuchStore:
-        if settings.origins["store"] == "flag":
-            raise
+    opened = _opened(settings)
+    if opened is None:
         return []
     try:
-        rows: Iterator[tuple[ThreadSummary, int]]
-        if waiting and (query or not inside):
-            rows = ((row, 0) for row in all_threads(opened, query, None if query else "", waiting=True))
-        else:
-            everywhere = ((row, 0) for row in all_threads(opened, query))
-            rows = everywhere if query else _nested(opened, "", 0 if inside else None)
-            rows = (row for row in rows if not waiting or row[0].waiting_since is not None)
-        page = list(islice(rows, limit))
-        if waiting and deadlines:
-            return [(_with_deadline(opened, summary), depth) for summary, depth in page]
-        return page
+        everywhere = ((row, 0) for row in all_threads(opened, query))
+        rows = everywhere if query else _nested(opened, "", 0 if inside else None)
+        rows = (row for row in rows if not waiting or row[0].waiting_since is not None)
+        return list(islice(rows, limit))
     finally:
         opened.close()
-
-
-def _with_deadline(store: Checkpointer, summary: ThreadSummary) -> ThreadSummary:
-    """What it waits for, with when that expires."""
-    import msgspec
-
-    from hitl_tui.view.status import deadline_words
-
-    cursor = store.cursor(summary.info.thread_id)
-    pending = cursor.pending if cursor else ()
-    deadlines = [request.deadline for request in pending if request.deadline is not None]
-    if not deadlines:
-        return summary
-    when = deadline_words(min(deadlines), time.time_ns() // 1000)
-    return msgspec.structs.replace(summary, waiting_for=f"{summary.waiting_for}, {when}")
 
 
 def _nested(store: Checkpointer, within: str, depth: int | None) -> Iterator[tuple[ThreadSummary, int]]:

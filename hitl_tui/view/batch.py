@@ -8,26 +8,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.drivers.policies import Policy, differs, match
 from hitl_tui.drivers.protocol import Hub
-from hitl_tui.engine.commands import Answer, Run
+from hitl_tui.engine.commands import Run
 from hitl_tui.engine.log.requests import Choice, Request
-from hitl_tui.engine.log.units import Maybe, about
 from hitl_tui.engine.thread.interrupts import check_answer
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.view.answers import approving_choice, named_choice
 from hitl_tui.view.card import answer_form, choice_answer, vote_given
 from hitl_tui.view.format import count
 from hitl_tui.view.queue import Key, QueueRow, left_words
+from hitl_tui.view.queue_facts import Planned
 
 APPROVE = "approve"
 """The answer that stands for whatever approves a request, by whichever name."""
-Outcome = Literal["would", "left", "decided", "voted", "refused"]
 
 
 class Decider(msgspec.Struct, frozen=True):
@@ -43,49 +41,6 @@ class Decider(msgspec.Struct, frozen=True):
     account: str
     signs: bool = False
     note: str | None = None
-
-
-class Planned(msgspec.Struct, frozen=True):
-    """What would become, or became, of one request; its fields are those of a document.
-
-    Args:
-        answer: what would be answered, None where nothing would.
-        seen: the hash of the state that it is decided on.
-        note: the words that go with it, for the record.
-        policy: what the ledger keeps of the rule that answers (see `Answer`).
-    """
-
-    thread: Annotated[str, about("The thread.")]
-    graph: Annotated[str, about("Its graph's name.")]
-    request: Annotated[Maybe, about("The request; null where it only stopped.")]
-    step: Annotated[int, about("The step it is about.")]
-    title: Annotated[str, about("What is asked.")]
-    risk: Annotated[Literal["normal", "high"], about("High is decided one by one.")]
-    outcome: Annotated[
-        Outcome,
-        about("What would be done, or was: `would`, `left`, `decided`, `voted`, `refused`."),
-    ] = "left"
-    answer: Annotated[Any, about("The answer; null where none would be given.")] = None
-    why: Annotated[Maybe, about("Why it is left or was refused; what a vote still waits for.")] = ""
-    rule: Annotated[Maybe, about("The rule of a policy that answers.")] = ""
-    label: str = ""
-    note: str | None = None
-    seen: bytes = b""
-    policy: Mapping[str, str] = {}
-
-    @property
-    def key(self) -> Key:
-        """What tells it from others, as `QueueRow.key`."""
-        return self.thread, self.request
-
-    @property
-    def would(self) -> bool:
-        """Whether it would be decided."""
-        return self.outcome == "would"
-
-    def command(self, actor: str) -> Answer:
-        """The command that decides it."""
-        return Answer(self.request, self.answer, self.step, actor, self.note, self.seen, policy=self.policy)
 
 
 def planned(

@@ -17,6 +17,7 @@ from hitl_tui.suggest import did_you_mean
 from hitl_tui.view.answers import APPROVING
 from hitl_tui.view.card import answer_form
 from hitl_tui.view.format import count, inline
+from hitl_tui.view.queue_facts import WaitingRequest
 from hitl_tui.view.sanitise import sanitise_line
 
 MOST: Final = 5_000
@@ -462,6 +463,29 @@ def summary_words(rows: Sequence[QueueRow], now: int, me: str) -> str:
     if others:
         parts.append(f"{_number(len(others))} other{'s look' if len(others) > 1 else ' looks'} at what waits")
     return " · ".join(parts)
+
+
+def fact_of(row: QueueRow, now: int) -> WaitingRequest:
+    """A row as documents have it."""
+    request, claim = row.request, row.claim(now)
+    return WaitingRequest(
+        thread=row.name,
+        graph=row.graph,
+        goal=row.goal,
+        request=request.id if request else "",
+        request_kind=request.kind if request and row.asks else None,
+        step=request.step if request else row.thread.head,
+        title=row.title,
+        since=row.since,
+        deadline=row.deadline,
+        expired=row.expired(now),
+        risk=request.risk if request else "normal",
+        quorum=request.quorum if request else 1,
+        votes=request.votes if request else (),
+        claimed_by=claim.actor if claim else "",
+        claimed_until=claim.until if claim else None,
+        looking=row.looking,
+    )
 
 
 # -- marks -----------------------------------------------------------------------------------------

@@ -44,9 +44,12 @@ def test_the_list_of_what_waits_says_when_it_expires(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left_waiting(tmp_path, None, monkeypatch)
-    assert "Ship it?, expired" in app.expect(0, "threads", "--waiting").out
-    (one,) = app.expect(0, "threads", "--waiting", "--json").document["threads"]
-    assert one["waiting_for"] == "Ship it?"
+    (row,) = app.expect(0, "threads", "--waiting").out.splitlines()[1:]
+    assert row.startswith("Ship it?  t ")
+    assert "  expired  " in row
+    document = app.expect(0, "threads", "--waiting", "--json").document
+    assert document["threads"][0]["waiting_for"] == "Ship it?"
+    assert document["requests"][0]["expired"] is True
     assert "  expired" in app.expect(0, "show", "t").out
 
 

@@ -27,7 +27,7 @@ def test_of_all_threads_those_that_wait_for_a_human(review: App) -> None:
     review.expect(0, "run", "counter", "--headless", "--input", "limit=1", "--thread", "done")
     assert "done" in review.expect(0, "threads").out
     (only,) = review.expect(0, "threads", "--waiting").out.splitlines()[1:]
-    assert only.startswith("r ")
+    assert "  r       review  " in only
     assert (
         review.expect(0, "threads", "done", "--waiting").err == "no thread that matches waits for a human\n"
     )

@@ -73,3 +73,22 @@ def test_threads_are_named_or_filtered_and_json_has_a_row_for_each(twelve: App) 
 )
 def test_what_can_not_be_done_is_refused_in_words(twelve: App, words: tuple[str, ...], says: str) -> None:
     assert says in twelve.expect(2, "decide", *words).err
+
+
+def test_the_queue_in_lines_and_as_json_with_the_id_and_the_step_of_each_request(twelve: App) -> None:
+    heading, *lines = twelve.expect(0, "threads", "--waiting").out.splitlines()
+    assert heading.split("  ")[0] == "ASKS"
+    assert len(lines) == 12
+    assert lines[0].startswith("Publish the quarterly numbers?          press-q3       release ")
+    assert "  2 h    in 17 m  high " in lines[0]
+    assert "1 of 2, one yes" in lines[1]
+    first = twelve.expect(0, "threads", "--waiting", "--json").document["requests"][0]
+    shown = twelve.expect(0, "show", "press-q3", "--json").document["standing"]["pending"][0]
+    assert (first["thread"], first["request"], first["step"]) == ("press-q3", shown["id"], shown["step"])
+    assert (first["risk"], first["expired"], first["claimed_by"], first["votes"]) == ("high", False, None, [])
+    filtered = ("threads", "--waiting", "--filter", "graph:advisor", "--sort", "thread")
+    names = [line.split()[2] for line in twelve.expect(0, *filtered).out.splitlines()[1:]]
+    assert names == ["blog-closures", "blog-indexes", "blog-joins", "blog-windows"]
+    assert "did you mean 'thread'" in twelve.expect(2, "threads", "--waiting", "--sort", "thred").err
+    assert "did you mean 'graph'" in twelve.expect(2, "threads", "--waiting", "--filter", "grph:x").err
+    assert "--waiting" in twelve.expect(2, "threads", "--sort", "due").err

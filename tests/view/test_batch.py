@@ -13,8 +13,9 @@ from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.engine.commands import UpdateState
 from hitl_tui.engine.log.requests import Choice, Vote
 from hitl_tui.loading.sources import reopen_graph
-from hitl_tui.view.batch import Decider, Planned, answers_of, decide, plan, plan_words, planned, result_words
+from hitl_tui.view.batch import Decider, answers_of, decide, plan, plan_words, planned, result_words
 from hitl_tui.view.queue import QueueRow, rows_of
+from hitl_tui.view.queue_facts import Planned
 from tests.support import rich_queue
 from tests.view.test_queue import MINUTE, NOW, ROWS, YES, row, there
 

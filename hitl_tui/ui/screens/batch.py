@@ -22,8 +22,6 @@ from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.batch import (
     APPROVE,
     Decider,
-    Outcome,
-    Planned,
     answers_of,
     decide,
     plan,
@@ -32,6 +30,7 @@ from hitl_tui.view.batch import (
 )
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.queue import MOST, Key, Marks, QueueRow, rows_of
+from hitl_tui.view.queue_facts import Outcome, Planned
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, trusted
 
