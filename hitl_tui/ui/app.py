@@ -327,6 +327,17 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         if self.run_screen is not None:
             self.run_screen.action_do("app.help")
 
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy what was selected, and say so."""
+        self.run_worker(self._copy(text), group="copy", exit_on_error=False)
+
+    async def _copy(self, text: str) -> None:
+        from hitl_tui.ui.clipboard import copy
+
+        told = await copy(super().copy_to_clipboard, text)
+        if self.run_screen is not None:
+            self.run_screen.tell(told)
+
     def action_interrupt(self) -> None:
         """Nothing was selected to be copied: ask before leaving; pressed again there, it leaves."""
         from hitl_tui.ui.screens.dialogs import QuitDialog, ask_quit

@@ -549,6 +549,13 @@ class Review:
         return places.get(wanted, recommended)
 
     @property
+    def chosen(self) -> str:
+        """The id of the answer under the cursor, as the engine knows it; "" for what is no choice."""
+        cursor, ids = self.cursor, {choice.id for choice in self.draft.choices}
+        at = self.options[cursor].id if cursor is not None else ""
+        return at if at in ids else ""
+
+    @property
     def takes_words(self) -> bool:
         """Whether there is a place for a reason, or for an answer in words."""
         document = self.draft.edited or (self.request.kind == "edit" and not self.request.choices)

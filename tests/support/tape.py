@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hitl_tui.drivers import protocol as dp
+from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log import records as rec
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary
+from hitl_tui.engine.state.channel import ChannelInfo
 from tests.support.replay_driver import ReplayDriver
 
 T0 = 1_763_000_000_000_000
@@ -231,10 +233,10 @@ class Recorder:
         )
 
 
-def advisor_graph(private: frozenset[str] = frozenset()) -> dp.GraphInfo:
+def advisor_graph(private: frozenset[str] = frozenset()) -> GraphInfo:
     """The picture of the advisor workflow."""
     channels = tuple(
-        dp.ChannelInfo(
+        ChannelInfo(
             name,
             TYPES.get(name, "text"),
             reducer,
@@ -245,18 +247,18 @@ def advisor_graph(private: frozenset[str] = frozenset()) -> dp.GraphInfo:
         for name, reducer in REDUCERS.items()
     )
     nodes = (
-        dp.NodeInfo("worker", ("messages", "advisor_feedback"), ("latest_draft", "messages", "revision_n")),
-        dp.NodeInfo(
+        NodeInfo("worker", ("messages", "advisor_feedback"), ("latest_draft", "messages", "revision_n")),
+        NodeInfo(
             "advisor", ("latest_draft", "messages"), ("advisor_verdict", "advisor_feedback", "messages")
         ),
     )
     edges = (
-        dp.EdgeInfo(rec.START, "worker", ""),
-        dp.EdgeInfo("worker", "advisor", ""),
-        dp.EdgeInfo("advisor", rec.END, "approved"),
-        dp.EdgeInfo("advisor", "worker", "revise"),
+        EdgeInfo(rec.START, "worker", ""),
+        EdgeInfo("worker", "advisor", ""),
+        EdgeInfo("advisor", rec.END, "approved"),
+        EdgeInfo("advisor", "worker", "revise"),
     )
-    return dp.GraphInfo("advisor", nodes, edges, channels, (dp.InputField("task", "messages", "Task"),))
+    return GraphInfo("advisor", nodes, edges, channels, (InputField("task", "messages", "Task"),))
 
 
 def verdict_request(feedback: str = FEEDBACK_2, **changes: Any) -> Request:

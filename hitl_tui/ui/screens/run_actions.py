@@ -92,6 +92,12 @@ def _try_agent(screen: RunScreen, session: ViewSession, agent: str = "") -> None
     screen.command(ask_settings(screen, session, agent))
 
 
+def _copy(screen: RunScreen, session: ViewSession) -> None:
+    from hitl_tui.ui.screens.run_copy import ask_copy
+
+    ask_copy(screen, session)
+
+
 def _costs(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.page import CostsScreen
 
@@ -208,6 +214,7 @@ DOERS: Final[Mapping[str, Do]] = {
     "look.previous": lambda screen: screen.search.walk(-1),
     "look.compare": _shown(_compare),
     "look.costs": _shown(_costs),
+    "look.copy": _shown(_copy),
     "look.taint": _shown(_taint),
     "look.contract": _shown(_contract),
     "look.reveal": _shown(_reveal),

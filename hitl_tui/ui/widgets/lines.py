@@ -22,13 +22,15 @@ from textual.content import Content
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
+from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.modal import ClosesOnce
+from hitl_tui.view.rows import part_of
 from hitl_tui.view.sanitise import sanitise, sanitise_line
-from hitl_tui.view.spans import Line, Role, Span
+from hitl_tui.view.spans import Line, Role, Span, plain_text
 
 _STYLES: Final = Path(__file__).parent.parent / "screens" / "base.tcss"
 ROLE_CLASSES: Final = frozenset(re.findall(r"\brole--[\w-]+", _STYLES.read_text("utf-8")))
@@ -118,6 +120,7 @@ class LineBar(Kept, Widget):
     """One row that isn't scrolled: header, banner, footer, tabs."""
 
     DEFAULT_CSS = "LineBar { height: 1; }"
+    ALLOW_SELECT = False
 
     @abstractmethod
     def bar(self, width: int) -> Line:
@@ -315,7 +318,24 @@ class LineView(Kept, ScrollView, can_focus=True):
         """Draw one visible row."""
         row = self._painted[y] = self.visible_row(y)
         base = self.rich_style + role_style(self, row.ground) if row.ground else self.rich_style
-        return strip_of(self, row.line, self.scrollable_content_region.width, base, row.offset)
+        line, number = row.line, self._at[1] + y
+        selection = self.text_selection if self.ALLOW_SELECT else None
+        if selection is not None and (span := selection.get_span(number)) is not None:
+            line = with_selected(line, *span)
+        strip = strip_of(self, line, self.scrollable_content_region.width, base, row.offset)
+        return strip.apply_offsets(row.offset, number) if self.ALLOW_SELECT else strip
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The selected text as it is shown."""
+        first = selection.start.y if selection.start is not None else 0
+        last = selection.end.y if selection.end is not None else len(self.lines) - 1
+        rows = range(max(first, 0), min(last, len(self.lines) - 1, first + _MOST_SELECTED) + 1)
+        texts = [self.selected_text(row, *span) for row in rows if (span := selection.get_span(row))]
+        return "\n".join(texts).rstrip(), "\n"
+
+    def selected_text(self, row: int, start: int, end: int) -> str:
+        """What of a row is selected between two of its characters; -1 is its end."""
+        return plain_text(self.line(row))[start : None if end < 0 else end].rstrip()
 
     def row_at(self, event: events.MouseEvent) -> int | None:
         """The row under the mouse."""
@@ -357,3 +377,19 @@ class LineView(Kept, ScrollView, can_focus=True):
 
 
 _NOTHING: Final = Row(())
+_MOST_SELECTED: Final = 100_000
+"""Rows that can be copied at once."""
+
+
+def with_selected(line: Line, start: int, end: int) -> Line:
+    """A line of which the characters from `start` to `end` stand out; -1 is its end."""
+    length = len(plain_text(line))
+    end = length if end < 0 else end
+    chosen = (Span(span.text, cast(Role, "selected")) for span in part_of(line, start, end))
+    return (*part_of(line, 0, start), *chosen, *part_of(line, end, length))
+
+
+class TextView(LineView):
+    """Rows of a text that can be selected with the mouse."""
+
+    ALLOW_SELECT = True

@@ -18,7 +18,7 @@ from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.form import AnswerForm
-from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.widgets.lines import LineView, TextView
 from hitl_tui.ui.widgets.safe_text import ReasonField
 from hitl_tui.view.card import ReviewCard, Version, choice_answer
 from hitl_tui.view.form import Reading
@@ -91,7 +91,7 @@ class ReviewPane(Vertical):
         self._timer: Timer
 
     def compose(self) -> ComposeResult:
-        yield LineView("card-text")
+        yield TextView("card-text")
         yield LineView("card-label")
         yield AnswerForm()
         yield ReasonField("reason")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual import events
 
-from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.widgets.lines import TextView
 from hitl_tui.view.cells import cells
 from hitl_tui.view.revision import Pair
 from hitl_tui.view.rows import wrap_rich
@@ -19,7 +19,7 @@ _BEFORE = 3
 """Lines above the first difference."""
 
 
-class SideBySide(LineView):
+class SideBySide(TextView):
     """Pairs of lines; on a narrow screen one below the other."""
 
     def __init__(self) -> None:

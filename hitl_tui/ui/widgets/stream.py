@@ -7,7 +7,7 @@ from typing import Final
 from textual import events
 from textual.geometry import Size
 
-from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.widgets.lines import TextView
 from hitl_tui.view.branches import branch_stream
 from hitl_tui.view.format import cost, duration, tokens
 from hitl_tui.view.inside import EMPTY, InsideView
@@ -19,7 +19,7 @@ _SHORTEST: Final = 100_000
 """Microseconds below which it is not worth telling how long a node took."""
 
 
-class StreamPane(LineView):
+class StreamPane(TextView):
     """The newest stream: a line about who writes, then the text; follows its end unless scrolled away."""
 
     def __init__(self) -> None:

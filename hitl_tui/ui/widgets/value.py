@@ -10,7 +10,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.timer import Timer
 
-from hitl_tui.ui.widgets.lines import LineView, ours
+from hitl_tui.ui.widgets.lines import TextView, ours
 from hitl_tui.view.find import pieces
 from hitl_tui.view.rows import LongRows, part_of, untabbed, wrap_rich
 from hitl_tui.view.spans import Line, Role, Span, plain_text
@@ -31,7 +31,7 @@ _ROLES: Final[dict[str, Role]] = {
 _GROUNDS: Final = frozenset({"added", "removed"})
 
 
-class ValuePane(LineView):
+class ValuePane(TextView):
     """A value as `ValueText`; rows are made when they are drawn where the value is large."""
 
     class ModeChosen(Message):
@@ -54,6 +54,11 @@ class ValuePane(LineView):
         self._starts: list[int] = []
         self._marked = ""
         self._finder: Timer | None = None
+
+    @property
+    def path(self) -> str:
+        """The way to what the cursor is on, as `plan[1].worker`; the channel where there is none."""
+        return self.text.channel if self.text is not None else ""
 
     def mark(self, query: str) -> None:
         """Let a text that was looked for stand out, until another channel is shown."""
@@ -205,6 +210,16 @@ class ValuePane(LineView):
         if kind == "changed":
             spans = part_of(untabbed(self._spans(line)), start, start + len(words))
         return _continued(lead) if start else lead, spans, kind
+
+    def selected_text(self, row: int, start: int, end: int) -> str:
+        """What of a row's words is selected; its sign or number is none of them."""
+        count = len(self.lines) - (2 if self.text is not None and self.text.note else 0)
+        if row >= count:
+            return super().selected_text(row, start, end)
+        gutter, words, _ = self._row(row)
+        lead = len(gutter)
+        text = plain_text(words)
+        return text[max(start - lead, 0) : None if end < 0 else max(end - lead, 0)].rstrip()
 
     def ground(self, row: int) -> str:
         """Added and removed rows have a ground of their own."""

@@ -1,0 +1,71 @@
+"""Taking something of the run screen along: what, by a letter, then onto the clipboard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.ui.screens.dialogs import Dialog, DialogResult
+from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.widgets.value import ValuePane
+from hitl_tui.view.copying import (
+    answer_command,
+    card_copy,
+    copy_options,
+    difference_copy,
+    show_command,
+    value_copy,
+)
+from hitl_tui.view.revision import Revision, revision
+from hitl_tui.view.session import ViewSession
+
+if TYPE_CHECKING:
+    from hitl_tui.ui.screens.run import RunScreen
+
+
+def ask_copy(screen: RunScreen, session: ViewSession) -> None:
+    """Ask what to copy: of the selected channel, of the card, or the command that does the same."""
+    channel = screen.query_one(ChannelsPane).selected
+    hidden = session.step_view.values.get(channel) is PRIVATE
+    options = copy_options(card=screen.review.card_open, changed=bool(channel) and not hidden)
+
+    def answered(answer: DialogResult | None) -> None:
+        if answer is not None:
+            screen.command(_copy(screen, session, channel, answer.id))
+
+    screen.app.push_screen(Dialog("Copy", [f"Of {channel}:" if channel else "What?"], options), answered)
+
+
+async def _copy(screen: RunScreen, session: ViewSession, channel: str, kind: str) -> None:
+    text = await _text(screen, session, channel, kind)
+    if text:
+        screen.app.copy_to_clipboard(text)
+    else:
+        screen.tell("there is nothing to copy")
+
+
+async def _text(screen: RunScreen, session: ViewSession, channel: str, kind: str) -> str:
+    step, card = session.step_view, screen.review.card
+    value = step.values.get(channel)
+    if kind == "path":
+        return screen.query_one(ValuePane).path or channel
+    if kind == "difference":
+        revised = await _revised(screen, session, channel)
+        return difference_copy(revised) if revised is not None else ""
+    if kind == "card" and card is not None:
+        review = card.review
+        return card_copy(review.card, step.values.get(review.request.subject or ""))
+    if kind == "command":
+        if screen.review.card_open and card is not None:
+            review = card.review
+            return answer_command(session.thread_id, review.request, review.chosen, review.reason)
+        return show_command(session.thread_id, step.step)
+    return value_copy(value)
+
+
+async def _revised(screen: RunScreen, session: ViewSession, channel: str) -> Revision | None:
+    shown = screen.query_one(ValuePane).text
+    if shown is not None and shown.channel == channel and shown.revision is not None:
+        return shown.revision
+    found = (await session.versions(channel, session.step_view.step, 2)).found
+    return revision(found[1][2], found[0][2]) if len(found) > 1 else None

@@ -1,0 +1,124 @@
+"""What can be taken along from a thread as text: a value, its path, its difference, a card, a command.
+
+All of it is as on screen: sanitised, private values masked.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Literal
+
+from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.view.card import ReviewCard
+from hitl_tui.view.difference import changes
+from hitl_tui.view.keymap import Option
+from hitl_tui.view.revision import Revision
+from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.spans import Line, plain_text
+from hitl_tui.view.value_lines import value_lines
+
+CopyKind = Literal["value", "path", "difference", "card", "command"]
+
+_OPTIONS: Final[tuple[tuple[CopyKind, str, str], ...]] = (
+    ("value", "v", "the value"),
+    ("path", "p", "where it stands"),
+    ("difference", "d", "what changed in it"),
+    ("card", "m", "the whole card, as Markdown"),
+    ("command", "s", "the shell command that does the same"),
+)
+_BACK: Final = Option("back", "ask.back", "go back")
+_MOST: Final = 10_000_000
+"""Characters of a value that are put together at most."""
+
+
+def copy_options(*, card: bool, changed: bool) -> list[Option]:
+    """What there is to copy.
+
+    Args:
+        card: a review card is open.
+        changed: the channel has a version before.
+    """
+    there = {"card": card, "difference": changed}
+    options = [Option(kind, key, label) for kind, key, label in _OPTIONS if there.get(kind, True)]
+    return [*options, _BACK]
+
+
+def value_copy(value: Any) -> str:
+    """A value: a text as it is, anything else as JSON."""
+    lines = value_lines(value, "text" if isinstance(value, str) else "json")
+    return "\n".join(_bounded(lines))
+
+
+def _bounded(lines: Sequence[str]) -> Iterator[str]:
+    left = _MOST
+    for number, line in enumerate(lines):
+        left -= len(line) + 1
+        if left < 0:
+            yield f"… {len(lines) - number:,} more lines"
+            return
+        yield line
+
+
+def difference_copy(revised: Revision) -> str:
+    """What changed, `[-old-]{+new+}` in lines that changed in some words."""
+    return "\n".join(plain_text(line) for line in changes(revised))
+
+
+def show_command(thread_id: str, step: int) -> str:
+    """The command that shows a step."""
+    return f"hitl-tui show {shlex.quote(sanitise(f'{thread_id}@{step}', multiline=False))}"
+
+
+def answer_command(thread_id: str, request: Request, choice: str, words: str) -> str:
+    """The command that answers a request; CHOICE where none is chosen."""
+    parts = ["hitl-tui", "answer", thread_id, request.id, choice or "ANSWER", "--step", str(request.step)]
+    if words.strip():
+        parts += ["--note", words.strip()]
+    if request.risk == "high":
+        parts.append("--yes")
+    return " ".join(shlex.quote(sanitise(part)) for part in parts)
+
+
+def card_copy(card: ReviewCard, value: Any) -> str:
+    """A review card with what it is about, as Markdown in which no line of others' words is any.
+
+    Args:
+        value: what is decided about.
+    """
+    badge = f" {card.badge}" if card.badge else ""
+    parts = [f"# {_words(card.title)}{_words(badge)}", f"{_words(plain_text(card.facts))}\n\n{card.bound}."]
+    parts += [_fenced(card.words)]
+    parts += ["## It is about", _listed(card.about)] if card.about else []
+    if card.revised is not None and card.revised.changed:
+        parts += ["## What changed", _fenced(tuple(changes(card.revised)))]
+    if value not in (None, PRIVATE):
+        parts += ["## The whole of it", _block(value_copy(value))]
+    parts += ["## Decided here last time", _listed(card.before)] if card.before else []
+    parts += ["## Votes", _listed(card.votes)] if card.votes else []
+    if card.choices:
+        answers = [f"- `{choice.id}`: {_words(choice.label)}" for choice in card.choices]
+        parts += ["## Answers", "\n".join(answers)]
+    return "\n\n".join(part.strip("\n") for part in parts if part.strip()) + "\n"
+
+
+def _words(text: str) -> str:
+    """Words on a line of their own, in which no sign means anything to Markdown."""
+    return "".join(f"\\{char}" if char in "\\`*_{}[]<>#|!" else char for char in text)
+
+
+def _listed(lines: Sequence[Line]) -> str:
+    return "\n".join(f"- {_words(plain_text(line))}" for line in lines)
+
+
+def _fenced(lines: Sequence[Line]) -> str:
+    return _block("\n".join(map(plain_text, lines))) if lines else ""
+
+
+def _block(text: str) -> str:
+    """A text between fences that do not stand in it."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}text\n{text}\n{fence}"
