@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hitl_tui.loading.toml import TomlFile
 
 ENV_PREFIX = "HITL_TUI_"
+NOTIFY_URLS = "HITL_TUI_NOTIFY_URLS"
+"""Holds the URLs of services for notices, with blanks between them, in place of those of the file."""
 FILE_VARIABLE = "HITL_TUI_CONFIG"
 """Names another configuration file."""
 _ASCII: Final = "ascii"
@@ -45,6 +47,7 @@ class Settings(msgspec.Struct, frozen=True):
         ascii: whether the screen keeps to ASCII, None for what the locale says.
         keys: wishes for keys by action, as they were written; `hitl_tui.view.keymap` judges them.
         retention: what `prune` without options keeps, by the words of the table; empty for no rule.
+        notify: how to tell the person what waits, by the words of the table; its URLs are secrets.
         key_places: where each of these wishes stands, as `file:line`.
         origins: where each setting came from: "flag", an environment variable, `file:line` or "default".
     """
@@ -61,6 +64,7 @@ class Settings(msgspec.Struct, frozen=True):
     ascii: bool | None
     keys: Mapping[str, Any]
     retention: Mapping[str, Any]
+    notify: Mapping[str, Any]
     key_places: Mapping[str, str]
     origins: Mapping[str, str]
 
@@ -92,6 +96,11 @@ def trust_file() -> Path:
 def queue_file() -> Path:
     """Where the filter and the order of the queue are kept from one look to the next."""
     return platformdirs.user_data_path("hitl-tui", appauthor=False) / "queue.json"
+
+
+def told_file() -> Path:
+    """Where it is kept of which notices the user was told."""
+    return platformdirs.user_data_path("hitl-tui", appauthor=False) / "notices.db"
 
 
 def load_settings(flags: Mapping[str, str | None] | None = None) -> Settings:
@@ -195,8 +204,8 @@ def _from_environment() -> _Layer:
         if variable in known and value:
             name = known[variable]
             layer.add(name, _TRUTHS.get(value.lower(), value) if name == _ASCII else value, variable)
-        elif variable.startswith(ENV_PREFIX) and variable not in (*known, FILE_VARIABLE):
-            hint = did_you_mean(variable, (*known, FILE_VARIABLE))
+        elif variable.startswith(ENV_PREFIX) and variable not in (*known, FILE_VARIABLE, NOTIFY_URLS):
+            hint = did_you_mean(variable, (*known, FILE_VARIABLE, NOTIFY_URLS))
             layer.problems.append(f"{variable}: there is no such variable; {hint}")
     return layer
 
@@ -278,6 +287,23 @@ def _truth(value: object) -> str:
     return "" if isinstance(value, bool) else "must be true or false"
 
 
+def _terminal_ways(value: object) -> str:
+    known = ("bell", "osc9", "osc777", "osc99")
+    right = isinstance(value, list) and all(way in known for way in value)
+    return "" if right else f"must be a list of {', '.join(known)}; [] for none"
+
+
+def _command(value: object) -> str:
+    parts = value if isinstance(value, list) else [value]
+    right = bool(parts) and all(isinstance(part, str) and "\0" not in part for part in parts)
+    return "" if right and parts[0] else "must be a list of a program and its arguments"
+
+
+def _urls(value: object) -> str:
+    right = isinstance(value, list) and all(isinstance(url, str) and url.isprintable() for url in value)
+    return "" if right else "must be a list of URLs"
+
+
 def _nothing() -> None:
     return None
 
@@ -297,4 +323,12 @@ _SETTINGS: dict[str, tuple[Callable[[], str | None], Callable[[object], str]]] =
 
 _TABLES: dict[str, dict[str, Callable[[object], str]]] = {
     "retention": {"older_than": _span, "keep_last": _number, "keep_decided": _truth},
+    "notify": {
+        "terminal": _terminal_ways,
+        "title": _truth,
+        "before": _span,
+        "command": _command,
+        "shell": _truth,
+        "urls": _urls,
+    },
 }

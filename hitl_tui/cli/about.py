@@ -118,6 +118,9 @@ def config(*, as_json: bool, **flags: str | None) -> None:
     settings = load_settings(flags)
     values = {name: getattr(settings, name) for name in settings.origins}
     values["theme"] = values["theme"] or DEFAULT_THEME
+    if urls := settings.notify.get("urls"):
+        # They hold passwords.
+        values["notify"] = {**settings.notify, "urls": [f"{len(urls)} not shown"]}
     rows = [Setting(name, values[name], origin) for name, origin in settings.origins.items()]
     if as_json:
         file = config_path()

@@ -106,6 +106,7 @@ EXAMPLES = {
     ],
     "agents": ["hitl-tui agents r1", "hitl-tui agents r1 writer.temperature=0"],
     "declassify": ['hitl-tui declassify w1 mail --reason "read it, no instructions in it"'],
+    "watch": ["hitl-tui watch", "hitl-tui watch --once --json"],
     "threads": ["hitl-tui threads", "hitl-tui threads --waiting", "hitl-tui threads report --limit 5"],
     "show": ["hitl-tui show r1", "hitl-tui show r1@2", "hitl-tui show r1 --channel draft > draft.txt"],
     "log": ["hitl-tui log r1", "hitl-tui log r1 --before 100 --limit 20"],
@@ -172,6 +173,7 @@ GROUPS = {
         "declassify": Entry("hitl_tui.cli.taint", "Say that a tainted channel may be trusted as it is now."),
     },
     "Look": {
+        "watch": Entry("hitl_tui.cli.notify", "Tell you what waits for you, expires soon, or has ended."),
         "threads": Entry("hitl_tui.cli.threads", "List the threads of a store."),
         "show": Entry("hitl_tui.cli.inspect", "Show a thread at its newest step, or at any other."),
         "log": Entry("hitl_tui.cli.inspect", "Show the steps of a thread, oldest first."),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from hitl_tui.errors import ExitCode, HitlError, NoSuchStore, UsageError
 from hitl_tui.suggest import did_you_mean
 
 if TYPE_CHECKING:
+    from hitl_tui.cli.notify import ScreenNotices
     from hitl_tui.config import Settings
     from hitl_tui.drivers.protocol import Driver, Hub
     from hitl_tui.stores import Checkpointer
@@ -62,6 +64,7 @@ def show(
             breaks=breaks,
             go_on=lambda thread: _resume_command(thread, settings),
         )
+    from hitl_tui.cli.notify import ScreenNotices
     from hitl_tui.ui.app import run_app
 
     _check_theme(settings)
@@ -77,10 +80,15 @@ def show(
 
             raise HitlError(f"{type(error).__name__}: {error}", write_crash(error)) from error
 
-    result = run_app(
-        open_driver, actor=settings.reviewer, look=_look(settings), list_threads=list_threads, breaks=breaks,
-        prepare=opened.prepare, waits_for=_waits_for,
-    )  # fmt: skip
+    notices = ScreenNotices(settings, _not_told)
+    try:
+        result = run_app(
+            open_driver, actor=settings.reviewer, look=_look(settings), list_threads=list_threads,
+            breaks=breaks, prepare=opened.prepare, waits_for=_waits_for,
+            notices=lambda write, sees: opened.begin_notices(notices, write, sees),
+        )  # fmt: skip
+    finally:
+        notices.end()
     keep_nodes_apart()
     return _after_screen(result, settings)
 
@@ -123,6 +131,14 @@ class Opened:
     def __init__(self) -> None:
         self.driver: Driver | None = None
         self.target: Target | None = None
+        self.store: Checkpointer | None = None
+
+    def begin_notices(
+        self, notices: ScreenNotices, write: Callable[[str], object], sees: Callable[[str], bool]
+    ) -> Callable[[], object]:
+        """Begin to tell the person what happens in the store; gives what ends that."""
+        assert self.store is not None
+        return notices.begin(self.store, write, sees)
 
     async def prepare(self) -> None:
         """Begin to import what its models need: those of its agents, or without a graph those of its log."""
@@ -137,6 +153,10 @@ class Opened:
             with suppress(HitlError):
                 points = (await self.driver.snapshot()).checkpoints
                 prepare([f"{use.provider}/{use.model}" for point in points for use in point.uses])
+
+
+def _not_told(error: HitlError) -> None:
+    logging.getLogger("hitl_tui").warning("%s", error)
 
 
 def _waits_for() -> str:
@@ -166,7 +186,7 @@ async def _open(
     except BaseException:
         await hub.close()
         raise
-    opened.driver, opened.target = driver, target
+    opened.driver, opened.target, opened.store = driver, target, store
     return hub, driver
 
 

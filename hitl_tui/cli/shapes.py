@@ -33,6 +33,7 @@ from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.stores.deletion import Kept, Leaving
 from hitl_tui.view.blame import BlameLine
 from hitl_tui.view.difference import Compared
+from hitl_tui.view.notices import Notice
 from hitl_tui.view.queue_facts import Planned, WaitingRequest
 
 T = TypeVar("T")
@@ -487,6 +488,12 @@ class AnchorDocument(Document, frozen=True):
     """`anchor`."""
 
     anchor: Inline[Anchor]
+
+
+class NoticeDocument(Document, frozen=True):
+    """`watch`, and what a command for notices gets on its standard input."""
+
+    notice: Inline[Notice]
 
 
 class DeletedThread(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import msgspec
 from textual.binding import Binding, BindingType
@@ -74,6 +74,10 @@ async def _nothing() -> None:
     """Nothing is to be prepared."""
 
 
+BeginNotices: TypeAlias = Callable[[Callable[[str], object], Callable[[str], bool]], Callable[[], object]]
+"""Begins to tell the person what happens; see `run_app`."""
+
+
 class AppStart(msgspec.Struct, frozen=True):
     """What a session begins with; see `run_app`."""
 
@@ -85,6 +89,7 @@ class AppStart(msgspec.Struct, frozen=True):
     breaks: Sequence[str] = ()
     prepare: Callable[[], Awaitable[None]] = _nothing
     waits_for: Callable[[], str] = str
+    notices: BeginNotices | None = None
 
 
 def action_commands() -> type[Provider]:
@@ -123,6 +128,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         self.run_screen: RunScreen | None = None
         self._ended_by = 0
         self._keeping = False
+        self._end_notices: Callable[[], object] = lambda: None
         self._untold: list[HitlError] = []
         self._open_session: asyncio.Task[ViewSession] | None = None
         self._damage: Damage | None = None
@@ -276,6 +282,16 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         for key in self._opening.early_keys:
             self.simulate_key(key)
         await self.start.prepare()
+        if self.start.notices is not None and self._driver is not None:
+            try:
+                self._end_notices = self.start.notices(self._driver.write, self._sees)
+            except HitlError as failure:
+                screen.complain(failure)
+
+    def _sees(self, thread_id: str) -> bool:
+        """Whether the person is looking at a thread."""
+        session = self.run_screen.session if self.run_screen else None
+        return self.app_focus and session is not None and session.thread_id == thread_id
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """All our actions with their keys, and what Textual offers that is of use here."""
@@ -447,6 +463,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
 
     async def leave(self) -> None:
         """Close everything and end; what was not committed goes into the result."""
+        self._end_notices()
         session = self.run_screen.session if self.run_screen else None
         lost = self._kept() if self._ended_by or self._keeping else ()
         if self.hub is not None:
@@ -475,6 +492,7 @@ def run_app(
     breaks: Sequence[str] = (),
     prepare: Callable[[], Awaitable[None]] = _nothing,
     waits_for: Callable[[], str] = str,
+    notices: BeginNotices | None = None,
 ) -> AppResult:
     """Show a thread until the user leaves.
 
@@ -492,13 +510,16 @@ def run_app(
         breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
         prepare: called once the thread was painted, to begin with what its nodes will need.
         waits_for: what a node in flight waits for before it can begin, in words; "" for nothing.
+        notices: called once a thread is shown, with what writes to the terminal from any thread and what says
+            whether the person is looking at a thread; gives what ends the notices.
 
     Raises:
         Exception: whatever nobody caught, once the terminal is as it was before.
     """
     keep_output(_log_written)
     app = HitlApp(
-        AppStart(open_driver, actor, inputs, ask_inputs, list_threads, breaks, prepare, waits_for), look
+        AppStart(open_driver, actor, inputs, ask_inputs, list_threads, breaks, prepare, waits_for, notices),
+        look,
     )
     app.driver_class = on_our_terminal(app.driver_class)
     take_any_bytes()

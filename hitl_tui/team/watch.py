@@ -1,0 +1,142 @@
+"""Watches a store for a person and tells them what happens, each notice once in each way."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from hitl_tui.engine.log.store import Store, all_threads
+from hitl_tui.errors import HitlError
+from hitl_tui.team.told import Told
+from hitl_tui.team.ways import NotTold, Way
+from hitl_tui.view.notices import Notice, asked, ended, expiring, next_deadline, words
+
+_MOST = 1000
+"""Threads that wait, of which one is told."""
+_UNKNOWN = 10.0
+"""Seconds between looks at a store that can't tell whether anything was written."""
+
+
+class Watch:
+    """Looks at a store again and again, in a thread of its own or in the caller's.
+
+    Args:
+        person: whose decisions and requests these are.
+        before: microseconds before a deadline at which it is told.
+        encode: a notice as the document of `--json`.
+        failed: is told once of each way that fails, and of a store that can't be read.
+        counted: is told how many threads wait for the person, whenever that changes.
+        sees: whether the person is looking at a thread now; what it says is not told.
+        quiet: what is there at the first look counts as told: the person is looking at it.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        told: Told,
+        ways: Sequence[Way],
+        *,
+        person: str,
+        before: int,
+        encode: Callable[[Notice], bytes],
+        failed: Callable[[HitlError], object],
+        counted: Callable[[int], object] = lambda number: None,
+        sees: Callable[[str], bool] = lambda thread_id: False,
+        quiet: bool = False,
+    ) -> None:
+        self._store = store
+        self.told = told
+        self._ways = ways
+        self._person = person
+        self._before = before
+        self._encode = encode
+        self._failed = failed
+        self._counted = counted
+        self._sees = sees
+        self._quiet = quiet
+        self._stop = threading.Event()
+        self._mark = 0
+        self._seen: object = None
+        self._again: int | None = None
+        self._looked = 0.0
+        self._number = -1
+        self._failures: set[str] = set()
+
+    def run(self, every: float) -> None:
+        """Look every so many seconds, until `stop`; a store in trouble is looked at again."""
+        while not self._stop.is_set():
+            try:
+                self.look()
+                self._failures.discard("store")
+            except HitlError as error:
+                if not self._stop.is_set():
+                    self._fail("store", error)
+            self._stop.wait(every)
+
+    def stop(self) -> None:
+        """End `run` soon; may be called from anywhere, as from a handler of a signal."""
+        self._stop.set()
+
+    def look(self) -> list[Notice]:
+        """Tell what is new; gives what was told now.
+
+        Raises:
+            HitlError: the store, or what was told, can't be read.
+        """
+        now = time.time_ns() // 1000
+        seen = self._store.changes()
+        due = self._again is not None and now >= self._again
+        unknown = seen is None and time.monotonic() - self._looked >= _UNKNOWN
+        if self._looked and not due and not unknown and seen == self._seen:
+            return []
+        waiting = self._store.waiting(_MOST)
+        asks = asked(waiting, self._person)
+        notices = asks + expiring(waiting, self._person, now, self._before)
+        notices += self._ended(now)
+        self._again = next_deadline(waiting, self._person, now, self._before)
+        told = [notice for notice in notices if self._tell(notice, now)]
+        self.told.set_mark(self._mark)
+        self._count(len({notice.thread for notice in asks}))
+        self._seen, self._looked, self._quiet = seen, time.monotonic(), False
+        return told
+
+    def _ended(self, now: int) -> list[Notice]:
+        """What ended since the last look, of the threads that the person has decided in."""
+        mark = self._mark or self.told.mark(now)
+        self._mark = mark
+        notices = []
+        for thread in all_threads(self._store, within=""):
+            if thread.updated_at < mark:
+                break
+            self._mark = max(self._mark, thread.updated_at)
+            if thread.status not in ("completed", "failed", "cancelled"):
+                continue
+            name = thread.info.thread_id
+            cursor = self._store.cursor(name)
+            notice = ended(thread, cursor, self._store.ledger(name), self._person) if cursor else None
+            notices += [notice] if notice else []
+        return notices
+
+    def _tell(self, notice: Notice, now: int) -> bool:
+        """Tell a notice in each way that nobody has told it in; whether there was one."""
+        ways = [way for way in self._ways if self.told.claim(way.name, notice.key, now)]
+        if self._quiet or self._sees(notice.thread):
+            return False
+        for way in ways:
+            try:
+                way.tell(words(notice, now), self._encode(notice))
+                self._failures.discard(way.name)
+            except NotTold as error:
+                self._fail(way.name, error)
+        return bool(ways)
+
+    def _fail(self, what: str, error: HitlError) -> None:
+        if what not in self._failures:
+            self._failures.add(what)
+            self._failed(error)
+
+    def _count(self, number: int) -> None:
+        if number != self._number:
+            self._number = number
+            self._counted(number)

@@ -1,0 +1,291 @@
+"""What a person is told: once, in each way, also across restarts, and nothing hostile reaches a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
+from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.stores import Checkpointer
+from hitl_tui.team.told import Told
+from hitl_tui.team.watch import Watch
+from hitl_tui.team.ways import CommandHook, NotTold, Services, TerminalNotice
+from hitl_tui.view.notices import Notice, terminal_bytes, title_bytes, words
+
+HOUR = 3_600_000_000
+
+
+def publishing(store: Checkpointer, *, title: str = "Publish it?", **gate: Any) -> GraphRunner:
+    asks = Gate("publish", title=title, choices=[GateChoice("approve", "send it")], **gate)
+    graph = StateGraph({"draft": Channel("")}, name="press")
+    graph.add_node("write", lambda _state: {"draft": "news"}).add_node("publish", lambda _state: {})
+    graph.add_edge(START, "write").add_edge("write", "publish").add_edge("publish", END)
+    return graph.compile(checkpointer=store, interrupt_before=[asks])
+
+
+def answer(runner: GraphRunner, thread: str, actor: str) -> None:
+    (request,) = runner.open(thread).cursor.pending
+    runner.answer(thread, request.id, "approve", step=request.step, actor=actor)
+    runner.invoke(thread_id=thread)
+
+
+class Heard:
+    """A way that keeps what it was told."""
+
+    name = "heard"
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def tell(self, text: str, document: bytes) -> None:
+        self.texts.append(text)
+
+
+class Person:
+    """Somebody with a store, and watches of theirs."""
+
+    def __init__(self, tmp_path: Path, name: str = "ann") -> None:
+        self.path, self.name = tmp_path / "notices.db", name
+        self.store = MemoryCheckpointer()
+        self.heard = Heard()
+        self.failures: list[HitlError] = []
+        self.counts: list[int] = []
+
+    def watch(self, *ways: Any, **how: Any) -> Watch:
+        return Watch(
+            self.store,
+            Told(self.path, f"store\n{self.name}"),
+            ways or (self.heard,),
+            person=self.name,
+            before=HOUR,
+            encode=lambda notice: json.dumps({"thread": notice.thread}).encode(),
+            failed=self.failures.append,
+            counted=self.counts.append,
+            **how,
+        )
+
+
+@pytest.fixture
+def ann(tmp_path: Path) -> Person:
+    return Person(tmp_path)
+
+
+def look(watch: Watch) -> list[Notice]:
+    """Look, though nothing of a memory store says that it has changed."""
+    watch._looked = 0.0
+    return watch.look()
+
+
+class TestWhatIsTold:
+    def test_that_something_waits_once(self, ann: Person) -> None:
+        watch = ann.watch()
+        assert look(watch) == []
+        publishing(ann.store).invoke(thread_id="press-q3")
+        assert [notice.happening for notice in look(watch)] == ["waits"]
+        assert look(watch) == []
+        assert ann.heard.texts == ["press-q3 waits: Publish it?"]
+        assert ann.counts == [0, 1]
+
+    def test_not_again_after_a_restart_and_not_by_another(self, ann: Person) -> None:
+        publishing(ann.store).invoke(thread_id="t")
+        one, other = ann.watch(), ann.watch()
+        assert len(look(one)) == 1
+        assert look(other) == look(ann.watch()) == []
+        assert len(ann.heard.texts) == 1
+
+    def test_in_another_way_and_to_another_person_all_the_same(self, ann: Person, tmp_path: Path) -> None:
+        publishing(ann.store).invoke(thread_id="t")
+        look(ann.watch())
+        written: list[str] = []
+        assert len(look(ann.watch(TerminalNotice(["bell"], written.append)))) == 1
+        assert written == ["\a"]
+        bob = Person(tmp_path, "bob")
+        bob.store = ann.store
+        assert len(look(bob.watch())) == 1
+
+    def test_only_what_the_person_may_answer(self, ann: Person) -> None:
+        publishing(ann.store, reviewers=["bob"]).invoke(thread_id="his")
+        publishing(ann.store, reviewers=["ann"], risk="high").invoke(thread_id="hers")
+        look(ann.watch())
+        assert ann.heard.texts == ["hers waits: high risk, Publish it?"]
+
+    def test_that_a_deadline_is_near(self, ann: Person) -> None:
+        publishing(ann.store, deadline=1800, on_timeout="approve").invoke(thread_id="soon")
+        publishing(ann.store, deadline=180_000, on_timeout="approve").invoke(thread_id="later")
+        watch = ann.watch()
+        told = look(watch)
+        assert sorted((notice.thread, notice.happening) for notice in told) == [
+            ("later", "waits"),
+            ("soon", "deadline"),
+            ("soon", "waits"),
+        ]
+        assert any("(expires in 29m" in text or "(expires in 30m" in text for text in ann.heard.texts)
+        assert look(watch) == []
+        assert watch._again is not None
+
+    def test_how_what_one_decided_ended(self, ann: Person) -> None:
+        runner = publishing(ann.store)
+        watch = ann.watch()
+        for thread in ("mine", "theirs"):
+            runner.invoke(thread_id=thread)
+        look(watch)
+        answer(runner, "mine", "ann")
+        answer(runner, "theirs", "bob")
+        (ended,) = look(watch)
+        assert (ended.happening, ended.thread) == ("ended", "mine")
+        assert ann.heard.texts[-1].startswith("mine: done, after publish ")
+        assert look(watch) == []
+
+    def test_what_ended_while_nobody_watched(self, ann: Person) -> None:
+        runner = publishing(ann.store)
+        runner.invoke(thread_id="t")
+        look(ann.watch())
+        answer(runner, "t", "ann")
+        assert [notice.happening for notice in look(ann.watch())] == ["ended"]
+
+    def test_what_is_there_when_a_screen_opens_is_seen_and_what_one_looks_at(self, ann: Person) -> None:
+        runner = publishing(ann.store)
+        runner.invoke(thread_id="old")
+        watch = ann.watch(quiet=True, sees=lambda thread: thread == "open")
+        assert look(watch) == []
+        runner.invoke(thread_id="open")
+        runner.invoke(thread_id="new")
+        look(watch)
+        assert ann.heard.texts == ["new waits: Publish it?"]
+
+    def test_a_store_that_has_not_changed_is_not_read(self, ann: Person, tmp_path: Path) -> None:
+        from hitl_tui import SQLiteCheckpointer
+
+        ann.store = SQLiteCheckpointer(tmp_path / "runs.db")  # type: ignore[assignment]
+        watch = ann.watch()
+        watch.look()
+        read: list[int] = []
+        waiting = ann.store.waiting
+        ann.store.waiting = lambda limit: read.append(limit) or waiting(limit)  # type: ignore[method-assign, func-returns-value]
+        assert watch.look() == []
+        assert read == []
+        publishing(ann.store).invoke(thread_id="t")
+        assert len(watch.look()) == 1
+
+
+HOSTILE = "\x1b]0;owned\a\x9b2J\x07;\u202eevil\n" + "x" * 5000
+
+
+class TestTerminal:
+    def test_nothing_hostile_of_a_title_gets_through(self, ann: Person) -> None:
+        written: list[str] = []
+        ways = ["bell", "osc9", "osc777", "osc99"]
+        publishing(ann.store, title=HOSTILE).invoke(thread_id="t")
+        look(ann.watch(TerminalNotice(ways, written.append)))  # type: ignore[arg-type]
+        (data,) = written
+        parts = data.removeprefix("\a").split("\x1b\\")
+        assert parts.pop() == ""
+        for part, begin in zip(
+            parts, ("\x1b]9;hitl-tui: ", "\x1b]777;notify;hitl-tui;", "\x1b]99;;"), strict=True
+        ):
+            assert part.startswith(begin)
+            payload = part.removeprefix(begin)
+            assert payload.isprintable()
+            assert ";" not in payload
+            assert "\u202e" not in payload
+            assert len(payload) <= 220
+
+    def test_only_the_ways_that_were_chosen(self) -> None:
+        assert terminal_bytes(["osc9"], "x") == "\x1b]9;hitl-tui: x\x1b\\"
+        assert terminal_bytes([], "x") == ""
+
+    def test_the_title_counts(self) -> None:
+        assert title_bytes(3) == "\x1b]2;(3) hitl-tui\x1b\\"
+        assert title_bytes(0) == "\x1b]2;hitl-tui\x1b\\"
+
+    def test_the_words_of_an_end(self) -> None:
+        notice = Notice("ended", "press-q3", "g", 0, "k", outcome="done, after publish")
+        assert words(notice, 0).startswith("press-q3: done, after publish ")
+
+
+class TestCommand:
+    def test_it_gets_the_document_and_no_shell(self, ann: Person, tmp_path: Path) -> None:
+        out = tmp_path / "out $(touch owned).json"
+        code = "import sys; open(sys.argv[1], 'w').write(sys.stdin.read())"
+        publishing(ann.store).invoke(thread_id="t")
+        look(ann.watch(CommandHook([sys.executable, "-c", code, str(out)])))
+        assert json.loads(out.read_text()) == {"thread": "t"}
+        assert ann.failures == []
+
+    def test_a_line_for_the_shell_where_it_is_one(self, ann: Person, tmp_path: Path) -> None:
+        publishing(ann.store).invoke(thread_id="t")
+        look(ann.watch(CommandHook(f"cat > '{tmp_path}/out.json'")))
+        assert json.loads((tmp_path / "out.json").read_text()) == {"thread": "t"}
+
+    @pytest.mark.parametrize(
+        ("command", "why"),
+        [
+            (["/no/such/program"], "can't be run"),
+            ([sys.executable, "-c", "raise SystemExit(3)"], "ended with 3"),
+        ],
+    )
+    def test_its_failure_is_told_once(self, ann: Person, command: list[str], why: str) -> None:
+        runner = publishing(ann.store)
+        watch = ann.watch(CommandHook(command), ann.heard)
+        for thread in ("a", "b"):
+            runner.invoke(thread_id=thread)
+            look(watch)
+        assert len(ann.failures) == 1
+        assert why in ann.failures[0].message
+        assert len(ann.heard.texts) == 2
+
+    def test_one_that_takes_too_long_is_ended(self) -> None:
+        with pytest.raises(NotTold, match=r"longer than 0\.2 s"):
+            CommandHook([sys.executable, "-c", "import time; time.sleep(60)"], seconds=0.2).tell("x", b"{}")
+
+
+@pytest.fixture
+def receiver() -> Iterator[tuple[str, list[Any]]]:
+    """A server that takes what Apprise's json:// posts, and what it was posted."""
+    posted: list[Any] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(500 if "refuse" in self.path else 200)
+            self.end_headers()
+
+        def log_message(self, *_args: Any) -> None:
+            """Nothing is printed."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"json://user:s3cret@127.0.0.1:{server.server_port}", posted
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+class TestServices:
+    def test_a_real_receiver_gets_the_notice(self, ann: Person, receiver: tuple[str, list[Any]]) -> None:
+        url, posted = receiver
+        publishing(ann.store).invoke(thread_id="press-q3")
+        look(ann.watch(Services([url])))
+        assert [(each["title"], each["message"]) for each in posted] == [
+            ("hitl-tui", "press-q3 waits: Publish it?")
+        ]
+        assert ann.failures == []
+
+    def test_no_secret_is_told_of_one_that_fails(self, ann: Person, receiver: tuple[str, list[Any]]) -> None:
+        url, _ = receiver
+        publishing(ann.store).invoke(thread_id="t")
+        look(ann.watch(Services([f"{url}/refuse"])))
+        (failure,) = ann.failures
+        assert "s3cret" not in str(failure) + repr(failure.__context__)
+        with pytest.raises(UsageError, match=r"the 1\. is no URL") as told:
+            Services(["nosuch://user:s3cret@x"])
+        assert "s3cret" not in str(told.value)
