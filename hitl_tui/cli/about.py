@@ -14,7 +14,7 @@ from hitl_tui.cli.output import emit, json_option, one_line, say, table
 from hitl_tui.errors import ExitCode, HitlError
 
 if TYPE_CHECKING:
-    from hitl_tui.cli.shapes import ThemeRow
+    from hitl_tui.cli.reports import ThemeRow
     from hitl_tui.ui.theme import Themes
 
 
@@ -26,7 +26,7 @@ def themes(as_json: bool) -> int:
     Ours and those in your configuration directory; the one in use is marked. One that can't be used is
     told with file and line, with exit code 2.
     """
-    from hitl_tui.cli.shapes import ThemesDocument
+    from hitl_tui.cli.reports import ThemesDocument
     from hitl_tui.config import load_settings, user_themes
     from hitl_tui.ui.theme import DEFAULT_THEME, Themes
 
@@ -58,7 +58,7 @@ def _problem(known: Themes, name: str) -> str:
 
 
 def _theme(known: Themes, name: str, *, in_use: bool) -> ThemeRow:
-    from hitl_tui.cli.shapes import ThemeRow
+    from hitl_tui.cli.reports import ThemeRow
 
     try:
         theme = known.load(name)
@@ -74,7 +74,7 @@ def keys(as_json: bool) -> int:
 
     As your configuration has them, and as it writes them: what is wrong there is told, with exit code 2.
     """
-    from hitl_tui.cli.shapes import KeyRow, KeysDocument
+    from hitl_tui.cli.reports import KeyRow, KeysDocument
     from hitl_tui.config import load_settings
     from hitl_tui.view.actions import ALL_ACTIONS
     from hitl_tui.view.keymap import load_keymap
@@ -111,7 +111,7 @@ def config(*, as_json: bool, **flags: str | None) -> None:
 
     A flag, an environment variable, a line of the configuration file, or the default.
     """
-    from hitl_tui.cli.shapes import ConfigDocument, Setting
+    from hitl_tui.cli.reports import ConfigDocument, Setting
     from hitl_tui.config import config_path, load_settings
     from hitl_tui.ui.theme import DEFAULT_THEME
 

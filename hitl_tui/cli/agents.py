@@ -71,7 +71,7 @@ async def _tell(driver: Driver, only: str | None, *, as_json: bool) -> None:
     if only is not None and not shown:
         raise UsageError(f"there is no agent {only!r}", did_you_mean(only, [info.name for info in infos]))
     if as_json:
-        from hitl_tui.cli.shapes import AgentsDocument
+        from hitl_tui.cli.reports import AgentsDocument
 
         emit(AgentsDocument(thread=driver.thread_id, agents=tuple(shown)))
     elif only is not None:

@@ -88,7 +88,7 @@ async def fork(
     them. The other thread is left as it is. --agent lets an agent go on with another model.
     """
     from hitl_tui.cli.inputs import Inputs, open_place
-    from hitl_tui.cli.shapes import ForkDocument
+    from hitl_tui.cli.reports import ForkDocument
     from hitl_tui.engine.commands import Fork
     from hitl_tui.view.answers import read_settings
 

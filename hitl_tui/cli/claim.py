@@ -104,7 +104,7 @@ async def _waiting(opened: OpenThread, thread: str, request_id: str | None) -> t
 
 async def _tell(opened: OpenThread, driver: Driver, asked: Request) -> ExitCode:
     """Tell who is at the request now."""
-    from hitl_tui.cli.shapes import AttendingDocument
+    from hitl_tui.cli.reports import AttendingDocument
     from hitl_tui.engine.thread.session import now_us
     from hitl_tui.view.attending import at_request, attending_words
     from hitl_tui.view.lines import name, sentence

@@ -293,7 +293,7 @@ async def _chosen(opened: OpenThread, threads: Sequence[str], wanted: str | None
 async def _carry_out(opened: OpenThread, plans: Sequence[Planned], *, dry_run: bool, yes: bool) -> ExitCode:
     """List what would be decided, ask once, decide, and tell what became of each."""
     from hitl_tui.cli.output import emit
-    from hitl_tui.cli.shapes import DecisionsDocument
+    from hitl_tui.cli.reports import DecisionsDocument
     from hitl_tui.view import batch
 
     decides = any(plan.would for plan in plans)

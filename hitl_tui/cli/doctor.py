@@ -12,7 +12,7 @@ import click
 
 from hitl_tui.cli.options import store_option
 from hitl_tui.cli.output import emit, json_option, one_line, say, table
-from hitl_tui.cli.shapes import DoctorDocument, Finding
+from hitl_tui.cli.reports import DoctorDocument, Finding
 from hitl_tui.errors import ExitCode, HitlError, NoSuchStore, SigningFailed
 
 _LIBRARIES = ("textual", "rich", "litellm", "click", "msgspec", "tomli", "jsonschema-rs", "rfc8785")

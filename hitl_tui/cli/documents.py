@@ -6,7 +6,6 @@ hexadecimal digits, what is private `[private]`; a text that may be missing is n
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
@@ -43,6 +42,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def to_json(value: Any) -> str:
     """One line of ASCII, so that no byte of it can steer a terminal."""
+    import json
+
     try:
         data = _encode(value)
     except (msgspec.MsgspecError, OverflowError, TypeError, ValueError):  # as of an integer of many digits
@@ -57,6 +58,8 @@ def to_json(value: Any) -> str:
 
 def to_text(value: Any) -> str:
     """A value as JSON that is read: letters of all languages stay, so that it is not yet harmless."""
+    import json
+
     return json.dumps(value, ensure_ascii=False, default=_other)
 
 
@@ -229,6 +232,8 @@ def _value(value: Any, unit: _Unit | None, secret: bool) -> Any:
 
 def output_schema() -> dict[str, Any]:
     """The JSON Schema of all documents."""
+    import hitl_tui.cli.reports  # noqa: F401  (what it defines is a `Document` from then on)
+
     kinds = [kind for kind in Document.__subclasses__() if kind is not EventDocument]
     roots = _Shapes().of((*kinds, *_EVENTS))
     _, components = msgspec.json.schema_components(roots, ref_template="#/$defs/{name}")

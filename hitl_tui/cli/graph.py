@@ -66,7 +66,7 @@ def graph(
         info = open_graph(graph, MemoryCheckpointer(), {"model": model} if model else {}).graph.info
     assert info is not None
     if as_json or form == "json":
-        from hitl_tui.cli.shapes import GraphDocument
+        from hitl_tui.cli.reports import GraphDocument
 
         emit(GraphDocument(graph=info))
     elif form == "mermaid":

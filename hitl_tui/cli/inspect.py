@@ -34,7 +34,7 @@ def diff(opened: OpenStored, *, a: str, b: str) -> ExitCode:
     Without @STEP the newest step is meant. Private channels are named, not compared.
     """
     from hitl_tui.cli.inputs import logged_place
-    from hitl_tui.cli.shapes import DiffDocument, Place
+    from hitl_tui.cli.reports import DiffDocument, Place
     from hitl_tui.view.difference import compare_states, diff_lines
 
     left, right = logged_place(opened, a), logged_place(opened, b)
@@ -260,7 +260,7 @@ def blame(opened: OpenStored, *, place: str, path: str, limit: int) -> ExitCode:
     plan.items.0.title or plan.items[0].title.
     """
     from hitl_tui.cli.inputs import logged_place
-    from hitl_tui.cli.shapes import BlameDocument
+    from hitl_tui.cli.reports import BlameDocument
     from hitl_tui.view.blame import blame as last_writers
 
     at = logged_place(opened, place)
@@ -375,7 +375,7 @@ def cost(opened: OpenStored, *, thread: str) -> ExitCode:
     points = reading.history(limit=1 << 31)
     report = CostReport(reversed(points), reading.progress.uses)
     if opened.as_json:
-        from hitl_tui.cli.shapes import CostDocument
+        from hitl_tui.cli.reports import CostDocument
 
         emit(
             CostDocument(

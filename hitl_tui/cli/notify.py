@@ -187,7 +187,7 @@ def _far(settings: Settings) -> list[Way]:
 
 def _document(notice: Notice) -> bytes:
     from hitl_tui.cli.documents import shown, to_json
-    from hitl_tui.cli.shapes import NoticeDocument
+    from hitl_tui.cli.reports import NoticeDocument
 
     return to_json(shown(NoticeDocument(notice=notice))).encode()
 

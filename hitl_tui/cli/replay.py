@@ -42,7 +42,7 @@ def replay(thread: str, store: str | None, as_json: bool) -> int:
     if as_json:
         import msgspec
 
-        from hitl_tui.cli.shapes import ReplayDocument
+        from hitl_tui.cli.reports import ReplayDocument
 
         facts = msgspec.structs.asdict(report)
         changed = report.changed_reducers

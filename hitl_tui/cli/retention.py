@@ -131,7 +131,7 @@ def deleted(*, limit: int, store: str | None, as_json: bool) -> None:
         entries = opened.store_ledger()[::-1]
     page = entries[:limit]
     if as_json:
-        from hitl_tui.cli.shapes import DeletedDocument, DeletedThread
+        from hitl_tui.cli.reports import DeletedDocument, DeletedThread
 
         told = tuple(DeletedThread(entry.thread_id, entry) for entry in page)
         emit(DeletedDocument(entries=told, more=len(entries) > limit))
@@ -172,7 +172,7 @@ def size(*, thread: str | None, limit: int, store: str | None, as_json: bool) ->
             sizes = sorted(map(opened.size, names), key=lambda size: -size.bytes)
         space = opened.space()
     if as_json:
-        from hitl_tui.cli.shapes import SizeDocument
+        from hitl_tui.cli.reports import SizeDocument
 
         shown = tuple(sizes[:limit])
         emit(SizeDocument(used=space.used, free=space.free, threads=shown, more=len(sizes) > limit))
@@ -203,7 +203,7 @@ def vacuum(*, store: str | None, as_json: bool) -> None:
     with closing(open_existing(load_settings({"store": store}))) as opened:
         before, after = opened.space().used, opened.vacuum().used
     if as_json:
-        from hitl_tui.cli.shapes import VacuumDocument
+        from hitl_tui.cli.reports import VacuumDocument
 
         emit(VacuumDocument(before=before, after=after))
     else:
@@ -248,7 +248,7 @@ def _delete(
         )
         say(f"deleted {count(len(entries), 'thread')}; `hitl-tui deleted` shows what is kept of them")
     if how.as_json:
-        from hitl_tui.cli.shapes import DeleteDocument, DeletedThread
+        from hitl_tui.cli.reports import DeleteDocument, DeletedThread
 
         emit(
             DeleteDocument(

@@ -178,7 +178,7 @@ def _agreed() -> bool:
 
 async def _outcome(driver: Driver, code: ExitCode, *, as_json: bool, dry_run: bool) -> ExitCode:
     from hitl_tui.cli.headless import standing_lines
-    from hitl_tui.cli.shapes import RollbackDocument
+    from hitl_tui.cli.reports import RollbackDocument
     from hitl_tui.view.rollback import entry_line, summary
 
     snapshot = await driver.snapshot()

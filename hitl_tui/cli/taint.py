@@ -29,7 +29,7 @@ def taint(opened: OpenStored, *, place: str, channel: str | None) -> ExitCode:
     and through which nodes it came.
     """
     from hitl_tui.cli.inputs import logged_place
-    from hitl_tui.cli.shapes import TaintDocument, TaintedChannel
+    from hitl_tui.cli.reports import TaintDocument, TaintedChannel
 
     at = logged_place(opened, place)
     if channel is not None:

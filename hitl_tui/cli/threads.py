@@ -68,7 +68,7 @@ def threads(
     rows = _rows(settings, query, limit + 1, inside=inside, waiting=waiting)
     shown, more = rows[:limit], len(rows) > limit
     if as_json:
-        from hitl_tui.cli.shapes import ThreadsDocument
+        from hitl_tui.cli.reports import ThreadsDocument
 
         emit(ThreadsDocument(threads=tuple(summary for summary, _ in shown), more=more))
         return
@@ -115,7 +115,7 @@ def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_js
     rows = view.shown(named, now, me)
     shown, more = rows[:limit], len(rows) > limit
     if as_json:
-        from hitl_tui.cli.shapes import ThreadsDocument
+        from hitl_tui.cli.reports import ThreadsDocument
 
         summaries = {row.name: row.thread for row in shown}
         facts = tuple(fact_of(row, now) for row in shown)

@@ -81,7 +81,7 @@ def export_command(
             return
         count = _write_file(target, lines)
     if as_json:
-        from hitl_tui.cli.shapes import ExportDocument
+        from hitl_tui.cli.reports import ExportDocument
 
         inside = tuple(threads[1:])
         emit(ExportDocument(thread=thread, file=str(target), lines=count, private=private, threads=inside))
@@ -114,7 +114,7 @@ def import_command(file: Path, thread: str | None, store: str | None, as_json: b
     finally:
         opened.close()
     if as_json:
-        from hitl_tui.cli.shapes import ImportDocument
+        from hitl_tui.cli.reports import ImportDocument
 
         emit(ImportDocument(thread=name, file=str(file), threads=tuple(inside)))
     else:
@@ -194,7 +194,7 @@ def verify(
     if as_json:
         import msgspec
 
-        from hitl_tui.cli.shapes import VerifyDocument
+        from hitl_tui.cli.reports import VerifyDocument
 
         emit(VerifyDocument(thread=thread, ok=report.ok, **msgspec.structs.asdict(report)))
     else:
@@ -214,7 +214,7 @@ def anchor(thread: str, store: str | None, as_json: bool) -> int:
     back to an earlier copy or written anew as a whole.
     """
     from hitl_tui.cli.opening import find_thread
-    from hitl_tui.cli.shapes import AnchorDocument
+    from hitl_tui.cli.reports import AnchorDocument
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
     from hitl_tui.engine.audit.anchor import anchor as stands

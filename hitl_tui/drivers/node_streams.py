@@ -12,9 +12,6 @@ import atexit
 import codecs
 import io
 import os
-import select
-import shutil
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -168,6 +165,8 @@ class _Keeper:
 
     def _read(self) -> None:
         """Keep the pipe from ever being full: who writes to it would wait."""
+        import select
+
         while not self._ended:
             ready = select.poll()
             ready.register(self._pipe, select.POLLIN)
@@ -255,6 +254,8 @@ def own_descriptors() -> tuple[int, int]:
 def terminal_size(fallback: tuple[int, int]) -> os.terminal_size:
     """Columns and rows of the terminal, as `shutil.get_terminal_size` has them without us."""
     if _keeper is None:
+        import shutil
+
         return shutil.get_terminal_size(fallback)
     try:
         size = os.get_terminal_size(own_descriptors()[0])
@@ -294,6 +295,8 @@ def interruptible() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    import signal
+
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -142,6 +140,8 @@ class _Identity(NamedTuple):
 @lru_cache(maxsize=1)
 def _identity() -> _Identity:
     try:
+        import getpass
+
         user = getpass.getuser()
     except (KeyError, OSError):
         user = str(os.getuid()) if hasattr(os, "getuid") else "unknown"
@@ -150,6 +150,8 @@ def _identity() -> _Identity:
         namespace = os.readlink("/proc/self/ns/pid")
     except (OSError, ValueError):
         boot = namespace = ""
+    import socket
+
     return _Identity(user, socket.gethostname(), boot, namespace)
 
 

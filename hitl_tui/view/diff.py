@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Any, Final, Literal, TypeVar, overload
 
@@ -245,6 +244,8 @@ def _common(old: Sequence[Hashable], new: Sequence[Hashable]) -> int:
 
 
 def _middle(old: Sequence[Hashable], new: Sequence[Hashable], depth: int = 0) -> Iterator[Opcode]:
+    from difflib import SequenceMatcher
+
     if not old or not new:
         if old or new:
             yield False, 0, len(old), 0, len(new)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from itertools import islice
 from math import isinf
@@ -26,6 +25,8 @@ def read_json(text: str | bytes) -> Any:
     Raises:
         NotJson: it has none, such as `line 1, column 7: expecting value`.
     """
+    import json
+
     try:
         return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except json.JSONDecodeError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -69,6 +68,8 @@ def _took(us: int) -> str:
 
 def _arguments(value: Any) -> str:
     """As the model wrote them, on one line."""
+    import json
+
     if not isinstance(value, str):
         try:
             value = json.dumps(thaw(value), ensure_ascii=False)

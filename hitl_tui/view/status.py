@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -17,9 +17,11 @@ from hitl_tui.view.branches import counted
 from hitl_tui.view.format import cost, duration, tokens
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.lines import name, sentence
-from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Role
+
+if TYPE_CHECKING:
+    from hitl_tui.view.run_view import RunView
 
 DEFAULT_KEYS: Final[Mapping[str, str]] = MappingProxyType(
     {"step": "s", "continue": "c", "decide": "d", "edit": "e", "fork": "f", "rollback": "U"}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hitl_tui.engine.audit.lineage import Arrival
 from hitl_tui.engine.graph.description import NodeInfo
 from hitl_tui.engine.log.events import AppliedUpdate, TaintRead
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.taint import Taint
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.audit.lineage import Arrival
 
 Fact = tuple[str, tuple[str, ...], str]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -202,4 +201,6 @@ def _flat(value: Any) -> str:
 
 
 def _text(text: str) -> str:
+    import json
+
     return sanitise(json.dumps(text, ensure_ascii=False))

@@ -38,6 +38,8 @@ START = "START"
 END = "END"
 ROLLBACK = "rollback"
 """The position of a thread that is being undone: it goes no way on but that (SPEC 13)."""
+GRAPH = "graph"
+"""The kind of the ledger's entry for another graph."""
 CHANNELS = "channels"
 """The kind of the ledger's entry for the first step of a state with other channels."""
 ROLLED_BACK: tuple[Status, str] = ("cancelled", "rolled_back")

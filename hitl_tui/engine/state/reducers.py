@@ -10,7 +10,6 @@ import builtins
 import hashlib
 import importlib
 import inspect
-import json
 import math
 import re
 import sys
@@ -160,6 +159,8 @@ def by_type(reducers: Mapping[str, ReducerLike]) -> Reducer:
 
     Where `content` is all there is besides, the reducer gets the content alone (seed 003).
     """
+    import json
+
     known = {name: as_reducer(reducer) for name, reducer in reducers.items()}
     if not known:
         raise GraphInvalid("by_type needs at least one type", 'as in by_type({"submit_draft": "overwrite"})')
@@ -233,6 +234,8 @@ def logged_reducer(text: str) -> Reducer | None:
 
 
 def _parsed(text: str, *, importing: bool) -> Reducer:
+    import json
+
     if len(text) > _LONGEST:
         raise GraphInvalid(f"reducer {text[:40]!r}…: it is longer than {_LONGEST} characters")
     name, opened, rest = text.strip().partition("(")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import os
-import socket
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -15,6 +13,7 @@ from msgspec.structs import replace
 from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, Compensation, ModelUse, ToolUse
 from hitl_tui.engine.log.records import (
     CHANNELS,
+    GRAPH,
     Checkpoint,
     Cursor,
     LedgerEntry,
@@ -62,9 +61,6 @@ def with_branches(cursor: Cursor, branches: tuple[BranchState, ...] = ()) -> Cur
     uses = (*cursor.uses, *(use for child in left for use in child.uses))
     return replace(cursor, branches=branches, uses=uses)
 
-
-GRAPH = "graph"
-"""The kind of the ledger's entry for another graph."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -166,9 +162,13 @@ def account() -> str:
 
         user = pwd.getpwuid(os.geteuid()).pw_name
     except ImportError:  # not POSIX
+        import getpass
+
         user = getpass.getuser()
     except KeyError:
         user = str(os.geteuid())
+    import socket
+
     return f"{user}@{socket.gethostname()}"
 
 

@@ -55,7 +55,6 @@ from hitl_tui.stores.base import (
     unknown,
     writer,
 )
-from hitl_tui.stores.deletion import farewells
 from hitl_tui.stores.files import deleting
 from hitl_tui.stores.files import json as shapes
 from hitl_tui.stores.files.directory import (
@@ -312,6 +311,8 @@ class FileCheckpointer(Checkpointer):
                 remove_file(thread.lease_file)
 
     def delete(self, deletion: Deletion) -> list[LedgerEntry]:
+        from hitl_tui.stores.deletion import farewells
+
         with contextlib.ExitStack() as held:
             held.enter_context(locked(self.path / LOCK))
             _take_back(self.path)

@@ -10,8 +10,8 @@ next one, as it does wherever a value is replaced.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -51,20 +51,34 @@ _EACH = 255
 
 _PATCHED: dict[Literal["update", "result"], int] = {"update": _UPDATE_PATCHED, "result": _RESULT_PATCHED}
 
+
+def _late(kind: type[T]) -> Callable[[bytes | str], T]:
+    """A decoder that is made when it is first used: all of them take a program longer that looks at a row."""
+
+    @cache
+    def decoder() -> msgspec.json.Decoder[T]:
+        return msgspec.json.Decoder(kind)
+
+    def decode(data: bytes | str) -> T:
+        return decoder().decode(data)
+
+    return decode
+
+
 _encode = msgspec.json.Encoder().encode
 _decode_any = msgspec.json.Decoder().decode
-_decode_cursor = msgspec.json.Decoder(Cursor).decode
-_decode_spending = msgspec.json.Decoder(list[Spent]).decode
-_decode_presence = msgspec.json.Decoder(Presence).decode
-_decode_past = msgspec.json.Decoder(tuple[Past, ...]).decode
-_decode_branches = msgspec.json.Decoder(tuple[BranchOutcome, ...]).decode
-_decode_owner = msgspec.json.Decoder(Owner).decode
-_decode_compensations = msgspec.json.Decoder(tuple[Compensation, ...]).decode
-_decode_uses = msgspec.json.Decoder(tuple[ModelUse, ...]).decode
-_decode_calls = msgspec.json.Decoder(tuple[ToolUse, ...]).decode
-_decode_tainted = msgspec.json.Decoder(tuple[Taint, ...]).decode
-_decode_read = msgspec.json.Decoder(tuple[str, ...]).decode
-_decode_lineage = msgspec.json.Decoder(Lineage).decode
+_decode_cursor = _late(Cursor)
+_decode_spending = _late(list[Spent])
+_decode_presence = _late(Presence)
+_decode_past = _late(tuple[Past, ...])
+_decode_branches = _late(tuple[BranchOutcome, ...])
+_decode_owner = _late(Owner)
+_decode_compensations = _late(tuple[Compensation, ...])
+_decode_uses = _late(tuple[ModelUse, ...])
+_decode_calls = _late(tuple[ToolUse, ...])
+_decode_tainted = _late(tuple[Taint, ...])
+_decode_read = _late(tuple[str, ...])
+_decode_lineage = _late(Lineage)
 
 
 def _decode(data: bytes) -> Any:

@@ -55,7 +55,6 @@ from hitl_tui.stores.base import (
     unknown,
     writer,
 )
-from hitl_tui.stores.deletion import farewells
 from hitl_tui.stores.lease import giving_back, holder
 from hitl_tui.stores.lineage import Carried, Origin, Past, Spent
 from hitl_tui.stores.sqlite import faults, rows
@@ -364,6 +363,8 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             db.execute(_ADD_GRAPH, commit.graph)
 
     def delete(self, deletion: Deletion) -> list[LedgerEntry]:
+        from hitl_tui.stores.deletion import farewells
+
         self._be_there()
         with self._lock:
             # What is deleted is overwritten: its values are nowhere in the file afterwards.
