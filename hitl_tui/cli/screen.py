@@ -45,7 +45,7 @@ def show(
     Args:
         open_store, choose: called one after the other, off the screen's event loop.
         plain: in lines, as it is without a terminal that can show a screen.
-        list_threads: begin with the list of threads.
+        list_threads: begin with the list of threads on screen; in lines there is only the thread.
         breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
 
     Raises:
@@ -80,12 +80,17 @@ def show(
 
             raise HitlError(f"{type(error).__name__}: {error}", write_crash(error)) from error
 
+    async def open_hub() -> Hub:
+        opened.store = store = open_store(settings)
+        return hub_over(store, settings, partial(_unbuilt, settings))
+
     notices = ScreenNotices(settings, _not_told)
     try:
         result = run_app(
-            open_driver, actor=settings.reviewer, look=_look(settings), list_threads=list_threads,
+            None if list_threads else open_driver, actor=settings.reviewer, look=_look(settings),
             breaks=breaks, prepare=opened.prepare, waits_for=_waits_for,
             notices=lambda write, sees: opened.begin_notices(notices, write, sees),
+            open_hub=open_hub if list_threads else None,
         )  # fmt: skip
     finally:
         notices.end()
@@ -104,10 +109,11 @@ def browse() -> bool:
     except NoSuchStore:
         return False
     newest = store.threads(limit=1)
-    store.close()
     if newest:
         thread = newest[0].info.thread_id
-        show(settings, open_existing, lambda _: Target(thread), list_threads=True)
+        show(settings, lambda _: store, lambda _: Target(thread), list_threads=True)
+    else:
+        store.close()
     return bool(newest)
 
 
@@ -126,10 +132,9 @@ def _after_screen(result: AppResult, settings: Settings) -> int:
 
 
 class Opened:
-    """The thread that was opened, for what can be begun while somebody reads it."""
+    """What was to be opened, for what can be begun while somebody reads it."""
 
     def __init__(self) -> None:
-        self.driver: Driver | None = None
         self.target: Target | None = None
         self.store: Checkpointer | None = None
 
@@ -140,18 +145,16 @@ class Opened:
         assert self.store is not None
         return notices.begin(self.store, write, sees)
 
-    async def prepare(self) -> None:
+    async def prepare(self, driver: Driver) -> None:
         """Begin to import what its models need: those of its agents, or without a graph those of its log."""
         from hitl_tui.agents.models import prepare
 
-        if self.driver is None or self.target is None:
-            return
-        if self.target.runner is not None:
+        if self.target is not None and self.target.runner is not None:
             prepare([agent.model for agent in self.target.runner.graph.agents.values()])
         else:
             # A thread that can't be read has been told; another one may be shown by now.
             with suppress(HitlError):
-                points = (await self.driver.snapshot()).checkpoints
+                points = (await driver.snapshot()).checkpoints
                 prepare([f"{use.provider}/{use.model}" for point in points for use in point.uses])
 
 
@@ -186,7 +189,7 @@ async def _open(
     except BaseException:
         await hub.close()
         raise
-    opened.driver, opened.target, opened.store = driver, target, store
+    opened.target, opened.store = target, store
     return hub, driver
 
 

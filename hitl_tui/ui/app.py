@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from pathlib import PurePath
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import msgspec
@@ -31,6 +32,7 @@ from hitl_tui.ui.terminal import (
     wait_for_keys,
 )
 from hitl_tui.ui.theme import LOOK_EVERY, Look, Themed
+from hitl_tui.view.sanitise import sanitise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,11 +47,13 @@ if TYPE_CHECKING:
     from hitl_tui.loading.trust import Question
     from hitl_tui.ui.screens.damaged import Damage
     from hitl_tui.ui.screens.run import RunScreen
+    from hitl_tui.ui.screens.threads import ThreadsScreen
     from hitl_tui.view.keymap import Keymap
     from hitl_tui.view.session import ViewSession
 
 log = logging.getLogger(__name__)
 OpenDriver = Callable[[], Awaitable["tuple[Hub, Driver]"]]
+OpenHub = Callable[[], Awaitable["Hub"]]
 
 
 class AppResult(msgspec.Struct, frozen=True):
@@ -70,7 +74,7 @@ class AppResult(msgspec.Struct, frozen=True):
     ended_by: int = 0
 
 
-async def _nothing() -> None:
+async def _nothing(driver: Driver) -> None:
     """Nothing is to be prepared."""
 
 
@@ -81,15 +85,15 @@ BeginNotices: TypeAlias = Callable[[Callable[[str], object], Callable[[str], boo
 class AppStart(msgspec.Struct, frozen=True):
     """What a session begins with; see `run_app`."""
 
-    open_driver: OpenDriver
+    open_driver: OpenDriver | None
     actor: str
     inputs: Mapping[str, Any] | None = None
     ask_inputs: bool = True
-    list_threads: bool = False
     breaks: Sequence[str] = ()
-    prepare: Callable[[], Awaitable[None]] = _nothing
+    prepare: Callable[[Driver], Awaitable[None]] = _nothing
     waits_for: Callable[[], str] = str
     notices: BeginNotices | None = None
+    open_hub: OpenHub | None = None
 
 
 def action_commands() -> type[Provider]:
@@ -99,6 +103,7 @@ def action_commands() -> type[Provider]:
     return ActionCommands
 
 
+_RUN_SCREEN: Final = "hitl_tui.ui.screens.run"
 _AT_ONCE: Final = 1.0
 """Seconds within which an opened thread is the first thing that is painted."""
 
@@ -107,8 +112,6 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
     """One terminal, one hub, one thread at a time."""
 
     TITLE = "hitl-tui"
-    # Textual does not load the CSS of a default screen, so the run screen's is ours.
-    CSS_PATH: ClassVar[list[str | PurePath]] = ["screens/base.tcss", "screens/run.tcss"]
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {action_commands}
@@ -121,19 +124,24 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
     ]
 
     def __init__(self, start: AppStart, look: Look | None = None) -> None:
-        super().__init__()
+        # Textual does not load the CSS of a default screen.
+        first = ("run",) if start.open_hub is None else ("dialogs", "threads")
+        super().__init__(css_path=[f"screens/{name}.tcss" for name in ("base", *first)])
         self.start = start
         self.actor = start.actor
         self.hub: Hub | None = None
         self.run_screen: RunScreen | None = None
         self._ended_by = 0
         self._keeping = False
-        self._end_notices: Callable[[], object] = lambda: None
+        self._end_notices: Callable[[], object] | None = None
+        self._problems_told = False
         self._untold: list[HitlError] = []
         self._open_session: asyncio.Task[ViewSession] | None = None
         self._damage: Damage | None = None
+        self._threads: ThreadsScreen | None = None
+        self._then: Callable[[RunScreen], None] | None = None
         self.wear(look or Look())
-        self._opening = OpeningScreen(quits="app.quit" not in self.look.keys)
+        self._opening = self._new_opening()
 
     @cached_property
     def keymap(self) -> Keymap:
@@ -150,8 +158,11 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
             self.run_screen.complain(error)
 
     def get_default_screen(self) -> Screen[Any]:
-        """What is painted first: the thread, or where that takes its time the frames of its panes."""
-        return self.run_screen or self._opening
+        """What is painted first: the threads, or one of them, or while it is being opened its frames."""
+        return self._threads or self.run_screen or self._opening
+
+    def _new_opening(self) -> OpeningScreen:
+        return OpeningScreen(quits="app.quit" not in self.look.keys)
 
     async def on_load(self) -> None:
         """Before the terminal is changed: whoever ends us from now on finds it as it was.
@@ -159,6 +170,9 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         A thread that is open soon is all there is to paint, at once with all that is known of it.
         """
         listen(self._told_to_end)
+        if self.start.open_hub is not None:
+            await self._open_threads(self.start.open_hub)
+            return
         self._open_session = asyncio.create_task(self._open())
         done, _ = await asyncio.wait([self._open_session], timeout=_AT_ONCE)
         if done:
@@ -193,6 +207,65 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         self.set_interval(LOOK_EVERY, self.look_at_theme)
         if self._open_session is not None:
             self.run_worker(self._show_late(self._open_session), group="open", exit_on_error=False)
+        if self._threads is not None:
+            try:
+                self._begin_notices()
+            except HitlError as failure:
+                self._untold.append(failure)
+            for error in self._told():
+                self.notify(sanitise(str(error)), title=error.title, severity="error", markup=False)
+            self.run_worker(
+                asyncio.to_thread(import_module, _RUN_SCREEN), group="import", exit_on_error=False
+            )
+
+    async def _open_threads(self, open_hub: OpenHub) -> None:
+        """Make the list of threads the first screen, or end with why it can't be."""
+        from hitl_tui.ui.screens.threads import ThreadsScreen, first_page
+
+        try:
+            self.hub = await open_hub()
+            page = await first_page(self.hub)
+        except HitlError as error:
+            await self._give_up(error)
+            return
+        self.hub.ask_by(self._ask_trust)
+        newest = page.rows[0].name if page.rows else ""
+        self._threads = ThreadsScreen(
+            self.hub, "", lambda: time.time_ns() // 1000, to=self, actor=self.actor, first=page,
+            leave=lambda chosen: self._open_chosen(chosen or newest),
+        )  # fmt: skip
+
+    def _open_chosen(self, thread_id: str) -> None:
+        """Show a thread over the list of them, which comes back where it can't be opened."""
+        hub = self.hub
+        if hub is None or not thread_id or self.screen is not self._threads:
+            return
+        self._opening = self._new_opening()
+        self.push_screen(self._opening)
+
+        async def show() -> None:
+            try:
+                driver = await hub.open(thread_id)
+                await self._show(await self._look_at(hub, driver))
+            except LogCorrupt:
+                self._show_damage()
+            except HitlError as error:
+                self._back_to_threads()
+                self.notify(sanitise(str(error)), title=error.title, severity="error", markup=False)
+
+        self.run_worker(show(), group="open", exit_on_error=False)
+
+    def choose_waiting(self) -> None:
+        """From the first list: the queue of what waits, over the newest thread."""
+        self._then = lambda screen: screen.threads.choose_waiting()
+
+    def new(self) -> None:
+        """From the first list: ask for a graph to start a thread of, over the newest thread."""
+        self._then = lambda screen: screen.threads.new()
+
+    def _back_to_threads(self) -> None:
+        while self.screen is not self._threads:
+            self.pop_screen()
 
     async def _open(self) -> ViewSession:
         """Open the driver of the thread, and look at it.
@@ -201,19 +274,26 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
             LogCorrupt: its log is damaged; `_damage` says how to look at it all the same.
             HitlError: it can't be opened; everything is closed again.
         """
+        assert self.start.open_driver is not None
         self.hub, driver = await self.start.open_driver()
         self.hub.ask_by(self._ask_trust)
+        try:
+            return await self._look_at(self.hub, driver)
+        except LogCorrupt:
+            raise
+        except HitlError:
+            await self._close_hub()
+            raise
+
+    async def _look_at(self, hub: Hub, driver: Driver) -> ViewSession:
         from hitl_tui.view.session import ViewSession
 
         try:
-            return await ViewSession.open(self.hub, driver)
+            return await ViewSession.open(hub, driver)
         except LogCorrupt as error:
             from hitl_tui.ui.screens.damaged import Damage
 
             self._damage = Damage(driver, error)
-            raise
-        except HitlError:
-            await self._close_hub()
             raise
 
     async def _ask_trust(self, question: Question) -> bool:
@@ -234,11 +314,14 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         from hitl_tui.ui.screens.damaged import show_damage
 
         def left(outcome: ViewSession | HitlError) -> None:
+            if self._threads is not None and isinstance(outcome, HitlError):
+                self._back_to_threads()
+                return
             work = self._give_up(outcome) if isinstance(outcome, HitlError) else self._show(outcome)
             self.run_worker(work, group="open", exit_on_error=False)
 
         if self.hub is not None and self._damage is not None:
-            show_damage(self, self.hub, self._damage, "Quit", left)
+            show_damage(self, self.hub, self._damage, "Back" if self._threads else "Quit", left)
 
     async def _close_hub(self) -> None:
         with suppress(HitlError):
@@ -268,30 +351,42 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
 
     async def _shown(self, screen: RunScreen, error: HitlError | None) -> None:
         """The run screen shows its first session, or can't: go on with what waited for that."""
-        from hitl_tui.view.keymap import KeysInvalid
-
         if error is not None:
             await self._give_up(error)
             return
-        if self.keymap.problems:
-            self._untold.append(KeysInvalid("\n".join(self.keymap.problems), "all other keys apply"))
-        for untold in self._untold:
+        for untold in self._told():
             screen.complain(untold)
-        if self.start.list_threads:
-            screen.threads.choose()
+        if self._then is not None:
+            then, self._then = self._then, None
+            then(screen)
         for key in self._opening.early_keys:
             self.simulate_key(key)
-        await self.start.prepare()
-        if self.start.notices is not None and self._driver is not None:
-            try:
-                self._end_notices = self.start.notices(self._driver.write, self._sees)
-            except HitlError as failure:
-                screen.complain(failure)
+        if screen.session is not None:
+            await self.start.prepare(screen.session.driver)
+        try:
+            self._begin_notices()
+        except HitlError as failure:
+            screen.complain(failure)
+
+    def _begin_notices(self) -> None:
+        """Tell what happens in the store from now on."""
+        if self.start.notices is not None and self._driver is not None and self._end_notices is None:
+            self._end_notices = self.start.notices(self._driver.write, self._sees)
 
     def _sees(self, thread_id: str) -> bool:
         """Whether the person is looking at a thread."""
         session = self.run_screen.session if self.run_screen else None
         return self.app_focus and session is not None and session.thread_id == thread_id
+
+    def _told(self) -> list[HitlError]:
+        """What went wrong before there was a screen to say it on, which is asked once."""
+        from hitl_tui.view.keymap import KeysInvalid
+
+        untold, self._untold = self._untold, []
+        if self.keymap.problems and not self._problems_told:
+            self._problems_told = True
+            untold.append(KeysInvalid("\n".join(self.keymap.problems), "all other keys apply"))
+        return untold
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """All our actions with their keys, and what Textual offers that is of use here."""
@@ -328,8 +423,8 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
                 yield SystemCommand(f"{action.label}  ({self.keymap.shown(action.id)})", action.help, do)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The palette waits for the run screen, whose actions it offers; the opening screen keeps its key."""
-        return action != "command_palette" or self.run_screen is not None
+        """The palette waits for a screen whose actions it offers; the opening screen keeps its key."""
+        return action != "command_palette" or self.run_screen is not None or self.screen is self._threads
 
     def action_command_palette(self) -> None:
         """Open the palette."""
@@ -342,6 +437,11 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         """All keys, from whatever screen is over the run."""
         if self.run_screen is not None:
             self.run_screen.action_do("app.help")
+        elif self.screen is self._threads:
+            from hitl_tui.ui.screens.help import HelpScreen
+            from hitl_tui.view.actions import Situation
+
+            self.push_screen(HelpScreen(Situation(), self.keymap))
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy what was selected, and say so."""
@@ -359,7 +459,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         from hitl_tui.ui.screens.dialogs import QuitDialog, ask_quit
 
         if self.run_screen is None:
-            self.exit(AppResult())
+            self._leave_early()
         elif isinstance(self.screen, QuitDialog):
             self.screen.leave()
         else:
@@ -368,7 +468,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
     def action_ask_to_quit(self) -> None:
         """Quit from anywhere, asking where something would be lost."""
         if self.run_screen is None:
-            self.exit(AppResult())
+            self._leave_early()
             return
         if getattr(self.screen, "changed", False):
             keymap = self.keymap
@@ -379,6 +479,13 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         while self.screen is not self.run_screen and len(self.screen_stack) > 1:
             self.pop_screen()
         self.leave_asking()
+
+    def _leave_early(self) -> None:
+        """No thread has been shown: nothing waits for an answer."""
+        if self._threads is None:
+            self.exit(AppResult())
+        else:
+            self.run_worker(self.leave(), group="leave", exit_on_error=False)
 
     def leave_asking(self) -> None:
         """Leave, asking first where something is in the air."""
@@ -463,7 +570,8 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
 
     async def leave(self) -> None:
         """Close everything and end; what was not committed goes into the result."""
-        self._end_notices()
+        if self._end_notices is not None:
+            self._end_notices()
         session = self.run_screen.session if self.run_screen else None
         lost = self._kept() if self._ended_by or self._keeping else ()
         if self.hub is not None:
@@ -481,44 +589,44 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
 
 
 def run_app(
-    open_driver: OpenDriver,
+    open_driver: OpenDriver | None,
     *,
     actor: str,
     inputs: Mapping[str, Any] | None = None,
     ask_inputs: bool = True,
     look: Look | None = None,
     mouse: bool = True,
-    list_threads: bool = False,
     breaks: Sequence[str] = (),
-    prepare: Callable[[], Awaitable[None]] = _nothing,
+    prepare: Callable[[Driver], Awaitable[None]] = _nothing,
     waits_for: Callable[[], str] = str,
     notices: BeginNotices | None = None,
+    open_hub: OpenHub | None = None,
 ) -> AppResult:
-    """Show a thread until the user leaves.
+    """Show a thread, or the list of them, until the user leaves.
 
     Args:
         open_driver: called once before the first paint, which waits a second for it and no longer; gives the
             hub and the driver of the thread to show.  A `HitlError` it raises ends the app and comes back as
-            `AppResult.error`.
+            `AppResult.error`.  None with `open_hub`.
         actor: who decides and edits, as the log will name them.
         inputs: channel values to start with if the thread has no step yet.
         ask_inputs: with no `inputs` and a new thread, ask on screen for what the graph wants; else
             start with its defaults.
         look: theme, keys and characters, None for the defaults.
         mouse: whether to listen to the mouse.
-        list_threads: begin with the list of threads, in front of the one that was opened.
         breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
         prepare: called once the thread was painted, to begin with what its nodes will need.
         waits_for: what a node in flight waits for before it can begin, in words; "" for nothing.
         notices: called once a thread is shown, with what writes to the terminal from any thread and what says
             whether the person is looking at a thread; gives what ends the notices.
+        open_hub: called before the first paint, which is then the list of its threads.
 
     Raises:
         Exception: whatever nobody caught, once the terminal is as it was before.
     """
     keep_output(_log_written)
     app = HitlApp(
-        AppStart(open_driver, actor, inputs, ask_inputs, list_threads, breaks, prepare, waits_for, notices),
+        AppStart(open_driver, actor, inputs, ask_inputs, breaks, prepare, waits_for, notices, open_hub),
         look,
     )
     app.driver_class = on_our_terminal(app.driver_class)
@@ -533,7 +641,5 @@ def run_app(
 
 def _log_written(lines: Sequence[str]) -> None:
     """Keep what no node on screen has written where it can be found: in the log file."""
-    from hitl_tui.view.sanitise import sanitise
-
     for line in lines:
         log.info("written while the screen was shown: %s", sanitise(line))

@@ -214,7 +214,7 @@ class Action(msgspec.Struct, frozen=True):
 
 
 def _open(now: Situation) -> str:
-    return "" if now.open else "the thread is being opened"
+    return "" if now.open else "no thread is open yet"
 
 
 def _when_open(why_not: WhyNot) -> WhyNot:

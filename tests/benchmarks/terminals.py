@@ -31,7 +31,9 @@ class Program:
         if self.pid == 0:
             ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
             plain = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
-            os.execvpe(argv[0], list(argv), {**os.environ, **plain, **env})
+            # Whoever starts an app has its modules compiled since the start before.
+            kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+            os.execvpe(argv[0], list(argv), {**kept, **plain, **env})
 
     def __enter__(self) -> Program:
         return self

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+from typing import ClassVar
+
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -40,6 +43,7 @@ class _Bar(Widget):
 class OpeningScreen(Screen[None]):
     """Same ids and style sheet as the run screen, so that nothing moves when that comes."""
 
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["run.tcss"]
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
     VERTICAL_BREAKPOINTS = HEIGHTS
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, Protocol
 from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
 from textual.geometry import Size
 from textual.message import Message
@@ -213,6 +214,12 @@ class ThreadList(LineView):
             self.repaint()
 
 
+async def first_page(hub: Hub) -> ThreadRows:
+    """What the list begins with."""
+    page = await hub.threads("", _PAGE, None, "")
+    return ThreadRows(page, whole=len(page) < _PAGE)
+
+
 def _is_paused(thread: ThreadSummary) -> bool:
     """True where nothing is asked: somebody, or a breakpoint, stopped it between two nodes."""
     return thread.status == "waiting" and thread.reason == "paused"
@@ -235,6 +242,8 @@ class ThreadsScreen(OverlayScreen):
         keys: those that opened it and close it again.
         to: where it leads, None where it only leads to a thread.
         actor: who deletes.
+        first: what it begins with, None where it is to be fetched.
+        leave: takes what it would come back with, where it is the first screen and stays.
     """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "threads.tcss"]
@@ -259,8 +268,12 @@ class ThreadsScreen(OverlayScreen):
         *,
         to: ThreadsWays | None = None,
         actor: str | None = None,
+        first: ThreadRows | None = None,
+        leave: Callable[[str | None], None] | None = None,
     ) -> None:
         super().__init__(keys)
+        self._first = first
+        self._leave = leave
         self._hub = hub
         self._now = now
         self._to = to
@@ -282,8 +295,18 @@ class ThreadsScreen(OverlayScreen):
         return self._to is not None or action not in ("waiting", "new")
 
     def on_mount(self) -> None:
-        """Fetch the first page."""
-        self._load()
+        """Show the first page."""
+        if self._first is None:
+            self._load()
+        else:
+            self._list.show_threads(self._first)
+
+    def dismiss(self, result: str | None = None) -> AwaitComplete:
+        """Come back with a thread, or stay and let it be shown over this."""
+        if self._leave is None:
+            return super().dismiss(result)
+        self._leave(result)
+        return AwaitComplete()
 
     def _load(self) -> None:
         self.run_worker(self._fetch(), group="threads", exclusive=True, exit_on_error=False)
