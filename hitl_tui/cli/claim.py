@@ -116,7 +116,7 @@ async def _tell(opened: OpenThread, driver: Driver, asked: Request) -> ExitCode:
     if opened.as_json:
         emit(AttendingDocument(driver.thread_id, request.id, request.step, request.handed, there))
         return ExitCode.DONE
-    words = list(attending_words(request, there, opened.settings.reviewer, now)) or ["it is nobody's now"]
+    words = list(attending_words(request, there, opened.settings.reviewer)) or ["it is nobody's now"]
     say(*(sentence(f"{name(driver.thread_id)}: {name(request.title)}: {told}") for told in words))
     return ExitCode.DONE
 

@@ -66,6 +66,7 @@ def show(
         )
     from hitl_tui.cli.notify import ScreenNotices
     from hitl_tui.ui.app import run_app
+    from hitl_tui.view.attending import Attention
 
     _check_theme(settings)
     opened = Opened()
@@ -91,6 +92,7 @@ def show(
             breaks=breaks, prepare=opened.prepare, waits_for=_waits_for,
             notices=lambda write, sees: opened.begin_notices(notices, write, sees),
             open_hub=open_hub if list_threads else None,
+            attention=Attention(settings.claim_minutes, settings.look_seconds),
         )  # fmt: skip
     finally:
         notices.end()

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from hitl_tui.ui.screens.damaged import Damage
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.ui.screens.threads import ThreadsScreen
+    from hitl_tui.view.attending import Attention
     from hitl_tui.view.keymap import Keymap
     from hitl_tui.view.session import ViewSession
 
@@ -94,6 +95,7 @@ class AppStart(msgspec.Struct, frozen=True):
     waits_for: Callable[[], str] = str
     notices: BeginNotices | None = None
     open_hub: OpenHub | None = None
+    attention: Attention | None = None
 
 
 def action_commands() -> type[Provider]:
@@ -346,7 +348,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         return RunScreen(
             session, start.actor, self.leave_asking, self._shown, inputs=start.inputs,
             ask_inputs=start.ask_inputs, breaks=start.breaks, keymap=self.keymap,
-            waits_for=start.waits_for,
+            waits_for=start.waits_for, attention=start.attention,
         )  # fmt: skip
 
     async def _shown(self, screen: RunScreen, error: HitlError | None) -> None:
@@ -601,6 +603,7 @@ def run_app(
     waits_for: Callable[[], str] = str,
     notices: BeginNotices | None = None,
     open_hub: OpenHub | None = None,
+    attention: Attention | None = None,
 ) -> AppResult:
     """Show a thread, or the list of them, until the user leaves.
 
@@ -620,13 +623,25 @@ def run_app(
         notices: called once a thread is shown, with what writes to the terminal from any thread and what says
             whether the person is looking at a thread; gives what ends the notices.
         open_hub: called before the first paint, which is then the list of its threads.
+        attention: how others are told what is looked at and claimed here.
 
     Raises:
         Exception: whatever nobody caught, once the terminal is as it was before.
     """
     keep_output(_log_written)
     app = HitlApp(
-        AppStart(open_driver, actor, inputs, ask_inputs, breaks, prepare, waits_for, notices, open_hub),
+        AppStart(
+            open_driver,
+            actor,
+            inputs,
+            ask_inputs,
+            breaks,
+            prepare,
+            waits_for,
+            notices,
+            open_hub,
+            attention,
+        ),  # fmt: skip
         look,
     )
     app.driver_class = on_our_terminal(app.driver_class)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+import msgspec
 
 from hitl_tui.engine.log.requests import HandedOn, Request
 from hitl_tui.engine.log.threads import Presence
-from hitl_tui.view.format import duration
 from hitl_tui.view.sanitise import sanitise_line
 
 _NAME = 40
 _NOTE = 200
+_LAST = 253_370_000_000_000_000
+"""A moment in the year 9999: none is later for a calendar."""
 
 
 def at_request(attending: Iterable[Presence], request: Request) -> tuple[Presence, ...]:
@@ -18,12 +22,24 @@ def at_request(attending: Iterable[Presence], request: Request) -> tuple[Presenc
     return tuple(presence for presence in attending if presence.request == request.id)
 
 
-def claim_words(attending: Sequence[Presence], me: str, now: int) -> str:
-    """Who has claimed it and for how long still, "" for nobody; `now` in microseconds."""
+class Attention(msgspec.Struct, frozen=True):
+    """How a screen tells others of whom it belongs to (see `Settings`).
+
+    Args:
+        claim_minutes: how long a claim lasts.
+        look_seconds: how long a card is open until others are told.
+    """
+
+    claim_minutes: float = 15
+    look_seconds: float = 3
+
+
+def claim_words(attending: Sequence[Presence], me: str) -> str:
+    """Who has claimed it and until when, "" for nobody."""
     for presence in attending:
         if presence.claims:
             who = "you have" if presence.actor == me else f"{_name(presence.actor)} has"
-            return f"{who} claimed it, for {max(1, round((presence.until - now) / 60e6))} min still"
+            return f"{who} claimed it until {_clock(presence.until)}"
     return ""
 
 
@@ -42,33 +58,38 @@ def handed_words(handed: HandedOn | None, me: str) -> str:
     return f"handed to {to} by {_name(handed.by)}{note}"
 
 
-def escalation_words(request: Request, now: int) -> str:
+def escalation_words(request: Request) -> str:
     """To whom it escalates and when, or has; "" where it never does."""
     if not request.escalate_to:
         return ""
     names = ", ".join(map(_name, request.escalate_to))
     if request.escalate_at is None:
         return f"escalated to {names}"
-    return f"escalates to {names} in {duration(max(0, request.escalate_at - now))}"
+    return f"escalates to {names} at {_clock(request.escalate_at)}"
 
 
-def attending_words(request: Request, attending: Iterable[Presence], me: str, now: int) -> Iterator[str]:
+def attending_words(request: Request, attending: Iterable[Presence], me: str) -> Iterator[str]:
     """All that is to be said of who is at a request, a sentence each, without capital and full stop.
 
     Args:
         me: who reads it.
-        now: microseconds since the epoch.
     """
     there = at_request(attending, request)
     yield from filter(
         None,
         (
             handed_words(request.handed, me),
-            escalation_words(request, now),
-            claim_words(there, me, now),
+            escalation_words(request),
+            claim_words(there, me),
             look_words(there, me),
         ),
     )
+
+
+def _clock(at: int) -> str:
+    """A moment as a clock has it where the user is, with the date where that is another day."""
+    moment = datetime.fromtimestamp(min(at, _LAST) / 1e6)
+    return f"{moment:%H:%M}" if moment.date() == datetime.now().date() else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def _name(text: str) -> str:

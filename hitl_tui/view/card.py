@@ -16,6 +16,7 @@ from hitl_tui.engine.thread.approval_formats import ToolAction, actions_of, choi
 from hitl_tui.engine.thread.comments import comments_of
 from hitl_tui.engine.thread.interrupts import deadlocked
 from hitl_tui.errors import UsageError
+from hitl_tui.view.attending import attending_words
 from hitl_tui.view.comments import comment_lines
 from hitl_tui.view.form import Form, form_of, form_of_value
 from hitl_tui.view.format import PRIVATE_TEXT, NotJson, count, duration, inline, kind, read_json, size, tokens
@@ -139,6 +140,7 @@ class ReviewCard(msgspec.Struct, frozen=True):
         votes: who voted so far, where several must.
         before: what was decided at this node last time, by whom and why; () where nothing was.
         signing: what will sign the answer, or that it must be signed and nothing does.
+        attending: whose it is, who has claimed it and who has it open elsewhere.
         bound: "bound to step 4 · sha 5e431cea".
     """
 
@@ -155,6 +157,7 @@ class ReviewCard(msgspec.Struct, frozen=True):
     before: tuple[Line, ...]
     signing: Line
     choices: tuple[ChoiceView, ...]
+    attending: tuple[Line, ...]
     bound: str
     seen: bytes
     high_risk: bool
@@ -169,6 +172,7 @@ def review_card(
     previous: Version | None = None,
     decided: Sequence[tuple[str, Any]] = (),
     edited: tuple[Any] | None = None,
+    reader: str = "",
 ) -> ReviewCard:
     """The card of a request.
 
@@ -178,6 +182,7 @@ def review_card(
         previous: the version of the subject before it, for what changed.
         decided: what was decided so far about the first of several actions: in words, and the arguments
             where they were edited.
+        reader: who reads it.
         edited: what will be sent in place of what was asked about, where a person has edited that.
     """
     payload: Mapping[str, Any] = request.payload if isinstance(request.payload, Mapping) else {}
@@ -210,6 +215,9 @@ def review_card(
         votes=_votes(request),
         before=_before(request, view.ledger),
         signing=signing_line(request, view.signing_key),
+        attending=tuple(
+            (untrusted(words, "human"),) for words in attending_words(request, view.attending, reader)
+        ),
         choices=tuple(choice_view(choice, request.recommended) for choice in request.choices),
         bound=(
             f"bound to step {request.thread_step} of {sanitise_line(request.thread, _TITLE)}"

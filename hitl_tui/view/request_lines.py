@@ -27,6 +27,7 @@ def card_lines(card: ReviewCard, now: int) -> list[str]:
         lines += ["Their words:", *spans(card.words, _WORDS)]
     if card.about:
         lines += ["It is about:", *spans(card.about)]
+    lines += [sentence(words[0].upper() + words[1:]) for words in map(plain_text, card.attending)]
     if card.before:
         lines += ["Decided here last time:", *spans(card.before)]
     for term, more in terms(card, now):

@@ -207,6 +207,14 @@ class Review:
         fields = (replace(field, text=self.texts.get(field.path, field.text)) for field in form.fields)
         return replace(form, fields=tuple(fields))
 
+    def attend(self, thread: ReviewedThread) -> None:
+        """Somebody came or left, claimed it or passed it on; what is made up here stays."""
+        self._thread = thread
+        self.draft.request = next(
+            (asked for asked in thread.requests if asked.id == self.request.id), self.request
+        )
+        self._make_card()
+
     def follow(self, thread: ReviewedThread, request: Request, now: float) -> Effects:
         """The thread has moved: ask the next request, or the same one about its new step or votes."""
         known = self.request
@@ -373,6 +381,7 @@ class Review:
             request, thread.view, thread.view.values, version=version, previous=previous,
             decided=draft.outgoing if self.state in _DECIDED else draft.labels,
             edited=(draft.value,) if draft.edited and not draft.editing else None,
+            reader=self._actor,
         )  # fmt: skip
         waiting = [asked.id for asked in thread.requests]
         self.bound = untrusted(self.card.bound).text
@@ -607,6 +616,8 @@ class Review:
                 lines += [*changed[: max(rows - len(lines), _CHANGES)], *words, *about]
         else:
             lines += [*words, *about]
+        if card.attending:
+            lines += [(), *_wrapped(card.attending, width)]
         if card.before:
             lines += [(), (Span("Decided here last time", "dim"),), *_wrapped(card.before, width)]
         if card.votes:

@@ -27,7 +27,8 @@ def test_a_claim_outlives_its_command_and_refuses_others_until_it_is_given_back(
 
 def test_it_lasts_the_minutes_of_the_setting(review: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HITL_TUI_CLAIM_MINUTES", "45")
-    assert "you have claimed it, for 45 min still" in review.expect(0, "claim", "r", "--as", "ann").out
+    assert "you have claimed it until " in review.expect(0, "claim", "r", "--as", "ann").out
+    assert "for 45 min still" in review.expect(4, "claim", "r", "--as", "bob").err
     for wrong in ("soon", "0"):
         monkeypatch.setenv("HITL_TUI_CLAIM_MINUTES", wrong)
         assert "claim_minutes" in review.expect(2, "claim", "r").err

@@ -17,7 +17,8 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input
 
-from hitl_tui.engine.commands import Cancel, CancelAttempt, ExtendLimits, Fork
+from hitl_tui.engine.commands import Cancel, CancelAttempt, ExtendLimits, Fork, HandOver
+from hitl_tui.engine.log.requests import Request
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.modal import Host, Modal
 from hitl_tui.ui.widgets.choices import Choices
@@ -26,7 +27,7 @@ from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.format import count
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.rows import wrap_line
-from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
 
@@ -331,3 +332,27 @@ def fork_name(session: ViewSession, thread_id: str) -> str:
     return next(
         (f"{base}-{letter}" for letter in letters if f"{base}-{letter}" not in taken), f"{base}-{len(taken)}"
     )
+
+
+def ask_hand_over(screen: Host, session: ViewSession, request: Request, actor: str) -> None:
+    """Ask to whom a request is passed on, and why."""
+
+    def answered(answer: DialogResult | None) -> None:
+        if answer is None or answer.id != "hand":
+            return
+        to = answer.fields["to"].strip().removeprefix("@")
+        if not to:
+            screen.tell("say to whom; nothing was passed on", "Hand over", "warning")
+            return
+        note, seen = answer.fields["why"].strip() or None, session.view.state_hash
+        screen.command(session.driver.execute(HandOver(request.id, request.step, to, actor, note, seen)))
+
+    text = [
+        sanitise_line(request.title, 200),
+        "It is theirs to decide then; whoever may answer it still can.",
+    ]
+    if request.reviewers:
+        text.append(f"Reviewers: {sanitise_line(', '.join(request.reviewers), 200)}")
+    fields = [DialogField("to", "to whom, by name"), DialogField("why", "why, for them")]
+    options = [Option("hand", "h", "pass it on"), Option("back", "ask.back", "go back")]
+    screen.app.push_screen(Dialog("Hand over", text, options, fields), answered)

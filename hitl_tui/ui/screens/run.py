@@ -40,6 +40,7 @@ from hitl_tui.ui.widgets.tabs import TABS, TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.actions import ACTIONS, BY_ID, Situation
+from hitl_tui.view.attending import Attention
 from hitl_tui.view.banner import banner_of
 from hitl_tui.view.keymap import Keymap, load_keymap
 from hitl_tui.view.run_view import crumbs
@@ -104,6 +105,7 @@ class RunScreen(RoleScreen):
         breaks: Sequence[str] = (),
         keymap: Keymap | None = None,
         waits_for: Callable[[], str] = str,
+        attention: Attention | None = None,
     ) -> None:
         super().__init__(id="run")
         self.hub = session.hub
@@ -113,6 +115,7 @@ class RunScreen(RoleScreen):
         self.leave: Callable[[], None] = leave
         self.breaks = breaks
         self.waits_for: Callable[[], str] = waits_for
+        self.attention: Attention = attention or Attention()
         self._inputs = inputs
         self._ask_for_inputs = ask_inputs
         self.keymap = keymap or load_keymap({})

@@ -231,6 +231,8 @@ DOERS: Final[Mapping[str, Do]] = {
     "travel.head": lambda screen: screen.travel(None),
     "card.reason": lambda screen: screen.review.type_reason(),
     "card.edit": lambda screen: screen.review.edit_asked(),
+    "card.claim": lambda screen: screen.review.claim(),
+    "card.hand": lambda screen: screen.review.hand_over(),
     "card.next": lambda screen: screen.review.other_request(1),
     "card.previous": lambda screen: screen.review.other_request(-1),
     "card.back": lambda screen: screen.review.step_back(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, cast
 
+from hitl_tui.engine.commands import Claim, LookAt, Unclaim
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.interrupts import has_voted
 from hitl_tui.ui.widgets.channels import ChannelsPane
@@ -11,6 +12,8 @@ from hitl_tui.view.card import how_it_went, vote_given
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
+    from textual.timer import Timer
+
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.ui.widgets.review import ReviewPane
 
@@ -27,6 +30,9 @@ class Reviewing:
         """Whether the card is being put together: keys wait for it, and so does the word that one waits."""
         self._shown_for = ""
         """The request for which the card opened last: it opens once for each by itself."""
+        self._looking: Timer | None = None
+        self._looked_at: tuple[ViewSession, str] | None = None
+        self._attending: tuple[object, ...] = ()
 
     @property
     def state(self) -> Literal["", "open", "sending"]:
@@ -66,6 +72,7 @@ class Reviewing:
         assert session is not None
         self.screen.travel(None)
         self._shown_for = request.id
+        self._look_at(session, request)
         if request.subject:
             self.screen.query_one(ChannelsPane).select(request.subject)
         card, actor, clock = self.card, self.screen.actor, self.screen.clock
@@ -76,6 +83,58 @@ class Reviewing:
             self.screen.query_one("#body").mount(ReviewPane(review, session, self, clock))
         else:
             card.show_request(session, request, actor)
+
+    def _look_at(self, session: ViewSession, request: Request) -> None:
+        """Tell others that somebody looks, once the card has been open for a while."""
+        self._look_away()
+
+        def look() -> None:
+            self._looked_at = session, request.id
+            self.screen.command(session.driver.execute(LookAt(request.id, self.screen.actor)))
+
+        self._looking = self.screen.set_timer(self.screen.attention.look_seconds, look)
+
+    def _look_away(self) -> None:
+        """The card is left: nobody looks any more, and what was claimed there undecided is given back."""
+        if self._looking is not None:
+            self._looking.stop()
+        looked, self._looked_at = self._looked_at, None
+        if looked is not None:
+            self.screen.command(looked[0].driver.execute(LookAt("", self.screen.actor)))
+
+    def _own_claim(self, session: ViewSession, request_id: str) -> bool:
+        attending = session.view.attending
+        return any(
+            at.claims and at.request == request_id and at.actor == self.screen.actor for at in attending
+        )
+
+    def claim(self) -> None:
+        """Take what is asked for a while, or give it back."""
+        session, request = self.screen.session, self._asked_about
+        if session is None or request is None:
+            return
+        actor = self.screen.actor
+        if self._own_claim(session, request.id):
+            self.screen.command(session.driver.execute(Unclaim(request.id, actor)))
+        else:
+            minutes = self.screen.attention.claim_minutes
+            self.screen.command(session.driver.execute(Claim(request.id, actor, minutes)))
+
+    def hand_over(self) -> None:
+        """Ask to whom what is asked is passed on, and why."""
+        from hitl_tui.ui.screens.dialogs import ask_hand_over
+
+        session, request = self.screen.session, self._asked_about
+        if session is not None and request is not None:
+            ask_hand_over(self.screen, session, request, self.screen.actor)
+
+    def on_attending(self, session: ViewSession) -> None:
+        """Show who has come, left, claimed it or passed it on."""
+        handed = tuple(request.handed for request in session.requests)
+        if (session.view.attending, handed) != self._attending:
+            self._attending = (session.view.attending, handed)
+            if self.card_open and self.card is not None:
+                self.card.attend(session)
 
     def card_arrived(self) -> None:
         """The card is on screen and has the focus."""
@@ -149,6 +208,11 @@ class Reviewing:
         if card is not None and self.card_open:
             card.take_back()
             self.coming = False
+            session, asked = self.screen.session, card.review.request
+            self._look_away()
+            if session is not None and asked in session.requests and self._own_claim(session, asked.id):
+                left = Unclaim(asked.id, self.screen.actor, left=True)
+                self.screen.command(session.driver.execute(left))
             self.screen.remove_class("-deciding")
             self.screen.query_one(ChannelsPane).focus()
             self.screen.show_bars()
@@ -168,6 +232,7 @@ class Reviewing:
     def on_progress(self, session: ViewSession) -> None:
         """Open the card where the user went on and something came to wait; close it where nothing does."""
         request, card = session.request, self.card
+        self.on_attending(session)
         if self.card_open and card is not None:
             asked, known, sent = self._asked_about, card.review.request.id, card.review.state == "sent"
             gone = all(pending.id != known for pending in session.requests)

@@ -42,6 +42,12 @@ class CardHost(Protocol):
     def card_changed(self) -> None:
         """Other keys do something now."""
 
+    def claim(self) -> None:
+        """Take what is asked for a while, or give it back."""
+
+    def hand_over(self) -> None:
+        """Pass on what is asked."""
+
     def other_request(self, by: int) -> None:
         """Ask about another of the requests that wait."""
 
@@ -68,6 +74,8 @@ class ReviewPane(Vertical):
         bound("list.page_up", "scroll_text(-1)"),
         bound("list.page_down", "scroll_text(1)"),
         bound("card.reason", "type_reason('card.reason')"),
+        bound("card.claim", "claim"),
+        bound("card.hand", "hand_over"),
         bound("card.next", "other('card.next')"),
         bound("card.previous", "other('card.previous')"),
     ]
@@ -129,6 +137,12 @@ class ReviewPane(Vertical):
         effects = self.review.follow(session, request, self._clock())
         if effects and self.is_mounted:
             self._do(effects)
+
+    def attend(self, session: ViewSession) -> None:
+        """Somebody came or left, claimed it or passed it on."""
+        self.review.attend(session)
+        if self.is_mounted:
+            self.show()
 
     def outlives(self) -> bool:
         """Whether the card stays though its request has gone; it says why, and can be closed."""
@@ -376,6 +390,14 @@ class ReviewPane(Vertical):
             self.query_one(AnswerForm).focus_first()
         else:
             self.query_one(ReasonField).focus()
+
+    def action_claim(self) -> None:
+        """Take what is asked for a while, or give it back."""
+        self._host.claim()
+
+    def action_hand_over(self) -> None:
+        """Pass on what is asked."""
+        self._host.hand_over()
 
     def action_other(self, action_id: str) -> None:
         """Ask about another of the requests that wait."""
