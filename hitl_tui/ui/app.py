@@ -631,17 +631,8 @@ def run_app(
     keep_output(_log_written)
     app = HitlApp(
         AppStart(
-            open_driver,
-            actor,
-            inputs,
-            ask_inputs,
-            breaks,
-            prepare,
-            waits_for,
-            notices,
-            open_hub,
-            attention,
-        ),  # fmt: skip
+            open_driver, actor, inputs, ask_inputs, breaks, prepare, waits_for, notices, open_hub, attention
+        ),
         look,
     )
     app.driver_class = on_our_terminal(app.driver_class)
