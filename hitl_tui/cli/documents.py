@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, reduce
+from inspect import get_annotations
 from operator import attrgetter, or_
 from types import GenericAlias, UnionType
 from typing import (
@@ -23,7 +24,6 @@ from typing import (
     Union,
     get_args,
     get_origin,
-    get_type_hints,
 )
 
 import msgspec
@@ -187,7 +187,7 @@ def _fields(fact: type) -> tuple[_Field, ...]:
     """What a document shows of a fact; what is inlined stands in the place of its field."""
     shape = SHAPES.get(fact, fact)
     fields: list[_Field] = []
-    for name, declared in get_type_hints(shape, include_extras=True).items():
+    for name, declared in _declared_in(shape).items():
         kind, metas = _parts(declared)
         source = next((meta.source for meta in metas if isinstance(meta, From)), name)
         get = attrgetter(source) if isinstance(source, str) else source
@@ -197,6 +197,15 @@ def _fields(fact: type) -> tuple[_Field, ...]:
         elif any(isinstance(meta, Meta) and meta.description for meta in metas):
             fields.append(_Field(said.get("name", name), get, declared, _unit(declared)))
     return tuple(fields)
+
+
+def _declared_in(shape: type) -> dict[str, Any]:
+    """The fields of a struct with their types; `get_type_hints` would look for names inside of them, too."""
+    return {
+        name: declared
+        for base in reversed(shape.__mro__)
+        for name, declared in get_annotations(base, eval_str=True).items()
+    }
 
 
 def _through(outer: Callable[[Any], Any], inner: Callable[[Any], Any]) -> Callable[[Any], Any]:

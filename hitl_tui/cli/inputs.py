@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hitl_tui.errors import UnknownThread, UsageError, in_words
 
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from hitl_tui.view.form import Form
 
 
-@dataclass(frozen=True)
-class LoggedPlace:
+class LoggedPlace(NamedTuple):
     """A step of a thread that is looked at."""
 
     thread: RecordedThread
@@ -141,8 +139,7 @@ class Inputs:
 _WAYS = "give VALUE, --set FIELD=VALUE, --value JSON or --value @FILE"
 
 
-@dataclass(frozen=True)
-class Given:
+class Given(NamedTuple):
     """What was given: VALUE, the values of `--set`, and that of `--value`."""
 
     word: str | None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -64,8 +63,7 @@ def new_thread_id(store: Checkpointer, stem: str) -> str:
     return f"{day}-{number}"
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """The thread that a command runs or shows.
 
     Args:

@@ -7,8 +7,7 @@ the name given there.  `@shows` is for a fact that is put together otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -24,8 +23,7 @@ from hitl_tui.engine.log.units import Inline, Maybe, Time, about
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class From:
+class From(NamedTuple):
     """Where a field's value comes from: another attribute, as `info.thread_id`, or a function of the fact."""
 
     source: str | Callable[[Any], Any]

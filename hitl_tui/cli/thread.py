@@ -5,9 +5,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class OpenThread:
+class OpenThread(NamedTuple):
     """A store with its hub, open while one command works on it."""
 
     settings: Settings
@@ -44,8 +42,7 @@ class OpenThread:
         return await self.hub.look_at(find_thread(self.store, thread))
 
 
-@dataclass(frozen=True)
-class OpenStored:
+class OpenStored(NamedTuple):
     """A store that is open while one command looks at its threads."""
 
     settings: Settings
