@@ -52,17 +52,6 @@ def find_thread(store: Checkpointer, thread: str | None) -> str:
     return unfinished
 
 
-def new_thread_id(store: Checkpointer, stem: str) -> str:
-    """A name nobody uses yet: stem, day and number, as in "demo-2026-11-21-2"."""
-    from datetime import date
-
-    day = f"{stem}-{date.today().isoformat()}"
-    number = 1
-    while store.info(f"{day}-{number}") is not None:
-        number += 1
-    return f"{day}-{number}"
-
-
 class Target(NamedTuple):
     """The thread that a command runs or shows.
 
@@ -161,8 +150,10 @@ def hub_over(store: Checkpointer, settings: Settings, unbuilt: Unbuilt | None = 
         unbuilt: as for `LocalHub`.
     """
     from hitl_tui.drivers.hub import LocalHub
+    from hitl_tui.loading.known import KnownGraphs
 
-    return LocalHub(store, builder(store), unbuilt, signer_of(settings))
+    known = KnownGraphs(store, trust_in(store))
+    return LocalHub(store, builder(store), unbuilt, signer_of(settings), known)
 
 
 def signer_of(settings: Settings) -> Signer | None:

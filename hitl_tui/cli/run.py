@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hitl_tui.cli.opening import Target, find_thread, new_thread_id, open_named
+from hitl_tui.cli.opening import Target, find_thread, open_named
 from hitl_tui.cli.options import (
     break_option,
     building_options,
@@ -168,6 +168,7 @@ def run(
     settings = how.settings(**flags)
 
     def choose(opened: Checkpointer) -> Target:
+        from hitl_tui.engine.log.store import new_thread_id
 
         options = {
             name: value for name, value in {**flags, "max_tokens": max_tokens}.items() if value is not None
@@ -239,6 +240,7 @@ def demo(
     from hitl_tui.config import load_settings
 
     def choose(opened: Checkpointer) -> Target:
+        from hitl_tui.engine.log.store import new_thread_id
         from hitl_tui.workflows.demo import TASK
 
         options: dict[str, Any] = {"human": human, "pace": pace, "seed": seed}

@@ -15,15 +15,16 @@ from hitl_tui.drivers.nested import SubgraphRuns
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.signing import Signer
-from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.store import Store, new_thread_id
 from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary, Waiting
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.thread.agent_settings import fresh_agents
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import UnknownThread
-from hitl_tui.loading.trust import Ask, Question
+from hitl_tui.loading.trust import Ask, NotTrusted, Question
 
 if TYPE_CHECKING:
+    from hitl_tui.loading.known import KnownGraph, KnownGraphs
     from hitl_tui.stores.deletion import Leaving
 
 
@@ -35,6 +36,7 @@ class LocalHub:
         build: makes a thread's graph again from its record (`ThreadInfo.source`).
         unbuilt: says of a thread whose graph can't be built why it can only be looked at from then on.
         signer: signs what is decided.
+        known: the graphs that threads can be started of; None for none.
     """
 
     def __init__(
@@ -43,11 +45,13 @@ class LocalHub:
         build: BuildGraph,
         unbuilt: Unbuilt | None = None,
         signer: Signer | None = None,
+        known: KnownGraphs | None = None,
     ) -> None:
         self._store = store
         self._build = build
         self._unbuilt = unbuilt
         self._signer = signer
+        self._known = known
         self._drivers: dict[str, LocalDriver] = {}
         self._lent: dict[str, LocalDriver] = {}
         self._one_builds = threading.Lock()
@@ -197,6 +201,27 @@ class LocalHub:
 
         driver = self._drivers[thread_id] = self._driver(thread_id, prepare)
         return driver
+
+    async def known_graphs(self) -> tuple[KnownGraph, ...]:
+        """See `Hub.known_graphs`."""
+        return await asyncio.to_thread(self._known.list) if self._known else ()
+
+    async def start(self, graph: KnownGraph, actor: str | None) -> Driver:
+        """See `Hub.start`."""
+        try:
+            runner = await asyncio.to_thread(self._start, graph)
+        except NotTrusted as error:
+            if not await self._ask(error.question):
+                raise
+            error.question.agree()
+            runner = await asyncio.to_thread(self._start, graph)
+        thread_id = await asyncio.to_thread(new_thread_id, self._store, runner.graph.name)
+        return await self.new(thread_id, runner, source=runner.source, actor=actor)
+
+    def _start(self, graph: KnownGraph) -> GraphRunner:
+        assert self._known is not None
+        with self._one_builds:
+            return self._known.build(graph.source)
 
     async def close(self) -> tuple[str, ...]:
         """Close all drivers; what was not committed, a sentence for each thread concerned."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
     from hitl_tui.engine.log.threads import Owner, Presence, ThreadSummary, Waiting
     from hitl_tui.engine.thread.agent_settings import AgentInfo
+    from hitl_tui.loading.known import KnownGraph
     from hitl_tui.loading.trust import Ask
     from hitl_tui.stores.deletion import Leaving
 
@@ -260,6 +261,17 @@ class Hub(Protocol):
         Raises:
             StaleWriter: one has moved since.
             ThreadBusy, UsageError: as for `leaving`.
+        """
+
+    async def known_graphs(self) -> tuple[KnownGraph, ...]:
+        """The graphs that a thread can be started of."""
+
+    async def start(self, graph: KnownGraph, actor: str | None) -> Driver:
+        """The driver of a new thread of a known graph, which its first input creates.
+
+        Raises:
+            NotTrusted: the person has not agreed to run it.
+            UsageError, GraphInvalid: it can't be built.
         """
 
     def ask_by(self, ask: Ask) -> None:

@@ -192,6 +192,12 @@ class Trust:
         if known is None or known.files != hashes or how not in ("", known.how):
             self._keep(read, hashes, how or (known.how if known else _NAMED))
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The graph files that this user ran from this store, the newest first."""
+        graphs = [entry.graph for entry in self._entries().values() if entry.store == self._store]
+        return tuple(dict.fromkeys(spec for spec in reversed(graphs) if named_file(spec)))
+
     def _question(self, read: _Source, hashes: Mapping[str, str], known: _Entry | None) -> Question:
         what = _quoted(read.spec)
         before = known.files if known else None

@@ -23,6 +23,7 @@ from hitl_tui.stores import base
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Previewed
+    from hitl_tui.loading.known import KnownGraph
     from hitl_tui.loading.trust import Ask
     from hitl_tui.stores.deletion import Leaving
 
@@ -247,6 +248,14 @@ class ReplayHub:
     async def borrow(self, thread_id: str, *, look: bool = False) -> AsyncIterator[Driver]:
         """The driver of a tape."""
         yield await self.open(thread_id)
+
+    async def known_graphs(self) -> tuple[KnownGraph, ...]:
+        """A tape starts nothing."""
+        return ()
+
+    async def start(self, graph: KnownGraph, actor: str | None) -> Driver:
+        """A tape starts nothing."""
+        raise NotImplementedError
 
     async def open(self, thread_id: str) -> Driver:
         """The driver of a tape."""

@@ -231,6 +231,17 @@ class Store(Protocol):
 _PAGE = 256
 
 
+def new_thread_id(store: Store, stem: str) -> str:
+    """A name nobody uses yet: stem, day and number, as in "demo-2026-11-21-2"."""
+    from datetime import date
+
+    day = f"{stem}-{date.today().isoformat()}"
+    number = 1
+    while store.info(f"{day}-{number}") is not None:
+        number += 1
+    return f"{day}-{number}"
+
+
 def all_threads(
     store: Store, query: str = "", within: str | None = None, *, waiting: bool = False
 ) -> Iterator[ThreadSummary]:

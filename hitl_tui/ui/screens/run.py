@@ -187,26 +187,30 @@ class RunScreen(RoleScreen):
 
     async def begin(self, session: ViewSession) -> None:
         """Show a session; a thread without a step gets its input first."""
-        self.stepping.bring_breakpoints(session, before=self.session)
-        self.stepping.begin(session, before=self.session)
+        before = self.session
+        self.stepping.bring_breakpoints(session, before=before)
+        self.stepping.begin(session, before=before)
         self.search.close()
         self.attach(session)
         self.editing.begin(session)
         if session.view.checkpoints:
             self.on_progress(session)
             return
-        if self._inputs is not None:
+        if self._inputs is not None and session is self._first:
             await session.driver.execute(Start(self._inputs, self.actor))
         elif self._ask_for_inputs and session.view.graph.inputs:
-            self._ask_inputs(session)
+            self._ask_inputs(session, before)
         else:
             await session.driver.execute(Start({}, self.actor))
 
-    def _ask_inputs(self, session: ViewSession) -> None:
+    def _ask_inputs(self, session: ViewSession, before: ViewSession | None) -> None:
+        """Ask for the first input; without one it is back to what was shown before, or out of the app."""
         from hitl_tui.ui.screens.inputs import InputsScreen
 
         def started(values: dict[str, Any] | None) -> None:
-            if values is None:
+            if values is None and before is not None and before is not session:
+                self.command(self.begin(before))
+            elif values is None:
                 self.leave()
             else:
                 self.command(session.driver.execute(Start(values, self.actor)))

@@ -13,6 +13,7 @@ from hitl_tui.view.queue import MOST, WaitingQueue, rows_of
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
+    from hitl_tui.loading.known import KnownGraph
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.view.run_view import InsidePlace
 
@@ -80,7 +81,21 @@ class Threads:
         return "{} of {}".format(*self._queue.place) if shown else ""
 
     def new(self) -> None:
-        """Ask for a graph to start a thread of."""
+        """Ask for a graph to start a thread of, then for its input."""
+        from hitl_tui.ui.screens.start import StartScreen
+
+        def chosen(graph: KnownGraph | None) -> None:
+            if graph is not None:
+                self.screen.command(self._start(graph))
+
+        self.screen.app.push_screen(StartScreen(self.screen.hub), chosen)
+
+    async def _start(self, graph: KnownGraph) -> None:
+        if not await self.screen.review.send_decision():
+            return
+        hub = self.screen.hub
+        session = await ViewSession.open(hub, await hub.start(graph, self.screen.actor))
+        await self._change_to(session)
 
     def open_next(self) -> None:
         """Open the next thread that waits for a human, and its card; once it is answered the run goes on."""

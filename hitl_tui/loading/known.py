@@ -1,0 +1,67 @@
+"""The graphs that are known here, to start a thread of one: those of threads, those trusted, samples.
+
+None of them is imported to be listed; building one asks as for the graph of a thread (see `trust`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from hitl_tui.engine.log.store import Store, all_threads
+from hitl_tui.engine.nodes.children import WITHIN
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.state.canonical import channel_hash
+from hitl_tui.loading.graphs import sample_names
+from hitl_tui.loading.sources import reopen_graph
+from hitl_tui.loading.trust import Trust
+
+_THREADS: Final = 1_000
+"""Threads, the newest ones, whose graphs are known."""
+
+
+class KnownGraph(NamedTuple):
+    """A graph that may be started.
+
+    Args:
+        name: what a person reads: the name of the graph, of a sample, or the file.
+        origin: how it is known, in words.
+        source: how to build it, as `ThreadInfo.source`.
+    """
+
+    name: str
+    origin: str
+    source: Mapping[str, Any]
+
+
+class KnownGraphs:
+    """The graphs known in a store, and by whoever uses it."""
+
+    def __init__(self, store: Store, trust: Trust) -> None:
+        self._store = store
+        self._trust = trust
+
+    def list(self) -> tuple[KnownGraph, ...]:
+        """Those of the newest threads first, then what else was run from this store, then the samples."""
+        known: dict[bytes, KnownGraph] = {}
+
+        def add(name: str, origin: str, source: Mapping[str, Any]) -> None:
+            known.setdefault(channel_hash(dict(source)), KnownGraph(name, origin, source))
+
+        for row in islice(all_threads(self._store, within=""), _THREADS):
+            source = row.info.source
+            if isinstance(source.get("graph"), str) and not source.get(WITHIN):
+                add(row.info.graph_name, f"as thread {row.info.thread_id}", source)
+        specs = {str(graph.source["graph"]) for graph in known.values()}
+        for spec in self._trust.files:
+            if spec not in specs:
+                add(spec, "run from this store before", {"graph": spec, "options": {}})
+        for name in sample_names():
+            if name not in specs:
+                add(name, "a sample", {"graph": name, "options": {}})
+        return tuple(known.values())
+
+    def build(self, source: Mapping[str, Any]) -> GraphRunner:
+        """The runner of a known graph; raises as `reopen_graph`."""
+        return reopen_graph("a new thread", source, self._store, trust=self._trust)
