@@ -123,8 +123,8 @@ def _unknown(text: str, part: str, known: tuple[str, ...]) -> str:
 
 Group = Literal["Run", "Look", "Change", "Travel", "Card", "App"]
 ScreenGroup = Literal[
-    "Lists", "Pages", "Questions", "Forms", "Editor", "Find", "Threads", "Queue", "Verify", "Compare",
-    "Agents", "Branches", "Breakpoints",
+    "Lists", "Pages", "Questions", "Forms", "Editor", "Find", "Comment", "Threads", "Queue", "Verify",
+    "Compare", "Agents", "Branches", "Breakpoints",
 ]  # fmt: skip
 
 
@@ -417,6 +417,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("travel.up", "K", "Line above", "To the thread above in the timeline", "Travel", _open),
     Action("travel.down", "J", "Line below", "To the thread below in the timeline", "Travel", _open),
     Action("card.reason", "tab,/", "Reason", "Type a reason, or the answer", "Card", _card),
+    Action("card.comment", "c", "Comment", "Say something about a passage; it goes with the decision", "Card",
+           _card),
     Action("card.edit", "e", "Edit draft", "Edit what is decided about, then decide", "Card", _card),
     Action("card.claim", "k", "Claim", "Take what is asked for a while, or give it back", "Card", _card),
     Action("card.hand", "@", "Hand over", "Pass on to somebody what is asked, with a note", "Card", _card),
@@ -471,6 +473,12 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("find.down", "down", "Down", "The place below", "Find"),
     Action("find.page_up", "pageup", "Page up", "Ten places up", "Find"),
     Action("find.page_down", "pagedown", "Page down", "Ten places down", "Find"),
+    Action("comment.pin", "enter", "Pin it", "Pin what is typed to the passage", "Comment"),
+    Action("comment.up", "up", "Up", "The passage above", "Comment"),
+    Action("comment.down", "down", "Down", "The passage below", "Comment"),
+    Action("comment.less", "shift+up", "Less", "A sentence less of the passage", "Comment"),
+    Action("comment.more", "shift+down", "More", "A sentence more in the passage", "Comment"),
+    Action("comment.back", "escape", "Back", "Back to the card", "Comment"),
     Action("find.back", "escape", "Back", "Back to the run", "Find"),
     Action("threads.open", "enter", "Open", "Open the selected thread", "Threads"),
     Action("threads.inside", "space", "Inside", "Show or hide what ran inside the selected one", "Threads"),

@@ -13,7 +13,7 @@ from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.log.requests import Choice, Request, Vote
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction, actions_of, choices_of
-from hitl_tui.engine.thread.comments import comments_of
+from hitl_tui.engine.thread.comments import Comment, comments_of
 from hitl_tui.engine.thread.interrupts import deadlocked
 from hitl_tui.errors import UsageError
 from hitl_tui.view.attending import attending_words
@@ -452,6 +452,8 @@ class AnswerDraft:
         self.editing = False
         self.outgoing: tuple[Decided, ...] = ()
         """What was decided about each of several actions, once it is about to be sent."""
+        self.comments: tuple[Comment, ...] = ()
+        """What is said about passages, in the order of the text."""
         self._decided: list[Any] = []
         self.labels: tuple[Decided, ...] = ()
         """What was decided about the actions before it."""

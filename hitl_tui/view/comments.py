@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
+
+import msgspec
 
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import UsageError
+from hitl_tui.view.revision import Revision
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, trusted, untrusted
 from hitl_tui.view.value_lines import JsonLines
 
+_SENTENCE: Final = re.compile(r"[^.!?\n]*(?:[.!?]+(?!\s|$)[^.!?\n]*)*[.!?]*")
+_MOST: Final = 2_000
+_LONGEST: Final = 1_000
+"""Characters of a passage."""
 _QUOTED: Final = 60
 _SAID: Final = 240
 _DEPTH: Final = 50
@@ -56,6 +65,73 @@ def pinned(
 def in_order(comments: Sequence[Comment]) -> tuple[Comment, ...]:
     """Comments in the order of the text."""
     return tuple(sorted(comments, key=lambda comment: (comment.path, comment.offset)))
+
+
+class Passage(msgspec.Struct, frozen=True):
+    """A sentence of a value's text, or a line of it, that something can be said about.
+
+    Args:
+        whole: the text in which it stands, `offset` where it begins there.
+    """
+
+    path: str
+    offset: int
+    text: str
+    whole: str
+
+
+def passages(channel: str, value: Any) -> tuple[Passage, ...]:
+    """The passages of a value, in order: the first of those of a large one."""
+    return tuple(islice(_passages(channel, value), _MOST)) if value is not PRIVATE else ()
+
+
+def _passages(channel: str, value: Any) -> Iterator[Passage]:
+    for path, text in _texts(channel, value, 0):
+        if path == channel and not isinstance(value, str):
+            return  # all of it once more, as JSON
+        for match in _SENTENCE.finditer(text):
+            sentence = match[0].strip()
+            start = match.start() + len(match[0]) - len(match[0].lstrip())
+            for at in range(0, len(sentence), _LONGEST):
+                yield Passage(path, start + at, sentence[at : at + _LONGEST], text)
+
+
+def first_changed(found: Sequence[Passage], revised: Revision | None) -> int:
+    """The place of the first passage that has changed, 0 where none has."""
+    lines = [revised[at] for at in revised.changed[:50]] if revised is not None else []
+    new = (
+        part.text.strip()
+        for line in lines
+        for part in line.parts
+        if part.kind == "added" and part.text.strip()
+    )
+    wanted = next(new, "")
+    return next((at for at, passage in enumerate(found) if wanted and wanted in passage.text), 0)
+
+
+def selected_passages(found: Sequence[Passage], words: str) -> tuple[Passage, ...]:
+    """A passage of its own for words that were selected on screen; () where they don't stand in the value."""
+    for passage in found:
+        at = _place(passage.whole, words)
+        if at >= 0:
+            end = at
+            left = len("".join(words.split()))
+            while left:
+                left -= not passage.whole[end].isspace()
+                end += 1
+            return (Passage(passage.path, at, passage.whole[at:end], passage.whole),)
+    return ()
+
+
+def numbers_at(passage: Passage, comments: Sequence[Comment]) -> str:
+    """The numbers of the comments that begin in a passage."""
+    end = passage.offset + len(passage.text)
+    numbers = [
+        str(number)
+        for number, comment in enumerate(comments, 1)
+        if comment.path == passage.path and passage.offset <= comment.offset < end
+    ]
+    return ",".join(numbers)
 
 
 def comment_lines(comments: Sequence[Comment], who: str = "") -> tuple[Line, ...]:

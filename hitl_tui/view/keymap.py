@@ -44,7 +44,7 @@ _FIELDS: Final = frozenset(
     }
 )  # fmt: skip
 _PALETTE: Final = "app.palette"
-_TYPED_IN: Final = ("Questions", "Forms", "Editor", "Find")
+_TYPED_IN: Final = ("Questions", "Forms", "Editor", "Find", "Comment")
 _FROM_FIELDS: Final = frozenset({"threads.back", "queue.back", "breaks.back"})
 _LISTED: Final = (
     "Run", "Pages", "Threads", "Queue", "Verify", "Compare", "Agents", "Branches", "Breakpoints",
@@ -127,7 +127,8 @@ class Keymap(msgspec.Struct, frozen=True):
 class Option(msgspec.Struct, frozen=True):
     """One of several choices: what is pressed for it (`also` works too), its name, what is said beside it.
 
-    A key is a character, or the id of the action whose keys do it; "" for none.
+    `risk` is what stands out there, as "high risk".  A key is a character, or the id of the action whose
+    keys do it; "" for none.
     """
 
     id: str
@@ -135,6 +136,7 @@ class Option(msgspec.Struct, frozen=True):
     label: str
     note: str = ""
     also: tuple[str, ...] = ()
+    risk: str = ""
 
     def keys(self, keymap: Keymap) -> Keys:
         """All that is pressed for it, as Textual calls it."""

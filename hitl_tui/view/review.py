@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from hitl_tui.drivers.protocol import why_not
 from hitl_tui.engine.commands import UpdateState
 from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.thread.comments import Comment, comment_words
 from hitl_tui.errors import AnswerRefused, HitlError, UsageError
 from hitl_tui.view.actions import written
 from hitl_tui.view.card import (
@@ -30,6 +31,7 @@ from hitl_tui.view.card import (
     wants_text,
     words_first,
 )
+from hitl_tui.view.comments import comment_lines, in_order
 from hitl_tui.view.difference import excerpt
 from hitl_tui.view.form import Form, Path, Reading, mismatch, read_form
 from hitl_tui.view.keymap import Keymap, Option
@@ -42,6 +44,8 @@ from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 GRACE: Final = 0.5
 UNDO: Final = 4.0
 State = Literal["grace", "open", "confirm", "sending", "sent", "over"]
+_HARMLESS: Final = ("card.reason", "card.comment", "card.next", "card.previous")
+"""Keys that decide nothing."""
 _DECIDED: Final = ("confirm", "sending", "sent")
 _NAME: Final = 40
 _NOTE: Final = 4_000
@@ -69,6 +73,7 @@ class Decision(msgspec.Struct, frozen=True):
     note: str | None
     seen: bytes
     actor: str
+    comments: tuple[Comment, ...] = ()
 
 
 class Send(msgspec.Struct, frozen=True):
@@ -263,7 +268,7 @@ class Review:
             typing: it goes into a text.
         """
         bindings = self.keymap.bindings
-        harmless = any(key in bindings[name] for name in ("card.reason", "card.next", "card.previous"))
+        harmless = any(key in bindings[name] for name in _HARMLESS)
         takes = printable or key in bindings["ask.take"]
         swallowed = self.state in ("grace", "sent") and takes and not typing and not harmless
         if swallowed:
@@ -356,6 +361,15 @@ class Review:
         self._problem = self.refused = f"{self.refused}; {words}" if words else self.refused
         self.since = lines
 
+    def comment(self, comment: Comment) -> None:
+        """Keep what is said about a passage; it goes with the answer."""
+        self.draft.comments = in_order((*self.draft.comments, comment))
+        self._problem = ""
+
+    def drop_comment(self) -> None:
+        """Take the last comment of the text back."""
+        self.draft.comments = self.draft.comments[:-1]
+
     def show_versions(self, version: Version | None, previous: Version | None) -> None:
         """The newest two versions of what is decided about have come."""
         if previous is not None and previous.became is None and version is not None:
@@ -408,12 +422,13 @@ class Review:
         if draft.action is not None and choice.id == EDIT:
             return (*self._go_on(), "form") if draft.begin_edit() else self._write()
         again = self._wanted == choice and choice.text == "optional"
-        if words_first(choice) and not self.reason and not again:
+        if words_first(choice) and not self.reason and not draft.comments and not again:
             self._wanted, self._problem = choice, ""
             return ("reason",)
         if draft.action is not None:
             return self._decide_action(choice, now)
-        return self._prepare(choice.label, choice_answer(choice, self.reason), self.reason, now=now)
+        answer = choice_answer(choice, self.reason, commented=bool(draft.comments))
+        return self._prepare(choice.label, answer, self.reason, now=now)
 
     def _decide_action(self, choice: ChoiceView, now: float, args: Any = None) -> Effects:
         """One action is decided about: ask about the next one, or send the decisions on all."""
@@ -460,7 +475,9 @@ class Review:
 
     def _prepare(self, label: str, answer: Any, note: str = "", *, now: float) -> Effects:
         """Choose an answer; a high-risk one must be chosen twice.  Then the seconds to take it back begin."""
-        decision = Decision(self.card.request, label, answer, note or None, self.card.seen, self._actor)
+        decision = Decision(
+            self.card.request, label, answer, note or None, self.card.seen, self._actor, self.draft.comments
+        )
         self._problem = self.refused = ""
         self.since = ()
         if self.card.high_risk and self.decision != decision:
@@ -486,7 +503,8 @@ class Review:
     def unapplied(self) -> tuple[str, str]:
         """What was typed so far, and what to call it; "" for nothing."""
         typed = "\n".join(f"{'.'.join(path)}: {text}" for path, text in self.texts.items())
-        words = "\n".join(part for part in (typed if self.changed else "", self.reason) if part)
+        comments = comment_words("", self.draft.comments)
+        words = "\n".join(part for part in (typed if self.changed else "", self.reason, comments) if part)
         return words, f"what you wrote about {self.request.title!r}"
 
     @property
@@ -524,7 +542,8 @@ class Review:
             options = []
             for choice in draft.choices:
                 key, also = ("ask.take", (choice.key,)) if choice.recommended else (choice.key, ())
-                options.append(Option(choice.id, key, choice.label, self.ways.get(choice.id, ""), also))
+                way = self.ways.get(choice.id, "")
+                options.append(Option(choice.id, key, choice.label, way, also, self._risk))
             back = Option("_back", "card.back", f"back to action {draft.part}")
             return [*options, back] if draft.part else options
         again = Option("_write", "card.edit", "edit it again")
@@ -536,12 +555,17 @@ class Review:
                 Option("_same", "u", "send it unchanged"),
             ]
         if draft.form is not None:
-            return [Option("_form", "ask.take", "send the answer")]
+            return [Option("_form", "ask.take", "send the answer", risk=self._risk)]
         if draft.edited:
             return [Option("_value", "ask.take", "send the answer"), again]
-        send = Option("_free", "ask.take", "send the answer")
+        send = Option("_free", "ask.take", "send the answer", risk=self._risk)
         in_editor = Option("_write", "card.edit", "write it in an editor")
         return [send] if wants_text(request.schema) else [send, in_editor]
+
+    @property
+    def _risk(self) -> str:
+        """What is said beside each answer where a wrong one costs much."""
+        return "high risk" if self.card.high_risk else ""
 
     @property
     def cursor(self) -> int | None:
@@ -602,6 +626,9 @@ class Review:
         lines.append((untrusted(card.title, "title"), *((trusted("  "), badge) if card.badge else ())))
         if card.facts:
             lines += _wrapped((card.facts,), width)
+        if self.draft.comments:
+            lines += [(), (Span("Your comments, they go with the words of your answer", "dim"),)]
+            lines += _wrapped(comment_lines(self.draft.comments), width)
         words: list[Line] = [(), *_wrapped(card.words, width)] if card.words else []
         if card.why:
             words += [(), *_wrapped(card.why, width)]

@@ -57,7 +57,7 @@ def test_two_actions_may_change_places():
 
 
 def test_the_card_has_keys_of_its_own():
-    assert problems(card_undo="s", card_edit="c") == []
+    assert problems(card_undo="s", card_edit="p") == []
     assert problems(card_undo="/") == [
         'keys.card.undo: card.undo: / is the key of card.reason already; give that one another key too, or ""'
         " for none"

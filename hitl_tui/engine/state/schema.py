@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from enum import Enum
 from functools import partial
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import quote
 
 from hitl_tui.engine.state.canonical import canonical
@@ -48,7 +50,7 @@ def as_schema(given: Any, channel: str, *, of_stored: bool = False) -> dict[str,
     try:
         if pydantic and any(map(_is_of_pydantic, _leaves(given))):
             raise TypeError  # msgspec would leave out what it does not know of
-        return msgspec.json.schema(given)
+        return _in_declared_order(msgspec.json.schema(given), given)
     except (TypeError, msgspec.MsgspecError) as error:
         if pydantic:
             try:
@@ -59,6 +61,41 @@ def as_schema(given: Any, channel: str, *, of_stored: bool = False) -> dict[str,
             f"channel {channel!r}: no schema can be made from {given!r} ({str(error).splitlines()[-1]})",
             "give a JSON Schema, a type such as list[str], a dataclass or a pydantic model",
         ) from None
+
+
+def _in_declared_order(schema: dict[str, Any], given: Any) -> dict[str, Any]:
+    """The schema with the values of each enum as they were declared; msgspec sorts them."""
+    orders: dict[frozenset[Any], tuple[Any, ...]] = {}
+    seen: list[Any] = []
+    left = [given]
+    while left:
+        kind = left.pop()
+        if any(kind is known for known in seen):
+            continue
+        seen.append(kind)
+        values: tuple[Any, ...] = ()
+        if get_origin(kind) is Literal:
+            values = get_args(kind)
+        elif isinstance(kind, type) and issubclass(kind, Enum):
+            values = tuple(member.value for member in kind)
+        elif isinstance(kind, type) and getattr(kind, "__annotations__", None):
+            with suppress(Exception):  # a name that can't be resolved has no order to tell
+                left += get_type_hints(kind, include_extras=True).values()
+        else:
+            left += get_args(kind)
+        with suppress(TypeError):
+            orders[frozenset(values)] = values
+    parts: list[Any] = [schema]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            if isinstance(part.get("enum"), list):
+                values = orders.get(frozenset(part["enum"]), ())
+                part["enum"] = list(values) or part["enum"]
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+    return schema
 
 
 def type_word(schema: Mapping[str, Any], default: Any) -> str:

@@ -230,6 +230,7 @@ DOERS: Final[Mapping[str, Do]] = {
     "travel.first": go_first,
     "travel.head": lambda screen: screen.travel(None),
     "card.reason": lambda screen: screen.review.type_reason(),
+    "card.comment": lambda screen: screen.review.comment(),
     "card.edit": lambda screen: screen.review.edit_asked(),
     "card.claim": lambda screen: screen.review.claim(),
     "card.hand": lambda screen: screen.review.hand_over(),

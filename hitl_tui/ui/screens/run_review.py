@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from hitl_tui.engine.commands import Claim, LookAt, Unclaim
 from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.engine.thread.interrupts import has_voted
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.view.card import how_it_went, vote_given
+from hitl_tui.view.comments import first_changed, passages, selected_passages
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
@@ -157,6 +159,30 @@ class Reviewing:
         """Type a reason."""
         if self.card:
             self.card.action_type_reason("card.reason")
+
+    def comment(self) -> None:
+        """Say something about a passage of what is decided about: the selected one, or one to choose."""
+        from hitl_tui.ui.screens.comment import CommentScreen
+
+        card, session = self.card, self.screen.session
+        if card is None or session is None or not self.card_open:
+            return
+        review = card.review
+        subject = review.request.subject or ""
+        found = passages(subject, session.view.values.get(subject)) if subject else ()
+        if not found:
+            self.screen.tell("there is no text here to say something about", severity="warning")
+            return
+        selected = self.screen.get_selected_text() or ""
+        chosen = selected_passages(found, selected) if selected.strip() else ()
+        first = 0 if chosen else first_changed(found, review.card.revised)
+        asked = CommentScreen(subject, chosen or found, first, first, review.draft.comments)
+
+        def answered(comment: Comment | None) -> None:
+            if comment is not None:
+                card.add_comment(comment)
+
+        self.screen.app.push_screen(asked, answered)
 
     def edit_asked(self) -> None:
         """Edit what is decided about; what is in a thread of its own is edited there."""

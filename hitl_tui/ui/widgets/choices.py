@@ -10,7 +10,7 @@ from textual.binding import BindingType
 from textual.message import Message
 
 from hitl_tui.ui.bindings import bound, keymap_of
-from hitl_tui.ui.widgets.lines import LineView, ours
+from hitl_tui.ui.widgets.lines import LineView, Row, ours
 from hitl_tui.view.actions import written
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.spans import Line, Span
@@ -75,7 +75,17 @@ class Choices(LineView):
         if not keys and row == self.cursor_row:  # what was given no letter is taken where the cursor is
             keys = keymap_of(self.app).bindings["ask.take"]
         key = _NAMES.get(keys[0]) or written(keys[0]) if keys else ""
-        return (ours(f" {key:^5}  ", "key" if live else "key-off"), Span(option.label, "value"), *note)
+        risk = (Span("  "), Span(f" ! {option.risk} ", "badge-error")) if option.risk else ()
+        lead = ours(f" {key:^5}  ", "key" if live else "key-off")
+        return (lead, Span(option.label, "value"), *risk, *note)
+
+    def grounded(self, line: Line, ground: str) -> Row:
+        """A line on its ground; what is of risk keeps its colour under the cursor."""
+        row = super().grounded(line, ground)
+        kept = tuple(
+            old if old.role == "badge-error" else new for old, new in zip(line, row.line, strict=True)
+        )
+        return row._replace(line=kept)
 
     def arm(self, armed: bool) -> None:
         """Listen, or don't."""

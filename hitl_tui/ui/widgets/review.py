@@ -14,6 +14,7 @@ from textual.timer import Timer
 
 from hitl_tui.engine.commands import Answer
 from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.widgets.choices import Choices
@@ -48,6 +49,9 @@ class CardHost(Protocol):
     def hand_over(self) -> None:
         """Pass on what is asked."""
 
+    def comment(self) -> None:
+        """Say something about a passage of what is decided about."""
+
     def other_request(self, by: int) -> None:
         """Ask about another of the requests that wait."""
 
@@ -76,6 +80,7 @@ class ReviewPane(Vertical):
         bound("card.reason", "type_reason('card.reason')"),
         bound("card.claim", "claim"),
         bound("card.hand", "hand_over"),
+        bound("card.comment", "comment"),
         bound("card.next", "other('card.next')"),
         bound("card.previous", "other('card.previous')"),
     ]
@@ -162,6 +167,12 @@ class ReviewPane(Vertical):
         if self._review.state != state:
             self._do(())
 
+    def add_comment(self, comment: Comment) -> None:
+        """Keep what was said about a passage, and show it."""
+        self.review.comment(comment)
+        self._card = None
+        self._do(("choices",))
+
     def step_back(self) -> None:
         """Back to the action that was decided about before."""
         self._do(self.review.step_back())
@@ -234,7 +245,13 @@ class ReviewPane(Vertical):
         try:
             await session.driver.execute(
                 Answer(
-                    request.id, decision.answer, request.step, decision.actor, decision.note, decision.seen
+                    request.id,
+                    decision.answer,
+                    request.step,
+                    decision.actor,
+                    decision.note,
+                    decision.seen,
+                    decision.comments,
                 )
             )
         except HitlError as error:
@@ -398,6 +415,10 @@ class ReviewPane(Vertical):
     def action_hand_over(self) -> None:
         """Pass on what is asked."""
         self._host.hand_over()
+
+    def action_comment(self) -> None:
+        """Say something about a passage."""
+        self._host.comment()
 
     def action_other(self, action_id: str) -> None:
         """Ask about another of the requests that wait."""
