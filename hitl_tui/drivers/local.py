@@ -79,6 +79,8 @@ AskIfAny: TypeAlias = Callable[[Question], Awaitable[bool | None]]
 Unbuilt: TypeAlias = Callable[[str, HitlError], str]
 log = logging.getLogger(__name__)
 
+_NEARLY_ALL = frozenset({NodeStarted, StepCommitted})
+"""Of a fast run these are nearly all events."""
 _QUIT_PATIENCE = 3.0
 _TRIES, _BETWEEN_TRIES = 40, 0.025
 
@@ -131,7 +133,6 @@ class LocalDriver:
         self._run: RunLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._started: asyncio.Future[None] | None = None
-        self._replay_from = 0
         self._watch: ThreadWatch | None = None
         self._follower: Follower | None = None
         self._handlers: dict[type[Command[Any]], Callable[[Any], Coroutine[Any, Any, Any]]] = {
@@ -158,7 +159,7 @@ class LocalDriver:
             running = self._run is not None and bool(self._run.node_in_flight)
             running = running or (self._follower is not None and self._follower.live)
             # While a node runs, its own events are told again, so that a screen sees it at work.
-            last_event = self._replay_from if running else self._buffer.last
+            last_event = self._buffer.before(NodeStarted) if running else self._buffer.last
             return reading.snapshot(
                 session,
                 self._store,
@@ -213,6 +214,10 @@ class LocalDriver:
     async def changed(self, since: int) -> None:
         """Wait until there is an event with a number greater than `since`."""
         await self._buffer.changed(since)
+
+    async def ended(self, since: int) -> None:
+        """Wait until a run has ended by an event with a number greater than `since`."""
+        await self._buffer.ended(since)
 
     async def agents(self) -> tuple[AgentInfo, ...]:
         """The thread's agents as they are for the next step."""
@@ -611,12 +616,10 @@ class LocalDriver:
         self._tell(event)
 
     def _tell(self, event: Event) -> None:
-        number = self._buffer.add(event)
-        if isinstance(event, StepCommitted):  # with the next one nearly all there is
+        self._buffer.add(event)
+        if type(event) in _NEARLY_ALL:
             return
-        if isinstance(event, NodeStarted):
-            self._replay_from = number - 1
-        elif isinstance(event, AttemptFailed):
+        if isinstance(event, AttemptFailed):
             log.warning("%s\n%s", event.error.message, event.error.details)
         elif isinstance(event, (RunStarted, RunEnded)):
             self._settle(None)

@@ -213,6 +213,9 @@ class Driver(Protocol):
     async def changed(self, since: int) -> None:
         """Wait until there is an event with a number greater than `since`."""
 
+    async def ended(self, since: int) -> None:
+        """Wait until a run has ended by an event with a number greater than `since`."""
+
     async def close(self) -> str:
         """Stop at once; committed steps stay. Returns what was not committed, "" for nothing."""
 

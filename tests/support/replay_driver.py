@@ -150,6 +150,11 @@ class ReplayDriver:
             self._waiting.append((asyncio.get_running_loop(), event))
             await event.wait()
 
+    async def ended(self, since: int) -> None:
+        """Wait until the end of a run with a number greater than `since` is released."""
+        while not any(isinstance(stamped.event, RunEnded) for stamped in self.events(since)):
+            await self.changed(max((stamped.number for stamped in self.events(since)), default=since))
+
     def can(self, command: type[Command[Any]]) -> str:
         """What the tape's snapshot says."""
         return why_not(self._snapshot.refusals, command)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import math
 import queue
 import threading
 from collections.abc import Awaitable, Callable, Generator
@@ -28,17 +27,18 @@ class Job:
 
     Whoever runs the event loop may let it be awaited: then it is run while the loop stands still, which
     costs less than handing it to another thread and back.
+
+    Args:
+        quick: gets the id of the function once that has been quick.
     """
 
-    __slots__ = ("_args", "_context", "_error", "_function", "_result", "took")
+    __slots__ = ("_args", "_context", "_error", "_function", "_quick", "_result")
 
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        self.took = math.inf
-        """Seconds, once it is done."""
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], quick: set[int]) -> None:
         self._function = function
         self._args = args
+        self._quick = quick
         self._context: Context = copy_context()
-        self._result: Any = None
         self._error: BaseException | None = None
 
     def run(self) -> None:
@@ -51,7 +51,8 @@ class Job:
             self._error.__cause__ = raised
         except BaseException as raised:
             self._error = raised
-        self.took = perf_counter() - begun
+        if perf_counter() - begun < _QUICK:
+            self._quick.add(id(self._function))
 
     def result(self) -> Any:
         """What it gave, or raises what it raised; to be taken once."""
@@ -87,16 +88,14 @@ class SyncCaller:
 
     async def call(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call a function with the caller's context variables, so that the loop goes on meanwhile."""
-        job, name = Job(function, args), id(function)
-        try:
-            if self._takes_jobs and name in self._quick and self._takes_jobs():
-                return await job
-            return await self._in_thread(job)
-        finally:
-            if job.took < _QUICK:
-                self._quick.add(name)
-            else:
-                self._quick.discard(name)
+        return await (self.quick(function, args) or self._in_thread(Job(function, args, self._quick)))
+
+    def quick(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Job | None:
+        """A job to await, for a function that was quick the last time; None where it needs a thread."""
+        if self._takes_jobs is None or id(function) not in self._quick or not self._takes_jobs():
+            return None
+        self._quick.discard(id(function))  # until it has been quick again
+        return Job(function, args, self._quick)
 
     async def _in_thread(self, job: Job) -> Any:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -256,10 +255,15 @@ async def call(
         TookTooLong: it took longer.
     """
     if timeout is None:
-        if threads is not None:
+        if threads is None:
+            result = function(*args)
+        elif job := threads.quick(function, args):
+            result = await job
+        else:
             return await _call(function, args, threads)
-        result = function(*args)
-        return result if type(result) is dict or not inspect.isawaitable(result) else await result
+        if type(result) is dict or not inspect.isawaitable(result):
+            return result
+        return await (threads.finish(result) if threads else result)
     try:
         async with asyncio.timeout(timeout) as scope:
             return await _call(function, args, threads)
