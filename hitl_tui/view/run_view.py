@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Any, Final
 
@@ -160,6 +160,7 @@ class RunView(msgspec.Struct, frozen=True):
 
 
 _step_of = attrgetter("step")
+_checkpoint_of = attrgetter("checkpoint")
 
 
 def find_step(checkpoints: Sequence[Checkpoint], step: int) -> Checkpoint | None:
@@ -215,13 +216,34 @@ def fold(view: RunView, events: Iterable[Stamped]) -> RunView:
     new snapshot is needed: see `is_gap`.
     """
     builder = _Builder(view)
-    for stamped in events:
-        if stamped.number > builder.last_event:
+    new = [stamped for stamped in events if stamped.number > view.last_event]
+    for quick, group in groupby(new, lambda stamped: type(stamped.event) in _OF_QUICK_STEPS):
+        part = list(group)
+        if quick:
+            part = _pass_over(builder, part)
+        for stamped in part:
             builder.last_event = stamped.number
             apply = _APPLY.get(type(stamped.event))
             if apply:  # others, as what goes on in branches, change nothing of this view
                 apply(builder, stamped.event)
-    return builder.build() if builder.last_event != view.last_event else view
+    return builder.build() if new else view
+
+
+_OF_QUICK_STEPS: Final = frozenset({ev.NodeStarted, ev.StepCommitted})
+_NEWEST: Final = 3
+
+
+def _pass_over(builder: _Builder, events: list[Stamped]) -> list[Stamped]:
+    """Of steps that followed one another only the newest one is folded: gives its events.
+
+    What the others have left are their checkpoints and values.
+    """
+    last = events[-_NEWEST:]
+    if builder.composed or len({type(each.event) for each in last}) < len(_OF_QUICK_STEPS):
+        return events
+    steps = [each.event for each in events[:-_NEWEST] if type(each.event) is ev.StepCommitted]
+    builder.pass_over(steps)
+    return last
 
 
 def is_gap(view: RunView, events: Sequence[Stamped]) -> bool:
@@ -262,11 +284,16 @@ class _Builder:
 
     def commit(self, event: ev.StepCommitted) -> None:
         """A step was committed; of all but the newest of a batch nobody asks where the thread stood then."""
+        self.pass_over([event])
+        self._newest = self._unread = event
+
+    def pass_over(self, steps: Sequence[ev.StepCommitted]) -> None:
+        """Steps were committed, and others after them."""
         if self.values is None:
             self.values = dict(self.view.values)
-        self.values.update(event.outcome.written)
-        self.checkpoints.append(event.checkpoint)
-        self._newest = self._unread = event
+        for step in steps:
+            self.values.update(step.outcome.written)
+        self.checkpoints += map(_checkpoint_of, steps)
 
     def _read(self) -> None:
         if self._unread is not None:

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -102,10 +102,6 @@ class RecentSteps:
         self._updates.keep(
             place, updates, sum(weight([update.before, update.update, update.after]) for update in updates)
         )
-        self.note_names(place, updates)
-
-    def note_names(self, place: Place, updates: Sequence[AppliedUpdate]) -> None:
-        """A step was seen whose values are of no interest any more."""
         self.note_changed(place, frozenset(update.channel for update in updates if update.changed))
 
     def note_changed(self, place: Place, channels: frozenset[str]) -> None:
@@ -144,6 +140,7 @@ _IN_SECONDS: Final = 3_600_000_000
 """And with seconds."""
 _STEPS_LOOKED_AT = 200
 _STEPS_ASKED_ABOUT = 20
+_event_of = attrgetter("event")
 
 
 class Versions(msgspec.Struct, frozen=True):
@@ -297,11 +294,10 @@ class ViewSession:
 
     def _note(self, events: Sequence[Stamped]) -> None:
         steps: list[StepCommitted] = []
-        for stamped in events:
-            event = stamped.event
-            if isinstance(event, StepCommitted):
+        for event in map(_event_of, events):
+            if type(event) is StepCommitted:
                 steps.append(event)
-            elif not isinstance(event, NodeStarted):  # these two are nearly all there is
+            elif type(event) is not NodeStarted:  # these two are nearly all there is
                 self._note_other(event)
         if steps:
             self.family_stale = True
@@ -312,7 +308,10 @@ class ViewSession:
         values_from = len(steps) - _UPDATES_KEPT
         for index, step in enumerate(steps[-_STEPS_LOOKED_AT:], max(0, len(steps) - _STEPS_LOOKED_AT)):
             place = (self.thread_id, step.checkpoint.step)
-            (self._recent.note if index >= values_from else self._recent.note_names)(place, step.updates)
+            if index >= values_from:
+                self._recent.note(place, step.updates)
+            else:
+                self._recent.note_changed(place, step.outcome.changed)
 
     def _note_other(self, event: Event) -> None:
         match event:
@@ -332,10 +331,10 @@ class ViewSession:
 
     @staticmethod
     def _concerns_step(events: Sequence[Stamped]) -> bool:
-        return any(
+        return len(events) > 500 or any(
             isinstance(stamped.event, StepCommitted | NodeStarted | RunEnded | LedgerWritten)
             for stamped in events
-        ) or (len(events) > 500)
+        )
 
     async def driver_of(self, thread_id: str) -> Driver:
         """The driver of a thread: this one's own, or another's of the hub."""

@@ -50,6 +50,21 @@ def test_batches_may_be_cut_anywhere(make: Callable[[], Tape], cuts: list[int]) 
     assert view == played(tape)
 
 
+@given(st.sampled_from(TAPES), st.lists(st.booleans(), max_size=12))
+def test_of_quick_steps_a_batch_shows_what_they_show_one_by_one(
+    make: Callable[[], Tape], fast: list[bool]
+) -> None:
+    tape = make()
+    begins = [stamped.event for stamped in tape.events if isinstance(stamped.event, ev.NodeStarted)]
+    steps = [stamped.event for stamped in tape.events if isinstance(stamped.event, ev.StepCommitted)]
+    order = [(begins if begin else steps)[n % 2] for n, begin in enumerate(fast)]
+    view = slow = open_view(tape.begin)
+    events = [Stamped(view.last_event + n, event) for n, event in enumerate(order, 1)]
+    for stamped in events:
+        slow = fold(slow, [stamped])
+    assert fold(view, events) == slow
+
+
 def test_an_event_that_comes_twice_counts_once() -> None:
     tape = tapes.advisor_tape()
     view = played(tape)

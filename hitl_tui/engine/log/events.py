@@ -7,7 +7,7 @@ Values of private channels are replaced by `PRIVATE` before they get here (SPEC 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Protocol
 
 import msgspec
@@ -239,8 +239,12 @@ class Outcome(Protocol):
         """Where the thread stands behind it."""
 
     @property
-    def written(self) -> Sequence[tuple[str, Any]]:
+    def written(self) -> Iterable[tuple[str, Any]]:
         """The channels it wrote, in order, each with its value behind the update."""
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The channels of which an update made another value."""
 
 
 class KnownOutcome(msgspec.Struct, frozen=True):
@@ -250,9 +254,14 @@ class KnownOutcome(msgspec.Struct, frozen=True):
     progress: Progress
 
     @property
-    def written(self) -> Sequence[tuple[str, Any]]:
+    def written(self) -> Iterable[tuple[str, Any]]:
         """The channels it wrote, in order, each with its value behind the update."""
         return [(update.channel, update.after) for update in self.updates]
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The channels of which an update made another value."""
+        return frozenset(update.channel for update in self.updates if update.changed)
 
 
 class StepCommitted(Fact, frozen=True):

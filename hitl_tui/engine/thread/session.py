@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from operator import attrgetter
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -167,6 +168,9 @@ def _moved(place: int, length: int, effect: Effect) -> tuple[int, int]:
     return (place if place < length else -1), length
 
 
+_WRITTEN = attrgetter("channel.name", "after")
+
+
 class CommittedOutcome(msgspec.Struct, gc=False):
     """What a step without private channels led to, made of what was committed once somebody asks."""
 
@@ -196,9 +200,16 @@ class CommittedOutcome(msgspec.Struct, gc=False):
         return self._progress
 
     @property
-    def written(self) -> Sequence[tuple[str, Any]]:
+    def written(self) -> Iterable[tuple[str, Any]]:
         """The channels it wrote, in order, each with its value behind the update."""
-        return [(change.channel.name, change.after) for change in self.changes]
+        return map(_WRITTEN, self.changes)
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The channels of which an update made another value."""
+        return frozenset(
+            [change.channel.name for change in self.changes if change.before_hash != change.after_hash]
+        )
 
     def __repr__(self) -> str:
         return repr(KnownOutcome(self.updates, self.progress))

@@ -239,8 +239,9 @@ class RunScreen(RoleScreen):
             while session is self.session:
                 await self._wait_for_news(session)
                 # What it costs to paint is known only once it is painted.
-                while rest := pace.rest(time.perf_counter(), time.thread_time()):  # noqa: ASYNC110
-                    await asyncio.sleep(rest)
+                while rest := pace.rest(time.perf_counter(), time.thread_time()):
+                    if await self._run_ends(session, rest):
+                        break
                 head = session.view.progress.head
                 now, cpu = time.perf_counter(), time.thread_time()
                 await session.drain()
@@ -261,6 +262,14 @@ class RunScreen(RoleScreen):
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await session.driver.changed(session.view.last_event)
+
+    async def _run_ends(self, session: ViewSession, seconds: float) -> bool:
+        """Wait so long at most for a run to end: where it stands then is shown at once."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await session.driver.ended(session.view.last_event)
+                return True
+        return False
 
     def _show_moment(self, session: ViewSession) -> None:
         if session is not self.session:
