@@ -128,7 +128,9 @@ def _commit(
     records = journal.write_records(cursor, changes, step=step, node="", source=source, at=now)
     state = after(live, changes)
     added = journal.log_size(changes, records)
-    snapshot, balance = journal.snapshot_of(cursor, added, len(records), state.values)
+    snapshot, log_bytes, log_records, snapshot_bytes = journal.snapshot_of(
+        cursor, added, len(records), state.values
+    )
     point = Checkpoint(
         thread_id=cursor.thread_id,
         step=step,
@@ -170,9 +172,9 @@ def _commit(
         last_record_hash=record,
         checkpoint_hash=point.checkpoint_hash,
         pending=pending,
-        log_bytes=balance.log_bytes,
-        log_records=balance.log_records,
-        snapshot_bytes=balance.snapshot_bytes,
+        log_bytes=log_bytes,
+        log_records=log_records,
+        snapshot_bytes=snapshot_bytes,
         updated_at=now,
     )
     return Commit(moved, cursor.version, token, records, point, snapshot, tuple(ledger))

@@ -407,7 +407,8 @@ class RunLoop:
         duration = session.clock() - started
         before = session.cursor
         cursor = replace(
-            spent(before, all_uses, duration),
+            spent(before, all_uses, duration) if all_uses else before,
+            active=before.active + duration,
             position=f"route:{name}",
             iteration=before.iteration + 1,
             visits={**before.visits, name: before.visits.get(name, 0) + 1},

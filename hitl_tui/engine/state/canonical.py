@@ -138,29 +138,29 @@ def channel_hash(value: Any) -> bytes:
 
 def state_hash(digests: Mapping[str, bytes]) -> bytes:
     """The digest of a whole state, from the digests of its channels."""
-    return sha256(state_text(digests)[0]).digest()
+    names, text = _state_text(tuple(digests))
+    return sha256((text % tuple([digests[name].hex() for name in names])).encode()).digest()
 
 
-def state_text(digests: Mapping[str, bytes]) -> tuple[bytearray, Mapping[str, int]]:
-    """The canonical JSON of a state of digests, and where in it the digest of each channel stands, in hex."""
-    empty, places = _empty_text(tuple(digests))
-    text = empty.copy()
-    for name, place in places.items():
-        text[place : place + DIGEST_HEX] = digests[name].hex().encode()
-    return text, places
+@lru_cache(maxsize=64)
+def _state_text(channels: tuple[str, ...]) -> tuple[list[str], str]:
+    """The channels in their order, and the JSON of a state of digests with a place for each."""
+    names = sorted(channels)
+    pairs = ",".join(f'"{name.replace("%", "%%")}":"sha256:%s"' for name in names)
+    return names, f"{{{pairs}}}"
 
 
 DIGEST_HEX = 64
 
 
-@lru_cache(maxsize=64)
-def _empty_text(channels: tuple[str, ...]) -> tuple[bytearray, dict[str, int]]:
+def state_text(digests: Mapping[str, bytes]) -> tuple[bytearray, Mapping[str, int]]:
+    """The canonical JSON of a state of digests, and where in it the digest of each channel stands, in hex."""
     text, places = bytearray(b"{"), {}
-    for name in sorted(channels):
+    for name in sorted(digests):
         text += b'"%s":"sha256:' % name.encode()
         places[name] = len(text)
-        text += b'%s",' % bytes(DIGEST_HEX)
-    text[-1:] = b"}" if channels else b"{}"
+        text += b'%s",' % digests[name].hex().encode()
+    text[-1:] = b"}" if digests else b"{}"
     return text, places
 
 

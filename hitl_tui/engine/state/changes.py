@@ -124,7 +124,10 @@ def after(state: LiveState, changes: Sequence[Change]) -> LiveState:
     taint = state.taint
     if moved:
         taint = spread(taint, [(change.channel.name, change.lineage) for change in changes])
-    return state.followed_by(values, digests, taint, [change.channel.name for change in changes])
+    following = LiveState(values, digests, taint)
+    if state.is_written:
+        following.follow(state, [change.channel.name for change in changes])
+    return following
 
 
 def without_values(change: Change) -> Change:

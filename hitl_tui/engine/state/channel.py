@@ -95,6 +95,7 @@ class BoundChannel:
         self._private = channel.visibility == "private"
         self.description = channel.description
         self.reducer = channel.reducer or self._fallback_reducer(channel.default)
+        self.alike = self.reducer.alike
         self.default = self._default(channel.default)
         self.json_schema = as_schema(channel.schema, name, of_stored=True)
         self.schema = ChannelSchema(
@@ -145,7 +146,7 @@ class BoundChannel:
             max_bytes=self.max_bytes,
             private=self._private,
             within=within,
-            old=before if self.reducer.alike else None,
+            old=before if self.alike else None,
         )
         self.schema.check_update(frozen)
         return frozen

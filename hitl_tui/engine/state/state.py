@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from hitl_tui.engine.log.records import Visibility
 from hitl_tui.engine.log.taint import Taint, Tainted
-from hitl_tui.engine.state.canonical import DIGEST_HEX, state_text
+from hitl_tui.engine.state.canonical import DIGEST_HEX, state_hash, state_text
 from hitl_tui.engine.state.channel import RUN_INPUTS, BoundChannel
 from hitl_tui.errors import ReadDenied, UndeclaredChannel, in_words
 
 Reads = tuple[str, ...] | None
 
 _UNTAINTED: dict[str, Taint] = {}
+_MANY = 8
+"""Channels from which on a part of what a state's hash is over is written faster than all of it."""
 
 
 class WorkflowState(Mapping[str, Any]):
@@ -232,19 +234,22 @@ class LiveState:
 
     @property
     def hash(self) -> bytes:
-        """Its `state_hash`; where the state before was asked for it, only what changed is written anew."""
+        """Its `state_hash`; of many channels what changed since the state before alone is written anew."""
+        if len(self.digests) < _MANY:
+            return state_hash(self.digests)
         text = self._text = self._text or state_text(self.digests)
         return sha256(text[0]).digest()
 
-    def followed_by(
-        self, values: dict[str, Any], digests: dict[str, bytes], taint: Tainted, changed: Iterable[str]
-    ) -> LiveState:
-        """The next state, of the same channels but for those that `changed` may add."""
-        state = LiveState(values, digests, taint)
-        if self._text and len(digests) == len(self.digests):
-            text, places = self._text[0].copy(), self._text[1]
+    @property
+    def is_written(self) -> bool:
+        """Whether the text that its hash is over is kept."""
+        return self._text is not None
+
+    def follow(self, before: LiveState, changed: Iterable[str]) -> None:
+        """Be hashed as a state that was, of the same channels but for those that `changed` may add."""
+        if before._text and len(self.digests) == len(before.digests):
+            text, places = before._text[0].copy(), before._text[1]
             for name in changed:
                 place = places[name]
-                text[place : place + DIGEST_HEX] = digests[name].hex().encode()
-            state._text = text, places
-        return state
+                text[place : place + DIGEST_HEX] = self.digests[name].hex().encode()
+            self._text = text, places

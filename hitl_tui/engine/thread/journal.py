@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -101,11 +101,13 @@ def write_records(
         update: Any = change.update
         result: Any = change.after if channel.reducer.custom and change.op == "reduce" else msgspec.UNSET
         fields: Patched = ()
-        if follows and channel.reducer.alike:
+        if follows and channel.alike:
             if (edits := _edits(change.before, update, change.size)) is not None:
                 update, fields = edits, ("update",)
-            if (edits := _edits(change.before, result)) is not None:
-                result, fields = edits, (*fields, "result")
+            if result is not msgspec.UNSET:
+                edits = _edits(change.before, result, known(result) >> SIZE_SHIFT)
+                if edits is not None:
+                    result, fields = edits, (*fields, "result")
         # By place, in the order of its fields: finding so many by their names takes ten times as long.
         record = UpdateRecord(
             cursor.thread_id,
@@ -141,13 +143,12 @@ def write_records(
     return tuple(records)
 
 
-def _edits(before: Any, value: Any, size: int | None = None) -> list[Edit] | None:
+def _edits(before: Any, value: Any, size: int) -> list[Edit] | None:
     """What to change in the value before to get one, None where the value itself is not much larger.
 
     Args:
-        size: the value's canonical size in bytes, about what is known of it by default.
+        size: about the value's canonical size in bytes.
     """
-    size = known(value) >> SIZE_SHIFT if size is None else size
     return patch(before, value, size // _PATCH_PART) if size >= _SMALLEST_PATCHED else None
 
 
@@ -275,36 +276,29 @@ def log_size(changes: Sequence[Change], records: Sequence[UpdateRecord]) -> int:
     return size
 
 
-class Balance(NamedTuple):
-    """The fields of a cursor that weigh the log since the last snapshot against that snapshot."""
-
-    log_bytes: int
-    log_records: int
-    snapshot_bytes: int
-
-
-def snapshot_due(since: Balance) -> bool:
-    """True when the log since the last snapshot has outgrown it, so that all snapshots together stay a
-    constant factor of the log, and a rebuild costs about one state (SPEC 10)."""
-    log_bytes, log_records, last = since
-    too_long = log_records > max(_FEWEST_RECORDS, last // _RECORD_WORTH)
-    return too_long or log_bytes > max(_SMALLEST_SNAPSHOT, last)
-
-
 def snapshot_of(
     cursor: Cursor, log_bytes: int, records: int, values: dict[str, Any], *, always: bool = False
-) -> tuple[bytes | None, Balance]:
-    """The snapshot of a step as JSON, where one is due or `always` wanted, and the balance behind it.
+) -> tuple[bytes | None, int, int, int]:
+    """The snapshot of a step as JSON, where one is due or `always` wanted.
+
+    Gives the balance behind it, too: `log_bytes`, `log_records` and `snapshot_bytes` of the cursor.  One is
+    due when the log since the last has outgrown that, so that all together stay a constant factor of the
+    log, and a rebuild costs about one state (SPEC 10).
 
     Args:
         cursor: with the balance before the step.
         log_bytes, records: what the step adds to the log.
     """
-    since = Balance(cursor.log_bytes + log_bytes, cursor.log_records + records, cursor.snapshot_bytes)
-    if not (always or snapshot_due(since)):
-        return None, since
+    log_bytes, last = log_bytes + cursor.log_bytes, cursor.snapshot_bytes
+    records += cursor.log_records
+    if (
+        not always
+        and (log_bytes <= last or log_bytes <= _SMALLEST_SNAPSHOT)
+        and (records <= _FEWEST_RECORDS or records <= last // _RECORD_WORTH)
+    ):
+        return None, log_bytes, records, last
     data = _encode(values)  # how small it is stored is the store's business
-    return data, Balance(0, 0, len(data))
+    return data, 0, 0, len(data)
 
 
 class StepFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):

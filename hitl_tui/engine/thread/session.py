@@ -53,7 +53,7 @@ from hitl_tui.engine.state.state import LiveState, WorkflowState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash, request_hash
-from hitl_tui.engine.thread.journal import Balance, StepFacts, checkpoint_of, records_of, snapshot_of
+from hitl_tui.engine.thread.journal import StepFacts, checkpoint_of, records_of, snapshot_of
 from hitl_tui.engine.thread.logged import frozen, logged_digest, progress_of, standing
 from hitl_tui.engine.thread.rebuild import live_state, state_at, update_of
 from hitl_tui.engine.thread.recorded import RecordedGraph, recorded_graph
@@ -679,12 +679,14 @@ class Session(ThreadState):
         link = records[-1].record_hash if records else cursor.last_record_hash
         if self.store:
             _seal(checkpoint, cursor, link, ledger)
-        snapshot, balance = None, Balance(0, 0, 0)
+        snapshot, log_bytes, log_records, snapshot_bytes = None, 0, 0, 0
         if self.store:
             # Defaults are in no record, and the store alone must give them: the first step keeps all of it.
             always = before.head < 0 or other is not None
             added = journal.log_size(changes, records)
-            snapshot, balance = snapshot_of(cursor, added, len(records), state.values, always=always)
+            snapshot, log_bytes, log_records, snapshot_bytes = snapshot_of(
+                cursor, added, len(records), state.values, always=always
+            )
         cursor = replace(
             journal.after_entries(_paused(cursor) if pauses else cursor, ledger),
             version=before.version + 1,
@@ -693,9 +695,9 @@ class Session(ThreadState):
             last_seq=checkpoint.last_seq,
             last_record_hash=link,
             checkpoint_hash=checkpoint.checkpoint_hash,
-            log_bytes=balance.log_bytes,
-            log_records=balance.log_records,
-            snapshot_bytes=balance.snapshot_bytes,
+            log_bytes=log_bytes,
+            log_records=log_records,
+            snapshot_bytes=snapshot_bytes,
         )
         self._write(
             cursor,

@@ -345,8 +345,11 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
     def _add_rows(self, db: sqlite3.Cursor, key: int, commit: Commit) -> None:
         base, point = key << 32, commit.checkpoint
         records = [rows.short(rows.record_row(base, record)) for record in commit.records]
-        for columns, alike in groupby(records, len):
-            db.executemany(_ADD_RECORD[columns], alike)
+        if len(records) == 1:
+            db.execute(_ADD_RECORD[len(records[0])], records[0])
+        else:
+            for columns, alike in groupby(records, len):
+                db.executemany(_ADD_RECORD[columns], alike)
         if point is not None:
             row = rows.short(rows.checkpoint_row(base, point))
             db.execute(_ADD_CHECKPOINT[len(row)], row)
