@@ -88,9 +88,9 @@ class LocalHub:
         """See `Hub.waiting`."""
         return tuple(await asyncio.to_thread(self._store.waiting, limit))
 
-    async def changes(self) -> object:
+    def changes(self) -> object:
         """See `Hub.changes`."""
-        return await asyncio.to_thread(self._store.changes)
+        return self._store.changes()
 
     async def open(self, thread_id: str) -> Driver:
         """The driver of a thread that is in the store, as its log has it: its graph is built to run it.

@@ -237,8 +237,8 @@ class Hub(Protocol):
     async def waiting(self, limit: int) -> tuple[Waiting, ...]:
         """At most `limit` threads at the top that wait for a human, with what they ask; longest first."""
 
-    async def changes(self) -> object:
-        """What is equal as long as nobody writes to the store; None where it can't tell."""
+    def changes(self) -> object:
+        """What stays equal as long as nobody writes to the store; None where it can't tell; at once."""
 
     def borrow(self, thread_id: str, *, look: bool = False) -> AbstractAsyncContextManager[Driver]:
         """A thread's driver for a while: one that nobody else has open is closed at the end.

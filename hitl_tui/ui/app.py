@@ -206,7 +206,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
     def _begin(self) -> None:
         """What the first frame did not need."""
         collect_as_usual()
-        self.set_interval(LOOK_EVERY, self.look_at_theme)
+        self.set_interval(LOOK_EVERY, self._look_around)
         if self._open_session is not None:
             self.run_worker(self._show_late(self._open_session), group="open", exit_on_error=False)
         if self._threads is not None:
@@ -268,6 +268,13 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
     def _back_to_threads(self) -> None:
         while self.screen is not self._threads:
             self.pop_screen()
+
+    def _look_around(self) -> None:
+        """What looks for what is new once a second does so together, so that an idle screen wakes up once."""
+        self.look_at_theme()
+        look: Callable[[], None] | None = getattr(self.screen, "look", None)
+        if look is not None:
+            look()
 
     async def _open(self) -> ViewSession:
         """Open the driver of the thread, and look at it.

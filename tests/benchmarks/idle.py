@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.idle [--quick]
 
-A run screen of a new thread, one on which the card waits for a decision, and the list of threads; nobody
-types.  The issue wants 0.3 % of a processor and 5 wake-ups a second.  The last line is JSON.
+A run screen of a new thread, one on which the card waits for a decision, the list of threads and the queue;
+nobody types.  The issue wants 0.3 % of a processor and 5 wake-ups a second.  The last line is JSON.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ SCREENS = {
     "run screen": (("run", "{graph}", "--thread", "t"), "READY", ""),
     "a decision waits": (("demo",), "worker is next", "c"),
     "list of threads": (("run", "{graph}", "--thread", "t"), "READY", "t"),
+    "queue": (("run", "{graph}", "--thread", "t"), "READY", "W"),
 }
 _SETTLES = 8.0
 """Seconds after which nothing that was begun goes on any more."""

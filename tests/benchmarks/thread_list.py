@@ -80,7 +80,7 @@ def times(path: Path, threads: int) -> dict[str, float]:
         program.press("\r")
         program.quiet(0.3)
         program.press("w")
-        taken["waiting"] = program.until("that wait for a human")
+        taken["waiting"] = program.until("FOR YOU")
     return taken
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
-from hitl_tui.cli.opening import find_thread, new_thread_id
+from hitl_tui.cli.opening import find_thread
 from hitl_tui.cli.storage import open_existing, open_for_writing
 from hitl_tui.config import load_settings
+from hitl_tui.engine.log.store import new_thread_id
 from hitl_tui.errors import StoreUnusable, UnknownThread, UsageError
 from tests.support.spec import spec
 

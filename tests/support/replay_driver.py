@@ -245,7 +245,7 @@ class ReplayHub:
         asked = {name: (await driver.snapshot()).progress.pending for name, driver in self._drivers.items()}
         return tuple(Waiting(row, asked.get(row.info.thread_id, ())) for row in rows)
 
-    async def changes(self) -> object:
+    def changes(self) -> object:
         """Nobody writes to a tape."""
         return 0
 

@@ -38,10 +38,9 @@ from hitl_tui.view.queue_lines import Columns, columns_of, heading, preview_line
 from hitl_tui.view.spans import Line, Span, plain_text, trusted
 
 log = logging.getLogger(__name__)
-LOOK_EVERY: Final = 1.5
-"""Seconds between two looks at the store: what is new is shown within two."""
 _READ_EVERY: Final = 20.0
 """Seconds after which all is read again though nobody wrote: claims end, and runners die, without a word."""
+_PAINT_EVERY: Final = 10.0
 _PREVIEW_FROM: Final = 140
 _WIDTHS: list[tuple[int, str]] = [(0, "-narrow"), (_PREVIEW_FROM, "-huge")]
 _REST: Final = 0.15
@@ -255,6 +254,8 @@ class QueueScreen(OverlayScreen):
         self._list = QueueList(me, now)
         self._rows: tuple[QueueRow, ...] = ()
         self._read = False
+        self._changes: object = None
+        self._read_at = self._painted_at = 0.0
         self._previewed: tuple[Key, bytes, int] | None = None
 
     def compose(self) -> ComposeResult:
@@ -267,24 +268,23 @@ class QueueScreen(OverlayScreen):
         yield KeysBar(_KEYS)
 
     def on_mount(self) -> None:
-        """Read what waits, and go on doing so."""
+        """Read what waits; the app has it looked at again once a second."""
         self._show_filter()
         self.query_one("#preview", LineView).can_focus = False
-        self.run_worker(self._follow(), group="follow", exclusive=True, exit_on_error=False)
+        self.look()
 
-    async def _follow(self) -> None:
-        """Read what waits whenever somebody has written."""
-        known: object = None
-        read_at = -_READ_EVERY
-        while True:
-            changes = await self._hub.changes()
-            stale = time.monotonic() - read_at >= _READ_EVERY
-            if changes is None or changes != known or stale:
-                known, read_at = changes, time.monotonic()
-                await self.read()
-            else:
-                self._list.repaint()  # minutes pass
-            await asyncio.sleep(LOOK_EVERY)
+    def look(self) -> None:
+        """Read what waits where somebody has written, and now and then all the same."""
+        try:
+            changes = self._hub.changes()
+        except HitlError:
+            changes = None  # reading says what is wrong
+        if changes is None or changes != self._changes or time.monotonic() >= self._read_at + _READ_EVERY:
+            self._changes, self._read_at = changes, time.monotonic()
+            self.run_worker(self.read(), group="read", exclusive=True, exit_on_error=False)
+        elif time.monotonic() >= self._painted_at + _PAINT_EVERY:
+            self._painted_at = time.monotonic()
+            self._list.repaint()  # minutes pass
 
     async def read(self) -> None:
         """Read what waits, and show it; what can't be read now is tried again."""
