@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hitl_tui.cli.opening import signer_of
+from hitl_tui.cli.opening import find_thread, signer_of
 from hitl_tui.cli.options import complete_thread, thread_argument
 from hitl_tui.cli.output import emit, say, table
 from hitl_tui.cli.thread import OpenStored, OpenThread, on_log, work_on
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from hitl_tui.drivers.reading import RecordedThread
     from hitl_tui.engine.log.events import AppliedUpdate
     from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
+    from hitl_tui.engine.log.threads import ThreadSummary
     from hitl_tui.view.blame import BlameLine
+    from hitl_tui.view.followed import DecisionOutcome
 
 
 @click.command()
@@ -80,6 +82,7 @@ def show(opened: OpenStored, *, place: str, channel: str | None, reveal: str | N
     else:
         signer = signer_of(opened.settings)
         _say_step(at, values, signer.key if signer else "")
+        _say_mine(opened, at)
     return ExitCode.DONE
 
 
@@ -144,21 +147,36 @@ def _say_step(at: LoggedPlace, values: dict[str, Any], signing_key: str) -> None
         say(*unfinished_lines(snapshot.unfinished, opens=False))
 
 
+def _say_mine(opened: OpenStored, at: LoggedPlace) -> None:
+    """At the newest step: the reader's last decision, what became of it, and how to take it back."""
+    if at.step == at.thread.snapshot().progress.head:
+        from hitl_tui.view.followed import followed_lines
+
+        for decision in _mine(opened, at.thread.thread_id, 1):
+            say("", "your last decision:", *followed_lines(decision))
+
+
 _FACTS = 8
 _AT_ONCE = 50
 
 
 @click.command()
-@thread_argument
+@click.argument("thread", required=False, shell_complete=complete_thread)
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many steps.")
 @click.option("--before", type=click.IntRange(0), metavar="STEP", help="Only steps before this one.")
-@on_log()
-def log(opened: OpenStored, *, thread: str, limit: int, before: int | None) -> ExitCode:
+@click.option("--mine", is_flag=True, help="What you decided, newest first, with what became of it.")
+@on_log(acts=True)
+def log(opened: OpenStored, *, thread: str | None, limit: int, before: int | None, mine: bool) -> ExitCode:
     """Show the steps of a thread, oldest first.
 
     Each with its updates through their reducers; then the decision ledger: who decided what, when, why.
+    With --mine your decisions instead, in all threads of the store or in THREAD: what ran then, how it ended
+    or what was asked next, and how to take each back.
     """
-
+    if mine:
+        return _tell_mine(opened, thread, limit)
+    if thread is None:
+        raise UsageError("which thread?", "name it, or give --mine")
     reading = opened.thread(thread)
     ledger = reading.ledger()
     points = reading.history(before=before, limit=limit)[::-1]
@@ -180,6 +198,56 @@ def log(opened: OpenStored, *, thread: str, limit: int, before: int | None) -> E
     if ledger:
         say("", "Decisions:", *_decisions(ledger))
     return ExitCode.DONE
+
+
+_LOOKED_AT = 500
+"""Steps after a decision that are looked at."""
+
+
+def _tell_mine(opened: OpenStored, thread: str | None, limit: int) -> ExitCode:
+    from hitl_tui.view.followed import followed_lines
+
+    decisions = list(_mine(opened, thread, limit))
+    if opened.as_json:
+        from hitl_tui.cli.reports import MineDocument
+
+        emit(MineDocument(person=opened.settings.reviewer, decisions=tuple(decisions)))
+        return ExitCode.DONE
+    from hitl_tui.cli.documents import time
+
+    for decision in decisions:
+        at = (time(decision.at) or "").partition(".")[0].replace("T", " ")
+        first, *rest = followed_lines(decision)
+        say(f"{at} UTC: {first}", *rest)
+    if not decisions:
+        say(f"{opened.settings.reviewer} has decided nothing here", err=True)
+    return ExitCode.DONE
+
+
+def _mine(opened: OpenStored, thread: str | None, limit: int) -> Iterator[DecisionOutcome]:
+    """What the reviewer of the settings has decided, newest first, in one thread or in all."""
+    from hitl_tui.engine.log.store import all_threads
+    from hitl_tui.view.followed import ThreadStanding, followed, mine
+
+    store = opened.store
+    name = None if thread is None else find_thread(store, thread)
+    known: list[tuple[LedgerEntry, ThreadSummary, list[LedgerEntry]]] = []
+    for summary in all_threads(store) if name is None else filter(None, (store.summary(name),)):
+        # Nothing in a thread is newer than its last change.
+        if len(known) >= limit and summary.updated_at < known[limit - 1][0].at:
+            break
+        parts = store.parts(summary.info.thread_id)
+        # What a fork shares is told of its parent.
+        shared = min(
+            (part.after_entry for part in parts if part.thread_id == summary.info.thread_id), default=0
+        )
+        ledger = store.ledger(summary.info.thread_id)
+        own = [entry for entry in mine(ledger, opened.settings.reviewer) if entry.n > shared]
+        known = sorted([*known, *((entry, summary, ledger) for entry in own)], key=lambda row: -row[0].at)
+    for entry, summary, ledger in known[:limit]:
+        points = store.checkpoints(summary.info.thread_id, entry.step + _LOOKED_AT, _LOOKED_AT)[::-1]
+        standing = ThreadStanding(summary.info.thread_id, summary.status, summary.reason)
+        yield followed(entry, ledger, points, standing)
 
 
 def _with_updates(

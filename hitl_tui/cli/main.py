@@ -109,7 +109,7 @@ EXAMPLES = {
     "watch": ["hitl-tui watch", "hitl-tui watch --once --json"],
     "threads": ["hitl-tui threads", "hitl-tui threads --waiting", "hitl-tui threads report --limit 5"],
     "show": ["hitl-tui show r1", "hitl-tui show r1@2", "hitl-tui show r1 --channel draft > draft.txt"],
-    "log": ["hitl-tui log r1", "hitl-tui log r1 --before 100 --limit 20"],
+    "log": ["hitl-tui log r1", "hitl-tui log r1 --before 100 --limit 20", "hitl-tui log --mine"],
     "diff": ["hitl-tui diff r1@1 r1", "hitl-tui diff r1 r1-b"],
     "blame": ["hitl-tui blame r1 draft", "hitl-tui blame r1@4 plan.items.0"],
     "cost": ["hitl-tui cost r1"],

@@ -26,6 +26,7 @@ from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.stores.deletion import Kept, Leaving
 from hitl_tui.view.blame import BlameLine
 from hitl_tui.view.difference import Compared
+from hitl_tui.view.followed import DecisionOutcome
 from hitl_tui.view.notices import Notice
 from hitl_tui.view.queue_facts import Planned, WaitingRequest
 
@@ -388,6 +389,13 @@ class ThreadsDocument(Document, frozen=True):
         tuple[WaitingRequest, ...] | UnsetType,
         about("With `--waiting`: all that they ask, in the order that was asked for."),
     ] = UNSET
+
+
+class MineDocument(Document, frozen=True):
+    """`log --mine`."""
+
+    person: Annotated[str, about("Whose decisions.")]
+    decisions: Annotated[tuple[DecisionOutcome, ...], about("Newest first.")]
 
 
 class NoticeDocument(Document, frozen=True):

@@ -392,6 +392,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
            _open),
     Action("look.copy", "y", "Copy", "Copy the value, its path, what changed, the card or a command", "Look",
            _open),
+    Action("look.followed", "F", "Followed", "What came of your decisions, and how to take one back", "Look",
+           _has_steps),
     Action("look.taint", "M", "Taint", "Show what came from outside, and how it got into the channel",
            "Look", _has_steps),
     Action("look.inside", "N", "Inside", "Open the branches or the thread inside the shown step or node",

@@ -104,6 +104,13 @@ def _costs(screen: RunScreen, session: ViewSession) -> None:
     screen.app.push_screen(CostsScreen(session, screen.keymap.bindings["look.costs"]))
 
 
+def _followed(screen: RunScreen, session: ViewSession) -> None:
+    from hitl_tui.ui.screens.page import FollowedScreen
+
+    keys = screen.keymap.bindings["look.followed"]
+    screen.app.push_screen(FollowedScreen(session, screen.actor, keys))
+
+
 def _compare(screen: RunScreen, session: ViewSession) -> None:
     """The shown step beside the newest one; at the newest, beside the one before it.
 
@@ -214,6 +221,7 @@ DOERS: Final[Mapping[str, Do]] = {
     "look.previous": lambda screen: screen.search.walk(-1),
     "look.compare": _shown(_compare),
     "look.costs": _shown(_costs),
+    "look.followed": _shown(_followed),
     "look.copy": _shown(_copy),
     "look.taint": _shown(_taint),
     "look.contract": _shown(_contract),

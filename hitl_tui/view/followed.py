@@ -1,0 +1,158 @@
+"""What came of a person's decisions, and how to take one back whose seconds are over."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
+from hitl_tui.engine.log.signing import DECISIONS
+from hitl_tui.engine.log.units import Maybe, Time, about
+from hitl_tui.view.format import inline
+from hitl_tui.view.sanitise import sanitise_line
+
+_NAME: Final = 60
+_TITLE: Final = 100
+_NAMED: Final = 8
+"""Nodes that are named in a line."""
+_CHANGING: Final = frozenset(("answer", "vote", "update_state"))
+"""Decisions that a fork before them makes again."""
+_OVER: Final = ("completed", "cancelled", "failed")
+
+
+class TakeBack(msgspec.Struct, frozen=True):
+    """A way to take a decision back after the fact."""
+
+    way: Annotated[Literal["fork", "edit", "rollback"], about("Which.")]
+    command: Annotated[str, about("What to type.")]
+    runs: Annotated[
+        tuple[str, ...], about("The nodes, or of a rollback the handlers, that would run again, in order.")
+    ]
+
+
+class DecisionOutcome(msgspec.Struct, frozen=True):
+    """A decision, and what became of it until the thread's next question."""
+
+    thread: Annotated[str, about("The thread.")]
+    n: Annotated[int, about("Its number in the ledger of the thread.")]
+    kind: Annotated[str, about("As `answer`, `vote`, `update_state`.", name="decision")]
+    step: Annotated[int, about("The step it was about.")]
+    at: Annotated[Time, about("When.")]
+    note: Annotated[str | None, about("Why.")]
+    title: Annotated[Maybe, about("The question.")]
+    answer: Annotated[Maybe, about("The answer, in short.")]
+    ran: Annotated[tuple[str, ...], about("The nodes that ran then.")]
+    status: Annotated[Maybe, about("Where the thread stands; null where a question came since.")]
+    reason: Annotated[Maybe, about("Why it stands there.")]
+    question: Annotated[Maybe, about("The next question that came of it.")]
+    take_back: Annotated[tuple[TakeBack, ...], about("How to take it back.")]
+
+
+class ThreadStanding(msgspec.Struct, frozen=True):
+    """Where a thread stands, as far as it tells what came of decisions."""
+
+    thread: str
+    status: str
+    reason: str
+
+
+def mine(entries: Iterable[LedgerEntry], person: str) -> list[LedgerEntry]:
+    """The decisions of a person, newest first."""
+    return [entry for entry in entries if entry.actor == person and entry.kind in DECISIONS][::-1]
+
+
+def followed(
+    entry: LedgerEntry, ledger: Sequence[LedgerEntry], points: Sequence[Checkpoint], standing: ThreadStanding
+) -> DecisionOutcome:
+    """What became of a decision.
+
+    Args:
+        ledger: the thread's entries, from those of the request that it answers on.
+        points: the steps from the one that it is about on, oldest first.
+    """
+    title = next(
+        (
+            other.note or ""
+            for other in ledger
+            if other.kind == "request" and entry.request_id and other.request_id == entry.request_id
+        ),
+        "",
+    )
+    asked = next((other for other in ledger if other.kind == "request" and other.n > entry.n), None)
+    last = asked.step if asked else points[-1].step if points else entry.step
+    ran = [point.node for point in points if entry.step < point.step <= last and point.node]
+    given = entry.data.get("answer") if isinstance(entry.data, Mapping) else None
+    choice = given.get("choice", given) if isinstance(given, Mapping) else given
+    return DecisionOutcome(
+        standing.thread,
+        entry.n,
+        entry.kind,
+        entry.step,
+        entry.at,
+        entry.note,
+        title,
+        "" if choice is None else choice if isinstance(choice, str) else inline(choice, _NAME),
+        tuple(ran),
+        "" if asked else standing.status,
+        "" if asked else standing.reason,
+        (asked.note or "") if asked else "",
+        tuple(_ways_back(entry, points, standing)),
+    )
+
+
+def _ways_back(
+    entry: LedgerEntry, points: Sequence[Checkpoint], standing: ThreadStanding
+) -> Iterable[TakeBack]:
+    if entry.kind not in _CHANGING:
+        return
+    thread = standing.thread
+    later = [point for point in points if point.step > entry.step]
+    again = tuple(dict.fromkeys(point.node for point in later if point.node))
+    # An edit's step is the one that it made.
+    before = max(entry.step - (entry.kind == "update_state"), 0)
+    place, new = shlex.quote(f"{thread}@{before}"), shlex.quote(f"{thread}-again")
+    yield TakeBack("fork", f"hitl-tui fork {place} {new}", again)
+    if standing.status not in ("running", *_OVER):
+        yield TakeBack("edit", f"hitl-tui update-state {shlex.quote(thread)} CHANNEL=VALUE", ())
+    handlers = tuple(step.handler for point in reversed(later) for step in reversed(point.compensations))
+    if handlers and standing.reason != "rolled_back":
+        yield TakeBack("rollback", f"hitl-tui rollback {shlex.quote(thread)}", handlers)
+
+
+def followed_lines(decision: DecisionOutcome) -> list[str]:
+    """A decision with what became of it and how to take it back, in words; sanitised."""
+    name = sanitise_line(decision.thread, _NAME)
+    what = sanitise_line(decision.answer or decision.kind.replace("_", " "), _NAME)
+    to = f" to “{sanitise_line(decision.title, _TITLE)}”" if decision.title else ""
+    lines = [f"{name}, step {decision.step}: {what}{to}"]
+    if decision.note:
+        lines.append(f"  because: {sanitise_line(decision.note, _TITLE)}")
+    lines.append(f"  then: {_names(decision.ran) or 'nothing ran yet'}; {_outcome(decision)}")
+    return [*lines, *(line for way in decision.take_back for line in _way_lines(way))]
+
+
+def _outcome(decision: DecisionOutcome) -> str:
+    if decision.question:
+        return f"asked: “{sanitise_line(decision.question, _TITLE)}”"
+    reason = f" ({sanitise_line(decision.reason, _NAME)})" if decision.reason else ""
+    return f"{decision.status or 'asked again'}{reason}"
+
+
+def _way_lines(way: TakeBack) -> list[str]:
+    runs = _names(way.runs)
+    said = {
+        "fork": "a thread of its own from before it; "
+        + (f"{runs} would run again" if runs else "nothing has run since"),
+        "edit": "other values from here on; no node runs again",
+        "rollback": f"what was done outside is undone by {runs}",
+    }[way.way]
+    return [f"  take back by {way.way}: {said}", f"    {sanitise_line(way.command, 300)}"]
+
+
+def _names(nodes: Sequence[str]) -> str:
+    shown = [sanitise_line(node, _NAME) for node in nodes[:_NAMED]]
+    rest = len(nodes) - _NAMED
+    return ", ".join([*shown, f"{rest:,} more"] if rest > 0 else shown)

@@ -1,0 +1,91 @@
+"""`log --mine`: what one decided in all threads, what became of it, and how to take it back."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from tests.support.commands import App
+
+
+@pytest.fixture
+def decided(review: App) -> App:
+    """`r` sent back and edited by ann, then approved by bob; `s` approved by ann."""
+    review.expect(3, "revise", "r", "--note", "shorter", "--run", "--as", "ann")
+    review.expect(0, "update-state", "r", 'draft="x"', "--as", "ann")
+    review.expect(3, "run", "review", "--headless", "--input", "task=Sea", "--thread", "s")
+    review.expect(0, "approve", "s", "--run", "--as", "ann")
+    return review
+
+
+def test_decisions_of_all_threads_newest_first(decided: App) -> None:
+    found = decided.expect(0, "log", "--mine", "--as", "ann", "--json").document
+    assert found["person"] == "ann"
+    rows = [(row["thread"], row["decision"], row["answer"]) for row in found["decisions"]]
+    assert rows == [("s", "answer", "approve"), ("r", "update_state", None), ("r", "answer", "revise")]
+    approved, edited, revised = found["decisions"]
+    assert (approved["status"], approved["question"]) == ("completed", None)
+    assert (edited["status"], edited["ran"]) == ("waiting", [])
+    assert (revised["status"], revised["note"]) == (None, "shorter")
+    assert revised["ran"] == ["write", "check_approval"]
+    assert revised["question"] == revised["title"]
+    assert decided.expect(0, "log", "--mine", "--as", "bob", "--json").document["decisions"] == []
+    assert len(decided.expect(0, "log", "s", "--mine", "--as", "ann", "--json").document["decisions"]) == 1
+    assert (
+        len(decided.expect(0, "log", "--mine", "--as", "ann", "--limit", "1", "--json").document["decisions"])
+        == 1
+    )
+
+
+def test_what_would_take_one_back_does(decided: App) -> None:
+    *_, revised = decided.expect(0, "log", "--mine", "--as", "ann", "--json").document["decisions"]
+    ways = {way["way"]: way for way in revised["take_back"]}
+    assert set(ways) == {"fork", "edit"}
+    assert ways["fork"]["runs"] == ["write", "check_approval"]
+    assert ways["edit"]["runs"] == []
+    decided.expect(0, *shlex.split(ways["fork"]["command"])[1:])
+    fork = decided.expect(0, "show", "r-again", "--json").document["standing"]
+    assert [request["title"] for request in fork["pending"]] == [revised["title"]]
+    edited = decided.expect(0, "log", "--mine", "--as", "ann", "--json").document["decisions"][-2]
+    place = shlex.split(edited["take_back"][0]["command"])[2]
+    assert place == f"r@{edited['step'] - 1}", "before the step that the edit made"
+
+
+def test_a_fork_does_not_tell_its_parents_decisions_again(decided: App) -> None:
+    decided.expect(0, "fork", "r@6", "r-b", "--as", "cy")
+    rows = decided.expect(0, "log", "--mine", "--as", "ann", "--json").document["decisions"]
+    assert [row["thread"] for row in rows] == ["s", "r", "r"]
+
+
+def test_in_words_and_at_the_end_of_show(decided: App) -> None:
+    said = decided.expect(0, "log", "--mine", "--as", "ann").out
+    assert "r, step 2: revise to “Is this draft good enough?”" in said
+    assert "  then: write, check_approval; asked: “Is this draft good enough?”" in said
+    assert "write, check_approval would run again\n    hitl-tui fork r@2 r-again" in said
+    assert "your last decision:\nr, step 6: update state" in decided.expect(0, "show", "r", "--as", "ann").out
+    assert "your last decision" not in decided.expect(0, "show", "r@2", "--as", "ann").out
+
+
+def test_without_a_thread_and_without_mine(review: App) -> None:
+    assert "which thread?" in review.expect(2, "log").err
+
+
+def test_a_rollback_is_offered_where_something_can_be_undone(app: App) -> None:
+    from hitl_tui import MemoryCheckpointer
+    from hitl_tui.engine.log.outcomes import Compensation
+    from hitl_tui.view.followed import ThreadStanding, followed, followed_lines
+    from tests.stores.log_writer import Writer, entry
+
+    writer = Writer(MemoryCheckpointer(), "trip")
+    writer.step()
+    answer = entry(writer.cursor, data={"answer": "approve"})
+    for node in ("book", "pay"):
+        writer.step(point={"node": node, "source": "node", "compensations": (Compensation(f"un{node}"),)})
+    points = writer.store.checkpoints("trip", None, 9)[::-1]
+    told = followed(answer, [answer], points, ThreadStanding("trip", "completed", "end"))
+    assert [(way.way, way.runs) for way in told.take_back] == [
+        ("fork", ("book", "pay")),
+        ("rollback", ("unpay", "unbook")),
+    ]
+    assert "what was done outside is undone by unpay, unbook" in "\n".join(followed_lines(told))
