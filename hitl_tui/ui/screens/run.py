@@ -14,6 +14,7 @@ from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.timer import Timer
 from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import why_not
@@ -62,6 +63,8 @@ _STATUS_WORDS: Final = {
     "extend": "change.extend",
     "rollback": "change.rollback",
 }
+_SOON: Final = 0.05
+"""Seconds for which the paint of another step waits for its values."""
 _READ_SECONDS: Final = 8
 _READ_CHARS: Final = 200
 
@@ -131,6 +134,7 @@ class RunScreen(RoleScreen):
         self._failure: ErrorInfo | None = None
         self._family_due = 0.0
         self._laid_out = False
+        self._unshown: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """The panes, which `on_mount` fills before they are painted."""
@@ -309,6 +313,9 @@ class RunScreen(RoleScreen):
         session = self.session
         if session is None:
             return
+        if self._unshown is not None:
+            self._unshown.stop()
+            self._unshown = None
         with self.app.batch_update():
             self._show_channels(session)
             self.query_one(LensPane).show_session(session)
@@ -398,12 +405,13 @@ class RunScreen(RoleScreen):
         if session is None:
             return
         session.move_to(place)
-        self.show_all()
-        if session.is_past:
-            self.run_worker(self._load_step(session), group="travel", exclusive=True, exit_on_error=False)
+        # Its values are there before it could be painted without them; else that is done after a moment.
+        self._unshown = self._unshown or self.set_timer(_SOON, self.show_all)
+        self.run_worker(self._load_step(session), group="travel", exclusive=True, exit_on_error=False)
 
     async def _load_step(self, session: ViewSession) -> None:
         if await session.load_shown() and session is self.session:
+            await self.shown_value.show_first()
             self.show_all()
 
     def on_descendant_focus(self) -> None:

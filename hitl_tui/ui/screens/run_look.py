@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from hitl_tui.ui.widgets.channels import ChannelsPane
@@ -47,19 +48,32 @@ class ShownValue:
 
     def show(self) -> None:
         """Bring the pane up to the session; does nothing where that shows it already."""
+        if self._is_to_be_loaded():
+            self._screen.run_worker(self._load(), group="value", exit_on_error=False)
+
+    async def show_first(self) -> None:
+        """Bring the pane up to the session, so that all else can be painted with it."""
+        if self._is_to_be_loaded():
+            try:
+                await self._load()
+            except asyncio.CancelledError:
+                self.forget()
+                raise
+
+    def _is_to_be_loaded(self) -> bool:
+        """Note what is wanted; True where it differs from what is shown and nothing loads it yet."""
         session, channel = self._screen.session, self._channel
         if session is None or not channel:
-            return
+            return False
         seen = session.revealed
         if seen is not None and (seen.channel, seen.step) != (channel, session.step_view.step):
             session.revealed = None
         wanted = (session, session.step_view, channel, self.mode)
         if self._wanted and all(new is old for new, old in zip(wanted, self._wanted, strict=True)):
-            return
+            return False
         self._wanted = wanted
-        if not self.loading:
-            self.loading = True
-            self._screen.run_worker(self._load(), group="value", exit_on_error=False)
+        begins, self.loading = not self.loading, True
+        return begins
 
     def show_again(self) -> None:
         """Show it anew though nothing else has changed, as once it was revealed."""

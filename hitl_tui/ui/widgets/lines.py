@@ -48,16 +48,23 @@ class RoleScreen(ClosesOnce[Any]):
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
 
 
+_PLAIN: Final = Style.null()
+
+
 def role_style(widget: Widget, role: str) -> Style:
     """The style of a role as the theme has it; a background only where the theme gives it one."""
-    return widget.screen.get_component_rich_style(f"role--{role}", partial=True, default=Style.null())
+    return widget.screen.get_component_rich_style(f"role--{role}", partial=True, default=_PLAIN)
 
 
 def strip_of(widget: Widget, line: Line, width: int, base: Style, offset: int = 0) -> Strip:
     """One row: the spans over a base style, cut or filled to `width` cells; a cut shows as "…"."""
+    style_of = widget.screen.get_component_rich_style
     segments = [
         # Spans are harmless already; here nothing else can pass, whoever built one.
-        Segment(sanitise(span.text, multiline=False), base + role_style(widget, span.role))
+        Segment(
+            sanitise(span.text, multiline=False),
+            base + style_of(f"role--{span.role}", partial=True, default=_PLAIN),
+        )
         for span in line
         if span.text
     ]
