@@ -6,9 +6,10 @@ python -m tests.tools.take_picture
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from pathlib import Path
 
-from hitl_tui import MemoryCheckpointer
+from hitl_tui import MemoryCheckpointer, SQLiteCheckpointer
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine import commands
@@ -17,6 +18,7 @@ from hitl_tui.loading.sources import open_graph, reopen_graph
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.theme import Look
 from hitl_tui.workflows.demo import TASK
+from tests.support import rich_queue
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 SIZE = (120, 40)
@@ -76,8 +78,34 @@ async def take(name: str, *keys: str, size: tuple[int, int] = SIZE, theme: str =
         (FOLDER / f"{name}.svg").write_text(app.export_screenshot(title="hitl-tui"), encoding="utf-8")
 
 
+async def take_queue(name: str, size: tuple[int, int]) -> None:
+    """Save a picture of the queue, with one of its rows beside it."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = SQLiteCheckpointer(Path(folder) / "runs.db")
+        await asyncio.to_thread(rich_queue.fill, store, trusted=False)
+        hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
+
+        async def open_driver() -> tuple[Hub, Driver]:
+            return hub, await hub.open("order-7")
+
+        app = HitlApp(AppStart(open_driver, actor="tester"), Look(theme="dark"))
+        async with app.run_test(size=size) as pilot:
+
+            async def shown(text: str) -> None:
+                while text.replace(" ", "&#160;") not in app.export_screenshot():
+                    await pilot.pause(0.05)
+
+            await shown("What shall it be?")
+            await pilot.press("W")
+            await shown("12 WAIT FOR YOU")
+            await pilot.press(*["down"] * 9, "space", "space", "space", *["up"] * 4)
+            await shown("last time here")
+            (FOLDER / f"{name}.svg").write_text(app.export_screenshot(title="hitl-tui"), encoding="utf-8")
+
+
 async def main() -> None:
     """Take all pictures."""
+    await take_queue("queue", (160, 24))
     await take("decide")
     await take("run", "escape")
     await take("compare", "escape", *"[[[[=", "down")
