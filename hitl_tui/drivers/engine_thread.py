@@ -25,7 +25,7 @@ Resume = Callable[[], Any]
 
 _PATIENCE: Final = 0.02
 """Seconds between looks at whether a job holds the loop up."""
-_TURN: Final = 0.005
+_TURN: Final = 0.02
 """Seconds that quick nodes follow one another until the loop has its turn."""
 
 

@@ -105,7 +105,7 @@ class _Keeper:
 
     def pump(self) -> None:
         """Tell what is in the pipe."""
-        if self._pipe < 0 or self.forked:
+        if self._pipe < 0 or self.forked or not self._ready.poll(0):  # an error for each step takes longer
             return
         with self._lock:
             try:
@@ -155,7 +155,11 @@ class _Keeper:
     def _take_descriptors(self) -> None:
         """Put a pipe where the descriptors are, and somebody who reads it."""
         self._real = [os.dup(number) for number in _DESCRIPTORS]
+        import select
+
         self._pipe, writing = os.pipe()
+        self._ready = select.poll()
+        self._ready.register(self._pipe, select.POLLIN)
         os.set_blocking(self._pipe, False)
         for number in _DESCRIPTORS:
             os.dup2(writing, number)

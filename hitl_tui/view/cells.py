@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
 from itertools import pairwise
@@ -15,9 +16,15 @@ _AS_PICTURE: Final = "\ufe0f"
 """After a narrow character: it is drawn as a picture, two cells wide."""
 
 
+_all_narrow = re.compile(
+    "[\\x00-\\x7f\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2030-\u205e\u2190-\u21ff]*"
+).fullmatch
+"""Of texts of these characters alone each takes a cell."""
+
+
 def cells(text: str) -> int:
     """The cells that a sanitised text takes in a line."""
-    if text.isascii():
+    if text.isascii() or _all_narrow(text):
         return len(text)
     pictures = text.count(_AS_PICTURE) and sum(
         char == _AS_PICTURE and _cell(before) == 1 for before, char in pairwise(text)
@@ -37,6 +44,8 @@ def cut(text: str, limit: int, ellipsis: str = "…") -> str:
     if cells(text) <= limit:
         return text
     room = limit - 1
+    if _all_narrow(text, 0, limit):
+        return text[: max(room, 0)] + (ellipsis if limit > 0 else "")
     used = 0
     for at, char in enumerate(text):
         used += _cell(char)

@@ -26,9 +26,9 @@ from hitl_tui.engine.log.events import (
     LedgerWritten,
     ModelCalled,
     NodeStarted,
-    Outcome,
     Progress,
     StepCommitted,
+    StepOutcome,
 )
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.loading.graphfile.schema import graph_file_schema
@@ -97,7 +97,7 @@ def example(kind: Any) -> Any:
         return (example(arguments[0]),)
     if origin in (dict, Mapping):
         return {"key": example(arguments[1])}
-    if kind is Outcome:
+    if kind is StepOutcome:
         return example(KnownOutcome)
     assert isinstance(kind, type)
     assert issubclass(kind, msgspec.Struct) or is_dataclass(kind)

@@ -227,7 +227,7 @@ class NodeRetrying(Fact, frozen=True):
     path: Annotated[Maybe, about("The branch.")] = ""
 
 
-class Outcome(Protocol):
+class StepOutcome(Protocol):
     """What a step led to; whoever makes it may put it off until somebody asks."""
 
     @property
@@ -271,7 +271,7 @@ class StepCommitted(Fact, frozen=True):
     """
 
     checkpoint: Annotated[Checkpoint, about("The step.")]
-    outcome: Outcome
+    outcome: StepOutcome
 
     @property
     def updates(self) -> tuple[AppliedUpdate, ...]:

@@ -25,10 +25,10 @@ from hitl_tui.engine.log.events import (
     Event,
     KnownOutcome,
     LedgerWritten,
-    Outcome,
     Progress,
     ProgressChanged,
     StepCommitted,
+    StepOutcome,
 )
 from hitl_tui.engine.log.records import (
     END,
@@ -733,7 +733,7 @@ class Session(ThreadState):
             self.sink(ProgressChanged(self.progress))
             self._warn(before)
 
-    def _outcome(self, changes: Sequence[Change], step: StepFacts) -> Outcome:
+    def _outcome(self, changes: Sequence[Change], step: StepFacts) -> StepOutcome:
         outcome = CommittedOutcome(changes, step, self.cursor, self._peek_next(), self.limits)
         for change in changes:
             if change.channel.visibility == "private":  # whoever listens gets nothing to find it in
