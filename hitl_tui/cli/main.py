@@ -99,6 +99,12 @@ EXAMPLES = {
     "claim": ["hitl-tui claim r1", "hitl-tui claim r1 --for 2h --take-over bob"],
     "unclaim": ["hitl-tui unclaim r1"],
     "hand-over": ['hitl-tui hand-over r1 bob --note "you know the customer"'],
+    "allow": [
+        "hitl-tui allow r1 --call",
+        "hitl-tui allow r1 write_file --arg 'path=docs/*'",
+        "hitl-tui allow r1 --list",
+        "hitl-tui allow r1 --revoke a7",
+    ],
     "update-state": ['hitl-tui update-state r1 draft="In short: yes." approved=true --note "mine"'],
     "fork": [
         "hitl-tui fork r1@4 r1-b",
@@ -167,6 +173,7 @@ GROUPS = {
         "claim": Entry("hitl_tui.cli.claim", "Take what a thread waits for, for a while."),
         "unclaim": Entry("hitl_tui.cli.claim", "Give back what you have claimed."),
         "hand-over": Entry("hitl_tui.cli.claim", "Pass on to somebody what a thread waits for."),
+        "allow": Entry("hitl_tui.cli.allow", "Allow calls of a tool in a thread, unasked."),
         "update-state": Entry("hitl_tui.cli.change", "Set channels of a thread as one new step."),
         "fork": Entry("hitl_tui.cli.change", "Make a new thread from a step of another."),
         "agents": Entry("hitl_tui.cli.agents", "Show the agents of a thread, or change them."),

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar, get_args
 import msgspec
 
 from hitl_tui.engine.commands.agents import ClearTurns, ConfigureAgents, clear_turns, configure_agents
+from hitl_tui.engine.commands.allowing import Allow, Revoke, allow, revoke
 from hitl_tui.engine.commands.answering import Answer, answer
 from hitl_tui.engine.commands.claiming import (
     Claim,
@@ -59,6 +60,7 @@ from hitl_tui.errors import UsageError
 __all__ = [
     "COMMANDS",
     "HANDLERS",
+    "Allow",
     "Answer",
     "AnyCommand",
     "Cancel",
@@ -77,6 +79,7 @@ __all__ = [
     "PrepareGraph",
     "ReloadGraph",
     "Reveal",
+    "Revoke",
     "Rollback",
     "Run",
     "Start",
@@ -90,7 +93,8 @@ __all__ = [
 ]
 
 AnyCommand: TypeAlias = (
-    Answer
+    Allow
+    | Answer
     | Cancel
     | CancelAttempt
     | Claim
@@ -106,6 +110,7 @@ AnyCommand: TypeAlias = (
     | PrepareGraph
     | ReloadGraph
     | Reveal
+    | Revoke
     | Rollback
     | Run
     | Start
@@ -116,6 +121,7 @@ AnyCommand: TypeAlias = (
 COMMANDS: Final[tuple[type[Command[Any]], ...]] = get_args(AnyCommand)
 
 HANDLERS: Final[Mapping[type[Command[Any]], Callable[[Session, Any], Any]]] = {
+    Allow: allow,
     Answer: answer,
     Cancel: cancel,
     Claim: claim,
@@ -127,6 +133,7 @@ HANDLERS: Final[Mapping[type[Command[Any]], Callable[[Session, Any], Any]]] = {
     HandOver: hand_over,
     NoteExport: note_export,
     Reveal: reveal,
+    Revoke: revoke,
     Start: start,
     Unclaim: unclaim,
     UpdateState: update_state,

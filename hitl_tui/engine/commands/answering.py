@@ -5,7 +5,7 @@ Each function is one commit; the session must be held for writing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,11 +24,13 @@ from hitl_tui.engine.state.canonical import state_hash
 from hitl_tui.engine.state.changes import after, set_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.state.values import normalise
+from hitl_tui.engine.thread.allowances import APPROVE, Allowance, allowed_by
 from hitl_tui.engine.thread.comments import Comment, as_facts, commented
 from hitl_tui.engine.thread.graph_change import note_graph
 from hitl_tui.engine.thread.interrupts import (
     ANSWER,
     check_answer,
+    checked_value,
     deadlocked,
     find_request,
     gate_of,
@@ -228,6 +230,21 @@ def pass_breakpoints(session: Session, actor: str | None = None) -> None:
                 _pass_down(session, request, go_on, go_on.value, seen=b"")
             else:
                 _apply_answer(session, request, "continue", actor=actor, note="resumed")
+
+
+def approve_allowed(session: Session, known: Sequence[Allowance]) -> bool:
+    """Approve what waits and is allowed; True where something was."""
+    approved = False
+    for request in session.cursor.pending:
+        # What a subgraph's run asks its own thread approves.
+        by = () if request.thread else allowed_by(known, request)
+        if by:
+            facts = {"allowances": [{"id": each.id, "thread": each.thread, "by": each.actor} for each in by]}
+            note = f"allowed by {', '.join(dict.fromkeys(allowance.id for allowance in by))}"
+            value = checked_value(request, APPROVE)
+            _apply_answer(session, request, value, actor=None, note=note, facts=facts)
+            approved = True
+    return approved
 
 
 def expire(session: Session) -> bool:

@@ -175,7 +175,8 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     """One entry of the decision ledger: who decided what, when, why and seeing what (SPEC 10).
 
     `kind` is one of input (goal and constraints, as they were given), request, rebound, withdrawn, vote,
-    answer, refused, timeout, claim_taken, handed_over, escalated, update_state, declassify, reveal, export,
+    answer, refused, timeout, claim_taken, handed_over, escalated, allowed, allowance_revoked,
+    update_state, declassify, reveal, export,
     taint, extend, cancel, pause, resume, fork, takeover, graph, agent, stop, failed, rollback, undone,
     undo_failed, rolled_back.  `seen` is the
     state_hash that was on screen, b"" where there was none.  `request_hash` is that of the whole request

@@ -112,6 +112,7 @@ class Request(msgspec.Struct, frozen=True):
     key: str = ""
     one_account: bool = False
     signed: Annotated[bool, about("Whether an answer must be signed.")] = False
+    tainted: Annotated[bool, about("Whether it may rest on something from outside.")] = False
 
     def due(self, now: int) -> bool:
         """Whether its deadline has passed, or the time to escalate it has come."""

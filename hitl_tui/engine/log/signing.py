@@ -16,6 +16,8 @@ DECISIONS: Final = frozenset(
         "answer",
         "vote",
         "handed_over",
+        "allowed",
+        "allowance_revoked",
         "claim_taken",
         "update_state",
         "declassify",

@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from hitl_tui.engine.commands.answering import expire, pass_breakpoints
+from hitl_tui.engine.commands.answering import approve_allowed, expire, pass_breakpoints
 from hitl_tui.engine.commands.decisions import DONE, refuse_rolling_back
 from hitl_tui.engine.graph.compensation import check_compensation
 from hitl_tui.engine.graph.compiled import Node, SubgraphWork
@@ -36,12 +36,13 @@ from hitl_tui.engine.run.subgraph import run_subgraph
 from hitl_tui.engine.state.changes import after
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
+from hitl_tui.engine.thread.allowances import allowances_for
 from hitl_tui.engine.thread.graph_change import note_graph
 from hitl_tui.engine.thread.interrupts import InterruptRaised, ask, make_request, waiting, withdrawn
 from hitl_tui.engine.thread.journal import StepFacts, spent, with_branches
 from hitl_tui.engine.thread.logged import logged_digest
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.engine.thread.taint_policy import guard
+from hitl_tui.engine.thread.taint_policy import guard, tainted_reads
 from hitl_tui.errors import HitlError, NodeFailed, StoreUnusable
 
 
@@ -258,6 +259,7 @@ class RunLoop:
             refresh(session, runs_on=True)
         pass_breakpoints(session)
         self._ask_again()
+        self._approved()
         cursor = session.cursor
         if cursor.status in DONE or (cursor.pending and not may_go_on(session)):
             return False
@@ -342,7 +344,32 @@ class RunLoop:
         self._activity = activity
 
     async def _run_node(self, name: str) -> bool:
-        """Run a node with its retries and commit it; False where the run stops without a commit."""
+        """Run a node with its retries and commit it; False where the run stops without a commit.
+
+        Where it asks for nothing but what is allowed, it goes on.
+        """
+        while not await self._attempt_node(name):
+            asks = self.session.cursor.status == "waiting" and not self._pause_asked
+            if not asks or not self._approved() or self.session.cursor.pending:
+                return False
+            self.session.commit_cursor(replace(self.session.cursor, status="running", reason=""))
+        return True
+
+    def _approved(self) -> bool:
+        """Approve what waits and is allowed; True where something was."""
+        session = self.session
+        if session.store is None or not any(request.shape for request in session.cursor.pending):
+            return False
+        known = allowances_for(session.store, session.info)
+        return bool(known) and approve_allowed(session, known)
+
+    def _marked(self, name: str, request: Request) -> Request:
+        """A question of a node, with whether it may rest on something from outside."""
+        node, activity = self.session.graph.nodes[name], self._activity
+        outside = activity is None or bool(activity.tainted_by) or bool(tainted_reads(self.session, node))
+        return replace(request, tainted=outside or bool(request.path)) if request.shape else request
+
+    async def _attempt_node(self, name: str) -> bool:
         session = self.session
         started = session.clock()
         uses: list[ModelUse] = []
@@ -358,13 +385,14 @@ class RunLoop:
             # What the attempt used so far is spent, though it starts again with the answer.
             cursor = self._waiting_cursor(uses, started)
             kept = self._activity.exchanges if self._activity else ()
-            self._open([interrupt.request], replace(cursor, exchanges=kept))
+            self._open([self._marked(name, interrupt.request)], replace(cursor, exchanges=kept))
             return False
         except ChildStopped as stop:
             self._stop(stop.status, stop.reason, stop.note, self._after_attempt(uses, started))
             return False
         except BranchesWait as wait:
-            self._open(wait.requests, replace(self._waiting_cursor(uses, started), branches=wait.branches))
+            asked = [request if request.thread else self._marked(name, request) for request in wait.requests]
+            self._open(asked, replace(self._waiting_cursor(uses, started), branches=wait.branches))
             return False
         except (asyncio.CancelledError, AttemptCancelled):
             self._left(uses, started)

@@ -1,0 +1,119 @@
+"""Allowances: a person's word, kept in the ledger, that calls like these need no approval in a thread.
+
+They are read from the ledger, so that nothing but a decision makes one; a fork has none of its parent's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from hitl_tui.engine.log.records import LedgerEntry
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.log.units import Time, about
+from hitl_tui.engine.state.canonical import equal
+from hitl_tui.engine.state.frozen import thaw
+from hitl_tui.engine.thread.approval_formats import ToolAction, actions_of
+
+ALLOWED: Final = "allowed"
+"""The kind of the ledger's entry for a new allowance."""
+REVOKED: Final = "allowance_revoked"
+APPROVE: Final = "approve"
+"""What an allowance answers."""
+
+
+class Allowance(msgspec.Struct, frozen=True):
+    """One allowance.
+
+    Args:
+        args: by the name of an argument, what it must be: a text is a pattern (`*`, `?`, `[a-z]`) for texts,
+            any other value must be equal.  What is not named may be anything, unless it is `exact`.
+        exact: the arguments are these and no others, taken as they stand.
+    """
+
+    id: Annotated[str, about("What `--revoke` names.")]
+    tool: Annotated[str, about("The tool.")]
+    args: Annotated[Mapping[str, Any], about("What its arguments must be like.")]
+    exact: Annotated[bool, about("Whether the arguments are these alone, as they stand.")]
+    high_risk: Annotated[bool, about("Whether it holds for what is of high risk.")]
+    tainted: Annotated[bool, about("Whether it holds where something from outside was read.")]
+    actor: Annotated[str | None, about("Who allowed it.")]
+    note: Annotated[str | None, about("Why.")]
+    at: Annotated[Time, about("When.")]
+    thread: Annotated[str, about("The thread that it is for, with what runs inside it.")]
+
+    def holds(self, action: ToolAction) -> bool:
+        """Whether a call is one of those that are allowed."""
+        if action.name != self.tool or APPROVE not in action.allowed:
+            return False
+        given, wanted = thaw(action.args), thaw(self.args)
+        if self.exact:
+            return equal(given, wanted)
+        if not isinstance(given, Mapping):
+            return not wanted
+        return all(name in given and _like(given[name], pattern) for name, pattern in wanted.items())
+
+
+def _like(value: Any, pattern: Any) -> bool:
+    if isinstance(pattern, str):
+        return isinstance(value, str) and fnmatchcase(value, pattern)
+    return equal(value, pattern)
+
+
+def allowances(ledger: Iterable[LedgerEntry], thread_id: str) -> tuple[Allowance, ...]:
+    """The allowances of a thread that were not revoked, oldest first."""
+    standing: dict[str, Allowance] = {}
+    for entry in ledger:
+        if entry.thread_id != thread_id or not isinstance(entry.data, Mapping):
+            continue
+        named = str(entry.data.get("id", ""))
+        if entry.kind == REVOKED:
+            standing.pop(named, None)
+        elif entry.kind == ALLOWED:
+            args = entry.data.get("args")
+            standing[named] = Allowance(
+                id=named,
+                tool=str(entry.data.get("tool", "")),
+                args=args if isinstance(args, Mapping) else {},
+                exact=entry.data.get("exact") is True,
+                high_risk=entry.data.get("high_risk") is True,
+                tainted=entry.data.get("tainted") is True,
+                actor=entry.actor,
+                note=entry.note,
+                at=entry.at,
+                thread=thread_id,
+            )
+    return tuple(standing.values())
+
+
+def allowances_for(store: Store, info: ThreadInfo) -> tuple[Allowance, ...]:
+    """The allowances that hold in a thread: its own, and those of the threads that it runs inside."""
+    known: list[Allowance] = []
+    above: ThreadInfo | None = info
+    while above is not None:
+        known += allowances(store.ledger(above.thread_id), above.thread_id)
+        above = store.info(above.owner.thread_id) if above.owner else None
+    return tuple(known)
+
+
+def allowed_by(known: Iterable[Allowance], request: Request) -> tuple[Allowance, ...]:
+    """The allowances that answer a request, one for each of its calls; () where a person must."""
+    if not request.shape or request.reviewers or request.quorum > 1 or request.signed:
+        return ()
+    fitting = [
+        allowance
+        for allowance in known
+        if (allowance.high_risk or request.risk != "high") and (allowance.tainted or not request.tainted)
+    ]
+    found: list[Allowance] = []
+    for action in actions_of(request.shape, thaw(request.payload)):
+        allowance = next((allowance for allowance in fitting if allowance.holds(action)), None)
+        if allowance is None:
+            return ()
+        found.append(allowance)
+    return tuple(found)
