@@ -34,12 +34,14 @@ from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import decide, give_back, ready_to, waiting_request
 from hitl_tui.plain.editing import edit, fork, show_value
 from hitl_tui.plain.inside import look_within
+from hitl_tui.plain.queue import decide_several, list_queue
 from hitl_tui.plain.trust import declassify, reveal, why_tainted
 from hitl_tui.view.answers import read_limit
 from hitl_tui.view.card import review_card
 from hitl_tui.view.findings import MEANING, checked_words, finding_line
 from hitl_tui.view.format import typed_input
 from hitl_tui.view.lines import content, name
+from hitl_tui.view.queue import QueueRow
 from hitl_tui.view.request_lines import question
 from hitl_tui.view.rollback import entry_line, remaining, summary
 from hitl_tui.view.run_view import open_view
@@ -98,6 +100,7 @@ HELP: Final = (
     "V: verify the log; V strict; V replay.",
     "i: what is inside, branches or a thread; i 2: the second; i step 4: inside step 4; i back: out again.",
     "a: the agents; a AGENT: one with its turns; a AGENT.model=NAME: change it; a forget AGENT.",
+    "n FILTER: what waits, the most urgent first; n 2: open the second.  D ANSWER 1 3: decide those alike.",
     "t WORD: list threads.  o THREAD: open another thread.  R: go on with the graph as its file is now.",
     "h: this help.  q: leave; what is committed stays.",
 )
@@ -151,6 +154,7 @@ class _Session:
         self._go_on = go_on
         self.say = context.console.say
         self._told = NodeText()
+        self._listed: tuple[QueueRow, ...] = ()
         self._commands: dict[str, Callable[[str], None]] = {
             "s": lambda _: self._go(once=True),
             "c": lambda _: self._go(once=False),
@@ -172,6 +176,8 @@ class _Session:
             "l": lambda _: self._log(),
             "t": self._threads,
             "o": self._open,
+            "n": self._queue,
+            "D": lambda typed: decide_several(self.context, self._listed, typed),
             "i": self._within,
             **dict.fromkeys(("h", "help", "?"), lambda _: self.say(*HELP)),
         }
@@ -386,6 +392,13 @@ class _Session:
     def _within(self, typed: str) -> None:
         if look_within(self.context, typed):
             self._look()
+
+    def _queue(self, typed: str) -> None:
+        """List what waits, or open one of those that were listed by its number."""
+        if typed.isdigit() and 1 <= int(typed) <= len(self._listed):
+            self._open(self._listed[int(typed) - 1].name)
+        else:
+            self._listed = list_queue(self.context, typed)
 
     def _open(self, typed: str) -> None:
         owners = self.context.snapshot().owners

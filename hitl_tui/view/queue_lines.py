@@ -27,6 +27,8 @@ _GRAPH_FROM: Final = 92
 """Cells from which a row has room for the name of its graph."""
 _WAITS, _DUE, _MARK = 6, 9, 4
 _NOTES_LEAST: Final = 10
+_NOTES_WIDE: Final = 20
+_ROOM_FOR_NOTES: Final = 56
 _INDENT: Final = " " * 4
 _SHORTEST: Final = 100_000
 """Microseconds of work below which nothing is told of them."""
@@ -49,7 +51,8 @@ def columns_of(rows: Sequence[QueueRow], width: int) -> Columns:
     title = max((cells(row.title) for row in rows), default=0)
     where = max((cells(_where(row, width)) for row in rows), default=0)
     where = min(max(where, 6), max(room * 2 // 5, 10))
-    title = min(max(title, 13), max(room - where - _NOTES_LEAST, room // 3))
+    notes = _NOTES_WIDE if room >= _ROOM_FOR_NOTES else _NOTES_LEAST
+    title = min(max(title, 13), max(room - where - notes, room // 3))
     return Columns(title, where, risk)
 
 

@@ -1,0 +1,41 @@
+"""The queue in lines: listed, opened by number, several decided at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hitl_tui import SQLiteCheckpointer
+from tests.plain.talker import Talker
+from tests.support import rich_queue
+
+
+@pytest.fixture
+def twelve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "twelve.db"
+    store = SQLiteCheckpointer(path)
+    rich_queue.fill(store)
+    store.close()
+    monkeypatch.setenv("HITL_TUI_STORE", str(path))
+    return path
+
+
+def test_what_waits_is_listed_and_opened_by_its_number(talk: Talker, twelve: Path) -> None:
+    told = talk("n\nn 1\nq\n", "resume", "order-7", "--plain").out
+    first = "1. Publish the quarterly numbers?: press-q3 of release, waits 2 h, in 17 m, high risk"
+    assert first in told
+    assert "2. Recall the kettle K2?: recall-k2 of recall, waits 41 m, in 3 h, 1 of 2, one yes" in told
+    assert "Question: Publish the quarterly numbers?" in told.partition(first)[2]
+
+
+def test_several_are_decided_alike_after_a_yes_and_go_on(talk: Talker, twelve: Path) -> None:
+    told = talk("n graph:advisor\nD approve\nyes\nn graph:advisor\nq\n", "resume", "order-7", "--plain").out
+    assert "blog-joins: Verdict: approved: would be answered approve anyway" in told
+    assert "4 would be decided. Decide them?" in told
+    assert "4 decided." in told
+    assert "Nothing that waits passes." in told
+    told = talk("n\nD approve 1 2\nno\nD approve 99\nq\n", "resume", "order-7", "--plain").out
+    assert "press-q3: Publish the quarterly numbers?: is left: high risk: decide it by itself" in told
+    assert "Nothing was decided." in told
+    assert "there is no number '99' in the list" in told
