@@ -31,7 +31,7 @@ MINE = {
     "card.edit": "E",
     "app.palette": "ctrl+o",
     "app.help": "H",
-    "look.tab": "M",
+    "look.tab": "Z",
 }
 
 
@@ -115,8 +115,8 @@ async def test_the_card_has_them():
 
 async def test_the_narrow_screen_names_its_key():
     async with desk(look=Look(keys=MINE), size=(80, 24)) as it:
-        await it.shows("M next pane", "O decide")
-        await it.press("M")
+        await it.shows("Z next pane", "O decide")
+        await it.press("Z")
         await it.shows("‹Changed›")
 
 
