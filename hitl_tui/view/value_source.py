@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeVar, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from hitl_tui.view.blame import blame
 from hitl_tui.view.format import kind, read_json
@@ -23,6 +24,7 @@ MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 
 T = TypeVar("T")
 _INLINE_LIMIT: Final = 20_000
+_NAME: Final = 24
 _BLAME_VERSIONS: Final = 50
 
 
@@ -33,6 +35,7 @@ class ValueText(msgspec.Struct, frozen=True):
         gutter: what stands before each line; () for nothing.
         note: what stands below them.
         prose: a text, which is set no wider than one reads with ease.
+        heads: what the two versions of a revision are called, where they stand side by side.
     """
 
     channel: str
@@ -42,12 +45,14 @@ class ValueText(msgspec.Struct, frozen=True):
     gutter: Sequence[str] = ()
     note: Line = ()
     prose: bool = False
+    heads: tuple[str, str] = ("before", "after")
 
 
-async def value_text(session: ViewSession, channel: str, mode: Mode, reveal: str) -> ValueText:
+async def value_text(session: ViewSession, channel: str, mode: Mode, reveal: str, back: int = 0) -> ValueText:
     """The value of a channel at the shown step; heavy work is done in a thread.
 
     Args:
+        back: with how many versions before its last one a difference is made.
         reveal: what to press to see a private value.
     """
     step = session.step_view
@@ -64,7 +69,7 @@ async def value_text(session: ViewSession, channel: str, mode: Mode, reveal: str
     if mode == "blame":
         return await _blame(session, channel)
     if mode == "diff":
-        versions = await session.versions(channel, step.step, 2)
+        versions = await session.versions(channel, step.step, 2 + back)
         if len(versions.found) > 1:
             return await _diff(session, channel, versions, value)
         note = _written(versions)
@@ -79,14 +84,17 @@ async def value_text(session: ViewSession, channel: str, mode: Mode, reveal: str
 
 
 async def _diff(session: ViewSession, channel: str, versions: Versions, value: Any) -> ValueText:
-    (newest, who, _), (previous, _, before) = versions.found[0], versions.found[1]
+    (newest, who, _), (previous, writer, before) = versions.found[0], versions.found[-1]
     rows = await _made(session, "diff", (before, value), lambda: revision(before, value))
     note = (
         trusted(f"{rows.summary() or 'the same'} since step {previous.step} · by ", "dim"),
         untrusted(who, "name"),
         trusted(f" at step {newest.step}", "dim"),
     )
-    return revised(channel, rows, note, prose=isinstance(value, str))
+    text = revised(channel, rows, note, prose=isinstance(value, str))
+    names = (sanitise_line(name, _NAME) for name in (writer, who))
+    heads = [f"step {point.step}, by {name}" for point, name in zip((previous, newest), names, strict=True)]
+    return replace(text, heads=(heads[0], heads[1]))
 
 
 def revised(channel: str, rows: Revision, note: Line = (), *, prose: bool) -> ValueText:

@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from hitl_tui.engine.commands import ReloadGraph
-from hitl_tui.ui.screens.run_look import go, go_first, next_mode
+from hitl_tui.ui.screens.run_look import go, go_first, next_mode, next_pane
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.graph import GraphPane
-from hitl_tui.ui.widgets.tabs import TabsBar
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
@@ -230,7 +229,9 @@ DOERS: Final[Mapping[str, Do]] = {
     "look.inside": lambda screen: screen.threads.go_inside(),
     "look.enter": _shown(_enter),
     "look.outside": lambda screen: screen.threads.go_outside(),
-    "look.tab": lambda screen: screen.show_tab(screen.query_one(TabsBar).next()),
+    "look.tab": next_pane,
+    "look.older": lambda screen: screen.shown_value.compare_with(1),
+    "look.newer": lambda screen: screen.shown_value.compare_with(-1),
     "travel.back": lambda screen: go(screen, "left"),
     "travel.on": lambda screen: go(screen, "right"),
     "travel.up": lambda screen: go(screen, "up"),

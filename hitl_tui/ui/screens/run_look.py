@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.widgets.tabs import TabsBar
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.format import kind
 from hitl_tui.view.session import ViewSession
@@ -26,6 +27,8 @@ class ShownValue:
         # What is shown or on its way: session, step, channel and mode.
         self._wanted: tuple[object, ...] = ()
         self.loading = False
+        self._back = 0
+        self._of = ""
 
     @property
     def mode(self) -> Mode:
@@ -36,6 +39,12 @@ class ShownValue:
         """Show values of this kind in another way."""
         self._modes[self._kind] = mode
         self.show()
+
+    def compare_with(self, by: int) -> None:
+        """Show what became of an older version of the value, or of a newer one."""
+        self._modes[self._kind] = "diff"
+        self._back = max(self._back + by, 0)
+        self.show_again()
 
     @property
     def _kind(self) -> str:
@@ -68,6 +77,8 @@ class ShownValue:
         seen = session.revealed
         if seen is not None and (seen.channel, seen.step) != (channel, session.step_view.step):
             session.revealed = None
+        if channel != self._of:
+            self._of, self._back = channel, 0
         wanted = (session, session.step_view, channel, self.mode)
         if self._wanted and all(new is old for new, old in zip(wanted, self._wanted, strict=True)):
             return False
@@ -90,7 +101,8 @@ class ShownValue:
             done: tuple[object, ...] = ()
             while self._wanted is not done and (session := self._screen.session) is not None:
                 done = self._wanted
-                text = await value_text(session, self._channel, self.mode, self._screen.ways["look.reveal"])
+                reveal = self._screen.ways["look.reveal"]
+                text = await value_text(session, self._channel, self.mode, reveal, self._back)
                 if self._wanted is done:
                     self._screen.query_one(ValuePane).show_text(text)
         finally:
@@ -156,6 +168,14 @@ class Search:
             pane.show_sought()
         self._screen.show_bars()
         self._screen.tell(f"{place.where}, {at + 1} of {len(places)}", f"“{query}”")
+
+
+def next_pane(screen: RunScreen) -> None:
+    """On a narrow screen the next pane; on a wide one both versions side by side, or words only."""
+    if screen.has_class("-narrow"):
+        screen.show_tab(screen.query_one(TabsBar).next())
+    else:
+        screen.query_one(ValuePane).turn()
 
 
 def next_mode(screen: RunScreen) -> None:

@@ -42,7 +42,7 @@ class SideBySide(TextView):
         for pair in self._pairs[:_MOST]:
             if first < 0 and not pair.same:
                 first = len(lines)
-            lines += (_beside if width >= 60 else _below)(pair, width, marked=self.app.no_color)
+            lines += (beside if width >= 60 else _below)(pair, width, marked=self.app.no_color)
         if len(self._pairs) > _MOST:
             lines.append((Span(f"… {len(self._pairs) - _MOST:,} more lines", "dim"),))
         self.show(lines or [(Span("empty on both sides", "dim"),)], home=self._seeking)
@@ -55,7 +55,8 @@ class SideBySide(TextView):
         self._lay_out()
 
 
-def _beside(pair: Pair, width: int, *, marked: bool) -> list[Line]:
+def beside(pair: Pair, width: int, *, marked: bool) -> list[Line]:
+    """The rows of a pair in two columns, each wrapped for itself."""
     half = (width - 7) // 2
     left, right = (_rows(parts, half, marked=marked) for parts in (pair.left, pair.right))
     signs = _sign(pair.left), _sign(pair.right)

@@ -11,6 +11,8 @@ from textual.message import Message
 from textual.timer import Timer
 
 from hitl_tui.ui.widgets.lines import TextView, ours
+from hitl_tui.ui.widgets.side_by_side import beside
+from hitl_tui.view.cells import cut
 from hitl_tui.view.find import pieces
 from hitl_tui.view.rows import LongRows, part_of, untabbed, wrap_rich
 from hitl_tui.view.spans import Line, Role, Span, plain_text
@@ -24,10 +26,15 @@ _AT_ONCE: Final = 64 * 1024
 _PER_SECOND: Final = 30
 _PROSE: Final = 78
 """Cells of a row of prose, however wide the pane is."""
+_BESIDE: Final = 100
+"""Cells from which on two versions of a text stand side by side."""
 _SIGNS: Final = {"same": "  ", "added": "+ ", "removed": "- ", "changed": "~ ", "moved": "  "}
 _ROLES: Final[dict[str, Role]] = {
     "added": "added", "removed": "removed", "changed": "accent", "moved": "human",
 }  # fmt: skip
+_CHANGED: Final = frozenset({"added", "removed", "added-word", "removed-word"})
+_BEFORE: Final = 3
+"""Rows above the first change."""
 _GROUNDS: Final = frozenset({"added", "removed"})
 
 
@@ -53,6 +60,7 @@ class ValuePane(TextView):
         """The channel and the line of it, from 0, to scroll to when it is shown."""
         self._starts: list[int] = []
         self._marked = ""
+        self._words_only = False
         self._finder: Timer | None = None
 
     @property
@@ -79,9 +87,40 @@ class ValuePane(TextView):
         modes = "  ".join(f"‹{mode}›" if mode == text.mode else mode for mode in MODES)
         self.set_titles(text.channel, modes if titled else "")
         self._lay_out()
+        self._tell_way()
         if not same:
-            self.scroll_to(0, 0, animate=False)
+            self.scroll_to(0, self._first_change, animate=False)
         self.show_sought()
+
+    def turn(self) -> None:
+        """Both versions side by side, or words only."""
+        self._words_only = not self._words_only
+        self._lay_out()
+        self._tell_way()
+
+    def _tell_way(self) -> None:
+        """Say in the title how two versions stand."""
+        if self.text is not None:
+            way = "side by side" if self.is_beside else ""
+            self.set_titles(f"{self.text.channel}, {way}" if way else self.text.channel, self._titles[1])
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether two versions stand side by side: prose, where there is room for both."""
+        text, wide = self.text, self.scrollable_content_region.width >= _BESIDE
+        revised = text is not None and text.prose and text.revision is not None and text.revision.changed
+        return bool(wide and revised) and not self._words_only
+
+    @property
+    def _first_change(self) -> int:
+        """The row to begin with: the first one that has changed, where it could not be seen."""
+        changed = (
+            at
+            for at, (_, words, kind) in enumerate(self._rows or ())
+            if kind in _GROUNDS or any(span.role in _CHANGED for span in words)
+        )
+        first = next(changed, 0)
+        return 0 if first < self.size.height - _BEFORE else max(first - _BEFORE, 0)
 
     def show_sought(self) -> None:
         """Scroll to the line that was asked for, once it is there."""
@@ -98,7 +137,8 @@ class ValuePane(TextView):
         if text is None:
             return
         width = self._wrapped_for = self.scrollable_content_region.width
-        if text.prose:
+        aside = self.is_beside
+        if text.prose and not aside:
             width = min(width, _PROSE)
         marked = self.app.no_color
         self._texts = text.lines if text.revision is None else text.revision.texts(marked=marked)
@@ -110,7 +150,9 @@ class ValuePane(TextView):
                 if total > _WRAP_CHARS:
                     small = False
                     break
-        self._rows = self._wrapped(text, width) if small else None
+        self._rows = None
+        if small:
+            self._rows = self._side_by_side(text, width) if aside else self._wrapped(text, width)
         self._long = (
             None if small else LongRows(self._texts, lambda line: width - len(self._lead(text, line)))
         )
@@ -165,6 +207,18 @@ class ValuePane(TextView):
             for number, piece in enumerate(wrap_rich(self._spans(index), width - len(lead))):
                 rows.append((lead if number == 0 else _continued(lead), piece, kind))
         return rows
+
+    def _side_by_side(self, text: ValueText, width: int) -> list[tuple[str, Line, str]]:
+        """Rows of both versions, each no wider than one reads with ease."""
+        assert text.revision is not None
+        width = min(width, 2 * _PROSE + 7)
+        half = (width - 7) // 2
+        head = (Span(f"  {cut(text.heads[0], half):<{half}}   "), Span(f"  {cut(text.heads[1], half)}"))
+        rows: list[Line] = [tuple(Span(span.text, "dim") for span in head), ()]
+        self._starts = [0] * len(self._texts)
+        for pair in text.revision.pairs:
+            rows += beside(pair, width, marked=self.app.no_color)
+        return [("", row, "same") for row in rows]
 
     def _spans(self, index: int) -> Line:
         """A line of the value; of a changed one both versions."""
@@ -234,6 +288,7 @@ class ValuePane(TextView):
         """Wrap anew for the new width."""
         if self.scrollable_content_region.width != self._wrapped_for:
             self._lay_out()
+            self._tell_way()
 
     def on_click(self, event: events.Click) -> None:
         """The names on the lower border choose how the value is shown."""
