@@ -273,6 +273,7 @@ class ThreadsScreen(OverlayScreen):
     ) -> None:
         super().__init__(keys)
         self._first = first
+        self._stale = self._loading = False
         self._leave = leave
         self._hub = hub
         self._now = now
@@ -309,11 +310,21 @@ class ThreadsScreen(OverlayScreen):
         return AwaitComplete()
 
     def _load(self) -> None:
-        self.run_worker(self._fetch(), group="threads", exclusive=True, exit_on_error=False)
+        self._stale = True
+        if not self._loading:
+            self._loading = True
+            self.run_worker(self._fetch(), group="threads", exit_on_error=False)
 
     async def _fetch(self) -> None:
-        page = await self._page(None)
-        self._list.show_threads(ThreadRows(page, whole=len(page) < _PAGE))
+        """Fetch the first page until it is that of what was typed last: one at a time, none for nothing."""
+        try:
+            while self._stale:
+                self._stale = False
+                page = await self._page(None)
+                if not self._stale:
+                    self._list.show_threads(ThreadRows(page, whole=len(page) < _PAGE))
+        finally:
+            self._loading = False
 
     async def _page(self, after: ThreadSummary | None) -> tuple[ThreadSummary, ...]:
         """A page of threads: where a name is sought wherever they ran, else those at the top."""
@@ -430,7 +441,7 @@ class ThreadsScreen(OverlayScreen):
 
         async def delete() -> None:
             await self._hub.delete(going, actor=self._actor, note=None)
-            await self._fetch()
+            self._load()
 
         ask_delete(self, going, self._now(), lambda: self._deleting(delete()))
 
