@@ -469,8 +469,8 @@ class ViewSession:
         return self.driver, line
 
 
-FRAME: Final = 1 / 30
-"""Seconds; nothing is painted more often because of events."""
+FRAME: Final = 1 / 32
+"""Seconds; nothing is painted more often because of events.  No thirtieth, as some frames come to nothing."""
 _SHARE: Final = 0.3
 _LONGEST: Final = 0.25
 _FAST: Final = 200
@@ -488,7 +488,7 @@ class PaintPace:
     """
 
     def __init__(self) -> None:
-        self._taken_at = -math.inf
+        self._taken_at = self._due = -math.inf
         self._cpu_then = 0.0
         self._share = _SHARE
 
@@ -496,9 +496,12 @@ class PaintPace:
         """Seconds until the last batch has been paid for, 0 where it has."""
         cost = cpu - self._cpu_then
         pause = max(min(cost / self._share, _LONGEST), FRAME)
-        return max(self._taken_at + pause - now, 0.0)
+        self._due = self._taken_at + pause
+        return max(self._due - now, 0.0)
 
     def take(self, now: float, cpu: float, steps: int) -> None:
         """A batch of so many steps was taken."""
         self._share = _SHARE_OF_FAST if steps > _FAST * (now - self._taken_at) else _SHARE
-        self._taken_at, self._cpu_then = now, cpu
+        # By how much a wait was too long the next one is shorter, so that frames keep their pace.
+        self._taken_at = self._due if 0 <= now - self._due < FRAME / 2 else now
+        self._cpu_then = cpu

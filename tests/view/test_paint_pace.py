@@ -19,6 +19,24 @@ def test_the_first_batch_is_due_at_once():
     assert PaintPace().rest(now=100.0, cpu=7.0) == 0
 
 
+def test_waits_that_take_too_long_do_not_add_up():
+    pace = PaintPace()
+    pace.take(now=100.0, cpu=0.0, steps=0)
+    for frame in range(1, 31):
+        now = 100.0 + frame * FRAME + 0.003
+        assert pace.rest(now=now, cpu=0.0) == 0
+        pace.take(now=now, cpu=0.0, steps=0)
+    assert pace.rest(now=now, cpu=0.0) == pytest.approx(FRAME - 0.003)
+
+
+def test_what_could_not_be_painted_is_not_made_up_for():
+    pace = PaintPace()
+    pace.take(now=100.0, cpu=0.0, steps=0)
+    assert pace.rest(now=100.5, cpu=0.0) == 0
+    pace.take(now=100.5, cpu=0.0, steps=0)
+    assert pace.rest(now=100.5, cpu=0.0) == pytest.approx(FRAME)
+
+
 @pytest.mark.parametrize(
     ("cost", "steps", "pause"),
     [
