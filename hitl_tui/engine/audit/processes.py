@@ -6,6 +6,7 @@ does not bring back, as one that was killed, is done again by who asked.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import pickle
@@ -32,6 +33,8 @@ _RANGES = 4
 """Ranges for each process: what is left at the end is spread, and what has to be done again is little."""
 _TOLD_EVERY = 0.1
 """Seconds."""
+_FEW_COLLECTIONS = 100_000
+"""New objects between two collections of garbage: a check makes many objects and hardly a circle of them."""
 # Nothing is imported from the current directory, which may be anybody's.
 _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[1:]; from hitl_tui.engine.audit.processes import serve; serve()"
@@ -270,6 +273,8 @@ def processes_for(store: Store, steps: int) -> Iterator[Processes | None]:
 def serve() -> None:
     """Do what is asked on stdin, until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who began it ends it
+    gc.freeze()
+    gc.set_threshold(_FEW_COLLECTIONS)
     answers, sys.stdout = sys.stdout.buffer, sys.stderr
     jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin.buffer, jobs), daemon=True).start()

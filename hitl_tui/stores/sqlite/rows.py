@@ -185,7 +185,8 @@ def records_of(thread_id: str, rows: Iterable[Row], previous: bytes) -> Iterator
 
 
 def _record_of(thread_id: str, row: Row, prev_record_hash: bytes) -> UpdateRecord:
-    _typed_alike(row, _RECORD_KINDS, _RECORD_TYPES)
+    if tuple(map(type, row)) not in _RECORD_TYPES:
+        _typed_alike(row, _RECORD_KINDS, _RECORD_TYPES)
     (
         row_id, step, invocation, node, path, attempt, channel, reducer, flags, at, hashes,
         change, actor, note, result, lineage,
@@ -315,7 +316,8 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
 
 def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
     """The checkpoint of a row; its columns are the fields of `Checkpoint` in their order."""
-    _typed_alike(row, _CHECKPOINT_KINDS, _CHECKPOINT_TYPES)
+    if tuple(map(type, row)) not in _CHECKPOINT_TYPES:
+        _typed_alike(row, _CHECKPOINT_KINDS, _CHECKPOINT_TYPES)
     row_id, parent, *rest = row
     read, uses, branches, tainted, compensations, calls = rest.pop(_READ), *rest[-5:]
     hashes = rest[_HASHES]

@@ -679,7 +679,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             previous = self._record_link(thread_id, (fetched[0][0] & rows.NUMBER) - 1)
             with self._decoding():
                 records = list(rows.records_of(thread_id, fetched, previous))
-            yield from (record for record in records if first <= record.step <= last)
+            yield from [record for record in records if first <= record.step <= last]
 
     def _own_effects(self, thread_id: str, first: int, last: int) -> Iterator[Effect]:
         for fetched in self._record_rows(_EFFECTS, thread_id, first, last):
