@@ -427,6 +427,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("card.edit", "e", "Edit draft", "Edit what is decided about, then decide", "Card", _card),
     Action("card.claim", "k", "Claim", "Take what is asked for a while, or give it back", "Card", _card),
     Action("card.hand", "@", "Hand over", "Pass on to somebody what is asked, with a note", "Card", _card),
+    Action("card.allow", "+", "Allow", "Of a tool's call: allow it, or all like it, in this thread", "Card",
+           _card),
     Action("card.next", ">", "Next question", "Of several that wait, the next one", "Card", _card),
     Action("card.previous", "<", "Question before", "Of several that wait, the one before", "Card", _card),
     Action("card.back", "backspace", "Action before", "Of several actions, back to the one before", "Card",

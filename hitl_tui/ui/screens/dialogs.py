@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -17,14 +17,16 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input
 
-from hitl_tui.engine.commands import Cancel, CancelAttempt, ExtendLimits, Fork, HandOver
+from hitl_tui.engine.commands import Allow, Cancel, CancelAttempt, ExtendLimits, Fork, HandOver
 from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.state.frozen import thaw
+from hitl_tui.engine.thread.approval_formats import ToolAction
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.modal import Host, Modal
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
-from hitl_tui.view.format import count
+from hitl_tui.view.format import count, inline
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise, sanitise_line
@@ -356,3 +358,38 @@ def ask_hand_over(screen: Host, session: ViewSession, request: Request, actor: s
     fields = [DialogField("to", "to whom, by name"), DialogField("why", "why, for them")]
     options = [Option("hand", "h", "pass it on"), Option("back", "ask.back", "go back")]
     screen.app.push_screen(Dialog("Hand over", text, options, fields), answered)
+
+
+def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) -> None:
+    """Ask which calls of a tool are allowed in this thread from now on; what waits is then approved, too."""
+
+    async def allow(args: Mapping[str, Any], note: str | None, *, exact: bool) -> None:
+        seen = session.view.state_hash
+        named = await session.driver.execute(Allow(call.name, actor, args, exact, note=note, seen=seen))
+        screen.tell(f"allowed as {named}; it is approved once the thread goes on", "Allowed")
+
+    def answered(answer: DialogResult | None) -> None:
+        if answer is None or answer.id == "back":
+            return
+        given, note = thaw(call.args), answer.fields["why"].strip() or None
+        exact = answer.id == "call"
+        args = given if exact and isinstance(given, dict) else {}
+        if not exact and (like := answer.fields["like"].strip()):
+            name, equals, pattern = like.partition("=")
+            if not equals or not name.strip():
+                screen.tell("write it as path=docs/*; nothing was allowed", "Allow", "warning")
+                return
+            args = {name.strip(): pattern.strip()}
+        screen.command(allow(args, note, exact=exact))
+
+    text = [
+        f"{sanitise_line(call.name, 80)} with {inline(call.args, 200)}",
+        "Not where it is of high risk, or rests on something from outside.",
+    ]
+    fields = [DialogField("like", "an argument like, as path=docs/*"), DialogField("why", "why")]
+    options = [
+        Option("call", "c", "this call, with these arguments"),
+        Option("like", "l", "this tool, with an argument like that; any, where none is given"),
+        Option("back", "ask.back", "go back"),
+    ]
+    screen.app.push_screen(Dialog("Allow in this thread", text, options, fields), answered)

@@ -9,7 +9,7 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.engine.thread.interrupts import has_voted
 from hitl_tui.ui.widgets.channels import ChannelsPane
-from hitl_tui.view.card import how_it_went, vote_given
+from hitl_tui.view.card import actions, how_it_went, vote_given
 from hitl_tui.view.comments import first_changed, passages, selected_passages
 from hitl_tui.view.session import ViewSession
 
@@ -129,6 +129,17 @@ class Reviewing:
         session, request = self.screen.session, self._asked_about
         if session is not None and request is not None:
             ask_hand_over(self.screen, session, request, self.screen.actor)
+
+    def allow(self) -> None:
+        """Ask which calls like the one that is asked about are allowed from now on."""
+        from hitl_tui.ui.screens.dialogs import ask_allow
+
+        session, request = self.screen.session, self._asked_about
+        calls = actions(request) if request is not None else ()
+        if session is None or len(calls) != 1:
+            self.screen.tell("this asks about no call of a tool alone", severity="warning")
+        else:
+            ask_allow(self.screen, session, calls[0], self.screen.actor)
 
     def on_attending(self, session: ViewSession) -> None:
         """Show who has come, left, claimed it or passed it on."""

@@ -49,6 +49,9 @@ class CardHost(Protocol):
     def hand_over(self) -> None:
         """Pass on what is asked."""
 
+    def allow(self) -> None:
+        """Allow the call that is asked about, and others like it."""
+
     def comment(self) -> None:
         """Say something about a passage of what is decided about."""
 
@@ -80,6 +83,7 @@ class ReviewPane(Vertical):
         bound("card.reason", "type_reason('card.reason')"),
         bound("card.claim", "claim"),
         bound("card.hand", "hand_over"),
+        bound("card.allow", "allow"),
         bound("card.comment", "comment"),
         bound("card.next", "other('card.next')"),
         bound("card.previous", "other('card.previous')"),
@@ -419,6 +423,10 @@ class ReviewPane(Vertical):
     def action_comment(self) -> None:
         """Say something about a passage."""
         self._host.comment()
+
+    def action_allow(self) -> None:
+        """Allow the call that is asked about, and others like it."""
+        self._host.allow()
 
     def action_other(self, action_id: str) -> None:
         """Ask about another of the requests that wait."""
