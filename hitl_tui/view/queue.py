@@ -15,6 +15,7 @@ from hitl_tui.engine.log.threads import Presence, ThreadSummary, Waiting
 from hitl_tui.engine.thread.approval_formats import actions_of
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.view.answers import APPROVING
+from hitl_tui.view.attending import handed_words
 from hitl_tui.view.card import answer_form
 from hitl_tui.view.format import count, inline
 from hitl_tui.view.queue_facts import WaitingRequest
@@ -446,6 +447,8 @@ def notes_words(row: QueueRow, now: int, me: str) -> str:
 
 
 def _for_others(row: QueueRow, me: str) -> str:
+    if row.request and row.request.handed:
+        return handed_words(row.request.handed, me)
     reviewers = row.request.reviewers if row.request else ()
     if not reviewers or me in reviewers:
         return ""

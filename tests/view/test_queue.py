@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hitl_tui.engine.log.requests import Choice, Request, Vote
+from hitl_tui.engine.log.requests import Choice, HandedOn, Request, Vote
 from hitl_tui.engine.log.threads import Lease, Presence, ThreadInfo, ThreadSummary, Waiting
 from hitl_tui.view.queue import (
     SORTS,
@@ -199,6 +199,8 @@ def test_it_says_who_is_at_it_and_what_answer_it_wants() -> None:
     assert words(choices=(), schema={"type": "object", "properties": {"n": {}, "m": {}}}) == "form, 2 fields"
     assert words(choices=()) == "a text"
     assert words(reviewers=("ann", "ben")) == "for ann, ben"
+    handed = HandedOn("me", "ann", "yours", NOW)
+    assert words(reviewers=("me",), handed=handed) == "handed to you by ann: “yours”"
     tainted = {"channels": [{"sources": ["read_page"]}, {"sources": ["web", "read_page"]}]}
     assert words(policy="on_taint", payload=tainted) == "tainted: read_page, web"
 
