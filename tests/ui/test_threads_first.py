@@ -7,14 +7,16 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
+from textual.strip import Strip
 
 from hitl_tui import END, START, Channel, SQLiteCheckpointer, StateGraph
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.ui.app import AppStart, HitlApp
+from hitl_tui.ui.screens import threads as threads_screen
 from hitl_tui.ui.screens.queue import QueueScreen
-from hitl_tui.ui.screens.threads import ThreadsScreen
+from hitl_tui.ui.screens.threads import ThreadList, ThreadsScreen
 from hitl_tui.ui.theme import Look
 from tests.stores.test_sqlite import run_sql
 from tests.ui.harness import Screen
@@ -24,7 +26,7 @@ from tests.ui.harness import Screen
 def path(tmp_path: Path) -> Path:
     """A store with three threads."""
     store = tmp_path / "runs.db"
-    threads(store)
+    threads(store, "old", "middle", "new")
     return store
 
 
@@ -34,10 +36,10 @@ def graph() -> StateGraph:
     return flow.add_edge(START, "count").add_edge("count", END)
 
 
-def threads(path: Path) -> None:
+def threads(path: Path, *names: str) -> None:
     with closing(SQLiteCheckpointer(path)) as store:
         runner: GraphRunner = graph().compile(checkpointer=store)
-        for name in ("old", "middle", "new"):
+        for name in names:
             runner.invoke({}, thread_id=name)
 
 
@@ -109,3 +111,22 @@ async def test_the_queue_of_what_waits_comes_up_over_the_newest_thread(path: Pat
         await it.until(lambda: isinstance(it.app.screen, QueueScreen), "the queue")
         await it.press("escape")
         await it.shows("thread new")
+
+
+async def test_the_first_frame_has_its_columns_where_they_stay(path: Path) -> None:
+    threads(path, "one-with-a-longer-name")
+    painted: list[str] = []
+
+    class Watched(ThreadList):
+        def render_line(self, y: int) -> Strip:
+            strip = super().render_line(y)
+            if y == 0:
+                painted.append(strip.text)
+            return strip
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threads_screen, "ThreadList", Watched)
+        async with listed(path) as it:
+            await it.press("down")
+            await it.until(lambda: painted)
+    assert len(set(painted)) == 1

@@ -113,13 +113,18 @@ class ThreadList(LineView):
         thread, depth, opened, _ = row
         inside = f" · {thread.inside:,} inside" if thread.inside else ""
         ahead = "  " * depth + ("- " if opened else "+ " if inside else "  ")
-        inside += " · open now" if row.name == self.current and self.size.width >= _SAID_FROM else ""
-        room = min(36 if self._wide else 28, self.size.width // 2 - 8) - cell_len(ahead + inside)
+        inside += " · open now" if row.name == self.current and self._width >= _SAID_FROM else ""
+        room = min(36 if self._wide else 28, self._width // 2 - 8) - cell_len(ahead + inside)
         return ahead, sanitise_line(row.name, max(room, _SHORTEST)), inside
 
     @property
+    def _width(self) -> int:
+        """Cells of a row; until it is laid out, those of a list as wide as the terminal."""
+        return self.size.width or self.app.size.width - 4
+
+    @property
     def _wide(self) -> bool:
-        return self.size.width >= 100
+        return self._width >= 100
 
     def visible_row(self, y: int) -> Row:
         """The row of column names, or a thread."""
