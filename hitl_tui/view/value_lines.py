@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any, Final, Literal, overload
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.view.format import PRIVATE_TEXT, kind, scalar
 from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.spans import Line, Role, Span
 
 ValueMode = Literal["text", "json"]
 
@@ -30,6 +32,28 @@ def value_lines(value: Any, mode: ValueMode) -> Sequence[str]:
     if mode == "text":
         return _TextLines(value) if isinstance(value, str) else laid_out(value)
     return JsonLines(value)
+
+
+_JSON_LINE: Final = re.compile(r'(\s*)("(?:[^"\\]|\\.)*"(?=: ))?(: )?(.*?)(,?)', re.DOTALL)
+_COLOURED: Final = 2_000
+"""Characters of a line that is looked at."""
+
+
+def json_spans(line: str) -> Line:
+    """A line of pretty JSON with the roles of its key and its value; a long one is left as it is."""
+    match = _JSON_LINE.fullmatch(line) if len(line) <= _COLOURED else None
+    if match is None:
+        return (Span(line),)
+    indent, key, colon, value, comma = (part or "" for part in match.groups())
+    role: Role = "value"
+    if value.startswith('"'):
+        role = "ok"
+    elif value in ("true", "false", "null") or value[:1].isdigit() or value[:1] == "-":
+        role = "human"
+    roles: tuple[tuple[str, Role], ...] = (
+        (indent, "plain"), (key, "name"), (colon, "dim"), (value, role), (comma, "dim"),
+    )  # fmt: skip
+    return tuple(Span(text, meaning) for text, meaning in roles if text)
 
 
 def read_lines(value: Any, like: Sequence[str] = ()) -> tuple[Sequence[str], Sequence[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hitl_tui.view.format import NotJson, read_json
+from hitl_tui.view.value_lines import json_spans
 
 
 @pytest.mark.parametrize(
@@ -35,3 +36,20 @@ def test_what_is_none_is_told_with_its_place(text: str | bytes, said: str) -> No
     with pytest.raises(NotJson) as told:
         read_json(text)
     assert str(told.value) == said
+
+
+@pytest.mark.parametrize(
+    ("line", "roles"),
+    [
+        ('  "worker": "ann",', ["plain", "name", "dim", "ok", "dim"]),
+        ('  "n": -1.5', ["plain", "name", "dim", "human"]),
+        ('  "a: b"', ["plain", "ok"]),
+        ("  true,", ["plain", "human", "dim"]),
+        ("{", ["value"]),
+        ('"' + "x" * 100_000, ["plain"]),
+    ],
+)
+def test_a_line_of_json_has_its_parts_told_apart(line: str, roles: list[str]) -> None:
+    spans = json_spans(line)
+    assert "".join(span.text for span in spans) == line
+    assert [span.role for span in spans] == roles

@@ -16,6 +16,7 @@ from hitl_tui.view.cells import cut
 from hitl_tui.view.find import pieces
 from hitl_tui.view.rows import LongRows, part_of, untabbed, wrap_rich
 from hitl_tui.view.spans import Line, Role, Span, plain_text
+from hitl_tui.view.value_lines import json_spans
 from hitl_tui.view.value_source import MODES, Mode, ValueText
 
 _WRAP_LINES: Final = 2_000
@@ -225,7 +226,8 @@ class ValuePane(TextView):
         assert self.text is not None
         revision = self.text.revision
         if revision is None:
-            return (Span(self._texts[index]),)
+            text = self._texts[index]
+            return json_spans(text) if self.text.mode == "json" else (Span(text),)
         return revision[index].spans(marked=self.app.no_color)
 
     def line(self, row: int) -> Line:
@@ -261,7 +263,7 @@ class ValuePane(TextView):
         lead = self._lead(self.text, line)
         kind = self.text.revision.kinds[line] if self.text.revision is not None else "same"
         spans: Line = (Span(words, _ROLES.get(kind, "plain")),)
-        if kind == "changed":
+        if kind == "changed" or self.text.mode == "json":
             spans = part_of(untabbed(self._spans(line)), start, start + len(words))
         return _continued(lead) if start else lead, spans, kind
 
