@@ -7,6 +7,7 @@ import json
 import pkgutil
 import subprocess
 import sys
+from contextlib import closing
 from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +15,8 @@ from pathlib import Path
 import pytest
 
 import hitl_tui
+from hitl_tui import SQLiteCheckpointer
+from tests.support.flows import line
 
 HEAVY = {"textual", "rich", "litellm"}
 
@@ -92,6 +95,22 @@ except SystemExit as left:
     assert left.code == 0, left.code
 """
     assert not (HEAVY | {"sqlite3", "msgspec", "asyncio", "logging"}) & loaded_after(code)
+
+
+@pytest.mark.parametrize("arguments", ["threads", "show t --json", "log t", "log t --json"])
+def test_looking_loads_no_event_loop_and_no_log_file(arguments: str, tmp_path: Path) -> None:
+    place = tmp_path / "runs.db"
+    with closing(SQLiteCheckpointer(place)) as store:
+        line(store, lambda state: {"log": "one"}).invoke({}, thread_id="t")
+    code = f"""
+sys.argv = ["hitl-tui", *{arguments.split()!r}, "--store", {str(place)!r}]
+from hitl_tui.cli.main import main
+try:
+    main()
+except SystemExit as left:
+    assert left.code == 0, left.code
+"""
+    assert not (HEAVY | {"asyncio", "logging"}) & loaded_after(code)
 
 
 def test_importing_the_package_loads_no_library() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import fields
 from functools import wraps
 from typing import Any
 
@@ -19,6 +18,8 @@ def options_as(name: str, kind: type[Any], *options: Callable[..., Any]) -> Call
         kind: a dataclass with a field for each option.
         options: the decorators of the options, in the order in which `--help` shows them.
     """
+
+    from dataclasses import fields
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 from math import isinf
-from typing import Any, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
-from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.log.events import PRIVATE, LimitNear
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.requests import DEADLINE_PASSED
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, plain_text, trusted
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.graph.description import GraphInfo
 
 
 class NotJson(ValueError):
