@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from inspect import get_annotations
 from operator import attrgetter, or_
 from types import GenericAlias, UnionType
@@ -76,11 +76,18 @@ _encode = msgspec.json.Encoder(enc_hook=_other).encode
 
 def time(at: int) -> str | None:
     """Microseconds since the epoch as ISO 8601; None for a moment that no calendar has."""
+    second, rest = divmod(at, 1_000_000)
+    moment = _second(second)
+    return moment and f"{moment}.{rest:06}Z"
+
+
+@lru_cache(16)
+def _second(second: int) -> str | None:
+    """A second of the epoch without its zone; many events are of the same."""
     try:
-        moment = _EPOCH + timedelta(microseconds=at)
+        return (_EPOCH + timedelta(seconds=second)).isoformat().removesuffix("+00:00")
     except OverflowError:
         return None
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def sha(digest: bytes) -> str | None:

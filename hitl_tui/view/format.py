@@ -124,6 +124,8 @@ _SECOND: Final = 1_000_000
 
 def kind(value: Any) -> Kind:
     """What a value is, in one word."""
+    if type(value) is str:  # most are
+        return "text"
     if value is PRIVATE:
         return "private"
     if value is None:

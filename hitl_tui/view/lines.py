@@ -49,7 +49,11 @@ def on_terminal(line: str, taken: int) -> list[str]:
 
 def rows(line: str, room: int) -> Iterator[str]:
     """A line in rows of so many cells, cut between words where there are some."""
-    for part in sanitise(line).replace("\t", "    ").split("\n"):
+    clean = sanitise(line)
+    if len(clean) <= room // 2 and clean.isprintable():  # whatever is in it, it fits
+        yield clean
+        return
+    for part in clean.replace("\t", "    ").split("\n"):
         at = 0
         # A cell holds at most a character and four marks, so a row is within this window.
         while cells(window := part[at : at + 6 * room]) > room:

@@ -58,4 +58,4 @@ def untrusted(text: str, role: Role = "plain", limit: int | None = None) -> Span
 
 def plain_text(line: Line) -> str:
     """The words of a line."""
-    return "".join(span.text for span in line)
+    return "".join([span.text for span in line])
