@@ -49,7 +49,9 @@ _WHAT_THE_APP_SENDS: Final = re.compile(
     rb"|\?(?:25|7|1000|1003|1004|1006|1015|1016|1049|2004|2026|2048)[hl]"  # modes of the screen
     rb"|\?(?:2026|2048)\$p"  # which of them there are
     rb"|>[0-9]+u|<u"  # keys in full, and back
+    rb"|2[23];2t"  # the window's title put aside, and back
     rb")"
+    rb"|\x1b\]2;(?:(?:\([0-9]+\) )?hitl-tui)?\x1b\\"  # the title: how much waits, and no text of anybody's
 )
 _ALLOWED_CONTROLS: Final = {"\n", "\r"}
 _FORBIDDEN: Final = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}

@@ -17,8 +17,11 @@ class Watched:
         """Look at all that was sent since the last look, and at the screen; returns the screen."""
         screen = self.terminal.settle(0.12)
         raw = bytes(self.terminal.raw)
-        assert not unexpected(raw[self._seen :]), f"after {after}"
-        self._seen = raw.rfind(b"\x1b") if raw else 0
+        found = unexpected(raw[self._seen :])
+        assert not found, f"after {after}: {found}"
+        self._seen = max(raw.rfind(b"\x1b"), 0)
+        if raw.startswith(b"\x1b\\", self._seen):  # the end of the window's title
+            self._seen = raw.rfind(b"\x1b]", 0, self._seen)
         for line in screen.split("\n"):
             if "FAKE-ANSWER" in line:
                 assert line.startswith(("│", " ")), f"after {after}: a fake that looks like ours:\n{screen}"
