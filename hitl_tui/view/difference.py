@@ -66,6 +66,7 @@ def side_by_side(row: Compared) -> tuple[Pair, ...]:
 
 _CONTEXT: Final = 2
 _MOST: Final = 400
+_LOOKED_AT: Final = 5_000
 _SIGNS: Final = {"same": "    ", "added": "  + ", "removed": "  - ", "changed": "  ~ ", "moved": "    "}
 _ROLES: Final[dict[str, Role]] = {
     "same": "dim", "added": "added", "removed": "removed", "changed": "accent", "moved": "human",
@@ -80,6 +81,8 @@ _LONGEST: Final = 2_000
 def near_changes(lines: Revision, context: int) -> tuple[list[RevisedLine | None], int]:
     """The changed lines and so many around them, None where some were left out; and how many more."""
     near = lines.changed
+    beyond = len(near) - _LOOKED_AT
+    near = near[:_LOOKED_AT]
     wanted = sorted({at + by for at in near for by in range(-context, context + 1)} & set(range(len(lines))))
     shown: list[RevisedLine | None] = []
     last = -1
@@ -88,7 +91,7 @@ def near_changes(lines: Revision, context: int) -> tuple[list[RevisedLine | None
             shown.append(None)
         shown.append(lines[at])
         last = at
-    return shown, max(0, len(wanted) - _MOST)
+    return shown, max(0, len(wanted) - _MOST) + max(0, beyond)
 
 
 def difference(rows: Sequence[Compared]) -> tuple[Line, ...]:

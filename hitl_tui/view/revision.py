@@ -116,11 +116,15 @@ class Revision(Sequence[RevisedLine]):
         self._moved = self._find_moved(regions)
         self._blocks: list[_Block] = []
         self._starts = [0]
+        self._as_lines = {"removed": 0, "added": 0}
         at = 0
         for region in regions:
             self._add(_Range(at, region.start))
             close = region.old or region.new
             self._add([*self._entries(region)] if close else _Range(region.start, region.end))
+            if not close:
+                self._as_lines["removed"] += region.middle - region.start
+                self._as_lines["added"] += region.end - region.middle
             at = region.end
         self._add(_Range(at, len(diff)))
 
@@ -213,13 +217,10 @@ class Revision(Sequence[RevisedLine]):
     def summary(self) -> str:
         """What changed in words, as "2 words changed, 1 line added"; "" where nothing did."""
         words = 0
-        lines = dict.fromkeys(("removed", "added"), 0)
+        lines = dict(self._as_lines)
         moved: dict[str, int] = {}
         for block in self._blocks:
             if isinstance(block, _Range):
-                for kind, run in groupby(self._diff.kinds[block.start : block.end]):
-                    if kind != "same":
-                        lines[kind] += len(list(run))
                 continue
             for entry in block:
                 words += entry.words
