@@ -169,7 +169,7 @@ async def test_the_list_of_threads_has_them():
 
 
 async def test_help_lists_the_screens_under_their_names():
-    async with desk(look=Look(keys={"edit.apply": "f5"}), size=(140, 180)) as it:
+    async with desk(look=Look(keys={"edit.apply": "f5"}), size=(140, 240)) as it:
         await it.press("question_mark")
         await it.shows("Editor", "F5        Apply", "Threads", "/         Search", "tab shift+tab Other side")
 
