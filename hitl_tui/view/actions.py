@@ -500,6 +500,7 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("queue.mark", "space", "Mark", "Mark it to decide several at once, or no more", "Queue"),
     Action("queue.all", "*", "Mark all", "Mark all that are shown, or none of them", "Queue"),
     Action("queue.decide", "a", "Decide", "Decide alike what is marked, after a look at the list", "Queue"),
+    Action("queue.claim", "c", "Claim", "Take what is asked for a while, or give it back", "Queue"),
     Action("queue.filter", "/", "Filter", "Type words, or graph: risk: due: waits: votes: claimed: open:",
            "Queue"),
     Action("queue.sort", "o", "Sort", "Sort by the next column", "Queue"),

@@ -386,10 +386,10 @@ def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) 
         f"{sanitise_line(call.name, 80)} with {inline(call.args, 200)}",
         "Not where it is of high risk, or rests on something from outside.",
     ]
-    fields = [DialogField("like", "an argument like, as path=docs/*"), DialogField("why", "why")]
+    fields = [DialogField("like", "an argument like, as path=docs/*; none: any"), DialogField("why", "why")]
     options = [
         Option("call", "c", "this call, with these arguments"),
-        Option("like", "l", "this tool, with an argument like that; any, where none is given"),
+        Option("like", "l", "this tool, with arguments like that"),
         Option("back", "ask.back", "go back"),
     ]
     screen.app.push_screen(Dialog("Allow in this thread", text, options, fields), answered)

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
-from typing import ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, cast
 
 import msgspec
 from rich.cells import cell_len
@@ -19,11 +19,13 @@ from textual.message import Message
 from textual.widgets import Input
 
 from hitl_tui.drivers.protocol import Hub
+from hitl_tui.engine.commands import Claim, Unclaim
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import LIST_MOVES, bound
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.lines import Column, LineBar, LineView, Room, Row, ours
 from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.view.attending import Attention
 from hitl_tui.view.queue import (
     MOST,
     Key,
@@ -36,6 +38,9 @@ from hitl_tui.view.queue import (
 )
 from hitl_tui.view.queue_lines import Columns, columns_of, heading, preview_lines, queue_line
 from hitl_tui.view.spans import Line, Span, plain_text, trusted
+
+if TYPE_CHECKING:
+    from hitl_tui.ui.app import HitlApp
 
 log = logging.getLogger(__name__)
 _READ_EVERY: Final = 20.0
@@ -221,6 +226,7 @@ class QueueScreen(OverlayScreen):
         bound("queue.mark", "mark"),
         bound("queue.all", "mark_all"),
         bound("queue.decide", "decide"),
+        bound("queue.claim", "claim"),
         bound("queue.filter", "filter"),
         bound("queue.sort", "sort"),
         bound("queue.reverse", "reverse"),
@@ -445,6 +451,27 @@ class QueueScreen(OverlayScreen):
     def _after_batch(self) -> None:
         self._show()
         self.run_worker(self.read(), group="read", exclusive=True, exit_on_error=False)
+
+    def action_claim(self) -> None:
+        """Claim the selected row, or give it back."""
+        row = self._list.selected
+        if row is not None and row.asks:
+            self.run_worker(self._claim(row), group="claim", exit_on_error=False)
+
+    async def _claim(self, row: QueueRow) -> None:
+        assert row.request is not None
+        attention = cast("HitlApp", self.app).start.attention or Attention()
+        own = row.claimed(self._now()) == self._me
+        claim = Claim(row.request.id, self._me, attention.claim_minutes)
+        try:
+            async with self._hub.borrow(row.name) as driver:
+                if own:
+                    await driver.execute(Unclaim(row.request.id, self._me))
+                else:
+                    await driver.execute(claim)
+        except HitlError as error:
+            self.notify(error.message, severity="warning", markup=False)
+        await self.read()
 
     def action_filter(self) -> None:
         """Type in the filter."""
