@@ -25,7 +25,7 @@ MINE = {
     "run.pause": "P",
     "change.decide": "O",
     "change.edit": "I",
-    "change.fork": "F",
+    "change.fork": "Q",
     "change.extend": "",
     "card.undo": "u",
     "card.edit": "E",
@@ -42,9 +42,9 @@ async def footer(it: Desk) -> str:
 
 async def test_the_footer_and_the_header_show_them():
     async with desk(tapes.failed_tape(), size=(160, 40), look=Look(keys=MINE)) as it:
-        await it.shows("press S to try again, I to edit, F to fork")
+        await it.shows("press S to try again, I to edit, Q to fork")
         shown = await footer(it)
-        for words in ("S Step", "F5 Continue", "O Decide", "I Edit", "F Fork", "H Help", "^o palette"):
+        for words in ("S Step", "F5 Continue", "O Decide", "I Edit", "Q Fork", "H Help", "^o palette"):
             assert words in shown
 
 
@@ -93,9 +93,9 @@ async def test_an_action_without_a_key_is_named_by_its_place_in_the_palette():
 
 async def test_banners_and_failures_show_them():
     async with desk(tapes.failed_tape(), look=Look(keys=MINE)) as it:
-        await it.shows("S try again", "I edit the state first", "F fork from an earlier step")
+        await it.shows("S try again", "I edit the state first", "Q fork from an earlier step")
         await it.press("left_square_bracket")
-        await it.shows("F fork here", "I edit in a fork")
+        await it.shows("Q fork here", "I edit in a fork")
 
 
 async def test_the_card_has_them():
