@@ -195,6 +195,19 @@ class LongRows:
             self.find_more(1 << 20)
         return bisect_left(self._of, line)
 
+    def known_row(self, line: int) -> int:
+        """The row where a line begins, as far as is known by now; nothing more is found."""
+        return bisect_left(self._of, line) + max(line - self._line, 0)
+
+    def change(self, lines: Sequence[str], since: int) -> None:
+        """Other lines from one on; the rows before it stay as they are."""
+        known = bisect_left(self._of, since)
+        del self._of[known:], self._from[known:]
+        if since <= self._line:
+            self._line, self._at = since, 0
+        self._lines = lines
+        self._kept.clear()
+
     def row(self, number: int) -> tuple[int, int, str]:
         """The line that a row is of, where in it the row begins, and the text of the row."""
         known = len(self._of)

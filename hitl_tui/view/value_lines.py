@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final, Literal, overload
 
+import msgspec
+
 from hitl_tui.engine.log.events import PRIVATE
-from hitl_tui.view.format import PRIVATE_TEXT, kind, scalar
+from hitl_tui.view.format import PRIVATE_TEXT, count, kind, scalar
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Role, Span
 
@@ -194,6 +196,123 @@ class JsonLines(_Lines):
             comma = "," if index < len(self.value) - 1 else ""
             self._child = index, JsonLines(child, label, comma, self._depth + 1, breaks=self._breaks)
         return self._child[1]
+
+    def part(self, at: int) -> Part:
+        """What a line shows: a scalar, or the container that it opens or closes."""
+        if not self.starts or at in (0, self._count - 1):
+            return Part("", self.value, 0, self._count - 1)
+        index = bisect_right(self.starts, at) - 1
+        start = self.starts[index]
+        part = self.child(index).part(at - start)
+        step = f"[{index}]" if self._keys is None else f".{sanitise(str(self._keys[index]), multiline=False)}"
+        return Part(step + part.path, part.value, start + part.first, start + part.last)
+
+    def around(self, at: int) -> Part:
+        """The container that a line opens or closes, or in which it stands."""
+        part = self.part(at)
+        return part if _is_open(part.value, 0) and part.last > part.first else self._holding(at)
+
+    def _holding(self, at: int) -> Part:
+        index = bisect_right(self.starts, at) - 1
+        start, child = self.starts[index], self.child(index)
+        if not child.starts:
+            return Part("", self.value, 0, self._count - 1)
+        part = child._holding(at - start)
+        return Part("", part.value, start + part.first, start + part.last)
+
+    def parts(self) -> list[tuple[int, int]]:
+        """The first and the last line of each container in this one; of itself where it holds none."""
+        children = self.value if self._keys is None else self.value.values()
+        lines = zip(children, self.starts, self.starts[1:], strict=False)
+        spans = [(first, after - 1) for child, first, after in lines if _is_open(child, self._depth + 1)]
+        return spans or [(0, self._count - 1)]
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A part of a value that is laid out.
+
+    Args:
+        path: the way to it from the whole, as `[1].worker`; "" for the whole.
+        first, last: the lines it takes.
+    """
+
+    path: str
+    value: Any
+    first: int
+    last: int
+
+
+class FoldedLines(_Lines):
+    """JSON of which some containers take a line, as `"plan": {… 12 keys},`.
+
+    A fold costs what there are folds, not what there are lines.
+
+    Attributes:
+        whole: all lines.
+    """
+
+    def __init__(self, whole: JsonLines) -> None:
+        self.whole = whole
+        self._folds: list[tuple[int, int]] = []
+        self._settle([])
+
+    def _settle(self, folds: list[tuple[int, int]]) -> None:
+        self._folds = folds
+        self._hidden = list(accumulate((last - first for first, last in folds), initial=0))
+        self._at = [first - hidden for (first, _), hidden in zip(folds, self._hidden, strict=False)]
+        self._count = len(self.whole) - self._hidden[-1]
+
+    @property
+    def folded(self) -> bool:
+        """Whether anything is."""
+        return bool(self._folds)
+
+    def number(self, at: int) -> int:
+        """The number that a line has among all lines."""
+        return at + self._hidden[bisect_left(self._at, at)]
+
+    def place(self, number: int) -> int:
+        """Where one of all lines stands; a hidden one, where what hides it does."""
+        index = bisect_right(self._folds, number, key=lambda fold: fold[0])
+        if index and number <= self._folds[index - 1][1]:
+            return self._at[index - 1]
+        return number - self._hidden[index]
+
+    def part(self, at: int) -> Part:
+        """What a line shows."""
+        return self.whole.part(self.number(at))
+
+    def line(self, at: int) -> str:
+        number = self.number(at)
+        index = bisect_left(self._at, at)
+        if index == len(self._at) or self._at[index] != at:
+            return self.whole.line(number)
+        value, last = self.whole.part(number).value, self._folds[index][1]
+        held = count(len(value), "key" if isinstance(value, Mapping) else "item")
+        return f"{self.whole.line(number)}… {held}{self.whole.line(last).lstrip()}"
+
+    def turn(self, at: int) -> int:
+        """Unfold a line that is folded, else fold the container around it; returns the line that changed."""
+        number = self.number(at)
+        if not self.unfold(number):
+            part = self.whole.around(number)
+            self._settle(sorted([*self._outside(part), (part.first, part.last)]))
+        return self.place(number)
+
+    def _outside(self, part: Part) -> Iterator[tuple[int, int]]:
+        return (fold for fold in self._folds if not part.first <= fold[0] <= part.last)
+
+    def unfold(self, number: int) -> bool:
+        """Show one of all lines that a fold hides or shows; False where none does."""
+        index = bisect_right(self._folds, number, key=lambda fold: fold[0]) - 1
+        if index < 0 or number > self._folds[index][1]:
+            return False
+        self._settle([*self._folds[:index], *self._folds[index + 1 :]])
+        return True
+
+    def turn_all(self) -> None:
+        """Unfold everything where something is folded, else fold each part of the whole."""
+        self._settle([] if self._folds else self.whole.parts())
 
 
 def _is_open(value: Any, depth: int) -> bool:

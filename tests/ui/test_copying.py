@@ -82,6 +82,7 @@ def test_what_the_mouse_selects_is_what_ctrl_c_copies_and_without_it_asks() -> N
     with Terminal([*APP, "resume", "t"]) as terminal:
         terminal.wait_for("WAITING")
         terminal.press("1")
+        terminal.wait_for("‹text›")
         terminal.wait_for("word8 word9")
         found = terminal.find("word8 word9")
         assert found is not None

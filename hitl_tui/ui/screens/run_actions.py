@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from hitl_tui.engine.commands import ReloadGraph
-from hitl_tui.ui.screens.run_look import go, go_first, next_mode, next_pane
+from hitl_tui.ui.screens.run_look import fold, go, go_first, next_mode, next_pane
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.view.session import ViewSession
@@ -213,6 +213,8 @@ DOERS: Final[Mapping[str, Do]] = {
     "look.text": lambda screen: screen.shown_value.set_mode("text"),
     "look.diff": lambda screen: screen.shown_value.set_mode("diff"),
     "look.json": lambda screen: screen.shown_value.set_mode("json"),
+    "look.fold": lambda screen: fold(screen, everything=False),
+    "look.folds": lambda screen: fold(screen, everything=True),
     "look.blame": lambda screen: screen.shown_value.set_mode("blame"),
     "look.view": next_mode,
     "look.find": lambda screen: screen.search.ask(),

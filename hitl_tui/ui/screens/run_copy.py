@@ -18,6 +18,7 @@ from hitl_tui.view.copying import (
 )
 from hitl_tui.view.revision import Revision, revision
 from hitl_tui.view.session import ViewSession
+from hitl_tui.view.value_lines import Part
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
@@ -28,12 +29,14 @@ def ask_copy(screen: RunScreen, session: ViewSession) -> None:
     channel = screen.query_one(ChannelsPane).selected
     hidden = session.step_view.values.get(channel) is PRIVATE
     options = copy_options(card=screen.review.card_open, changed=bool(channel) and not hidden)
+    part = None if hidden else _part(screen, channel)
+    where = channel + (part.path if part is not None else "")
 
     def answered(answer: DialogResult | None) -> None:
         if answer is not None:
             screen.command(_copy(screen, session, channel, answer.id))
 
-    screen.app.push_screen(Dialog("Copy", [f"Of {channel}:" if channel else "What?"], options), answered)
+    screen.app.push_screen(Dialog("Copy", [f"Of {where}:" if channel else "What?"], options), answered)
 
 
 async def _copy(screen: RunScreen, session: ViewSession, channel: str, kind: str) -> None:
@@ -47,8 +50,9 @@ async def _copy(screen: RunScreen, session: ViewSession, channel: str, kind: str
 async def _text(screen: RunScreen, session: ViewSession, channel: str, kind: str) -> str:
     step, card = session.step_view, screen.review.card
     value = step.values.get(channel)
+    part = None if value is PRIVATE else _part(screen, channel)
     if kind == "path":
-        return screen.query_one(ValuePane).path or channel
+        return channel + (part.path if part is not None else "")
     if kind == "difference":
         revised = await _revised(screen, session, channel)
         return difference_copy(revised) if revised is not None else ""
@@ -60,7 +64,13 @@ async def _text(screen: RunScreen, session: ViewSession, channel: str, kind: str
             review = card.review
             return answer_command(session.thread_id, review.request, review.chosen, review.reason)
         return show_command(session.thread_id, step.step)
-    return value_copy(value)
+    return value_copy(part.value if part is not None else value)
+
+
+def _part(screen: RunScreen, channel: str) -> Part | None:
+    """The part of a channel's value that the cursor is on."""
+    pane = screen.query_one(ValuePane)
+    return pane.part if pane.text is not None and pane.text.channel == channel else None
 
 
 async def _revised(screen: RunScreen, session: ViewSession, channel: str) -> Revision | None:

@@ -184,6 +184,20 @@ def next_mode(screen: RunScreen) -> None:
     value.set_mode(MODES[(MODES.index(value.mode) + 1) % len(MODES)])
 
 
+def fold(screen: RunScreen, *, everything: bool) -> None:
+    """Fold what the cursor of the value is in, or unfold it; keys move that cursor from then on."""
+    pane = screen.query_one(ValuePane)
+    if not pane.folds:
+        screen.tell("only a value with parts folds, as text or JSON", severity="warning")
+        return
+    focused = pane.has_focus
+    pane.focus()
+    if everything:
+        pane.fold_all()
+    elif focused:
+        pane.fold()
+
+
 def go(screen: RunScreen, direction: Direction) -> None:
     """Show the step next to the shown one."""
     session = screen.session

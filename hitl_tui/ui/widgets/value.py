@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from textual import events
@@ -16,7 +17,7 @@ from hitl_tui.view.cells import cut
 from hitl_tui.view.find import pieces
 from hitl_tui.view.rows import LongRows, part_of, untabbed, wrap_rich
 from hitl_tui.view.spans import Line, Role, Span, plain_text
-from hitl_tui.view.value_lines import json_spans
+from hitl_tui.view.value_lines import FoldedLines, JsonLines, Part, json_spans
 from hitl_tui.view.value_source import MODES, Mode, ValueText
 
 _WRAP_LINES: Final = 2_000
@@ -63,11 +64,21 @@ class ValuePane(TextView):
         self._marked = ""
         self._words_only = False
         self._finder: Timer | None = None
+        self._folds: FoldedLines | None = None
 
     @property
     def path(self) -> str:
         """The way to what the cursor is on, as `plan[1].worker`; the channel where there is none."""
-        return self.text.channel if self.text is not None else ""
+        if self.text is None:
+            return ""
+        return self.text.channel + (self.part.path if self.part is not None else "")
+
+    @property
+    def part(self) -> Part | None:
+        """What the cursor is on; None where it is not JSON that is read."""
+        if self._folds is None or self.cursor_row is None:
+            return None
+        return self._folds.part(self._line_of(self.cursor_row))
 
     def mark(self, query: str) -> None:
         """Let a text that was looked for stand out, until another channel is shown."""
@@ -85,10 +96,10 @@ class ValuePane(TextView):
             self._marked = ""
         self.text = text
         self.mode = text.mode
+        self._fold_as_before(text, same=same)
         modes = "  ".join(f"‹{mode}›" if mode == text.mode else mode for mode in MODES)
-        self.set_titles(text.channel, modes if titled else "")
         self._lay_out()
-        self._tell_way()
+        self._tell_way(modes if titled else "")
         if not same:
             self.scroll_to(0, self._first_change, animate=False)
         self.show_sought()
@@ -99,11 +110,12 @@ class ValuePane(TextView):
         self._lay_out()
         self._tell_way()
 
-    def _tell_way(self) -> None:
-        """Say in the title how two versions stand."""
+    def _tell_way(self, below: str | None = None) -> None:
+        """Say in the title where the cursor is and how two versions stand, and something below."""
         if self.text is not None:
             way = "side by side" if self.is_beside else ""
-            self.set_titles(f"{self.text.channel}, {way}" if way else self.text.channel, self._titles[1])
+            title = f"{self.path}, {way}" if way else self.path
+            self.set_titles(title, self._titles[1] if below is None else below)
 
     @property
     def is_beside(self) -> bool:
@@ -128,6 +140,10 @@ class ValuePane(TextView):
         if self.seek is None or self.text is None or self.text.channel != self.seek[0]:
             return
         line = self.seek[1]
+        if self._folds is not None and line < len(self._folds.whole):
+            if self._folds.unfold(line):
+                self._lay_out()
+            line = self._folds.place(line)
         if line < len(self._texts):
             row = self._long.first_row(line) if self._long is not None else self._starts[line]
             self._fit()
@@ -142,7 +158,9 @@ class ValuePane(TextView):
         if text.prose and not aside:
             width = min(width, _PROSE)
         marked = self.app.no_color
-        self._texts = text.lines if text.revision is None else text.revision.texts(marked=marked)
+        self._texts = self._folds or (
+            text.lines if text.revision is None else text.revision.texts(marked=marked)
+        )
         total = 0
         small = len(self._texts) <= _WRAP_LINES
         if small:
@@ -169,6 +187,8 @@ class ValuePane(TextView):
         count = len(rows) if rows is not None else 0
         extra = 2 if self.text is not None and self.text.note else 0
         self.lines = range(count + extra)  # type: ignore[assignment]
+        if self.cursor_row is not None:
+            self.cursor_row = max(min(self.cursor_row, count - 1), 0)
         self.set_extent(Size(0, count + extra))
         self.repaint()
 
@@ -183,10 +203,102 @@ class ValuePane(TextView):
                 self._finder.pause()
             return
         at_end = 0 < self.max_scroll_y <= round(self.scroll_y)
+        line = None if self.cursor_row is None else self._line_of(self.cursor_row)
         long.find_more(_AT_ONCE)
+        if line is not None:
+            self.cursor_row = long.known_row(line)
         self._fit()
         if at_end:
             self.scroll_end(animate=False)
+
+    # Folding.
+
+    def _fold_as_before(self, text: ValueText, *, same: bool) -> None:
+        """JSON can be folded; what is folded stays so while the value does."""
+        whole = text.lines
+        if not isinstance(whole, JsonLines) or not whole.starts or text.revision is not None:
+            self._folds = self.cursor_row = None
+        elif self._folds is None or self._folds.whole is not whole:
+            self._folds = FoldedLines(whole)
+            self.cursor_row = (self.cursor_row or 0) if same else 0
+
+    def _line_of(self, row: int) -> int:
+        """The line that a row is of."""
+        if self._long is not None:
+            return self._long.row(row)[0]
+        return max(bisect_right(self._starts, row) - 1, 0)
+
+    def _row_of(self, line: int) -> int:
+        """The row in which a line begins."""
+        return self._long.known_row(line) if self._long is not None else self._starts[line]
+
+    @property
+    def folds(self) -> bool:
+        """Whether it is JSON, of which parts can be folded."""
+        return self._folds is not None
+
+    def fold(self) -> None:
+        """Fold what the cursor is on or in, or unfold it."""
+        if self._folds is None or self.cursor_row is None:
+            return
+        self._show_folds(self._folds.turn(self._line_of(self.cursor_row)))
+
+    def fold_all(self) -> None:
+        """Fold each part of the whole, or unfold everything."""
+        if self._folds is None or self.cursor_row is None:
+            return
+        number = self._folds.number(self._line_of(self.cursor_row))
+        self._folds.turn_all()
+        self._lay_out()
+        self._move_to(self._row_of(self._folds.place(number)))
+
+    def _show_folds(self, line: int) -> None:
+        """Lines have changed from one on, to which the cursor goes."""
+        if self._long is not None and self._folds is not None:
+            self._long.change(self._folds, line)
+            self._long.find_more(_FIRST)
+            self._fit()
+            if self._finder is not None:
+                self._finder.resume()
+        else:
+            self._lay_out()
+        self._move_to(self._row_of(line))
+
+    def _move_to(self, row: int) -> None:
+        rows = len(self.lines) - (2 if self.text is not None and self.text.note else 0)
+        self.cursor_row = min(max(row, 0), max(rows - 1, 0))
+        self.reveal(self.cursor_row)
+        self._tell_way()
+
+    def action_scroll_up(self) -> None:
+        """A row up; the cursor where there is one."""
+        self._move_by(-1, super().action_scroll_up)
+
+    def action_scroll_down(self) -> None:
+        """A row down."""
+        self._move_by(1, super().action_scroll_down)
+
+    def action_page_up(self) -> None:
+        """As many rows up as there are on screen."""
+        self._move_by(1 - self.size.height, super().action_page_up)
+
+    def action_page_down(self) -> None:
+        """As many rows down as there are on screen."""
+        self._move_by(self.size.height - 1, super().action_page_down)
+
+    def action_scroll_home(self) -> None:
+        """To the first row."""
+        self._move_by(-len(self.lines), super().action_scroll_home)
+
+    def action_scroll_end(self) -> None:
+        """To the last row."""
+        self._move_by(len(self.lines), super().action_scroll_end)
+
+    def _move_by(self, rows: int, scroll: Callable[[], None]) -> None:
+        if self.cursor_row is None:
+            scroll()
+        else:
+            self._move_to(self.cursor_row + rows)
 
     @staticmethod
     def _lead(text: ValueText, line: int) -> str:
@@ -278,8 +390,10 @@ class ValuePane(TextView):
         return text[max(start - lead, 0) : None if end < 0 else max(end - lead, 0)].rstrip()
 
     def ground(self, row: int) -> str:
-        """Added and removed rows have a ground of their own."""
+        """Added and removed rows have a ground of their own, and so has the cursor's while keys move it."""
         text = self.text
+        if row == self.cursor_row:
+            return "cursor" if self.has_focus else ""
         if text is not None and text.revision and row < len(self.lines) - (2 if text.note else 0):
             kind = self._row(row)[2]
             if kind in _GROUNDS:
@@ -289,13 +403,19 @@ class ValuePane(TextView):
     def on_resize(self, event: events.Resize) -> None:
         """Wrap anew for the new width."""
         if self.scrollable_content_region.width != self._wrapped_for:
+            line = None if self.cursor_row is None or self._rows is None else self._line_of(self.cursor_row)
             self._lay_out()
+            if line is not None:
+                self.cursor_row = self._row_of(line)
             self._tell_way()
 
     def on_click(self, event: events.Click) -> None:
         """The names on the lower border choose how the value is shown."""
         event.stop()
         if event.y != self.outer_size.height - 1:
+            row = self.row_at(event)
+            if row is not None and self.cursor_row is not None:
+                self._move_to(row)
             return
         labels = [f"‹{mode}›" if mode == self.mode else mode for mode in MODES]
         x = self.outer_size.width - 2 - len("  ".join(labels)) - 1

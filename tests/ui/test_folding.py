@@ -1,0 +1,86 @@
+"""JSON in the value pane: the cursor says where it is, folds what it is in, and copies that part."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+import pytest
+
+from hitl_tui.ui.widgets.value import ValuePane
+from tests.support import tape as tapes
+from tests.ui.harness import Screen, desk
+
+PLAN = {"goal": "lunch", "plan": [{"worker": "ann"}, {"worker": "bob"}]}
+
+
+def planned(value: object = PLAN) -> tapes.Tape:
+    tape = tapes.advisor_tape()
+    values = {**tape.end.values, "latest_draft": value}
+    return dataclasses.replace(tape, end=msgspec.structs.replace(tape.end, values=values))
+
+
+def title(it: Screen) -> str:
+    return str(it.run.query_one(ValuePane).border_title)
+
+
+@pytest.mark.parametrize("mode", ["1", "3"], ids=["text", "json"])
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
+async def test_a_key_folds_and_the_border_says_where_the_cursor_is(size: tuple[int, int], mode: str):
+    async with desk(planned(), size=size) as it:
+        await it.press(mode)
+        await it.shows('"worker": "ann"')
+        it.run.query_one(ValuePane).focus()
+        await it.press("down", "down")
+        await it.until(lambda: title(it) == "latest_draft.plan", "the path")
+        await it.press("space")
+        await it.shows('"plan": [… 2 items]')
+        assert '"ann"' not in it.text()
+        await it.press("space", *["down"] * 4)
+        await it.until(lambda: title(it) == "latest_draft.plan[1]", "the path")
+        await it.press("down")
+        await it.until(lambda: title(it) == "latest_draft.plan[1].worker", "the path")
+        await it.press("*")
+        await it.shows("… 2 items")
+        assert title(it) == "latest_draft.plan"
+        await it.press("*")
+        await it.shows('"ann"')
+
+
+async def test_the_part_under_the_cursor_is_what_is_copied(monkeypatch: pytest.MonkeyPatch):
+    copied: list[str] = []
+    async with desk(planned(), size=(120, 40)) as it:
+        monkeypatch.setattr(it.app, "copy_to_clipboard", copied.append)
+        await it.press("3")
+        await it.shows('"worker": "bob"')
+        it.run.query_one(ValuePane).focus()
+        await it.press(*["down"] * 6, "y")
+        await it.shows("Of latest_draft.plan[1]:")
+        await it.press("p")
+        await it.until(lambda: len(copied) == 1, "a copy")
+        await it.press("space", "y")
+        await it.shows("Of latest_draft.plan[1]:")
+        await it.press("v")
+        await it.until(lambda: len(copied) == 2, "a copy")
+    assert copied[0] == "latest_draft.plan[1]"
+    assert msgspec.json.decode(copied[1]) == {"worker": "bob"}
+
+
+async def test_prose_has_no_cursor_and_says_that_it_does_not_fold():
+    async with desk(size=(120, 40)) as it:
+        await it.press("1", "space")
+        await it.shows("only a value with parts folds")
+        assert it.run.query_one(ValuePane).cursor_row is None
+
+
+async def test_what_is_folded_in_a_megabyte_at_its_end_stays_where_it_is():
+    rows = [{"id": number, "text": "words and more " * 4} for number in range(10_000)]
+    async with desk(planned({"rows": rows}), size=(120, 40)) as it:
+        await it.press("3")
+        await it.shows('"rows": [')
+        it.run.query_one(ValuePane).focus()
+        await it.press("end", "up", "up")
+        await it.until(lambda: title(it) == "latest_draft.rows[9999]", "the path")
+        await it.press("space")
+        await it.shows("{… 2 keys}")
+        assert title(it) == "latest_draft.rows[9999]"
