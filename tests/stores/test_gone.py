@@ -1,4 +1,4 @@
-"""A store file that goes away while it is open: it is told, and nothing that was stored is lost."""
+"""A store that goes away while it is open: it is told, and nothing that was stored is lost."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 
 from hitl_tui import SQLiteCheckpointer
 from hitl_tui.errors import StoreUnusable
+from hitl_tui.stores import FileCheckpointer
+from tests.stores.log_writer import NOW, Writer
 from tests.support.flows import line, say
 from tests.support.spec import spec
 
@@ -98,3 +100,28 @@ def test_a_file_that_was_deleted_on_purpose_stays_away(path: Path, store: SQLite
     store.close()
     store.close()
     assert not path.exists()
+
+
+@pytest.mark.parametrize("part", ["runs", "runs/threads"])
+def test_in_a_directory_that_is_away_no_thread_is_called_unknown(part: str, tmp_path: Path) -> None:
+    store = FileCheckpointer(tmp_path / "runs")
+    writer = Writer(store)
+    writer.step()
+    lease = writer.lease
+    away = (tmp_path / part).rename(tmp_path / "away")
+    for attempt in (
+        lambda: store.cursor("t"),
+        lambda: store.cursor("never seen"),
+        lambda: store.pause_request("t"),
+        lambda: store.summary("t"),
+        store.threads,
+        writer.step,
+        lambda: store.renew("t", lease.token, NOW),
+        lambda: store.release("t", lease.token),
+    ):
+        with pytest.raises(StoreUnusable, match="not there any more"):
+            attempt()
+    away.rename(tmp_path / part)
+    # What could not be given back while the store was away is free all the same.
+    store.acquire("t", store.new_lease(NOW), NOW)
+    assert store.cursor("never seen") is None

@@ -60,6 +60,7 @@ from hitl_tui.stores.files import json as shapes
 from hitl_tui.stores.files.directory import (
     LOCK,
     PARTS,
+    check_directory,
     damaged,
     directory_name,
     graph_file,
@@ -456,13 +457,14 @@ class FileCheckpointer(Checkpointer):
             self._replace(thread.lease_file, shapes.lease_file(kept))
 
     def release(self, thread_id: str, token: str) -> None:
-        thread = self._find(thread_id)
-        if thread is None:
-            return
-        with giving_back(token), self._locked(thread):
-            held = thread.lease()
-            if held is not None and held.token == token:
-                remove_file(thread.lease_file)
+        with giving_back(token):
+            thread = self._find(thread_id)
+            if thread is None:
+                return
+            with self._locked(thread):
+                held = thread.lease()
+                if held is not None and held.token == token:
+                    remove_file(thread.lease_file)
 
     def request_pause(self, thread_id: str, request: PauseRequest | None) -> None:
         thread = self._thread(thread_id)
@@ -482,11 +484,13 @@ class FileCheckpointer(Checkpointer):
             self._keep_attending(thread, attended(thread.attending(), presence, now, over))
 
     def leave(self, thread_id: str, token: str) -> None:
-        thread = self._find(thread_id)
-        if thread is None or not thread.attending():
-            return
-        with giving_back(token), self._locked(thread):
-            self._keep_attending(thread, tuple(at for at in thread.attending() if at.lease.token != token))
+        with giving_back(token):
+            thread = self._find(thread_id)
+            if thread is None or not thread.attending():
+                return
+            with self._locked(thread):
+                left = tuple(at for at in thread.attending() if at.lease.token != token)
+                self._keep_attending(thread, left)
 
     def attending(self, thread_id: str, now: int) -> tuple[Presence, ...]:
         thread = self._find(thread_id)
@@ -549,9 +553,16 @@ class FileCheckpointer(Checkpointer):
             self._lineages.clear()
             del self._known[name]
             thread = None
-        if thread is None and os.path.lexists(path):
+        if thread is None:
+            if not os.path.lexists(path):
+                self._check_there()
+                return None
             thread = self._known[name] = ThreadFiles.open(path)
         return thread
+
+    def _check_there(self) -> None:
+        """Refuse to say that something is missing in a store that is away itself."""
+        check_directory(self._directory)
 
     def _all(self) -> Iterator[ThreadFiles]:
         try:
@@ -567,6 +578,7 @@ class FileCheckpointer(Checkpointer):
         except StoreUnusable:
             if os.path.lexists(self._directory / name):
                 raise
+            self._check_there()
             return None
 
     def _glance(self, thread: ThreadFiles) -> _Seen:
@@ -607,6 +619,7 @@ class FileCheckpointer(Checkpointer):
         with locked(thread.path / "lock"), _no_surrogates():
             # Whoever had the lock before may have deleted it.
             if thread.identity != ThreadFiles.identity_of(thread.path):
+                self._check_there()
                 raise unknown(thread.origin.info.thread_id)
             yield
 

@@ -58,8 +58,10 @@ class ThreadFiles:
         """What tells the thread in a directory from one that was there before; None where there is none."""
         try:
             facts = os.lstat(path / "info.json")
-        except OSError:
+        except FileNotFoundError:
             return None
+        except OSError as error:
+            raise translate(error, path) from error
         return facts.st_ino, facts.st_mtime_ns
 
     def filled(self, part: str) -> int:
