@@ -428,6 +428,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("card.reason", "tab,/", "Reason", "Type a reason, or the answer", "Card", _card),
     Action("card.comment", "c", "Comment", "Say something about a passage; it goes with the decision", "Card",
            _card),
+    Action("card.uncomment", "C", "No comment", "Take back the comment that was made last", "Card", _card),
     Action("card.edit", "e", "Edit draft", "Edit what is decided about, then decide", "Card", _card),
     Action("card.claim", "k", "Claim", "Take what is asked for a while, or give it back", "Card", _card),
     Action("card.hand", "@", "Hand over", "Pass on to somebody what is asked, with a note", "Card", _card),

@@ -453,7 +453,7 @@ class AnswerDraft:
         self.outgoing: tuple[Decided, ...] = ()
         """What was decided about each of several actions, once it is about to be sent."""
         self.comments: tuple[Comment, ...] = ()
-        """What is said about passages, in the order of the text."""
+        """What is said about passages, in the order in which it was said."""
         self._decided: list[Any] = []
         self.labels: tuple[Decided, ...] = ()
         """What was decided about the actions before it."""

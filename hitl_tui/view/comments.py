@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +15,7 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import UsageError
 from hitl_tui.view.revision import Revision
-from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, trusted, untrusted
 from hitl_tui.view.value_lines import JsonLines
 
@@ -25,6 +26,8 @@ _LONGEST: Final = 1_000
 _QUOTED: Final = 60
 _SAID: Final = 240
 _DEPTH: Final = 50
+_NOT_IN_IT: Final = frozenset({"removed", "removed-word", "human"})
+"""Roles of what stands in a difference and not in the newest version."""
 
 
 def pin(channel: str, value: Any, quote: str, text: str) -> Comment:
@@ -132,6 +135,59 @@ def numbers_at(passage: Passage, comments: Sequence[Comment]) -> str:
         if comment.path == passage.path and passage.offset <= comment.offset < end
     ]
     return ",".join(numbers)
+
+
+def numbered_rows(
+    rows: Sequence[Line], text: str, comments: Sequence[tuple[int, Comment]], *, marked: bool
+) -> dict[int, str]:
+    """The rows at which comments begin, each with the numbers of those.
+
+    Args:
+        rows: a text with what was removed and added to it; how it is wrapped is of no account.
+        text: its newest version.
+        comments: each with its number.
+        marked: as for `part_spans`.
+    """
+    ends = list(accumulate(_solid(_newest(row, marked=marked)) for row in rows))
+    numbers: dict[int, str] = {}
+    for number, comment in comments:
+        row = bisect_right(ends, _solid(sanitise(text[: comment.offset])))
+        if row < len(ends):
+            numbers[row] = f"{numbers[row]},{number}" if row in numbers else str(number)
+    return numbers
+
+
+def _newest(row: Line, *, marked: bool) -> str:
+    """What of a row stands in the newest version."""
+    texts = []
+    for span in row:
+        if span.role == "added-word" and marked:
+            texts.append(span.text.replace("{+", "").replace("+}", ""))
+        elif span.role not in _NOT_IN_IT:
+            texts.append(span.text)
+    return "".join(texts)
+
+
+def _solid(text: str) -> int:
+    """How many characters are no blanks."""
+    return sum(map(len, text.split()))
+
+
+def destination(request: Request) -> str:
+    """Where comments go beside the ledger: into an answer's words, where it takes any."""
+    alone = "the ledger alone keeps them: this answer takes no words"
+    if request.shape:
+        return alone
+    if not request.choices:
+        text = (request.schema or {}).get("type", "string") == "string" and request.kind != "edit"
+        return "they go with the words of your answer" if text else alone
+    wordy = [choice.label or choice.id for choice in request.choices if choice.text != "none"]
+    if not wordy:
+        return "the ledger alone keeps them: no answer here takes words"
+    if len(wordy) == len(request.choices):
+        return "they go with the words of your answer"
+    labels = " or ".join(f"“{sanitise_line(label, _QUOTED)}”" for label in wordy)
+    return f"they go with the words of {labels}; with another answer the ledger alone keeps them"
 
 
 def comment_lines(comments: Sequence[Comment], who: str = "") -> tuple[Line, ...]:

@@ -31,7 +31,7 @@ from hitl_tui.view.card import (
     wants_text,
     words_first,
 )
-from hitl_tui.view.comments import comment_lines, in_order
+from hitl_tui.view.comments import comment_lines, destination, in_order
 from hitl_tui.view.difference import excerpt
 from hitl_tui.view.form import Form, Path, Reading, mismatch, read_form
 from hitl_tui.view.keymap import Keymap, Option
@@ -44,7 +44,7 @@ from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 GRACE: Final = 0.5
 UNDO: Final = 4.0
 State = Literal["grace", "open", "confirm", "sending", "sent", "over"]
-_HARMLESS: Final = ("card.reason", "card.comment", "card.next", "card.previous")
+_HARMLESS: Final = ("card.reason", "card.comment", "card.uncomment", "card.next", "card.previous")
 """Keys that decide nothing."""
 _DECIDED: Final = ("confirm", "sending", "sent")
 _NAME: Final = 40
@@ -362,13 +362,23 @@ class Review:
         self.since = lines
 
     def comment(self, comment: Comment) -> None:
-        """Keep what is said about a passage; it goes with the answer."""
-        self.draft.comments = in_order((*self.draft.comments, comment))
+        """Keep what is said about a passage; it goes with the answer, so one on its way is taken back."""
+        self.take_back()
+        self.draft.comments = (*self.draft.comments, comment)
         self._problem = ""
 
-    def drop_comment(self) -> None:
-        """Take the last comment of the text back."""
+    def drop_comment(self) -> bool:
+        """Take the newest comment back, as an answer that goes with it; False where there is none."""
+        if not self.draft.comments or self.state in ("sent", "over"):
+            return False
+        self.take_back()
         self.draft.comments = self.draft.comments[:-1]
+        return True
+
+    @property
+    def comments(self) -> tuple[Comment, ...]:
+        """What is said about passages, in the order of the text."""
+        return in_order(self.draft.comments)
 
     def show_versions(self, version: Version | None, previous: Version | None) -> None:
         """The newest two versions of what is decided about have come."""
@@ -476,7 +486,7 @@ class Review:
     def _prepare(self, label: str, answer: Any, note: str = "", *, now: float) -> Effects:
         """Choose an answer; a high-risk one must be chosen twice.  Then the seconds to take it back begin."""
         decision = Decision(
-            self.card.request, label, answer, note or None, self.card.seen, self._actor, self.draft.comments
+            self.card.request, label, answer, note or None, self.card.seen, self._actor, self.comments
         )
         self._problem = self.refused = ""
         self.since = ()
@@ -503,7 +513,7 @@ class Review:
     def unapplied(self) -> tuple[str, str]:
         """What was typed so far, and what to call it; "" for nothing."""
         typed = "\n".join(f"{'.'.join(path)}: {text}" for path, text in self.texts.items())
-        comments = comment_words("", self.draft.comments)
+        comments = comment_words("", self.comments)
         words = "\n".join(part for part in (typed if self.changed else "", self.reason, comments) if part)
         return words, f"what you wrote about {self.request.title!r}"
 
@@ -627,8 +637,8 @@ class Review:
         if card.facts:
             lines += _wrapped((card.facts,), width)
         if self.draft.comments:
-            lines += [(), (Span("Your comments, they go with the words of your answer", "dim"),)]
-            lines += _wrapped(comment_lines(self.draft.comments), width)
+            where = Span(f"Your comments: {destination(self.request)}", "dim")
+            lines += [(), *_wrapped(((where,), *comment_lines(self.comments)), width)]
         words: list[Line] = [(), *_wrapped(card.words, width)] if card.words else []
         if card.why:
             words += [(), *_wrapped(card.why, width)]

@@ -242,6 +242,7 @@ DOERS: Final[Mapping[str, Do]] = {
     "travel.head": lambda screen: screen.travel(None),
     "card.reason": lambda screen: screen.review.type_reason(),
     "card.comment": lambda screen: screen.review.comment(),
+    "card.uncomment": lambda screen: screen.review.uncomment(),
     "card.edit": lambda screen: screen.review.edit_asked(),
     "card.claim": lambda screen: screen.review.claim(),
     "card.hand": lambda screen: screen.review.hand_over(),

@@ -9,8 +9,9 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.engine.thread.interrupts import has_voted
 from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.card import actions, how_it_went, vote_given
-from hitl_tui.view.comments import first_changed, passages, selected_passages
+from hitl_tui.view.comments import destination, first_changed, passages, selected_passages
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
@@ -155,8 +156,20 @@ class Reviewing:
         self.screen.show_bars()
 
     def card_changed(self) -> None:
-        """Other keys do something now."""
+        """Other keys do something now, and there may be other comments."""
         self.screen.show_bars()
+        self._show_comments()
+
+    def _show_comments(self) -> None:
+        """The comments of the card stand beside their passages while it is open."""
+        pane, card = self.screen.query_one(ValuePane), self.card
+        if card is not None and self.card_open:
+            review = card.review
+            value = review.thread.view.values.get(review.request.subject or "")
+            whole = value if isinstance(value, str) else ""
+            pane.show_comments(review.comments, destination(review.request), whole)
+        else:
+            pane.show_comments(())
 
     def next_thread(self) -> None:
         """Open the next thread that waits."""
@@ -187,13 +200,18 @@ class Reviewing:
         selected = self.screen.get_selected_text() or ""
         chosen = selected_passages(found, selected) if selected.strip() else ()
         first = 0 if chosen else first_changed(found, review.card.revised)
-        asked = CommentScreen(subject, chosen or found, first, first, review.draft.comments)
+        asked = CommentScreen(subject, chosen or found, first, first, review.comments)
 
         def answered(comment: Comment | None) -> None:
             if comment is not None:
                 card.add_comment(comment)
 
         self.screen.app.push_screen(asked, answered)
+
+    def uncomment(self) -> None:
+        """Take back the comment that was made last."""
+        if self.card is None or not self.card.drop_comment():
+            self.screen.tell("there is no comment to take back", severity="warning")
 
     def edit_asked(self) -> None:
         """Edit what is decided about; what is in a thread of its own is edited there."""
@@ -252,7 +270,7 @@ class Reviewing:
                 self.screen.command(session.driver.execute(left))
             self.screen.remove_class("-deciding")
             self.screen.query_one(ChannelsPane).focus()
-            self.screen.show_bars()
+            self.card_changed()
 
     def forget(self) -> None:
         """Another thread is shown from now on."""

@@ -55,6 +55,9 @@ class CardHost(Protocol):
     def comment(self) -> None:
         """Say something about a passage of what is decided about."""
 
+    def uncomment(self) -> None:
+        """Take back the comment that was made last."""
+
     def other_request(self, by: int) -> None:
         """Ask about another of the requests that wait."""
 
@@ -85,6 +88,7 @@ class ReviewPane(Vertical):
         bound("card.hand", "hand_over"),
         bound("card.allow", "allow"),
         bound("card.comment", "comment"),
+        bound("card.uncomment", "uncomment"),
         bound("card.next", "other('card.next')"),
         bound("card.previous", "other('card.previous')"),
     ]
@@ -176,6 +180,14 @@ class ReviewPane(Vertical):
         self.review.comment(comment)
         self._card = None
         self._do(("choices",))
+
+    def drop_comment(self) -> bool:
+        """Take back the comment that was made last; False where there is none."""
+        dropped = self.review.drop_comment()
+        if dropped:
+            self._card = None
+            self._do(("choices",))
+        return dropped
 
     def step_back(self) -> None:
         """Back to the action that was decided about before."""
@@ -423,6 +435,10 @@ class ReviewPane(Vertical):
     def action_comment(self) -> None:
         """Say something about a passage."""
         self._host.comment()
+
+    def action_uncomment(self) -> None:
+        """Take back the comment that was made last."""
+        self._host.uncomment()
 
     def action_allow(self) -> None:
         """Allow the call that is asked about, and others like it."""

@@ -11,9 +11,11 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.timer import Timer
 
+from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.ui.widgets.lines import TextView, ours
 from hitl_tui.ui.widgets.side_by_side import beside
-from hitl_tui.view.cells import cut
+from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.comments import comment_lines, numbered_rows
 from hitl_tui.view.find import pieces
 from hitl_tui.view.rows import LongRows, part_of, untabbed, wrap_rich
 from hitl_tui.view.spans import Line, Role, Span, plain_text
@@ -35,6 +37,8 @@ _ROLES: Final[dict[str, Role]] = {
     "added": "added", "removed": "removed", "changed": "accent", "moved": "human",
 }  # fmt: skip
 _CHANGED: Final = frozenset({"added", "removed", "added-word", "removed-word"})
+_MARGIN: Final = 4
+"""Cells beside a text for the numbers of comments."""
 _BEFORE: Final = 3
 """Rows above the first change."""
 _GROUNDS: Final = frozenset({"added", "removed"})
@@ -65,6 +69,12 @@ class ValuePane(TextView):
         self._words_only = False
         self._finder: Timer | None = None
         self._folds: FoldedLines | None = None
+        self._comments: tuple[Comment, ...] = ()
+        self._destination = ""
+        self._commented_text = ""
+        self._numbers: dict[int, str] = {}
+        self._margin = 0
+        self._foot: list[Line] = []
 
     @property
     def path(self) -> str:
@@ -155,8 +165,15 @@ class ValuePane(TextView):
             return
         width = self._wrapped_for = self.scrollable_content_region.width
         aside = self.is_beside
+        comments = self._commented(text)
+        width -= _MARGIN if comments else 0
         if text.prose and not aside:
             width = min(width, _PROSE)
+        self._margin = width
+        self._foot = [(), text.note] if text.note else []
+        if comments:
+            told = (*comment_lines(self._comments), (Span(self._destination, "dim"),))
+            self._foot += [(), *(row for line in told for row in wrap_rich(line, width))]
         marked = self.app.no_color
         self._texts = self._folds or (
             text.lines if text.revision is None else text.revision.texts(marked=marked)
@@ -175,17 +192,55 @@ class ValuePane(TextView):
         self._long = (
             None if small else LongRows(self._texts, lambda line: width - len(self._lead(text, line)))
         )
+        self._numbers = self._numbered(text, comments, width, aside=aside)
         if self._long is not None:
             self._long.find_more(_FIRST)
             if self._finder is not None:
                 self._finder.resume()
         self._fit()
 
+    # Comments.
+
+    def show_comments(self, comments: tuple[Comment, ...], destination: str = "", whole: str = "") -> None:
+        """Let comments stand beside their passages and below the value, with where they go.
+
+        Args:
+            whole: the text that they are about, where it is one.
+        """
+        if (comments, destination, whole) != (self._comments, self._destination, self._commented_text):
+            anew = bool(comments or self._comments)
+            self._comments, self._destination, self._commented_text = comments, destination, whole
+            if anew:
+                self._lay_out()
+
+    def _commented(self, text: ValueText) -> list[tuple[int, Comment]]:
+        """The comments on this value, each with its number."""
+        return [
+            (number, comment)
+            for number, comment in enumerate(self._comments, 1)
+            if comment.path.partition(".")[0].partition("[")[0] == text.channel
+        ]
+
+    def _numbered(
+        self, text: ValueText, comments: list[tuple[int, Comment]], width: int, *, aside: bool
+    ) -> dict[int, str]:
+        """The rows of a value of ordinary size at which comments begin, with their numbers."""
+        if not comments or self._rows is None:
+            return {}
+        if self._folds is not None:
+            lines = {self._folds.part(at).path: at for at in range(len(self._folds) - 1, -1, -1)}
+            places = ((lines.get(comment.path[len(text.channel) :]), number) for number, comment in comments)
+            rows = [(self._starts[line], str(number)) for line, number in places if line is not None]
+            return {row: ",".join(number for at, number in rows if at == row) for row, _ in rows}
+        shown = [_right_of(words) if aside else words for _, words, _ in self._rows]
+        own = [pair for pair in comments if pair[1].path == text.channel]
+        return numbered_rows(shown, self._commented_text, own, marked=self.app.no_color)
+
     def _fit(self) -> None:
         """As high as all rows are that are known by now."""
         rows = self._rows if self._long is None else self._long
         count = len(rows) if rows is not None else 0
-        extra = 2 if self.text is not None and self.text.note else 0
+        extra = len(self._foot)
         self.lines = range(count + extra)  # type: ignore[assignment]
         if self.cursor_row is not None:
             self.cursor_row = max(min(self.cursor_row, count - 1), 0)
@@ -265,7 +320,7 @@ class ValuePane(TextView):
         self._move_to(self._row_of(line))
 
     def _move_to(self, row: int) -> None:
-        rows = len(self.lines) - (2 if self.text is not None and self.text.note else 0)
+        rows = len(self.lines) - len(self._foot)
         self.cursor_row = min(max(row, 0), max(rows - 1, 0))
         self.reveal(self.cursor_row)
         self._tell_way()
@@ -347,24 +402,25 @@ class ValuePane(TextView):
         text = self.text
         if text is None:
             return ()
-        count = len(self.lines) - (2 if text.note else 0)
+        count = len(self.lines) - len(self._foot)
         if row >= count:
-            return text.note if row == count + 1 else ()
+            return self._foot[row - count]
         gutter, words, kind = self._row(row)
         if count == 1 and not plain_text(words):
             return (Span("empty", "dim"),)
         role = _ROLES.get(kind, "plain")
         lead = Span(gutter, "dim" if role == "plain" else role)
         if self._marked:
-            return (
-                lead,
-                *(
-                    ours(part, "badge-dim" if hit else span.role)
-                    for span in words
-                    for part, hit in pieces(span.text, self._marked)
-                ),
+            words = tuple(
+                ours(part, "badge-dim" if hit else span.role)
+                for span in words
+                for part, hit in pieces(span.text, self._marked)
             )
-        return (lead, *words)
+        number = self._numbers.get(row)
+        if number is None:
+            return (lead, *words)
+        room = self._margin - cells(gutter) - cells(plain_text(words))
+        return (lead, *words, Span(f"{' ' * max(room, 0)} {number}", "human"))
 
     def _row(self, row: int) -> tuple[str, Line, str]:
         if self._rows is not None:
@@ -381,7 +437,7 @@ class ValuePane(TextView):
 
     def selected_text(self, row: int, start: int, end: int) -> str:
         """What of a row's words is selected; its sign or number is none of them."""
-        count = len(self.lines) - (2 if self.text is not None and self.text.note else 0)
+        count = len(self.lines) - len(self._foot)
         if row >= count:
             return super().selected_text(row, start, end)
         gutter, words, _ = self._row(row)
@@ -394,7 +450,7 @@ class ValuePane(TextView):
         text = self.text
         if row == self.cursor_row:
             return "cursor" if self.has_focus else ""
-        if text is not None and text.revision and row < len(self.lines) - (2 if text.note else 0):
+        if text is not None and text.revision and row < len(self.lines) - len(self._foot):
             kind = self._row(row)[2]
             if kind in _GROUNDS:
                 return f"{kind}-back"
@@ -424,6 +480,12 @@ class ValuePane(TextView):
                 self.post_message(self.ModeChosen(mode))
                 return
             x += len(label) + 2
+
+
+def _right_of(row: Line) -> Line:
+    """What a row of two versions shows of the newest, without its sign."""
+    rule = next((at for at, span in enumerate(row) if span.text.endswith(" │ ")), len(row))
+    return row[rule + 2 :]
 
 
 def _continued(lead: str) -> str:
