@@ -44,7 +44,7 @@ from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 GRACE: Final = 0.5
 UNDO: Final = 4.0
 State = Literal["grace", "open", "confirm", "sending", "sent", "over"]
-_HARMLESS: Final = ("card.reason", "card.comment", "card.uncomment", "card.next", "card.previous")
+_HARMLESS: Final = ("card.reason", "card.next", "card.previous")
 """Keys that decide nothing."""
 _DECIDED: Final = ("confirm", "sending", "sent")
 _NAME: Final = 40
@@ -642,6 +642,8 @@ class Review:
         words: list[Line] = [(), *_wrapped(card.words, width)] if card.words else []
         if card.why:
             words += [(), *_wrapped(card.why, width)]
+        if card.votes:
+            words += [(), *card.votes]
         about: list[Line] = []
         if card.about:
             about += [(), (Span("You are deciding on", "dim"),), *_wrapped(card.about, width)]
@@ -657,8 +659,6 @@ class Review:
             lines += [(), *_wrapped(card.attending, width)]
         if card.before:
             lines += [(), (Span("Decided here last time", "dim"),), *_wrapped(card.before, width)]
-        if card.votes:
-            lines += [(), *card.votes]
         if card.signing:
             lines += [(), *_wrapped((card.signing,), width)]
         return [*lines, ()]

@@ -137,8 +137,8 @@ class DraftScreen(RoleScreen):
     def _show_change(self, name: str, before: Any, value: Any) -> None:
         rows = revision(before, value)
         pane = self.query_one("#preview", ValuePane)
-        pane.show_text(revised(name, rows, prose=isinstance(value, str)), titled=False)
-        pane.set_titles("Before and after" if rows.changed else "No change yet")
+        title = "Before and after" if rows.changed else "No change yet"
+        pane.show_text(revised(name, rows, prose=isinstance(value, str)), titled=False, title=title)
 
     def action_editor(self) -> None:
         """Edit in the user's own editor; the text comes back into this one."""

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, cast
+from typing import ClassVar, Final, Protocol
 
 import msgspec
 from rich.cells import cell_len
@@ -25,7 +25,6 @@ from hitl_tui.ui.bindings import LIST_MOVES, bound
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.lines import Column, LineBar, LineView, Room, Row, ours
 from hitl_tui.ui.widgets.safe_text import SafeInput
-from hitl_tui.view.attending import Attention
 from hitl_tui.view.queue import (
     MOST,
     Key,
@@ -38,9 +37,6 @@ from hitl_tui.view.queue import (
 )
 from hitl_tui.view.queue_lines import Columns, columns_of, heading, preview_lines, queue_line
 from hitl_tui.view.spans import Line, Span, plain_text, trusted
-
-if TYPE_CHECKING:
-    from hitl_tui.ui.app import HitlApp
 
 log = logging.getLogger(__name__)
 _READ_EVERY: Final = 20.0
@@ -246,10 +242,12 @@ class QueueScreen(OverlayScreen):
         file: Path,
         *,
         signs: bool,
+        claim_minutes: float,
         to: QueueWays,
         keys: Sequence[str] = (),
     ) -> None:
         super().__init__(keys)
+        self._claim_minutes = claim_minutes
         self._hub = hub
         self._me = me
         self._now = now
@@ -460,9 +458,8 @@ class QueueScreen(OverlayScreen):
 
     async def _claim(self, row: QueueRow) -> None:
         assert row.request is not None
-        attention = cast("HitlApp", self.app).start.attention or Attention()
         own = row.claimed(self._now()) == self._me
-        claim = Claim(row.request.id, self._me, attention.claim_minutes)
+        claim = Claim(row.request.id, self._me, self._claim_minutes)
         try:
             async with self._hub.borrow(row.name) as driver:
                 if own:

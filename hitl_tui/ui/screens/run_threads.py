@@ -54,7 +54,11 @@ class Threads:
         signs = bool(session and session.view.signing_key)
         keys = screen.keymap.bindings["app.queue"]
         file = queue_file()
-        queue = QueueScreen(screen.hub, screen.actor, screen.now, file, signs=signs, to=self, keys=keys)
+        minutes = screen.attention.claim_minutes
+        queue = QueueScreen(
+            screen.hub, screen.actor, screen.now, file,
+            signs=signs, claim_minutes=minutes, to=self, keys=keys,
+        )  # fmt: skip
         screen.app.push_screen(queue, chosen)
 
     async def _open_to_decide(self, thread_id: str, request_id: str) -> None:

@@ -66,6 +66,7 @@ class ValuePane(TextView):
         """The channel and the line of it, from 0, to scroll to when it is shown."""
         self._starts: list[int] = []
         self._marked = ""
+        self._over = ""
         self._words_only = False
         self._finder: Timer | None = None
         self._folds: FoldedLines | None = None
@@ -95,8 +96,13 @@ class ValuePane(TextView):
         self._marked = query
         self.repaint()
 
-    def show_text(self, text: ValueText, *, titled: bool = True) -> None:
-        """Show a value; the scroll position is kept for the same channel."""
+    def show_text(self, text: ValueText, *, titled: bool = True, title: str = "") -> None:
+        """Show a value; the scroll position is kept for the same channel.
+
+        Args:
+            titled: say in the border how else it can be shown.
+            title: what stands over it in place of its channel.
+        """
         same = self.text is not None and self.text.channel == text.channel and self.text.mode == text.mode
         if (
             self.seek is not None
@@ -108,6 +114,7 @@ class ValuePane(TextView):
         self.mode = text.mode
         self._fold_as_before(text, same=same)
         modes = "  ".join(f"‹{mode}›" if mode == text.mode else mode for mode in MODES)
+        self._over = title
         self._lay_out()
         self._tell_way(modes if titled else "")
         if not same:
@@ -124,7 +131,8 @@ class ValuePane(TextView):
         """Say in the title where the cursor is and how two versions stand, and something below."""
         if self.text is not None:
             way = "side by side" if self.is_beside else ""
-            title = f"{self.path}, {way}" if way else self.path
+            over = self._over or self.path
+            title = f"{over}, {way}" if way else over
             self.set_titles(title, self._titles[1] if below is None else below)
 
     @property
