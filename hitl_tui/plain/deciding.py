@@ -23,6 +23,7 @@ from hitl_tui.view.card import (
     answer_form,
     choice_answer,
     edit_form,
+    newest_versions,
     review_card,
     wants_text,
 )
@@ -200,6 +201,12 @@ def _asked(snapshot: Snapshot) -> list[Request]:
     return [request for request in progress.pending if not request.breakpoint]
 
 
+def card_of(context: Context, snapshot: Snapshot, request: Request) -> ReviewCard:
+    """The card of a request, with what changed since the last version of what it is about."""
+    version, previous = context.run(newest_versions(context.driver, request))
+    return review_card(request, open_view(snapshot), snapshot.values, version=version, previous=previous)
+
+
 def decide(context: Context, typed: str = "") -> bool:
     """Ask for a decision on a request that waits, and send it; whether it was accepted.
 
@@ -211,7 +218,7 @@ def decide(context: Context, typed: str = "") -> bool:
     if request is None:
         return False
     snapshot = ready_to(context, Answer)
-    card = review_card(request, open_view(snapshot), snapshot.values)
+    card = card_of(context, snapshot, request)
     context.console.say(*question(card, snapshot.values, now_us()))
     try:
         answer, note = _answer(context, request, card)

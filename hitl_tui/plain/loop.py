@@ -31,20 +31,18 @@ from hitl_tui.loading.trust import Question
 from hitl_tui.plain.agents import agents
 from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
 from hitl_tui.plain.context import Context
-from hitl_tui.plain.deciding import decide, give_back, ready_to, waiting_request
+from hitl_tui.plain.deciding import card_of, decide, give_back, ready_to, waiting_request
 from hitl_tui.plain.editing import edit, fork, show_value
 from hitl_tui.plain.inside import look_within
 from hitl_tui.plain.queue import decide_several, list_queue
 from hitl_tui.plain.trust import declassify, reveal, why_tainted
 from hitl_tui.view.answers import read_limit
-from hitl_tui.view.card import review_card
 from hitl_tui.view.findings import MEANING, checked_words, finding_line
 from hitl_tui.view.format import typed_input
 from hitl_tui.view.lines import content, name
 from hitl_tui.view.queue import QueueRow
 from hitl_tui.view.request_lines import question
 from hitl_tui.view.rollback import entry_line, remaining, summary
-from hitl_tui.view.run_view import open_view
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.status import standing_code, standing_line
 from hitl_tui.view.transcript import NodeText, channel_lines, step_lines, unfinished_lines
@@ -260,7 +258,7 @@ class _Session:
             self.say(f"It runs inside {name(snapshot.owners[-1].thread_id)}: i back goes there.")
         request = waiting_request(snapshot)
         if request is not None:
-            card = review_card(request, open_view(snapshot), snapshot.values)
+            card = card_of(self.context, snapshot, request)
             self.say(*question(card, snapshot.values, now_us()), "d decides.")
 
     def _go(self, *, once: bool) -> None:

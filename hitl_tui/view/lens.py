@@ -15,13 +15,21 @@ from hitl_tui.engine.state.reducers import logged_reducer
 from hitl_tui.view.diff import changed_lines
 from hitl_tui.view.format import PRIVATE_TEXT, count, inline, kind, person, size
 from hitl_tui.view.glyphs import UNICODE, Glyphs
+from hitl_tui.view.rows import part_of
+from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 from hitl_tui.view.taint import taint_remark
+from hitl_tui.view.words import near, part_spans, words
 
 _INDENT: Final = trusted("  ")
 _WIDE: Final = 160
 _SHORT: Final = 30
 _LONG_TEXT: Final = 160
+_COMPARED: Final = 20_000
+_FEW: Final = 12
+"""Words that may differ in a text that changed a little."""
+_NEAR: Final = 30
+"""Characters that are shown on either side of them."""
 _ADDS: Final = frozenset({"element", "members", "merge", "sum"})
 
 
@@ -106,10 +114,23 @@ def _replaced(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:
     if kind(before) == kind(after) == "text" and max(len(before), len(after)) > _LONG_TEXT:
         change = count(changed_lines(before, after), "line")
         sizes = f"text {len(before)} {glyphs.arrow} {len(after)}, {change} changed"
-        return [(_INDENT, trusted(sizes, "dim")), _new_line(after, glyphs)]
+        return [(_INDENT, trusted(sizes, "dim")), _reworded(before, after) or _new_line(after, glyphs)]
     if _is_short(before) and _is_short(after):
         return [_one_line(before, after, glyphs, "removed", "added")]
+    if reworded := _reworded(before, after):
+        return [reworded]
     return [(_INDENT, trusted(inline(before, _WIDE), "removed")), _new_line(after, glyphs)]
+
+
+def _reworded(before: Any, after: Any) -> Line:
+    """The few words of a text that changed, between those near them; () for what is another text."""
+    if kind(before) != "text" or kind(after) != "text" or max(len(before), len(after)) > _COMPARED:
+        return ()
+    old, new = (sanitise(text.strip().replace("\n", "⏎"), multiline=False) for text in (before, after))
+    both = words(old, new)
+    if not both.alike or both.changed > _FEW:
+        return ()
+    return (_INDENT, *part_of(part_spans(near(both.merged, _NEAR), marked=True), 0, 2 * _WIDE))
 
 
 def _is_short(value: Any) -> bool:

@@ -11,6 +11,7 @@ from hitl_tui.config import default_store
 from hitl_tui.loading.sources import reopen_graph
 from hitl_tui.stores import open_store
 from tests.plain.talker import Talker
+from tests.support import reviewed_flow
 from tests.support.asking_files import MAPPED
 from tests.support.commands import App
 from tests.support.places import SAMPLES
@@ -48,6 +49,20 @@ def test_the_text_that_is_decided_about_is_shown_whole(waiting: Talker) -> None:
     assert "It goes on waiting." in done.out
     assert done.code == 3
     assert "Left. Go on with: hitl-tui resume r" in done.out
+
+
+def test_the_card_says_what_changed_since_the_last_version(app: App, talk: Talker) -> None:
+    app.expect(3, "run", reviewed_flow.__file__, "--headless", "--thread", "r")
+    done = talk("d\n\nq\n", "resume", "r", "--plain")
+    assert "What changed:" in done.out
+    assert "[-word120-] {+packed lunch+}" in done.out
+    assert "2 words changed since step 1" in done.out
+    first = done.out.index("What changed:")
+    assert first < done.out.index("The text of draft:")
+
+
+def test_a_first_version_has_no_change_to_tell(waiting: Talker) -> None:
+    assert "What changed:" not in waiting("d\n\nq\n", "resume", "r", "--plain").out
 
 
 def test_an_answer_by_number_needs_its_words(waiting: Talker) -> None:
@@ -233,7 +248,7 @@ class TestAsking:
         assert "1. none\n2. paper\n3. box\n" in done.out
         assert "value, - leaves it out [none]:" in done.out
         assert "Decided: your answer is recorded, the thread is at step 0." in done.out
-        assert '"wrapping": "paper"' in done.out
+        assert '"wrapping": "box"' in done.out
 
     def test_a_form_that_comes_too_late_is_given_back(
         self, order: Talker, app: App, monkeypatch: pytest.MonkeyPatch

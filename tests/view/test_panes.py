@@ -42,6 +42,9 @@ def update(before: Any, given: Any, after: Any, reducer: str = "overwrite", **mo
     return AppliedUpdate(**{**fields, **more})
 
 
+SENTENCE = "The quick brown fox jumps over the lazy dog. "
+
+
 def words(lines: tuple[Line, ...]) -> list[str]:
     return [plain_text(line) for line in lines]
 
@@ -84,8 +87,22 @@ def words(lines: tuple[Line, ...]) -> list[str]:
         ),
         pytest.param(
             update("a\n" * 100, "", "a\n" * 99 + "b\n"),
-            ["c  overwrite", "  text 200 → 200, 2 lines changed", "  → “" + "a⏎" * 78 + "a…”"],
+            ["c  overwrite", "  text 200 → 200, 2 lines changed", "  … " + "a⏎" * 15 + "[-a-]{+b+}"],
             id="long texts as sizes and change",
+        ),
+        pytest.param(
+            update(SENTENCE, "", SENTENCE.replace("brown", "red")),
+            ["c  overwrite", "  The quick [-brown-] {+red+} fox jumps over the lazy dog."],
+            id="a text that changed a little shows its words",
+        ),
+        pytest.param(
+            update(5 * SENTENCE, "", SENTENCE.replace("brown", "red") + 4 * SENTENCE),
+            [
+                "c  overwrite",
+                "  text 225 → 223, 2 lines changed",
+                "  The quick [-brown-] {+red+} fox jumps over the lazy dog. …",
+            ],
+            id="a long text that changed a little shows what is near",
         ),
         pytest.param(
             update("a", "b", "b", op="set", source="human", actor="ann", note="better"),
