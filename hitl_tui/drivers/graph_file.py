@@ -105,7 +105,7 @@ class GraphFileWatch:
 
     def _stamps(self) -> dict[Path, Stamp]:
         """All files that the graph is built from, each with what changes when it is saved."""
-        files = source_files(self._session.info.source) | self._seen.keys()
+        files = source_files(self._path) | self._seen.keys()
         if self._broken:
             files |= _beside(self._path)
         return {path: stamp for path in files if (stamp := _stamp(path)) is not None}

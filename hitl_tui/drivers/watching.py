@@ -127,6 +127,7 @@ class Watcher:
         self.holder = ""
         self.attending: tuple[Presence, ...] = ()
         self.own_look = ""
+        self._settled: object = None
         self._session = session
         self._store = store
         self._tell = tell
@@ -151,7 +152,12 @@ class Watcher:
     def look(self) -> None:
         """Tell what has changed since the last look; a run whose process has died is taken over."""
         session = self._session
+        changes = self._store.changes()
+        if changes is not None and changes == self._settled:
+            return
+        self._settled = None
         if not session.exists and self._store.info(session.thread_id) is None:
+            self._settled = changes
             return
         inside = self._inside()
         summary = self._store.summary(session.thread_id)
@@ -168,6 +174,9 @@ class Watcher:
         if outdated(session):
             with suppress(ThreadBusy), session.writing():
                 refresh(session)
+        # Holders die and those who look go without writing; all else that may be news is written.
+        elif not (held or self.attending or session.cursor.status == "running"):
+            self._settled = changes
 
     def _see(self, attending: tuple[Presence, ...]) -> None:
         others = tuple(at for at in attending if at.lease.token != self.own_look)

@@ -72,14 +72,14 @@ def _module_file(spec: str, source: Mapping[str, Any]) -> Path | None:
     return next((path for path in places if path.is_file()), None)
 
 
-def source_files(source: Mapping[str, Any]) -> set[Path]:
-    """All files of the user's own that a graph of this source is built from, as far as they are loaded.
+def source_files(path: Path) -> set[Path]:
+    """All files of the user's own that a graph is built from, as far as they are loaded.
 
     Its file, the modules beside it that were imported, and the files that a TOML file names.
+
+    Args:
+        path: its file, as `source_file` tells it.
     """
-    path = source_file(source)
-    if path is None:
-        return set()
     files = {path, *code_files(path.parent)}
     if path.suffix == ".toml":
         with suppress(UsageError):

@@ -22,8 +22,9 @@ SCREENS = {
     "list of threads": (("run", "{graph}", "--thread", "t"), "READY", "t"),
     "queue": (("run", "{graph}", "--thread", "t"), "READY", "W"),
 }
-_SETTLES = 8.0
-"""Seconds after which nothing that was begun goes on any more."""
+_SETTLES = 15.0
+"""Seconds after which nothing that was begun goes on any more: a run up to its question takes some,
+and others are told a while later that somebody looks at it."""
 
 
 def idle(arguments: tuple[str, ...], ready: str, keys: str, seconds: float) -> dict[str, float]:
