@@ -70,7 +70,10 @@ def assert_whole(store: Checkpointer) -> int:
 def test_a_writer_killed_at_any_moment_leaves_whole_commits_only(shared: Checkpointer, url: str) -> None:
     moments = random.Random(7)
     head = -1
-    for _ in range(8):
+    for killed in range(80):
+        # A busy machine lets a writer come to few commits, or to none, before it is killed.
+        if killed >= 8 and head > 8:
+            break
         with process(WRITING, url) as started:
             assert heard(started) == "open"
             time.sleep(moments.uniform(0, 0.25))
