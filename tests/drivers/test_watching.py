@@ -10,6 +10,7 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from hitl_tui import MemoryCheckpointer, SQLiteCheckpointer, ThreadBusy
 from hitl_tui.drivers.watching import EVERY
@@ -95,6 +96,41 @@ def test_a_look_tells_all_that_was_committed_before_it_and_comes_four_times_a_se
         one_look()
         assert told == []
     assert EVERY <= 0.25, "the promise is half a second, and a look and a paint take their time"
+
+
+def test_a_thread_is_read_again_only_once_something_was_written(
+    store: SQLiteCheckpointer, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = ticker(store, lambda _: None)
+    runner.invoke({}, thread_id="t")
+    told: list[Event] = []
+    session = Session.open(runner.graph, store, "t")
+    look = Follower(
+        session,
+        store,
+        tell=told.append,
+        together=nullcontext(),
+        resync=lambda: None,
+        busy=lambda: False,
+        inside=lambda: False,
+    ).look
+    look()
+    read: list[str] = []
+    summary = store.summary
+    monkeypatch.setattr(store, "summary", lambda name: (read.append(name), summary(name))[1])
+    look()
+    assert (read, told) == ([], [])
+    with closing(SQLiteCheckpointer(path)) as other:
+        other.acquire("t", lease := replace(other.new_lease(0), user="ann"), 0)
+        look()
+        look()
+        assert read == ["t", "t"], "a holder may die without writing anything"
+        assert [type(event) for event in told] == [HolderChanged]
+        other.release("t", lease.token)
+    look()
+    look()
+    assert read == ["t"] * 3
+    assert told[1:] == [HolderChanged("")]
 
 
 async def test_a_watcher_keeps_up_with_slow_steps(desk: Bench, path: Path) -> None:
