@@ -11,6 +11,7 @@ import pytest
 from hitl_tui.errors import AnswerRefused
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.view.review import GRACE, UNDO
+from hitl_tui.view.spans import plain_text
 from tests.support import tape as tapes
 from tests.ui.harness import Desk, desk
 
@@ -183,6 +184,10 @@ async def test_high_risk_wants_a_second_key():
         await it.shows("1 of 2", "keys listen in half a second")
         it.clock.advance(GRACE + 0.01)
         await it.shows("wants a second key press")
+        choices = it.run.query_one("#card-choices", Choices)
+        rows = {option.id: plain_text(choices.line(row)) for row, option in enumerate(choices.options)}
+        risky = {name for name, row in rows.items() if " ! high risk " in row}
+        assert risky == {name for name in rows if not name.startswith("_")} != set()
         await it.press("a")
         await it.shows("press again for “approve anyway”")
         await it.press("a")
