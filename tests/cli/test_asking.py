@@ -14,7 +14,7 @@ def test_the_fields_of_a_form_and_those_that_must_be_given(app: App) -> None:
     told = app.expect(3, "run", "order", "--headless", "--thread", "o").out
     assert "answers: a form" in told
     assert "field amount: whole number, 1 to 100\n" in told
-    assert "field wrapping: box or none or paper, may be left out" in told
+    assert "field wrapping: none or paper or box, may be left out" in told
     assert "--set item=... --set amount=... --set address.street=... --set address.city=... --step 0" in told
 
 

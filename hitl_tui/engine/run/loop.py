@@ -365,9 +365,11 @@ class RunLoop:
 
     def _marked(self, name: str, request: Request) -> Request:
         """A question of a node, with whether it may rest on something from outside."""
+        if not request.shape:
+            return request
         node, activity = self.session.graph.nodes[name], self._activity
         outside = activity is None or bool(activity.tainted_by) or bool(tainted_reads(self.session, node))
-        return replace(request, tainted=outside or bool(request.path)) if request.shape else request
+        return replace(request, tainted=outside or bool(request.path))
 
     async def _attempt_node(self, name: str) -> bool:
         session = self.session

@@ -98,7 +98,9 @@ def forge(monkeypatch: pytest.MonkeyPatch, change: Forge, decision: str = "") ->
 
     monkeypatch.setattr(Session, "commit_step", commit_step)
     monkeypatch.setattr(
-        Session, "commit_cursor", lambda self, at, ledger=(): cursor(self, at, forged(self, ledger))
+        Session,
+        "commit_cursor",
+        lambda self, at, ledger=(), **given: cursor(self, at, forged(self, ledger), **given),
     )
 
 
