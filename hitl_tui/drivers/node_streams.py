@@ -28,6 +28,8 @@ Tell = Callable[[list[str]], None]
 _AT_ONCE = 1 << 20
 """Bytes; the most that a pipe holds, where a privileged process has not raised it."""
 _DESCRIPTORS = (1, 2)
+_NOTHING = bytes(4)
+"""An int of C that is 0."""
 
 
 def _engine() -> Any:
@@ -105,7 +107,7 @@ class _Keeper:
 
     def pump(self) -> None:
         """Tell what is in the pipe."""
-        if self._pipe < 0 or self.forked or not self._ready.poll(0):  # an error for each step takes longer
+        if self._pipe < 0 or self.forked or not self._filled():
             return
         with self._lock:
             try:
@@ -113,6 +115,13 @@ class _Keeper:
             except BlockingIOError:
                 return
             self._deliver(self._decoder.decode(data))
+
+    def _filled(self) -> bool:
+        """Whether something is in the pipe: less than the error of a read; any thread may ask."""
+        import fcntl
+        import termios
+
+        return fcntl.ioctl(self._pipe, termios.FIONREAD, _NOTHING) != _NOTHING
 
     def finish(self) -> None:
         """Tell what is left, also of a line that was not ended."""
@@ -155,11 +164,7 @@ class _Keeper:
     def _take_descriptors(self) -> None:
         """Put a pipe where the descriptors are, and somebody who reads it."""
         self._real = [os.dup(number) for number in _DESCRIPTORS]
-        import select
-
         self._pipe, writing = os.pipe()
-        self._ready = select.poll()
-        self._ready.register(self._pipe, select.POLLIN)
         os.set_blocking(self._pipe, False)
         for number in _DESCRIPTORS:
             os.dup2(writing, number)

@@ -8,7 +8,7 @@ from typing import Any
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.requests import Choice
 from hitl_tui.view.card import ReviewCard
-from hitl_tui.view.difference import changes, in_rows
+from hitl_tui.view.difference import changes
 from hitl_tui.view.lines import content, name, numbered, sentence, spans
 from hitl_tui.view.spans import Line, plain_text
 from hitl_tui.view.status import deadline_words, votes_words
@@ -29,7 +29,7 @@ def card_lines(card: ReviewCard, now: int) -> list[str]:
     if card.about:
         lines += ["It is about:", *spans(card.about)]
     if card.revised is not None and card.revised.changed:
-        lines += ["What changed:", *in_rows(changes(card.revised))]
+        lines += ["What changed:", *spans(changes(card.revised))]
     lines += [sentence(words[0].upper() + words[1:]) for words in map(plain_text, card.attending)]
     if card.before:
         lines += ["Decided here last time:", *spans(card.before)]
