@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import warnings
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import click
 
 from hitl_tui import __version__
 from hitl_tui.cli.failures import guarded, tell_warning
+from hitl_tui.cli.options import store_option
 from hitl_tui.cli.streams import open_the_closed
 from hitl_tui.collector import collect_no_more
 from hitl_tui.errors import UsageError
@@ -225,8 +227,9 @@ COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.it
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, "-v", "--version", message="hitl-tui %(version)s")
+@store_option
 @click.pass_context
-def cli(ctx: click.Context) -> None:
+def cli(ctx: click.Context, store: str | None) -> None:
     """Run an agent workflow with a human inside the loop.
 
     Step it, see every channel, edit, decide, resume and fork. Without a command: the threads of
@@ -237,11 +240,14 @@ def cli(ctx: click.Context) -> None:
     look at it and go on. A request is a question of the graph that waits for a human.
     """
     if ctx.invoked_subcommand is not None:
+        if store is not None:
+            known = f"hitl-tui {ctx.invoked_subcommand} --store {shlex.quote(store)}"
+            raise click.UsageError(f"--store stands behind the command: {known}")
         return
     if sys.stdin.isatty() and sys.stdout.isatty():
         from hitl_tui.cli.screen import browse
 
-        if browse():
+        if browse(store):
             return
     click.echo(ctx.get_help())
 

@@ -100,15 +100,21 @@ def show(
     return _after_screen(result, settings)
 
 
-def browse() -> bool:
-    """Show the threads of the store, on screen; False where there is none yet."""
+def browse(store_url: str | None) -> bool:
+    """Show the threads of a store, on screen; False where there is none yet.
+
+    Raises:
+        NoSuchStore: there is no store of that name.
+    """
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
 
-    settings = load_settings()
+    settings = load_settings({"store": store_url})
     try:
         store = open_existing(settings)
     except NoSuchStore:
+        if store_url is not None:
+            raise
         return False
     newest = store.threads(limit=1)
     if newest:

@@ -83,6 +83,12 @@ def test_a_misspelt_command_gets_a_hint() -> None:
     assert "No such command 'demmo'; did you mean 'demo'?" in result.stderr
 
 
+def test_a_store_named_before_a_command_is_told_its_place() -> None:
+    result = call("--store", "a b.db", "threads")
+    assert result.returncode == 2
+    assert "hitl-tui threads --store 'a b.db'" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [

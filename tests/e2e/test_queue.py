@@ -67,3 +67,9 @@ def test_nine_of_twelve_are_decided_with_four_keys_and_go_on(twelve: Path) -> No
         terminal.press("enter")
         terminal.wait_for("3 WAIT FOR YOU")
         terminal.press("escape", "q")
+
+
+def test_the_store_may_be_named_without_a_command(twelve: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HITL_TUI_STORE")
+    with Terminal([*APP, "--store", str(twelve)]) as terminal:
+        terminal.wait_for("12 threads")
