@@ -122,7 +122,7 @@ async def test_the_narrow_screen_names_its_key():
 
 async def test_help_and_palette_list_every_action_with_its_key():
     keymap = load_keymap(MINE)
-    async with desk(look=Look(keys=MINE), size=(140, 100)) as it:
+    async with desk(look=Look(keys=MINE), size=(140, 130)) as it:
         entries = {command.title: command.help for command in it.app.get_system_commands(it.run)}
         for action in ACTIONS:
             key = keymap.shown(action.id)

@@ -126,7 +126,8 @@ class BatchScreen(OverlayScreen):
         elif done:
             entries = [] if self._deciding else [("ask.take ask.back", "Back")]
         else:
-            entries = [("ask.take", f"Decide these {would}")] if would else []
+            these = "this one" if would == 1 else f"these {would}"
+            entries = [("ask.take", f"Decide {these}")] if would else []
             if len(self._answers) > 1:
                 entries.append(("batch.answer", f"Answer “{sanitise_line(self._next_answer, 20)}”"))
             entries += [("batch.words", "Words"), ("ask.back", "Back")]

@@ -38,7 +38,7 @@ class FooterBar(LineBar):
         self._places: list[tuple[int, int, Action]] = []
         self._actions = sorted(
             (action for action in ACTIONS if action.footer and keymap.bindings[action.id]),
-            key=lambda action: action.footer,
+            key=lambda action: (action.group != "Card", action.footer),
         )
 
     def show(self, situation: Situation) -> None:
@@ -88,9 +88,10 @@ class FooterBar(LineBar):
         return (*keys, ours("│", "faint"), ours(f" {palette}", "key"), Span(" palette ", "dim"))
 
     def _keys(self, room: int) -> Line:
-        """As many keys as there is room for, and blanks for the rest of it."""
+        """As many keys as there is room for, and blanks for the rest of it; those of the card come first."""
+        now = self._situation
         shown = [
-            action for action in self._actions if not (action.offered and action.why_not(self._situation))
+            action for action in self._actions if not ((action.offered or now.card) and action.why_not(now))
         ]
         if self._walks:  # what walks the findings is what the search was opened for
             shown.sort(key=lambda action: action.id != "app.next")
