@@ -197,28 +197,28 @@ class JsonLines(_Lines):
             self._child = index, JsonLines(child, label, comma, self._depth + 1, breaks=self._breaks)
         return self._child[1]
 
-    def part(self, at: int) -> Part:
+    def part(self, at: int) -> ValuePart:
         """What a line shows: a scalar, or the container that it opens or closes."""
         if not self.starts or at in (0, self._count - 1):
-            return Part("", self.value, 0, self._count - 1)
+            return ValuePart("", self.value, 0, self._count - 1)
         index = bisect_right(self.starts, at) - 1
         start = self.starts[index]
         part = self.child(index).part(at - start)
         step = f"[{index}]" if self._keys is None else f".{sanitise(str(self._keys[index]), multiline=False)}"
-        return Part(step + part.path, part.value, start + part.first, start + part.last)
+        return ValuePart(step + part.path, part.value, start + part.first, start + part.last)
 
-    def around(self, at: int) -> Part:
+    def around(self, at: int) -> ValuePart:
         """The container that a line opens or closes, or in which it stands."""
         part = self.part(at)
         return part if _is_open(part.value, 0) and part.last > part.first else self._holding(at)
 
-    def _holding(self, at: int) -> Part:
+    def _holding(self, at: int) -> ValuePart:
         index = bisect_right(self.starts, at) - 1
         start, child = self.starts[index], self.child(index)
         if not child.starts:
-            return Part("", self.value, 0, self._count - 1)
+            return ValuePart("", self.value, 0, self._count - 1)
         part = child._holding(at - start)
-        return Part("", part.value, start + part.first, start + part.last)
+        return ValuePart("", part.value, start + part.first, start + part.last)
 
     def parts(self) -> list[tuple[int, int]]:
         """The first and the last line of each container in this one; of itself where it holds none."""
@@ -228,7 +228,7 @@ class JsonLines(_Lines):
         return spans or [(0, self._count - 1)]
 
 
-class Part(msgspec.Struct, frozen=True):
+class ValuePart(msgspec.Struct, frozen=True):
     """A part of a value that is laid out.
 
     Args:
@@ -278,7 +278,7 @@ class FoldedLines(_Lines):
             return self._at[index - 1]
         return number - self._hidden[index]
 
-    def part(self, at: int) -> Part:
+    def part(self, at: int) -> ValuePart:
         """What a line shows."""
         return self.whole.part(self.number(at))
 
@@ -299,7 +299,7 @@ class FoldedLines(_Lines):
             self._settle(sorted([*self._outside(part), (part.first, part.last)]))
         return self.place(number)
 
-    def _outside(self, part: Part) -> Iterator[tuple[int, int]]:
+    def _outside(self, part: ValuePart) -> Iterator[tuple[int, int]]:
         return (fold for fold in self._folds if not part.first <= fold[0] <= part.last)
 
     def unfold(self, number: int) -> bool:

@@ -89,6 +89,6 @@ def test_the_banner_says_which_model_failed_why_and_how_to_mend_it_and_a_retry_w
             assert "s try again" in banner
             terminal.press("s")
             terminal.wait_for("DONE")
-            assert "All is well." in terminal.text()
+            terminal.wait_for("All is well.")
             terminal.press("q")
             assert terminal.wait_exit() == 0

@@ -92,7 +92,7 @@ def test_questions_what_runs_inside_and_the_screens_over_the_run(watched: Watche
     watched.press("s", shows="DONE")
 
     over(watched, "$", "By agent")
-    over(watched, "y", "What came from outside")
+    over(watched, "M", "What came from outside")
     over(watched, "i", "What nodes may do")
     over(watched, "A", "in all", "v", "pagedown", "x", "escape")
     over(watched, "T", "Try otherwise", "tab", "enter")

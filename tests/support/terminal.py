@@ -177,7 +177,8 @@ class Terminal:
     def _wait(self, done: Callable[[], bool], what: str, timeout: float) -> str:
         end = time.monotonic() + timeout
         while not done():
-            over = "the program has ended" if self._program.poll() is not None else ""
+            code = self._program.poll()
+            over = f"the program has ended with {code}" if code is not None else ""
             if not over and time.monotonic() > end:
                 over = f"{timeout} s are over"
             self._pump(0.03)

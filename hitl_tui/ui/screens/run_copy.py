@@ -18,7 +18,7 @@ from hitl_tui.view.copying import (
 )
 from hitl_tui.view.revision import Revision, revision
 from hitl_tui.view.session import ViewSession
-from hitl_tui.view.value_lines import Part
+from hitl_tui.view.value_lines import ValuePart
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
@@ -67,7 +67,7 @@ async def _text(screen: RunScreen, session: ViewSession, channel: str, kind: str
     return value_copy(part.value if part is not None else value)
 
 
-def _part(screen: RunScreen, channel: str) -> Part | None:
+def _part(screen: RunScreen, channel: str) -> ValuePart | None:
     """The part of a channel's value that the cursor is on."""
     pane = screen.query_one(ValuePane)
     return pane.part if pane.text is not None and pane.text.channel == channel else None

@@ -19,7 +19,7 @@ from hitl_tui.view.comments import comment_lines, numbered_rows
 from hitl_tui.view.find import pieces
 from hitl_tui.view.rows import LongRows, part_of, untabbed, wrap_rich
 from hitl_tui.view.spans import Line, Role, Span, plain_text
-from hitl_tui.view.value_lines import FoldedLines, JsonLines, Part, json_spans
+from hitl_tui.view.value_lines import FoldedLines, JsonLines, ValuePart, json_spans
 from hitl_tui.view.value_source import MODES, Mode, ValueText
 
 _WRAP_LINES: Final = 2_000
@@ -85,7 +85,7 @@ class ValuePane(TextView):
         return self.text.channel + (self.part.path if self.part is not None else "")
 
     @property
-    def part(self) -> Part | None:
+    def part(self) -> ValuePart | None:
         """What the cursor is on; None where it is not JSON that is read."""
         if self._folds is None or self.cursor_row is None:
             return None
