@@ -117,14 +117,13 @@ def _replaced(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:
         return [(_INDENT, trusted(sizes, "dim")), _reworded(before, after) or _new_line(after, glyphs)]
     if _is_short(before) and _is_short(after):
         return [_one_line(before, after, glyphs, "removed", "added")]
-    if reworded := _reworded(before, after):
-        return [reworded]
+    # Shorter texts are told whole, before and after: a run in lines has thousands of them.
     return [(_INDENT, trusted(inline(before, _WIDE), "removed")), _new_line(after, glyphs)]
 
 
-def _reworded(before: Any, after: Any) -> Line:
+def _reworded(before: str, after: str) -> Line:
     """The few words of a text that changed, between those near them; () for what is another text."""
-    if kind(before) != "text" or kind(after) != "text" or max(len(before), len(after)) > _COMPARED:
+    if max(len(before), len(after)) > _COMPARED:
         return ()
     old, new = (sanitise(text.strip().replace("\n", "⏎"), multiline=False) for text in (before, after))
     both = words(old, new)

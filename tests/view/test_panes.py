@@ -92,8 +92,12 @@ def words(lines: tuple[Line, ...]) -> list[str]:
         ),
         pytest.param(
             update(SENTENCE, "", SENTENCE.replace("brown", "red")),
-            ["c  overwrite", "  The quick [-brown-] {+red+} fox jumps over the lazy dog."],
-            id="a text that changed a little shows its words",
+            [
+                "c  overwrite",
+                "  “The quick brown fox jumps over the lazy dog. ”",
+                "  → “The quick red fox jumps over the lazy dog. ”",
+            ],
+            id="a text of a line is told whole, before and after",
         ),
         pytest.param(
             update(5 * SENTENCE, "", SENTENCE.replace("brown", "red") + 4 * SENTENCE),
