@@ -119,7 +119,7 @@ async def _check(driver: Driver, changes: Mapping[str, Any], step: int, as_node:
 
 async def _moved(driver: Driver, expected: int, head: int) -> StaleWriter:
     """A refusal that shows what has changed since the step that was expected."""
-    from hitl_tui.view.difference import changed_since
+    from hitl_tui.view.diff_lines import changed_since
 
     error = StaleWriter(
         f"thread {driver.thread_id!r} is at step {head}, the edit was made on {expected}; nothing was stored",

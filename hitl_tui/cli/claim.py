@@ -106,8 +106,8 @@ async def _tell(opened: OpenThread, driver: Driver, asked: Request) -> ExitCode:
     """Tell who is at the request now."""
     from hitl_tui.cli.reports import AttendingDocument
     from hitl_tui.engine.thread.session import now_us
-    from hitl_tui.view.attending import at_request, attending_words
     from hitl_tui.view.lines import name, sentence
+    from hitl_tui.view.presence import at_request, attending_words
 
     now = now_us()
     pending = (await driver.snapshot()).progress.pending

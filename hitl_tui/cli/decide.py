@@ -152,7 +152,7 @@ async def _decide(
     A refusal because the thread has moved shows what has changed since.
     """
     from hitl_tui.cli.headless import report, run_on
-    from hitl_tui.view.difference import changed_since
+    from hitl_tui.view.diff_lines import changed_since
 
     driver = await opened.thread(thread)
     snapshot = await driver.snapshot()

@@ -37,7 +37,7 @@ def diff(opened: OpenStored, *, a: str, b: str) -> ExitCode:
     """
     from hitl_tui.cli.inputs import logged_place
     from hitl_tui.cli.reports import DiffDocument, Place
-    from hitl_tui.view.difference import compare_states, diff_lines
+    from hitl_tui.view.diff_lines import compare_states, diff_text
 
     left, right = logged_place(opened, a), logged_place(opened, b)
     before, after = left.thread.state_at(left.step), right.thread.state_at(right.step)
@@ -47,7 +47,7 @@ def diff(opened: OpenStored, *, a: str, b: str) -> ExitCode:
         equal = all(row.change in ("same", "private") for row in rows)
         emit(DiffDocument(a=places[0], b=places[1], equal=equal, channels=rows))
     else:
-        say(f"--- {left.name}", f"+++ {right.name}", *diff_lines(rows))
+        say(f"--- {left.name}", f"+++ {right.name}", *diff_text(rows))
     return ExitCode.DONE
 
 

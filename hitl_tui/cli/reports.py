@@ -26,7 +26,7 @@ from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.engine.thread.allowances import Allowance
 from hitl_tui.stores.deletion import Kept, Leaving
 from hitl_tui.view.blame import BlameLine
-from hitl_tui.view.difference import Compared
+from hitl_tui.view.diff_lines import Compared
 from hitl_tui.view.followed import DecisionOutcome
 from hitl_tui.view.notices import Notice
 from hitl_tui.view.queue_facts import Planned, WaitingRequest

@@ -66,7 +66,7 @@ def show(
         )
     from hitl_tui.cli.notify import ScreenNotices
     from hitl_tui.ui.app import run_app
-    from hitl_tui.view.attending import Attention
+    from hitl_tui.view.presence import Attention
 
     _check_theme(settings)
     opened = Opened()

@@ -27,7 +27,7 @@ from hitl_tui.view.card import (
     review_card,
     wants_text,
 )
-from hitl_tui.view.difference import changed_since, changes, in_rows
+from hitl_tui.view.diff_lines import changed_since, changes, in_rows
 from hitl_tui.view.form import Field, FieldProblem, Form, Path, Reading, mismatch, read_field, read_form
 from hitl_tui.view.lines import content, name, numbered
 from hitl_tui.view.request_lines import choice_line, question

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from hitl_tui.ui.screens.damaged import Damage
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.ui.screens.threads import ThreadsScreen
-    from hitl_tui.view.attending import Attention
     from hitl_tui.view.keymap import Keymap
+    from hitl_tui.view.presence import Attention
     from hitl_tui.view.session import ViewSession
 
 log = logging.getLogger(__name__)

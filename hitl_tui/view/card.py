@@ -17,10 +17,10 @@ from hitl_tui.engine.thread.approval_formats import ToolAction, actions_of, choi
 from hitl_tui.engine.thread.comments import Comment, comments_of
 from hitl_tui.engine.thread.interrupts import deadlocked
 from hitl_tui.errors import UsageError
-from hitl_tui.view.attending import attending_words
 from hitl_tui.view.comments import comment_lines
 from hitl_tui.view.form import Form, form_of, form_of_value
 from hitl_tui.view.format import PRIVATE_TEXT, NotJson, count, duration, inline, kind, read_json, size, tokens
+from hitl_tui.view.presence import attending_words
 from hitl_tui.view.revision import Revision, revision
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line

@@ -1,4 +1,4 @@
-"""What can be taken along from a thread as text: a value, its path, its difference, a card, a command.
+"""What can be taken along from a thread as text: a value, its path, its diff, a card, a command.
 
 All of it is as on screen: sanitised, private values masked.
 """
@@ -12,19 +12,19 @@ from typing import Any, Final, Literal
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.view.card import ReviewCard
-from hitl_tui.view.difference import changes
+from hitl_tui.view.diff_lines import changes
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.revision import Revision
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, plain_text
 from hitl_tui.view.value_lines import value_lines
 
-CopyKind = Literal["value", "path", "difference", "card", "command"]
+CopyKind = Literal["value", "path", "diff", "card", "command"]
 
 _OPTIONS: Final[tuple[tuple[CopyKind, str, str], ...]] = (
     ("value", "v", "the value"),
     ("path", "p", "where it stands"),
-    ("difference", "d", "what changed in it"),
+    ("diff", "d", "what changed in it"),
     ("card", "m", "the whole card, as Markdown"),
     ("command", "s", "the shell command that does the same"),
 )
@@ -40,7 +40,7 @@ def copy_options(*, card: bool, changed: bool) -> list[Option]:
         card: a review card is open.
         changed: the channel has a version before.
     """
-    there = {"card": card, "difference": changed}
+    there = {"card": card, "diff": changed}
     options = [Option(kind, key, label) for kind, key, label in _OPTIONS if there.get(kind, True)]
     return [*options, _BACK]
 
@@ -61,7 +61,7 @@ def _bounded(lines: Sequence[str]) -> Iterator[str]:
         yield line
 
 
-def difference_copy(revised: Revision) -> str:
+def diff_copy(revised: Revision) -> str:
     """What changed, `[-old-]{+new+}` in lines that changed in some words."""
     return "\n".join(plain_text(line) for line in changes(revised))
 

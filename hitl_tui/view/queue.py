@@ -15,9 +15,9 @@ from hitl_tui.engine.log.threads import Presence, ThreadSummary, Waiting
 from hitl_tui.engine.thread.approval_formats import actions_of
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.view.answers import APPROVING
-from hitl_tui.view.attending import handed_words
 from hitl_tui.view.card import answer_form
 from hitl_tui.view.format import count, inline
+from hitl_tui.view.presence import handed_words
 from hitl_tui.view.queue_facts import WaitingRequest
 from hitl_tui.view.sanitise import sanitise_line
 

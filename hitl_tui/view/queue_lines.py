@@ -11,7 +11,7 @@ from hitl_tui.engine.log.records import END
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.view.card import ReviewCard, Version, review_card
 from hitl_tui.view.cells import cells, cut
-from hitl_tui.view.difference import changes
+from hitl_tui.view.diff_lines import changes
 from hitl_tui.view.format import ago, cost, duration
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.queue import QueueRow, due_words, notes_words, span_words

@@ -8,7 +8,7 @@ from typing import Any
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.requests import Choice
 from hitl_tui.view.card import ReviewCard
-from hitl_tui.view.difference import changes
+from hitl_tui.view.diff_lines import changes
 from hitl_tui.view.lines import content, name, numbered, sentence, spans
 from hitl_tui.view.spans import Line, plain_text
 from hitl_tui.view.status import deadline_words, votes_words

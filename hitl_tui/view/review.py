@@ -32,7 +32,7 @@ from hitl_tui.view.card import (
     words_first,
 )
 from hitl_tui.view.comments import comment_lines, destination, in_order
-from hitl_tui.view.difference import excerpt
+from hitl_tui.view.diff_lines import excerpt
 from hitl_tui.view.form import Form, Path, Reading, mismatch, read_form
 from hitl_tui.view.keymap import Keymap, Option
 from hitl_tui.view.revision import revision

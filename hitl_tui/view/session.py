@@ -28,7 +28,7 @@ from hitl_tui.engine.log.events import (
 from hitl_tui.engine.log.records import ROLLBACK, Checkpoint
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.view.actions import Situation
-from hitl_tui.view.difference import changed_rows, difference
+from hitl_tui.view.diff_lines import changed_rows, diff_lines
 from hitl_tui.view.format import limit_line
 from hitl_tui.view.run_view import InsidePlace, RunView, add_older, fold, is_gap, open_view, place_inside
 from hitl_tui.view.sanitise import sanitise_line
@@ -452,7 +452,7 @@ class ViewSession:
         rows = await changed_rows(self.driver, step, self.view.progress.head)
         if all(row.change in ("same", "private") for row in rows):
             return ()
-        return (Span(f"Changed since step {step}", "title"),), *difference(rows)
+        return (Span(f"Changed since step {step}", "title"),), *diff_lines(rows)
 
     async def _line(self, step: int) -> tuple[Driver, Sequence[Checkpoint]]:
         """The driver of the shown thread and its checkpoints up to a step, newest first."""

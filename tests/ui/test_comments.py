@@ -44,7 +44,7 @@ def value_rows(it: Screen) -> list[str]:
 
 @pytest.mark.parametrize("size", [(200, 60), (120, 40), (80, 24)], ids=["200x60", "120x40", "80x24"])
 @pytest.mark.parametrize("no_color", ["", "1"], ids=["colours", "none"])
-@pytest.mark.parametrize("mode", ["1", "D"], ids=["text", "difference"])
+@pytest.mark.parametrize("mode", ["1", "D"], ids=["text", "diff"])
 async def test_a_comment_has_its_number_beside_its_passage_and_stands_below_the_value(
     size: tuple[int, int], no_color: str, mode: str, monkeypatch: pytest.MonkeyPatch
 ):

@@ -30,7 +30,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     call("run", str(FLOW), "--headless", "--thread", "t")
 
 
-def test_a_key_and_a_letter_copy_value_path_difference_card_and_command() -> None:
+def test_a_key_and_a_letter_copy_value_path_diff_card_and_command() -> None:
     with Terminal([*APP, "resume", "t"]) as terminal:
         terminal.wait_for("WAITING")
         assert copied(terminal) == []
@@ -40,10 +40,10 @@ def test_a_key_and_a_letter_copy_value_path_difference_card_and_command() -> Non
             terminal.press(letter)
             terminal.wait_until(lambda number=number: len(copied(terminal)) == number, "a copy")  # type: ignore[misc]
             terminal.wait_for("copied")
-        value, path, difference, command = copied(terminal)
+        value, path, diff, command = copied(terminal)
         assert value == reviewed_flow.NEW
         assert path == "draft"
-        assert "[-word120-] {+packed lunch+}" in difference
+        assert "[-word120-] {+packed lunch+}" in diff
         assert command == "hitl-tui show t@3"
         terminal.press("d")
         terminal.wait_for("Is it good?")

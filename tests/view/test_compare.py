@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hitl_tui.engine.log.events import PRIVATE
-from hitl_tui.view.difference import Compared, compare_states, side_by_side
+from hitl_tui.view.diff_lines import Compared, compare_states, side_by_side
 from hitl_tui.view.words import Fragment, Fragments
 
 

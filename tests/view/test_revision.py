@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitl_tui.view.difference import excerpt
+from hitl_tui.view.diff_lines import excerpt
 from hitl_tui.view.revision import Revision, revision
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import plain_text

@@ -55,7 +55,7 @@ from hitl_tui.stores.base import (
     unknown,
     writer,
 )
-from hitl_tui.stores.files import deleting
+from hitl_tui.stores.files import deletion as deletions
 from hitl_tui.stores.files import json as shapes
 from hitl_tui.stores.files.directory import (
     LOCK,
@@ -156,18 +156,18 @@ def place(root: Path, threads: Sequence[tuple[Path, str]]) -> None:
     else:
         with locked(root / LOCK):
             _take_back(root)
-            deleting.finish(root)
+            deletions.finish(root)
             _place_all(root, threads)
 
 
 def recover(root: Path) -> None:
     """Take back what a killed writer has put in place without getting to the end, and clear up after it."""
     threads = root / "threads"
-    if (root / LIST).exists() or deleting.is_begun(root) or unfinished(threads):
+    if (root / LIST).exists() or deletions.is_begun(root) or unfinished(threads):
         with locked(root / LOCK):
             # In this order: what is missing counts as put in place.
             _take_back(root)
-            deleting.finish(root)
+            deletions.finish(root)
             clear_up(threads)
 
 
@@ -317,16 +317,16 @@ class FileCheckpointer(Checkpointer):
         with contextlib.ExitStack() as held:
             held.enter_context(locked(self.path / LOCK))
             _take_back(self.path)
-            deleting.finish(self.path)
+            deletions.finish(self.path)
             for name in sorted(deletion.versions):
                 held.enter_context(self._locked(self._thread(name)))
             entries = farewells(self, deletion)
-            deleting.begin(self.path, entries)
-            deleting.finish(self.path)
+            deletions.begin(self.path, entries)
+            deletions.finish(self.path)
         return entries
 
     def store_ledger(self) -> list[LedgerEntry]:
-        return deleting.entries(self.path)
+        return deletions.entries(self.path)
 
     def size(self, thread_id: str) -> ThreadSize:
         thread = self._thread(thread_id)
@@ -356,7 +356,7 @@ class FileCheckpointer(Checkpointer):
     def vacuum(self) -> Space:
         with locked(self.path / LOCK):
             _take_back(self.path)
-            deleting.finish(self.path)
+            deletions.finish(self.path)
             clear_up(self._directory)
             named = set[str]().union(*(base.graphs_named(self, thread.origin.info) for thread in self._all()))
             # A graph is put there before its thread is: a new one may be a thread's to come.
@@ -378,7 +378,7 @@ class FileCheckpointer(Checkpointer):
     def faults(self, thread_id: str | None, since: int = 0) -> Iterator[Fault]:
         # Files that the cursor does not reach are what a killed writer left; nobody reads them.
         if thread_id is None:
-            yield from deleting.faults(self.path)
+            yield from deletions.faults(self.path)
         else:
             thread = self._thread(thread_id)
             yield from thread.spending_faults(thread.cursor(unchecked=True).head, since)

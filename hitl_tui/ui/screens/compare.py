@@ -19,7 +19,7 @@ from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.lines import LineBar, LineView, ours
 from hitl_tui.ui.widgets.side_by_side import SideBySide
 from hitl_tui.view.cells import cells
-from hitl_tui.view.difference import MARKS, Change, Compared, compare_states, side_by_side
+from hitl_tui.view.diff_lines import MARKS, Change, Compared, compare_states, side_by_side
 from hitl_tui.view.format import preview
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.sanitise import sanitise_line

@@ -41,9 +41,9 @@ from hitl_tui.ui.widgets.tabs import TABS, TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.actions import ACTIONS, BY_ID, Situation
-from hitl_tui.view.attending import Attention
 from hitl_tui.view.banner import banner_of
 from hitl_tui.view.keymap import Keymap, load_keymap
+from hitl_tui.view.presence import Attention
 from hitl_tui.view.run_view import crumbs
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.session import PaintPace, ViewSession

@@ -12,7 +12,7 @@ from hitl_tui.view.copying import (
     answer_command,
     card_copy,
     copy_options,
-    difference_copy,
+    diff_copy,
     show_command,
     value_copy,
 )
@@ -53,9 +53,9 @@ async def _text(screen: RunScreen, session: ViewSession, channel: str, kind: str
     part = None if value is PRIVATE else _part(screen, channel)
     if kind == "path":
         return channel + (part.path if part is not None else "")
-    if kind == "difference":
+    if kind == "diff":
         revised = await _revised(screen, session, channel)
-        return difference_copy(revised) if revised is not None else ""
+        return diff_copy(revised) if revised is not None else ""
     if kind == "card" and card is not None:
         review = card.review
         return card_copy(review.card, step.values.get(review.request.subject or ""))

@@ -231,7 +231,7 @@ class Stored(NamedTuple):
                 for name in sorted(roots, key=lambda name: not (thread or "").startswith(name)):
                     if verify_tree(store, name).mismatches:
                         return ""
-                return difference(self.shown, outputs(store, names))
+                return diff(self.shown, outputs(store, names))
         except HitlError:
             return ""
 
@@ -286,7 +286,7 @@ def _unheld(lines: list[ThreadSummary]) -> list[ThreadSummary]:
     return [replace(line, held_by=None, attending=()) for line in lines]
 
 
-def difference(shown: list[Any], now: list[Any]) -> str:
+def diff(shown: list[Any], now: list[Any]) -> str:
     """Where two outputs part, "" where they do not."""
     if shown == now:
         return ""

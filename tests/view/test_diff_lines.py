@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from hitl_tui.engine.log.events import PRIVATE
-from hitl_tui.view.difference import compare_states, difference
+from hitl_tui.view.diff_lines import compare_states, diff_lines
 from hitl_tui.view.spans import plain_text
 
 
 def told(before: dict[str, object], after: dict[str, object]) -> list[str]:
-    return [plain_text(line) for line in difference(compare_states(before, after))]
+    return [plain_text(line) for line in diff_lines(compare_states(before, after))]
 
 
 def test_each_channel_that_differs_is_told_with_the_lines_around():

@@ -94,7 +94,7 @@ def near_changes(lines: Revision, context: int) -> tuple[list[RevisedLine | None
     return shown, max(0, len(wanted) - _MOST) + max(0, beyond)
 
 
-def difference(rows: Sequence[Compared]) -> tuple[Line, ...]:
+def diff_lines(rows: Sequence[Compared]) -> tuple[Line, ...]:
     """What differs, in sanitised lines; () where nothing does.  Private channels are named only."""
     return tuple(line for row in rows if row.change != "same" for line in _channel(row))
 
@@ -146,9 +146,9 @@ def _told(line: RevisedLine, around: int, longest: int, *, marked: bool) -> Line
     return (Span(sign.text + text, sign.role),)
 
 
-def diff_lines(rows: Sequence[Compared]) -> list[str]:
+def diff_text(rows: Sequence[Compared]) -> list[str]:
     """What differs, in lines; content never stands at the beginning of one."""
-    lines = in_rows(difference(rows))
+    lines = in_rows(diff_lines(rows))
     equal = all(row.change in ("same", "private") for row in rows)
     return [*lines, "no difference"] if equal else lines
 
@@ -165,7 +165,7 @@ def in_rows(lines: Iterable[Line]) -> list[str]:
 async def changed_since(driver: Driver, step: int, now: int) -> str:
     """What a thread's channels have become since a step, for somebody who decided about that step."""
     rows = await changed_rows(driver, step, now)
-    return "\n".join((f"changed since step {step}:", *diff_lines(rows))) if rows else ""
+    return "\n".join((f"changed since step {step}:", *diff_text(rows))) if rows else ""
 
 
 async def changed_rows(driver: Driver, step: int, now: int) -> tuple[Compared, ...]:
