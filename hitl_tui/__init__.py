@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hitl_tui.engine.state import reducers
     from hitl_tui.engine.state.channel import Channel
     from hitl_tui.engine.state.reducers import append, last_n
-    from hitl_tui.engine.state.state import WorkflowState
+    from hitl_tui.engine.state.workflow_state import WorkflowState
     from hitl_tui.errors import (
         AnswerRefused,
         GraphInvalid,
@@ -91,7 +91,7 @@ _NAMES = {
     "engine.runner": "GraphRunner",
     "engine.state.channel": "Channel",
     "engine.state.reducers": "append last_n",
-    "engine.state.state": "WorkflowState",
+    "engine.state.workflow_state": "WorkflowState",
     "errors": (
         "AnswerRefused GraphInvalid HitlError LimitReached LogCorrupt ModelFailed NodeFailed ReadDenied "
         "ReducerError ReplayMismatch SchemaMismatch SigningFailed StaleWriter StoreUnusable ThreadBusy "

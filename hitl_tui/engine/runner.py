@@ -38,7 +38,8 @@ from hitl_tui.engine.nodes.results import RunResult, StepResult
 from hitl_tui.engine.run.loop import OnLimit, RunLoop
 from hitl_tui.engine.run.rollback import RollbackLoop, RollbackReport, rollback_report
 from hitl_tui.engine.run.sync import run_on, run_sync
-from hitl_tui.engine.state.state import WorkflowState
+from hitl_tui.engine.state.listing import printable
+from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings, fresh_agents
 from hitl_tui.engine.thread.rebuild import applied_updates, state_at
 from hitl_tui.engine.thread.session import Session, now_us
@@ -584,7 +585,7 @@ def _line(session: Session, node: str) -> str:
     leads = progress.next_node if progress.status == "running" else f"{progress.status} ({progress.reason})"
     spent = f"{progress.tokens_in + progress.tokens_out} tokens, ${progress.cost:.4f}"
     line = f"step {progress.head}: {node} -> {leads or 'nowhere'}; {spent}"
-    return line if line.isprintable() else repr(line)
+    return printable(line)
 
 
 class _EventCallback:
@@ -635,4 +636,5 @@ def result_of(session: Session) -> RunResult:
         pending=cursor.pending,
         error=cursor.error,
         output=session.graph.output,
+        private=[name for name, known in session.graph.channels.items() if known.visibility == "private"],
     )

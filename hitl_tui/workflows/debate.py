@@ -21,7 +21,7 @@ from hitl_tui.engine.nodes.results import NodeResult
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.channel import Channel
 from hitl_tui.engine.state.reducers import append
-from hitl_tui.engine.state.state import WorkflowState
+from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.workflows import parts
 
 PROMPTS = {

@@ -11,7 +11,7 @@ from hitl_tui.engine.log.records import END, START
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.nodes.attempt import NodeConfig
 from hitl_tui.engine.state.channel import Channel
-from hitl_tui.engine.state.state import WorkflowState
+from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.errors import GraphInvalid, in_words
 from hitl_tui.suggest import did_you_mean
 

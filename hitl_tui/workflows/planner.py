@@ -17,7 +17,7 @@ from hitl_tui.engine.nodes.results import NodeResult
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.channel import Channel
 from hitl_tui.engine.state.reducers import append, overwrite
-from hitl_tui.engine.state.state import WorkflowState
+from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.errors import GraphInvalid, HitlError, in_words
 from hitl_tui.workflows import parts
 

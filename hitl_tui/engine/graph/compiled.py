@@ -19,7 +19,7 @@ from hitl_tui.engine.graph.termination import Termination
 from hitl_tui.engine.log.records import START, Limits
 from hitl_tui.engine.log.taint import OnTaint
 from hitl_tui.engine.state.channel import BoundChannel
-from hitl_tui.engine.state.state import WorkflowState
+from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.errors import GraphInvalid, HitlError
 
 OnError = Literal["collect", "fail"]

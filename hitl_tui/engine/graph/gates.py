@@ -16,7 +16,7 @@ from hitl_tui.engine.graph.functions import takes_second
 from hitl_tui.engine.log.requests import Choice, RequestKind
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.state.frozen import thaw
-from hitl_tui.engine.state.state import WorkflowState
+from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.errors import AnswerRefused, GraphInvalid, HitlError
 
 TextUse = Literal["none", "optional", "required"]

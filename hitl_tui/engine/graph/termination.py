@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from hitl_tui.engine.graph.functions import check_takes
-from hitl_tui.engine.state.state import WorkflowState
+from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.errors import GraphInvalid, in_words
 
 

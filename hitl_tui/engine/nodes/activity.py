@@ -14,7 +14,7 @@ from hitl_tui.engine.log.events import Event, ModelCalled, NodeRetrying, TextStr
 from hitl_tui.engine.log.outcomes import Exchange, ModelUse, ToolUse
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.state.state import WorkflowState
+    from hitl_tui.engine.state.workflow_state import WorkflowState
 
 
 MISSING: Final = object()

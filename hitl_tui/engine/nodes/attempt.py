@@ -22,8 +22,9 @@ from hitl_tui.engine.nodes.results import NodeResult, checked
 from hitl_tui.engine.state.changes import Change, reduce_updates
 from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.engine.state.frozen import freeze
-from hitl_tui.engine.state.state import LiveState, NotedState, WorkflowState, undeclared
+from hitl_tui.engine.state.state import LiveState, undeclared
 from hitl_tui.engine.state.values import keepable
+from hitl_tui.engine.state.workflow_state import NotedState, StateView, WorkflowState
 from hitl_tui.engine.thread.interrupts import ANSWER, InterruptRaised, inside_request, with_schema
 from hitl_tui.engine.thread.taint_policy import check_source, mark
 from hitl_tui.errors import HitlError, ModelFailed, NodeFailed, UndeclaredChannel, WriteDenied, in_words
@@ -58,10 +59,17 @@ def _line(state: WorkflowState, name: str) -> str:
     body = _encode(state[name]).decode().translate(_ESCAPES)
     channel = name.partition(".")[0]
     tainted = "true" if state.is_tainted(channel) else "false"
+    purpose = state.description(channel)
+    described = f' description="{_attribute(purpose)}"' if purpose else ""
     return (
-        f'<channel name="{escape(name)}" visibility="{state.visibility(channel)}" tainted="{tainted}">'
-        f"{body}</channel>"
+        f'<channel name="{escape(name)}"{described} visibility="{state.visibility(channel)}" '
+        f'tainted="{tainted}">{body}</channel>'
     )
+
+
+def _attribute(text: str) -> str:
+    """A text as the value of an attribute, in one line."""
+    return escape(" ".join(text.split()))
 
 
 class ItemPlace(NamedTuple):
@@ -240,7 +248,7 @@ def _view(
     if state.taint:
         activity.note_reads()
     if activity.read is None:
-        return WorkflowState(state.values, graph.channels, node.reads, extras)
+        return StateView(state.values, graph.channels, node.reads, extras)
     return NotedState(
         state.values, graph.channels, node.reads, extras, noted=activity.read, taint=state.taint
     )

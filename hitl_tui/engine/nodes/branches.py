@@ -14,7 +14,8 @@ from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.nodes.activity import Activity
 from hitl_tui.engine.state.canonical import item_hash, show_hash
 from hitl_tui.engine.state.frozen import thaw
-from hitl_tui.engine.state.state import LiveState, WorkflowState
+from hitl_tui.engine.state.state import LiveState
+from hitl_tui.engine.state.workflow_state import StateView
 from hitl_tui.engine.thread.interrupts import ANSWER
 from hitl_tui.errors import HitlError, NodeFailed, in_words
 
@@ -120,7 +121,7 @@ def branches_of(graph: CompiledGraph, node: Node, state: LiveState, cursor: Curs
 
 
 def _items(graph: CompiledGraph, work: FanOutWork, state: LiveState) -> list[Any]:
-    items = WorkflowState(state.values, graph.channels)[work.over]
+    items = StateView(state.values, graph.channels)[work.over]
     if not isinstance(items, list):
         raise HitlError(
             f"{work.over!r} holds {in_words(items)}, not a list", "a map goes over the items of a list"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, Compensatio
 from hitl_tui.engine.log.records import Source, Status
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.state.changes import Change
+from hitl_tui.engine.state.listing import channel_lines, printable
 from hitl_tui.engine.state.state import undeclared
 from hitl_tui.engine.state.values import keepable
 from hitl_tui.errors import HitlError, NodeFailed, in_words
@@ -96,7 +97,7 @@ class StepResult(msgspec.Struct, frozen=True):
 
 
 class RunResult(Mapping[str, Any]):
-    """Where a run stopped: `result["channel"]` is a value.
+    """Where a run stopped: `result["channel"]` is a value, `print(result)` shows them all.
 
     Attributes:
         status: completed, waiting, failed or cancelled tell apart done, a human, an error or a
@@ -116,6 +117,7 @@ class RunResult(Mapping[str, Any]):
         pending: tuple[Request, ...],
         error: ErrorInfo | None,
         output: str = "output",
+        private: Collection[str] = (),
     ) -> None:
         self.thread_id = thread_id
         self.status = status
@@ -125,6 +127,7 @@ class RunResult(Mapping[str, Any]):
         self.pending = pending
         self.error = error
         self._output = output
+        self._private = frozenset(private)
 
     def __getitem__(self, channel: str) -> Any:
         if channel not in self.state:
@@ -139,6 +142,15 @@ class RunResult(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"RunResult({self.thread_id!r}, {self.status}({self.reason}), step {self.step})"
+
+    def __str__(self) -> str:
+        """Where it stopped, and its channels a line each; long values are cut, private ones masked."""
+        reason = f" ({self.reason})" if self.reason else ""
+        lines = [f"thread {self.thread_id}: {self.status}{reason} at step {self.step}"]
+        lines += [f"  waits for an answer: {request.title}" for request in self.pending]
+        if self.error:
+            lines.append(f"  {self.error.title}: {self.error.message}")
+        return "\n".join((*map(printable, lines), *channel_lines(self.state, self._private)))
 
     def output(self) -> Any:
         """The value of the graph's output channel; raises `HitlError` where it has none."""

@@ -1,183 +1,19 @@
-"""The state: what nodes and routes read, and what the engine keeps behind it (SPEC 1, 6)."""
+"""All channels of a thread with their digests, as the engine keeps them (SPEC 1, 2)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
-from hitl_tui.engine.log.records import Visibility
 from hitl_tui.engine.log.taint import Taint, Tainted
 from hitl_tui.engine.state.canonical import DIGEST_HEX, state_hash, state_text
 from hitl_tui.engine.state.channel import RUN_INPUTS, BoundChannel
-from hitl_tui.errors import ReadDenied, UndeclaredChannel, in_words
-
-Reads = tuple[str, ...] | None
+from hitl_tui.errors import UndeclaredChannel
 
 _UNTAINTED: dict[str, Taint] = {}
 _MANY = 8
 """Channels from which on a part of what a state's hash is over is written faster than all of it."""
-
-
-class WorkflowState(Mapping[str, Any]):
-    """A read-only view of the channels that a node may read.
-
-    `state["name"]` and `state.get("name")` give a channel, `state["plan.steps"]` a leaf of one;
-    `goal` and `constraints` of the run can always be read.
-
-    Raises:
-        UndeclaredChannel: the graph has no such channel.
-        ReadDenied: the node's `reads` do not name it.
-    """
-
-    __slots__ = ("_channels", "_extras", "_reads", "_values")
-
-    def __init__(
-        self,
-        values: Mapping[str, Any],
-        channels: Mapping[str, BoundChannel],
-        reads: Reads = None,
-        extras: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._values = values
-        self._channels = channels
-        self._reads = reads
-        self._extras = extras or {}
-
-    def __getitem__(self, name: str) -> Any:
-        if self._reads is None and name in self._values:
-            return self._values[name]
-        if name in RUN_INPUTS:
-            return self._extras.get(name)
-        try:
-            channel, _, path = name.partition(".")
-        except AttributeError:
-            raise UndeclaredChannel(
-                f"a channel is named by a text, not by {in_words(name)}", f"channels: {', '.join(self)}"
-            ) from None
-        if channel not in self._channels:
-            raise undeclared(channel, self._channels)
-        if not self._may_read(channel, name):
-            raise ReadDenied(
-                f"channel {name!r} is not among the node's reads ({', '.join(self._reads or ()) or 'none'})",
-                f"add {name!r} to reads=[...] of the node",
-            )
-        return _leaf(self._values[channel], path, name)
-
-    if not TYPE_CHECKING:  # a type checker says so by itself, and sooner
-
-        def __setitem__(self, name: str, value: object) -> NoReturn:
-            raise TypeError(f"state is read-only inside a node: return {{{name!r}: …}} as an update instead")
-
-        def __delitem__(self, name: str) -> NoReturn:
-            raise TypeError(f"state is read-only inside a node: return {{{name!r}: None}} to set it to null")
-
-        def __getattr__(self, name: str) -> NoReturn:
-            how = "" if name.startswith("_") or name not in self._channels else f"; write state[{name!r}]"
-            raise AttributeError(f"the state has no attribute {name!r}{how}", name=name, obj=self)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """The channel's value, `default` where it is null."""
-        value = self[name]
-        return default if value is None else value
-
-    @property
-    def reads(self) -> Reads:
-        """What the node declares to read; None for all."""
-        return self._reads
-
-    def visibility(self, channel: str) -> Visibility:
-        """Whether a channel is public or private."""
-        return self._channels[channel].visibility
-
-    def is_tainted(self, channel: str) -> bool:
-        """True where a channel holds something from outside (SPEC 8)."""
-        return False
-
-    def tainted_sources(self) -> tuple[str, ...]:
-        """What from outside is in the channels that were read so far."""
-        return ()
-
-    def private(self) -> dict[str, Any]:
-        """All private channels with their values, for those who must keep them out of files."""
-        return {
-            name: self._values[name]
-            for name, channel in self._channels.items()
-            if channel.visibility == "private" and name in self._values
-        }
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name in self._channels if self._may_read(name, name))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in self._channels and self._may_read(name, name)
-
-    def __repr__(self) -> str:
-        return f"WorkflowState({', '.join(self)})"
-
-    def _may_read(self, channel: str, name: str) -> bool:
-        reads = self._reads
-        if reads is None or channel in reads or name in reads:
-            return True
-        if name != channel and any(name.startswith(f"{entry}.") for entry in reads):
-            return True
-        return "*" in reads and self._channels[channel].visibility == "public"
-
-
-class NotedState(WorkflowState):
-    """A `WorkflowState` that knows of taint and notes what is read of it, dotted names as such.
-
-    Asking for names (`keys`, `in`, `len`) reads nothing; `values`, `items` and `dict(state)` read all.
-    """
-
-    __slots__ = ("_noted", "_taint")
-
-    def __init__(
-        self,
-        values: Mapping[str, Any],
-        channels: Mapping[str, BoundChannel],
-        reads: Reads,
-        extras: Mapping[str, Any] | None,
-        *,
-        noted: dict[str, None],
-        taint: Tainted,
-    ) -> None:
-        super().__init__(values, channels, reads, extras)
-        self._noted = noted
-        self._taint = taint
-
-    def is_tainted(self, channel: str) -> bool:
-        """True where a channel holds something from outside (SPEC 8)."""
-        return channel in self._taint
-
-    def tainted_sources(self) -> tuple[str, ...]:
-        """What from outside is in the channels that were read so far."""
-        names = (name.partition(".")[0] for name in tuple(self._noted))
-        return tuple(source for name in names if name in self._taint for source in self._taint[name].sources)
-
-    def __getitem__(self, name: str) -> Any:
-        value = super().__getitem__(name)
-        if name.partition(".")[0] in self._channels:
-            self._noted[name] = None
-        return value
-
-
-# What Python says of a wrong use of it names the class, and users know but one.
-NotedState.__name__ = NotedState.__qualname__ = WorkflowState.__name__
-
-
-def _leaf(value: Any, path: str, name: str) -> Any:
-    for part in path.split(".") if path else ():
-        try:
-            value = value[int(part)] if isinstance(value, list) else value[part]
-        except (KeyError, IndexError, TypeError, ValueError):
-            raise UndeclaredChannel(
-                f"there is nothing at {name!r}", "check the path inside the channel"
-            ) from None
-    return value
 
 
 def undeclared(name: str, channels: Mapping[str, Any]) -> UndeclaredChannel:

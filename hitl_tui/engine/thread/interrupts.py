@@ -17,8 +17,9 @@ from hitl_tui.engine.log.taint import Taint
 from hitl_tui.engine.state.canonical import equal
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.state.schema import ChannelSchema, as_schema
-from hitl_tui.engine.state.state import LiveState, WorkflowState
+from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.state.values import normalise
+from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.engine.thread import approval_formats, journal
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import AnswerRefused, SchemaMismatch, UsageError, ValueRejected

@@ -49,7 +49,8 @@ from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.engine.state.frozen import freeze
 from hitl_tui.engine.state.patches import length_after
 from hitl_tui.engine.state.reducers import logged_reducer
-from hitl_tui.engine.state.state import LiveState, WorkflowState
+from hitl_tui.engine.state.state import LiveState
+from hitl_tui.engine.state.workflow_state import StateView, WorkflowState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash, request_hash
@@ -251,7 +252,7 @@ class ThreadState:
 
     def view(self, state: LiveState | None = None) -> WorkflowState:
         """The whole state as routes, gates and conditions read it."""
-        return WorkflowState((state or self.state).values, self.graph.channels, None, self.cursor.run_inputs)
+        return StateView((state or self.state).values, self.graph.channels, None, self.cursor.run_inputs)
 
     def shown(self) -> dict[str, Any]:
         """All values as streams tell them: those of private channels stay behind (SPEC 8)."""

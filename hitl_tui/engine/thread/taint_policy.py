@@ -19,7 +19,7 @@ from hitl_tui.engine.log.taint import Lineage, Taint, Tainted, origin
 from hitl_tui.engine.state.canonical import item_hash, show_hash
 from hitl_tui.engine.state.changes import Change
 from hitl_tui.engine.state.channel import RUN_INPUTS
-from hitl_tui.engine.state.state import WorkflowState
+from hitl_tui.engine.state.workflow_state import StateView, WorkflowState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.interrupts import taint_request
 from hitl_tui.engine.thread.session import Session
@@ -139,7 +139,7 @@ def _touches(session: Session, node: str, taint: Tainted) -> bool:
 def _reads(session: Session, node: Node) -> list[str]:
     """What a node may read, by name: channels, and dotted entries whose channel it may not read whole."""
     channels = session.graph.channels
-    view = WorkflowState({}, channels, node.reads)
+    view = StateView({}, channels, node.reads)
     dotted = [name for name in node.reads or () if "." in name and name.partition(".")[0] not in view]
     return [*view, *dotted]
 

@@ -15,7 +15,7 @@ from hitl_tui.engine.graph.compiled import RouteFunction
 from hitl_tui.engine.graph.gates import Gate, GateChoice, TextUse, check_escalation
 from hitl_tui.engine.graph.termination import Termination
 from hitl_tui.engine.log.records import END, START
-from hitl_tui.engine.state.state import WorkflowState
+from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.errors import GraphInvalid
 from hitl_tui.loading import toml
 from hitl_tui.loading.graphfile.decode import FileContext

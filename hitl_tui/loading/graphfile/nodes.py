@@ -19,7 +19,7 @@ from hitl_tui.engine.nodes.attempt import NodeConfig, state_block
 from hitl_tui.engine.nodes.results import NodeResult
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.channel import RUN_INPUTS
-from hitl_tui.engine.state.state import WorkflowState
+from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.loading import toml
 from hitl_tui.loading.graphfile.decode import FileContext

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hitl_tui import Channel, NodeFailed, UsageError
+from hitl_tui import END, START, Channel, MemoryCheckpointer, NodeFailed, StateGraph, UsageError
 from hitl_tui.engine.nodes.results import RunResult
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
@@ -237,4 +237,26 @@ def test_verbose_prints_a_line_a_step(runner: GraphRunner, capsys: pytest.Captur
         "step 1: n1 -> n2; 0 tokens, $0.0000",
         "step 2: n2 -> n3; 0 tokens, $0.0000",
         "step 3: n3 -> completed (end); 0 tokens, $0.0000",
+    ]
+
+
+def test_printing_a_result_shows_its_channels() -> None:
+    channels = {
+        "draft": Channel(""),
+        "notes": Channel([], reducer="append"),
+        "key": Channel("", visibility="private"),
+    }
+    graph = StateGraph(channels).add_node("a", lambda s: {"draft": "one\ntwo", "notes": 3, "key": "k-1"})
+    runner = (
+        graph.add_edge(START, "a")
+        .add_edge("a", END)
+        .compile(checkpointer=MemoryCheckpointer(), interrupt_after="a")
+    )
+    result = runner.invoke(thread_id="t")
+    assert str(result).splitlines() == [
+        "thread t: waiting (interrupt) at step 1",
+        f"  waits for an answer: {result.pending[0].title}",
+        r'  draft  "one\ntwo"',
+        "  notes  list of 1: [3]",
+        "  key    [private]",
     ]

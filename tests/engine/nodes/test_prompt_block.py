@@ -15,8 +15,8 @@ from hitl_tui import Channel
 from hitl_tui.engine.log.taint import Taint
 from hitl_tui.engine.nodes.attempt import state_block
 from hitl_tui.engine.state.channel import bind
-from hitl_tui.engine.state.state import NotedState, WorkflowState
 from hitl_tui.engine.state.values import normalise
+from hitl_tui.engine.state.workflow_state import NotedState, StateView, WorkflowState
 from tests.engine.building import chain, some
 from tests.support.spec import spec
 
@@ -49,7 +49,7 @@ def parsed(block: str) -> dict[str, tuple[str, str, Any]]:
 
 
 def view(reads: tuple[str, ...] | None, values: Any = None) -> WorkflowState:
-    return WorkflowState(values or VALUES, CHANNELS, reads, {})
+    return StateView(values or VALUES, CHANNELS, reads, {})
 
 
 CASES: dict[str, tuple[tuple[str, ...] | None, list[str]]] = {
@@ -91,6 +91,20 @@ def test_it_looks_like_this() -> None:
 def test_what_markup_is_made_of_is_written_as_escapes_of_json(text: str, body: str) -> None:
     block = state_block(view(("page",), {**VALUES, "page": text}))
     assert f'tainted="false">"{body}"</channel>' in block
+
+
+def test_what_a_channel_is_for_stands_in_its_tag() -> None:
+    texts = {"task": "What\n to  do", "odd": "\"><b & 'x", "plain": ""}
+    channels = bind({name: Channel("", description=text) for name, text in texts.items()})
+    state = StateView(dict.fromkeys(texts, ""), channels, tuple(texts))
+    assert state_block(state) == (
+        "<workflow_state>\n"
+        '<channel name="task" description="What to do" visibility="public" tainted="false">""</channel>\n'
+        '<channel name="odd" description="&quot;&gt;&lt;b &amp; &#x27;x" visibility="public" tainted="false">'
+        '""</channel>\n'
+        '<channel name="plain" visibility="public" tainted="false">""</channel>\n'
+        "</workflow_state>"
+    )
 
 
 def test_a_dotted_name_can_not_leave_its_attribute() -> None:
