@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hitl_tui.drivers.conditions import Condition, check_condition
+from hitl_tui.drivers.expressions import Expression, check_expression
 from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.log.events import Progress
 from hitl_tui.engine.log.records import LedgerEntry
@@ -39,20 +39,20 @@ def check_breakpoint(node: str, condition: str, graph: GraphInfo) -> None:
 
     Raises:
         NoSuchNode: the graph has no such node.
-        ConditionInvalid: the condition can't be read.
+        ExpressionInvalid: the condition can't be read.
     """
     names = [known.name for known in graph.nodes]
     if node not in names:
         raise NoSuchNode(f"the graph {graph.name!r} has no node {node!r}", did_you_mean(node, names))
     if condition:
-        check_condition(condition, graph.channels)
+        check_expression(condition, graph.channels)
 
 
 def read_breakpoint(text: str, graph: GraphInfo) -> tuple[str, str]:
     """NODE or NODE:CONDITION as (node, condition); a node whose name has a colon is found, too.
 
     Raises:
-        NoSuchNode, ConditionInvalid: as `check_breakpoint`.
+        NoSuchNode, ExpressionInvalid: as `check_breakpoint`.
     """
     names = sorted((known.name for known in graph.nodes), key=len, reverse=True)
     node = next((name for name in names if text == name or text.startswith(f"{name}:")), None)
@@ -80,14 +80,14 @@ class Stops:
     """Says of a run's next node why to stop before it.
 
     Raises:
-        NoSuchNode, ConditionInvalid: as `check_breakpoint`.
+        NoSuchNode, ExpressionInvalid: as `check_breakpoint`.
     """
 
     def __init__(self, breakpoints: Mapping[str, str], graph: GraphInfo) -> None:
         for node, condition in breakpoints.items():
             check_breakpoint(node, condition, graph)
         self._breakpoints = dict(breakpoints)
-        self._conditions = {node: Condition(text) for node, text in breakpoints.items() if text}
+        self._conditions = {node: Expression(text) for node, text in breakpoints.items() if text}
 
     def __call__(self, session: Session, node: str, first: bool) -> str:
         """Why to stop, "" to go on."""

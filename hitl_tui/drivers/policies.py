@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from hitl_tui.drivers.conditions import Condition, ConditionInvalid, check_condition, check_syntax
+from hitl_tui.drivers.expressions import Expression, ExpressionInvalid, check_expression, check_syntax
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.requests import Request
@@ -153,7 +153,7 @@ def _rule(file: TomlFile, number: int, table: Any, stops: object, problems: list
     if isinstance(when := table.get("when"), str) and when.strip():
         try:
             check_syntax(when)
-        except ConditionInvalid as error:
+        except ExpressionInvalid as error:
             problem("when", error.message)
     if len(problems) > before:
         return None
@@ -179,12 +179,12 @@ def match(policy: Policy, snapshot: Snapshot, request: Request, now: int) -> Mat
     passed_over = ""
     for rule in policy.rules:
         try:
-            check_condition(rule.when, snapshot.graph.channels, FACTS)
-        except ConditionInvalid as error:
+            check_expression(rule.when, snapshot.graph.channels, FACTS)
+        except ExpressionInvalid as error:
             passed_over = passed_over or f"; rule {rule.label} is passed over: {error.why}"
             continue
         try:
-            holds = Condition(rule.when).holds(values)
+            holds = Expression(rule.when).holds(values)
         except HitlError as error:
             return Matched(None, f"rule {rule.label} can't be told: {error.message}")
         if holds and request.risk == "high" and rule.risk != "high":

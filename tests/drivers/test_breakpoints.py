@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
-import msgspec
 import pytest
 
 from hitl_tui import END, START, Channel, StateGraph, UsageError, append
 from hitl_tui.drivers.breakpoints import NoSuchNode, read_breakpoint, stopped_by
-from hitl_tui.drivers.conditions import Condition, ConditionInvalid, check_condition
+from hitl_tui.drivers.expressions import ExpressionInvalid
 from hitl_tui.engine.commands import Answer, Run, Start, UpdateState
-from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.stores import Checkpointer
 from tests.drivers.conftest import Bench
 
@@ -100,7 +97,8 @@ async def test_a_condition_that_can_not_be_told_stops_and_says_so(bench: Bench) 
     view = await watcher.run(stop_before={"check": "notes > 2"})
     head, told = where(view)
     assert head == 1
-    assert told.startswith("breakpoint before check: notes > 2 (it can't be told: TypeError: ")
+    why = "a list can't be compared with a whole number, at column 7"
+    assert told == f"breakpoint before check: notes > 2 (it can't be told: {why})"
 
 
 async def test_one_that_can_not_be_is_refused_and_nothing_runs(bench: Bench) -> None:
@@ -108,97 +106,9 @@ async def test_one_that_can_not_be_is_refused_and_nothing_runs(bench: Bench) -> 
     await watcher.driver.execute(Start({}))
     with pytest.raises(NoSuchNode, match="did you mean 'check'"):
         await watcher.driver.execute(Run(stop_before={"chek": ""}))
-    with pytest.raises(ConditionInvalid):
+    with pytest.raises(ExpressionInvalid):
         await watcher.driver.execute(Run(stop_before={"check": "n >"}))
     assert (await watcher.look()).progress.head == 0
-
-
-@pytest.mark.parametrize(
-    ("condition", "column", "why"),
-    [
-        ("n >", 4, "invalid syntax"),
-        ("n = 2", 3, "write == to compare"),
-        ("'ä' < nn", 7, "there is no channel 'nn'; did you mean 'n'?"),
-        ("n and key", 7, "the channel 'key' is private"),
-        ("key[0] == 'x'", 1, "the channel 'key' is private"),
-        ("[key for n in notes]", 2, "the channel 'key' is private"),
-        ("open('x')", 1, "there is no function 'open'"),
-        ("n.bit_length()", 1, "only plain functions can be called"),
-        ("n ** n", 3, "more than a condition may do"),
-        ("1 << n", 1, "more than a condition may do"),
-        ("lambda: n", 1, "more than a condition may do"),
-        ("(n := 3)", 2, "more than a condition may do"),
-        ("f'{n:99999}'", 1, "more than a condition may do"),
-        ("__import__('os')", 1, "there is no function '__import__'"),
-        ("n\0", 1, "can't be seen"),
-        ("(" * 300, 1, ""),
-        ("n + " * 200 + "n", 1, "longer than 500 characters"),
-        ("", 1, ""),
-    ],
-)
-def test_a_condition_that_can_not_be_read_is_told_with_its_place(
-    condition: str, column: int, why: str
-) -> None:
-    with pytest.raises(ConditionInvalid) as caught:
-        check_condition(condition, loop(None).graph.info.channels)
-    assert why in caught.value.why
-    if why and "**" not in condition:
-        assert caught.value.column == column
-    assert caught.value.message.endswith("^")
-
-
-def info(name: str) -> ChannelInfo:
-    return ChannelInfo(name, "any", "overwrite", "public", "", {})
-
-
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
-        ("n > 2 and not notes", False),
-        ("len(notes) == 2", True),
-        ("'now 1' in notes", True),
-        ("notes[-1] == 'now 2'", True),
-        ("person.age >= 18", True),
-        ("person['age'] in [20, 21]", True),
-        ("any('2' in note for note in notes)", True),
-        ("lower(person.name) == 'ann' if n else False", True),
-        ("nothing is None", True),
-        ("max(1, n) % 2 == 1", True),
-        ("nothing==null", True),
-        ("n != null and (n > 2) == true", True),
-        ("[note for note in notes if note == false]", False),
-    ],
-)
-def test_what_a_condition_can_say(condition: str, expected: bool) -> None:
-    values = {"n": 3, "notes": ["now 1", "now 2"], "person": {"age": 20, "name": "Ann"}, "nothing": None}
-    check_condition(condition, [info(name) for name in values])
-    assert Condition(condition).holds(values) is expected
-
-
-def test_a_channel_goes_before_the_word_of_its_name() -> None:
-    assert Condition("null == 3").holds({"null": 3})
-    private = [msgspec.structs.replace(info("true"), visibility="private")]
-    with pytest.raises(ConditionInvalid, match="private"):
-        check_condition("true", private)
-
-
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "n.real > 0",
-        "notes.__class__",
-        "person.items",
-        "'%999999999d' % n",
-        "'x' * 10000000",
-        "n / 0",
-        "person.no",
-    ],
-)
-def test_a_condition_keeps_to_values_and_to_bounds(condition: str) -> None:
-    began = time.monotonic()
-    with pytest.raises(Exception, match=r"Error|Long|NumberTooHigh"):
-        Condition(condition).holds({"n": 3, "notes": [], "person": {}})
-    assert time.monotonic() - began < 20
 
 
 def test_node_and_condition_in_one_word() -> None:

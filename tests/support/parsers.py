@@ -192,9 +192,9 @@ def _reducer(text: str) -> Any:
 
 
 def _condition(text: str) -> Any:
-    from hitl_tui.drivers.conditions import Condition
+    from hitl_tui.drivers.expressions import Expression
 
-    return Condition(text)
+    return Expression(text)
 
 
 def _provider_error(text: str) -> Any:

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Input
 
 from hitl_tui.drivers.breakpoints import check_breakpoint
-from hitl_tui.drivers.conditions import ConditionInvalid
+from hitl_tui.drivers.expressions import ExpressionInvalid
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
 from hitl_tui.ui.screens.modal import Modal
@@ -150,7 +150,7 @@ class BreakpointsScreen(Modal[None]):
         try:
             if text.strip():
                 check_breakpoint(self._list.node, text.strip(), self._session.view.graph)
-        except ConditionInvalid as error:
+        except ExpressionInvalid as error:
             room = self.query_one(Input).content_size.width
             # The mark stands under the text as long as that is not scrolled.
             mark = " " * (2 + error.column - 1) + "^" if error.column <= room else ""
