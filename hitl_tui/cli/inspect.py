@@ -266,6 +266,7 @@ def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:
     from hitl_tui.signing import fingerprint
     from hitl_tui.view.agents import entry_words
     from hitl_tui.view.lines import content, name
+    from hitl_tui.view.report import entry_facts
 
     whole = "--json has all of it"
     lines = []
@@ -281,32 +282,7 @@ def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:
         if words := entry_words(entry):
             lines += content([words], 10, whole)
         elif entry.data:
-            lines += content(_facts(entry), _FACTS, whole)
-    return lines
-
-
-def _facts(entry: LedgerEntry) -> list[str]:
-    """What else an entry holds, a fact a line; what its note says already is left out."""
-    from hitl_tui.cli.documents import to_text
-    from hitl_tui.engine.state.frozen import thaw
-    from hitl_tui.engine.thread.comments import comments_of
-    from hitl_tui.view.comments import comment_lines
-    from hitl_tui.view.spans import plain_text
-
-    lines = []
-    comments = comments_of(entry.data)
-    for fact, raw in thaw(entry.data).items():
-        if comments and fact == "comments":
-            lines += [f"comment {plain_text(line)}" for line in comment_lines(comments)]
-            continue
-        # The words of an answer with comments are the note and the comments.
-        worded = comments and fact == "answer" and isinstance(raw, dict)
-        given = raw.get("choice", raw) if worded else raw
-        noted = isinstance(given, dict) and given == {"choice": given.get("choice"), "text": entry.note}
-        value = given["choice"] if noted else given
-        if value in (None, "", entry.note):
-            continue
-        lines.append(f"{fact}: {value if isinstance(value, str) else to_text(value)}")
+            lines += content(entry_facts(entry), _FACTS, whole)
     return lines
 
 

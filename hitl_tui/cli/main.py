@@ -130,7 +130,11 @@ EXAMPLES = {
     ],
     "anchor": ["hitl-tui anchor r1 >> anchors.jsonl", "hitl-tui anchor r1 | ssh desk 'cat >> anchors.jsonl'"],
     "replay": ["hitl-tui replay r1"],
-    "export": ["hitl-tui export r1 r1.jsonl", "hitl-tui export r1 | ssh desk hitl-tui import -"],
+    "export": [
+        "hitl-tui export r1 r1.jsonl",
+        "hitl-tui export r1 | ssh desk hitl-tui import -",
+        "hitl-tui export r1 --format html -o r1.html",
+    ],
     "import": ["hitl-tui import r1.jsonl", "hitl-tui import r1.jsonl --thread r2 --store files:threads"],
     "delete": ["hitl-tui delete r1 --dry-run", 'hitl-tui delete r1 r2 --forks --yes --note "only a try"'],
     "prune": [

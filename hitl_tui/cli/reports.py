@@ -263,6 +263,14 @@ class ExportDocument(Document, frozen=True):
     threads: Annotated[tuple[str, ...], about("The threads of subgraphs that are in it, too.")]
 
 
+class PageDocument(Document, frozen=True):
+    """`export` of a page, a picture or a recording to a file."""
+
+    thread: Annotated[str, about("The thread.")]
+    file: Annotated[str, about("The file.")]
+    bytes: Annotated[int, about("How long it is.")]
+
+
 class ImportDocument(Document, frozen=True):
     """`import`."""
 

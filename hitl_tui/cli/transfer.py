@@ -22,7 +22,7 @@ from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, progress, s
 from hitl_tui.errors import ExitCode, HitlError, ThreadBusy, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from hitl_tui.config import Settings
     from hitl_tui.engine.audit.anchor import Anchor
@@ -41,6 +41,22 @@ _ANCHORS = "give what `hitl-tui anchor` wrote"
 )
 @click.option("--alone", is_flag=True, help="Without the threads that its subgraphs ran in.")
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="FILE, by a name.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["log", "html", "markdown"]),
+    default="log",
+    show_default=True,
+    help="`log` imports again; the others are for people.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=1000,
+    show_default=True,
+    help="Of a page: the newest so many steps.",
+)
 @store_option
 @reviewer_option
 @json_option
@@ -51,6 +67,9 @@ def export_command(
     private: bool,
     alone: bool,
     force: bool,
+    output: Path | None,
+    form: str,
+    limit: int,
     store: str | None,
     reviewer: str | None,
     as_json: bool,
@@ -60,17 +79,28 @@ def export_command(
     Lines of JSON with all its steps and decisions, and those of the threads that its subgraphs ran in. A
     thread with private channels is written without their values, for reading, unless --private is given;
     the thread's ledger then keeps who took them.
+    With --format html or markdown it is a page to send round or to attach to an audit: the graph, every
+    step with what it changed, who decided what, when and why, all hashes, and what `verify` finds. A page
+    loads nothing from elsewhere, runs nothing, and never has private values.
     """
     from hitl_tui.cli.opening import find_thread
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
     from hitl_tui.stores.transfer import export_thread
 
+    if file is not None and output is not None:
+        raise UsageError("the file is named twice", f"leave out {file}, or --output")
+    file = output or file
+    if form != "log" and (private or alone):
+        raise UsageError("--private and --alone are for the log that `import` takes", "leave --format out")
     target = None if file is None or str(file) == "-" else file
     _check_target(target, as_json=as_json, force=force)
     settings = load_settings({"store": store, "reviewer": reviewer})
     with closing(open_existing(settings)) as opened:
         name = find_thread(opened, thread)
+        if form != "log":
+            _write_page(opened, name, form, target, limit, as_json=as_json)
+            return
         threads = [name] if alone else _with_inside(opened, name)
         if private:
             for each in threads:
@@ -226,6 +256,39 @@ def anchor(thread: str, store: str | None, as_json: bool) -> int:
     return ExitCode.DONE
 
 
+def _write_page(
+    store: Checkpointer, thread: str, form: str, target: Path | None, limit: int, *, as_json: bool
+) -> None:
+    """Write what people read of a thread."""
+    from hitl_tui.drivers.reading import RecordedThread
+    from hitl_tui.engine.audit.verify import verify_tree
+    from hitl_tui.engine.graph.drawing import RunMarks, look_in_store
+    from hitl_tui.engine.thread.session import now_us
+    from hitl_tui.view.report import thread_report
+    from hitl_tui.view.report_html import html_report
+    from hitl_tui.view.report_markdown import markdown_report
+
+    reading = RecordedThread(store, thread)
+    marks = look_in_store(store, thread) or RunMarks()
+    report = thread_report(reading, marks, verify_tree(store, thread), now_us(), limit)
+    pieces = (html_report if form == "html" else markdown_report)(report)
+    _deliver(thread, target, (piece.encode() for piece in pieces), as_json=as_json)
+
+
+def _deliver(thread: str, target: Path | None, pieces: Iterable[bytes], *, as_json: bool) -> None:
+    """Write what is no log to its file or to stdout, and say so."""
+    if target is None:
+        _write_all(sys.stdout.buffer, pieces)
+        return
+    size = _write_file(target, pieces, count=len)
+    if as_json:
+        from hitl_tui.cli.reports import PageDocument
+
+        emit(PageDocument(thread=thread, file=str(target), bytes=size))
+    else:
+        say(f"wrote {size:,} bytes to {target}")
+
+
 def _check_target(file: Path | None, *, as_json: bool, force: bool) -> None:
     """Refuse a place where an export can't go, or would take something else's; None is stdout."""
     if file is None:
@@ -252,13 +315,14 @@ def _inside_it(threads: Sequence[str]) -> str:
     return f"{len(threads):,} thread{'s' if len(threads) > 1 else ''} inside it"
 
 
-def _write_all(stream: BinaryIO, lines: Iterable[bytes]) -> int:
-    count = 0
+def _write_all(stream: BinaryIO, lines: Iterable[bytes], count: Callable[[bytes], int] = lambda _: 1) -> int:
+    """Write them; gives how many there were, or what `count` says of each, added up."""
+    total = 0
     for line in lines:
         stream.write(line)
-        count += 1
+        total += count(line)
     stream.flush()
-    return count
+    return total
 
 
 def _note_export(store: Checkpointer, thread: str, settings: Settings, to: str) -> None:
@@ -274,20 +338,20 @@ def _note_export(store: Checkpointer, thread: str, settings: Settings, to: str) 
             execute(session, NoteExport(tuple(channels), settings.reviewer, to))
 
 
-def _write_file(file: Path, lines: Iterable[bytes]) -> int:
+def _write_file(file: Path, lines: Iterable[bytes], count: Callable[[bytes], int] = lambda _: 1) -> int:
     """Write beside the file first, so that nobody finds a half of it; for the owner's eyes alone."""
     new = file.with_name(f".{file.name}.{os.getpid()}.new")
     try:
         try:
             with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-                count = _write_all(stream, lines)
+                total = _write_all(stream, lines, count)
             new.replace(file)
         finally:
             with suppress(OSError):
                 new.unlink()
     except OSError as error:
         raise HitlError(f"{file} can't be written: {error.strerror}", "give another place") from None
-    return count
+    return total
 
 
 def _read_thread(store: Checkpointer, file: Path, thread: str | None) -> str:

@@ -1,0 +1,270 @@
+"""What a page about a thread says, for an audit or to send round: its steps, decisions, hashes and a check.
+
+Nothing of it knows how it is written down: `report_html` and `report_markdown` do that.  All texts are
+sanitised, private values and the hashes that would tell of them are never in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
+from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
+from hitl_tui.engine.state.frozen import thaw
+from hitl_tui.engine.thread.comments import comments_of
+from hitl_tui.view.agents import entry_words
+from hitl_tui.view.comments import comment_lines
+from hitl_tui.view.difference import changes
+from hitl_tui.view.findings import finding_line
+from hitl_tui.view.format import PRIVATE_TEXT, cost, duration, person, tokens, writer
+from hitl_tui.view.revision import revision
+from hitl_tui.view.sanitise import sanitise, sanitise_line
+from hitl_tui.view.spans import Line, plain_text, trusted
+from hitl_tui.view.value_lines import value_lines
+
+if TYPE_CHECKING:
+    from hitl_tui.drivers.reading import RecordedThread
+    from hitl_tui.engine.audit.findings import VerifyReport
+    from hitl_tui.engine.graph.description import GraphInfo
+    from hitl_tui.engine.graph.drawing import RunMarks
+
+_NAME: Final = 120
+_AT_ONCE: Final = 50
+"""Steps whose updates are held in memory together."""
+_LINES: Final = 400
+"""Lines of a value that are told; what is beyond is counted."""
+_CHARS: Final = 4_000
+
+Fact = tuple[str, str]
+
+
+class ChannelChange(msgspec.Struct, frozen=True):
+    """What one update made of a channel, as lines of a diff; `how` is its reducer, or who set it."""
+
+    channel: str
+    how: str
+    lines: tuple[Line, ...]
+
+
+class StepReport(msgspec.Struct, frozen=True):
+    """One step; `text` is what its node said of itself, `note` why a person made it."""
+
+    step: int
+    writer: str
+    facts: tuple[Fact, ...]
+    text: str
+    note: str
+    changes: tuple[ChannelChange, ...]
+
+
+class DecisionReport(msgspec.Struct, frozen=True):
+    """One entry of the ledger: what, by whom, when, why and what else it holds."""
+
+    n: int
+    kind: str
+    facts: tuple[Fact, ...]
+    note: str
+    lines: tuple[str, ...]
+
+
+class CheckReport(msgspec.Struct, frozen=True):
+    """What `verify` has come to."""
+
+    ok: bool
+    words: str
+    findings: tuple[str, ...]
+
+
+class ThreadReport(msgspec.Struct, frozen=True):
+    """All that a page says; `steps` is made while it is written, since a thread may have many.
+
+    Args:
+        left_out: how many older steps are not in it.
+    """
+
+    thread: str
+    graph: GraphInfo
+    marks: RunMarks
+    facts: tuple[Fact, ...]
+    check: CheckReport
+    decisions: tuple[DecisionReport, ...]
+    steps: Iterable[StepReport]
+    left_out: int
+    state: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def thread_report(
+    thread: RecordedThread, marks: RunMarks, verified: VerifyReport, now: int, limit: int
+) -> ThreadReport:
+    """The page about a thread.
+
+    Args:
+        now: when it is made, microseconds since the epoch.
+        limit: tell the newest so many steps.
+    """
+    snapshot = thread.snapshot()
+    secret = any(channel.visibility == "private" for channel in snapshot.graph.channels)
+    points = thread.history(limit=limit)[::-1]
+    values = snapshot.values
+    return ThreadReport(
+        thread=sanitise_line(thread.thread_id, _NAME),
+        graph=snapshot.graph,
+        marks=marks,
+        facts=tuple(_facts(thread, points, now, secret=secret)),
+        check=_check(verified),
+        decisions=tuple(_decision(entry, secret=secret) for entry in snapshot.ledger),
+        steps=_steps(thread, points, secret=secret),
+        left_out=points[0].step if points else 0,
+        state=tuple((sanitise_line(name, _NAME), _value(value)) for name, value in values.items()),
+    )
+
+
+def moment(at: int) -> str:
+    """Microseconds since the epoch as `2026-03-01 12:00:00 UTC`; "" for a moment that no calendar has."""
+    try:
+        return datetime.fromtimestamp(at // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, OSError, ValueError):
+        return ""
+
+
+def _facts(thread: RecordedThread, points: Sequence[Checkpoint], now: int, *, secret: bool) -> Iterator[Fact]:
+    snapshot = thread.snapshot()
+    progress = snapshot.progress
+    yield "graph", sanitise_line(snapshot.graph.name, _NAME)
+    stands = f"{progress.status}, {progress.reason}" if progress.reason else progress.status
+    yield "status", sanitise_line(stands, _NAME)
+    if snapshot.parent:
+        parent = sanitise_line(snapshot.parent, _NAME)
+        yield "forked from", f"{parent} at step {snapshot.fork_step}"
+    yield "steps", f"{progress.head + 1:,}"
+    used = progress.tokens_in + progress.tokens_out
+    if used:
+        yield "used", f"{tokens(used)}, {cost(progress.cost, progress.cost_known)}"
+    yield "nodes ran for", duration(progress.active)
+    if points:
+        yield "newest step", moment(points[-1].at)
+        yield "state hash", _hash(points[-1].state_hash, secret=secret)
+        yield "checkpoint hash", _hash(points[-1].checkpoint_hash, secret=secret)
+    if snapshot.ledger:
+        yield "ledger hash", _hash(snapshot.ledger[-1].hash, secret=secret)
+    yield "made", moment(now)
+
+
+def _hash(digest: bytes, *, secret: bool) -> str:
+    return PRIVATE_TEXT if secret else f"sha256:{digest.hex()}" if digest else ""
+
+
+def _check(verified: VerifyReport) -> CheckReport:
+    words = f"{verified.records:,} records and {verified.checkpoints:,} checkpoints checked"
+    if verified.unchecked:
+        words += f"; {verified.unchecked:,} states not compared"
+    return CheckReport(verified.ok, words, tuple(map(finding_line, verified.mismatches)))
+
+
+def _steps(thread: RecordedThread, points: Sequence[Checkpoint], *, secret: bool) -> Iterator[StepReport]:
+    for start in range(0, len(points), _AT_ONCE):
+        some = points[start : start + _AT_ONCE]
+        updates = thread.updates(some[0].step, some[-1].step)
+        for point in some:
+            yield _step(point, updates[point.step], secret=secret)
+
+
+def _step(point: Checkpoint, updates: Sequence[AppliedUpdate], *, secret: bool) -> StepReport:
+    facts: list[Fact] = [("at", moment(point.at))]
+    if point.decision:
+        facts.append(("decision", sanitise_line(point.decision, _NAME)))
+    if point.source in ("node", "map", "subgraph"):
+        facts.append(("took", duration(point.duration)))
+    if used := point.tokens_in + point.tokens_out:
+        facts.append(("used", tokens(used)))
+    if point.cost:
+        facts.append(("cost", cost(point.cost)))
+    facts += [("tool", sanitise_line(call.tool, _NAME)) for call in point.calls]
+    facts.append(("state", _hash(point.state_hash, secret=secret)))
+    facts.append(("checkpoint", _hash(point.checkpoint_hash, secret=secret)))
+    return StepReport(
+        point.step,
+        writer(point),
+        tuple(facts),
+        _cut(point.text or ""),
+        _cut(point.note or ""),
+        tuple(map(_change, updates)),
+    )
+
+
+def _change(update: AppliedUpdate) -> ChannelChange:
+    how = f"set by {person(update.actor, update.note)}" if update.op == "set" else update.reducer
+    if update.visibility == "private" or PRIVATE in (update.before, update.after):
+        lines: tuple[Line, ...] = ((trusted(PRIVATE_TEXT, "private"),),)
+    elif not update.changed:
+        lines = ((trusted("the same value", "dim"),),)
+    else:
+        lines = tuple(changes(revision(update.before, update.after)))
+    return ChannelChange(sanitise_line(update.channel, _NAME), sanitise_line(how, _NAME), lines)
+
+
+def _decision(entry: LedgerEntry, *, secret: bool) -> DecisionReport:
+    facts: list[Fact] = [("at", moment(entry.at)), ("step", str(entry.step))]
+    if entry.actor:
+        facts.append(("by", f"{sanitise_line(entry.actor, _NAME)} ({sanitise_line(entry.account, _NAME)})"))
+    if entry.request_id:
+        facts.append(("request", sanitise_line(entry.request_id, _NAME)))
+    if entry.seen:
+        facts.append(("seen", _hash(entry.seen, secret=secret)))
+    if entry.signature:
+        facts.append(("signed", "yes"))
+    facts.append(("hash", _hash(entry.hash, secret=secret)))
+    told = entry_words(entry)
+    lines = [told] if told else [sanitise(line) for line in entry_facts(entry)]
+    return DecisionReport(
+        entry.n, sanitise_line(entry.kind, _NAME), tuple(facts), _cut(entry.note or ""), tuple(lines)
+    )
+
+
+def entry_facts(entry: LedgerEntry) -> list[str]:
+    """What else an entry of the ledger holds, a fact a line, raw; what its note says already is left out."""
+    lines = []
+    comments = comments_of(entry.data)
+    for fact, raw in (thaw(entry.data) or {}).items():
+        if comments and fact == "comments":
+            lines += [f"comment {plain_text(line)}" for line in comment_lines(comments)]
+            continue
+        # The words of an answer with comments are the note and the comments.
+        worded = comments and fact == "answer" and isinstance(raw, dict)
+        given = raw.get("choice", raw) if worded else raw
+        noted = isinstance(given, dict) and given == {"choice": given.get("choice"), "text": entry.note}
+        value = given["choice"] if noted else given
+        if value in (None, "", entry.note):
+            continue
+        lines.append(f"{fact}: {value if isinstance(value, str) else _json(value)}")
+    return lines
+
+
+def _json(value: Any) -> str:
+    """A value as JSON that is read: letters of all languages stay."""
+    import json
+
+    def other(part: Any) -> str:
+        if part is PRIVATE:
+            return PRIVATE_TEXT
+        return f"sha256:{part.hex()}" if isinstance(part, bytes) else str(part)
+
+    return json.dumps(value, ensure_ascii=False, default=other)
+
+
+def _value(value: Any) -> tuple[str, ...]:
+    """The lines of a value, sanitised."""
+    if value is PRIVATE:
+        return (PRIVATE_TEXT,)
+    lines = value_lines(value, "text")
+    told = [_cut(line) for line in lines[:_LINES]]
+    return (*told, f"… {len(lines) - _LINES:,} more lines") if len(lines) > _LINES else tuple(told)
+
+
+def _cut(text: str) -> str:
+    clean = sanitise(text[:_CHARS])
+    return f"{clean}… {len(text) - _CHARS:,} more characters" if len(text) > _CHARS else clean
