@@ -18,7 +18,7 @@ from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.comments import comments_of
 from hitl_tui.view.agents import entry_words
 from hitl_tui.view.comments import comment_lines
-from hitl_tui.view.difference import changes
+from hitl_tui.view.diff_lines import changes
 from hitl_tui.view.findings import finding_line
 from hitl_tui.view.format import PRIVATE_TEXT, cost, duration, person, tokens, writer
 from hitl_tui.view.revision import revision
