@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hitl_tui.agents.agent import Agent, aparallel_chat, parallel_chat
     from hitl_tui.agents.backend import ToolCall
     from hitl_tui.agents.cassettes import cassette
+    from hitl_tui.agents.mcp import McpServer
     from hitl_tui.agents.scripted import ScriptedModel
     from hitl_tui.agents.tool_calls import ToolRequest
     from hitl_tui.agents.tools import Tool
@@ -74,6 +75,7 @@ _NAMES = {
     "agents.agent": "Agent aparallel_chat parallel_chat",
     "agents.backend": "ToolCall",
     "agents.cassettes": "cassette",
+    "agents.mcp": "McpServer",
     "agents.scripted": "ScriptedModel",
     "agents.tool_calls": "ToolRequest",
     "agents.tools": "Tool",
@@ -127,6 +129,7 @@ __all__ = [
     "LimitReached",
     "Limits",
     "LogCorrupt",
+    "McpServer",
     "MemoryCheckpointer",
     "ModelFailed",
     "ModelUse",

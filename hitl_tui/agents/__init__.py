@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from hitl_tui.agents.agent import Agent, Reply, aparallel_chat, parallel_chat
     from hitl_tui.agents.backend import ToolCall
     from hitl_tui.agents.cassettes import Cassette, cassette
+    from hitl_tui.agents.mcp import McpServer
     from hitl_tui.agents.scripted import ScriptedModel
     from hitl_tui.agents.tools import Tool
 
 __all__ = [
     "Agent",
     "Cassette",
+    "McpServer",
     "Reply",
     "ScriptedModel",
     "Tool",
@@ -30,6 +32,7 @@ __all__ = [
 _HOME = {
     "Agent": "agent",
     "Cassette": "cassettes",
+    "McpServer": "mcp",
     "Reply": "agent",
     "ScriptedModel": "scripted",
     "Tool": "tools",

@@ -17,11 +17,12 @@ import msgspec
 from hitl_tui.agents.backend import Message, ModelBackend
 from hitl_tui.agents.cassettes import Cassette, in_use, sampling, taped
 from hitl_tui.agents.exchange import DEFAULT_RETRIES, ChatExchange, Cost, Read, Setup, Tally, Tokens
+from hitl_tui.agents.mcp import McpServer
 from hitl_tui.agents.models import check_settings, find_backend, options_for
 from hitl_tui.agents.redaction import remember
 from hitl_tui.agents.structured import StructuredOutput
 from hitl_tui.agents.tool_calls import Approver, ToolBox
-from hitl_tui.agents.tools import Approve, Tool, as_tools, check_approve
+from hitl_tui.agents.tools import Approve, Tool, as_tools, check_approve, check_tools
 from hitl_tui.agents.turns import Turns, channel_name
 from hitl_tui.engine.nodes.activity import AttemptCancelled, current_activity
 from hitl_tui.engine.state.values import is_name
@@ -89,7 +90,7 @@ class Agent:
         model: a litellm name ("anthropic/claude-sonnet-4-5"), "demo/NAME", or a `ScriptedModel`.
         instructions: the system message.
         role: what the agent is in the workflow, put before the instructions.
-        tools: functions (or `Tool`s) that the model may call.
+        tools: functions (or `Tool`s) that the model may call, and `McpServer`s, all of whose tools it may.
         approve: whether a person must agree to calls of tools without a rule of their own: "always",
             "never", or a function of the arguments.  Below a node the run waits for the answer.
         approver: who agrees outside a graph: a function of the `ToolRequest` that returns True, False
@@ -114,7 +115,7 @@ class Agent:
         model: str | ModelBackend,
         instructions: str | None = None,
         role: str | None = None,
-        tools: Sequence[Callable[..., Any] | Tool] = (),
+        tools: Sequence[Callable[..., Any] | Tool | McpServer] = (),
         *,
         approve: Approve = "never",
         approver: Approver | None = None,
@@ -137,8 +138,10 @@ class Agent:
         self.instructions = instructions
         self.role = role
         self.history = history
-        self._tools = as_tools(tools, name)
-        self._toolbox = ToolBox(name, self._tools, approve, approver, max_tool_result)
+        check_tools(tools, name)
+        servers = tuple(server for server in tools if isinstance(server, McpServer))
+        own = as_tools([tool for tool in tools if not isinstance(tool, McpServer)], name)
+        self._toolbox = ToolBox(name, own, approve, approver, max_tool_result, servers)
         self._max_rounds = max_tool_rounds
         self._made = (model, instructions)
         self._given = litellm_options
@@ -241,8 +244,11 @@ class Agent:
 
     @property
     def tools(self) -> Mapping[str, Tool]:
-        """The tools by name."""
-        return dict(self._tools)
+        """The tools by name; those of MCP servers once they run."""
+        tools = dict(self._toolbox.tools)
+        for server in self._toolbox.servers:
+            tools |= server.tools
+        return tools
 
     @property
     def turns(self) -> list[dict[str, Any]]:
@@ -287,7 +293,7 @@ class Agent:
             self.name,
             *self._made,
             self.role,
-            tuple(self._tools.values()),
+            (*box.tools.values(), *box.servers),
             approve=box.approve,
             approver=box.approver,
             max_tool_rounds=self._max_rounds,

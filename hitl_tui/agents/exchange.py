@@ -201,7 +201,9 @@ class Setup(msgspec.Struct, frozen=True):
     def digest(self, prompt: str) -> str:
         """A key for what is asked.  Earlier turns are left out: they are no state, and another process
         that goes on with a waiting node does not have them."""
-        tools = [tool.schema for tool in self.toolbox.tools.values()]
+        tools: list[object] = [tool.schema for tool in self.toolbox.tools.values()]
+        # What a server offers is known once it runs; it may not run yet.
+        tools += [repr(server) for server in self.toolbox.servers]
         asked = (self.agent, self.model, self.system, prompt, tools, sampling(self.options))
         return sha256(msgspec.json.encode(asked, enc_hook=repr, order="deterministic")).hexdigest()[:32]
 
@@ -344,8 +346,8 @@ class ChatExchange:
         setup = self._setup
         messages = [*self._before, *self.new]
         options = dict(setup.options)
-        if setup.toolbox.tools:
-            options["tools"] = [tool.schema for tool in setup.toolbox.tools.values()]
+        if tools := await setup.toolbox.offered():
+            options["tools"] = [tool.schema for tool in tools.values()]
         text: list[str] = []
         calls: list[ToolCall] = []
         use: Use | None = None

@@ -6,12 +6,13 @@ import asyncio
 import inspect
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
 
 from hitl_tui.agents.backend import ToolCall
+from hitl_tui.agents.mcp import McpServer
 from hitl_tui.agents.redaction import redactor
 from hitl_tui.agents.tools import Approve, BadArguments, Tool, cut
 from hitl_tui.engine.log.events import ToolCalled
@@ -181,6 +182,7 @@ class ToolBox(msgspec.Struct, frozen=True):
     """An agent's tools and the rules for calling them.
 
     Attributes:
+        servers: MCP servers, whose tools are added to them.
         approve: for tools without a rule of their own.
         approver: decides where there is no run that could wait for a person.
         longest: characters of a result that the model gets.
@@ -191,6 +193,25 @@ class ToolBox(msgspec.Struct, frozen=True):
     approve: Approve
     approver: Approver | None
     longest: int
+    servers: Sequence[McpServer] = ()
+
+    async def offered(self) -> Mapping[str, Tool]:
+        """All tools by name; servers that do not run yet are started.
+
+        Raises:
+            ServerFailed: one can't be started.
+            UsageError: two tools have the same name.
+        """
+        tools = dict(self.tools)
+        for server in self.servers:
+            for name, tool in (await server.list()).items():
+                if name in tools:
+                    raise UsageError(
+                        f"agent {self.agent!r} has two tools named {name!r}; one is of {server!r}",
+                        "give the server a prefix=",
+                    )
+                tools[name] = tool
+        return tools
 
     async def make(self, call: ToolCall, activity: Activity | None, key: str) -> str:
         """Make one call, or serve what it gave before a person's answer restarted the node.
@@ -201,10 +222,11 @@ class ToolBox(msgspec.Struct, frozen=True):
         Raises:
             UsageError: a person must agree, and there is nobody to ask.
         """
-        tool = self.tools.get(call.name)
+        tools = await self.offered()
+        tool = tools.get(call.name)
         kept = activity.memory.recall(f"tool:{key}") if activity else MISSING
         if kept is MISSING:
-            outcome = await self._new(call, tool, activity, key)
+            outcome = await self._new(call, tools, activity, key)
         else:
             outcome = msgspec.convert(kept, Outcome)
         if activity:
@@ -213,8 +235,10 @@ class ToolBox(msgspec.Struct, frozen=True):
             tell(activity, self.agent, call.name, outcome, anew=kept is MISSING)
         return outcome.reply
 
-    async def _new(self, call: ToolCall, tool: Tool | None, activity: Activity | None, key: str) -> Outcome:
-        agreed = await self._agreed(call, tool, activity, key)
+    async def _new(
+        self, call: ToolCall, tools: Mapping[str, Tool], activity: Activity | None, key: str
+    ) -> Outcome:
+        agreed = await self._agreed(call, tools, activity, key)
         if activity is None:
             return agreed if isinstance(agreed, Outcome) else await self._run(*agreed)
         async with activity.in_flight.doing():
@@ -223,11 +247,12 @@ class ToolBox(msgspec.Struct, frozen=True):
             return outcome
 
     async def _agreed(
-        self, call: ToolCall, tool: Tool | None, activity: Activity | None, key: str
+        self, call: ToolCall, tools: Mapping[str, Tool], activity: Activity | None, key: str
     ) -> Outcome | tuple[Tool, Mapping[str, Any]]:
         """The tool to run and its arguments, or what the model is told in place of a run."""
+        tool = tools.get(call.name)
         if tool is None:
-            known = ", ".join(self.tools) or "none"
+            known = ", ".join(tools) or "none"
             return Outcome(call.arguments, error=f"there is no tool {call.name!r}; tools: {known}")
         try:
             arguments = tool.read(call.text)

@@ -300,7 +300,12 @@ class Tool:
     def _validator(self) -> Any:
         import jsonschema_rs
 
-        return jsonschema_rs.validator_for(self.parameters)
+        return jsonschema_rs.validator_for(self.parameters, retriever=_refuse_outside)
+
+
+def _refuse_outside(address: str) -> Any:
+    """A schema, which may come from a server, reaches neither into the network nor into files."""
+    raise ValueError(f"a schema must hold all it refers to, and {address} is outside")
 
 
 def as_tools(given: Sequence[Any], agent: str) -> dict[str, Tool]:
@@ -309,8 +314,6 @@ def as_tools(given: Sequence[Any], agent: str) -> dict[str, Tool]:
     Raises:
         UsageError: two have the same name, or one is no tool.
     """
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise UsageError(f"agent {agent!r}: tools={given!r} is no list", "give a list of functions")
     tools: dict[str, Tool] = {}
     for candidate in given:
         tool = candidate if isinstance(candidate, Tool) else Tool(candidate)
@@ -318,6 +321,12 @@ def as_tools(given: Sequence[Any], agent: str) -> dict[str, Tool]:
             raise UsageError(f"agent {agent!r} has two tools named {tool.name!r}", "give one another name=")
         tools[tool.name] = tool
     return tools
+
+
+def check_tools(given: Any, agent: str) -> None:
+    """Refuse what is no list of tools; raises `UsageError`."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise UsageError(f"agent {agent!r}: tools={given!r} is no list", "give a list of functions")
 
 
 def check_approve(approve: Any) -> None:

@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from hitl_tui.agents.agent import Agent
 from hitl_tui.agents.backend import CallFailed, Message
+from hitl_tui.agents.mcp import McpServer
 from hitl_tui.agents.scripted import ScriptedModel
 from hitl_tui.agents.tools import Tool
 from hitl_tui.agents.turns import channel_name
@@ -20,7 +21,7 @@ from hitl_tui.errors import GraphInvalid
 from hitl_tui.loading import toml
 from hitl_tui.loading.graphfile.decode import Problems
 from hitl_tui.loading.graphfile.functions import find_function
-from hitl_tui.loading.graphfile.shape import AgentTable, ReplyTable
+from hitl_tui.loading.graphfile.shape import AgentTable, GraphFile, ReplyTable, ServerTable
 
 _NAMED = ("api_base", "temperature", "max_tokens", "timeout", "num_retries")
 _SECRET = re.compile(
@@ -43,18 +44,19 @@ class Models(msgspec.Struct, frozen=True):
     default_api_base: str | None = None
 
 
-def check_secrets(tables: object, problems: Problems) -> None:
-    """Note every key of a provider in the raw tables of agents: a file is no place for one."""
-    for name, table in tables.items() if isinstance(tables, dict) else ():
-        _check_secrets(table, ("agents", name), problems)
+def check_secrets(tables: Mapping[str, Any], problems: Problems) -> None:
+    """Note every key of a provider in the raw tables of agents and servers: a file is no place for one."""
+    for kind in ("agents", "servers"):
+        named = tables.get(kind)
+        for name, table in named.items() if isinstance(named, dict) else ():
+            _check_secrets(table, (kind, name), problems)
 
 
-def build_agents(
-    tables: Mapping[str, AgentTable], models: Models, problems: Problems, directory: Path
-) -> dict[str, Agent]:
+def build_agents(file: GraphFile, models: Models, problems: Problems, directory: Path) -> dict[str, Agent]:
     """The agents that are sound, by name."""
+    servers = _servers(file.servers, directory, problems)
     agents: dict[str, Agent] = {}
-    for name, table in tables.items():
+    for name, table in file.agents.items():
         path: toml.KeyPath = ("agents", name)
         if table.model and table.replies:
             problems.add((*path, "replies"), "it has a model already", "keep model or replies")
@@ -65,7 +67,12 @@ def build_agents(
                     (*path, "options", option), "it belongs beside model", f"[agents.{name}] {option}"
                 )
         model, api_base = _model(name, table, models, problems)
-        tools = _tools(table.tools, path, directory, problems)
+        tools: list[Tool | McpServer] = list(_tools(table.tools, path, directory, problems))
+        for number, server in enumerate(table.servers):
+            if server not in file.servers:
+                problems.unknown((*path, "servers", number), "MCP server", server, file.servers)
+            elif server in servers:
+                tools.append(servers[server])
         if model is None or problems.under(path):
             continue
         with problems.at((*path, "history")):
@@ -82,6 +89,29 @@ def build_agents(
                 **_options(table, api_base, models.max_tokens),
             )
     return agents
+
+
+def _servers(tables: Mapping[str, ServerTable], directory: Path, problems: Problems) -> dict[str, McpServer]:
+    """The MCP servers that are sound; programs run in the file's directory."""
+    servers = {}
+    for name, table in tables.items():
+        path: toml.KeyPath = ("servers", name)
+        _check_address(table.url, (*path, "url"), problems)
+        with problems.at(path):
+            servers[name] = McpServer(
+                name,
+                table.command,
+                url=table.url,
+                env=table.env,
+                headers=table.headers,
+                cwd=directory,
+                only=table.only,
+                prefix=table.prefix,
+                external=table.external,
+                approve=None if table.approve is UNSET else table.approve,
+                timeout=table.timeout,
+            )
+    return servers
 
 
 def _tools(names: Sequence[str], path: toml.KeyPath, directory: Path, problems: Problems) -> list[Tool]:
@@ -162,7 +192,7 @@ def _check_address(address: str, path: toml.KeyPath, problems: Problems) -> None
 def _check_secrets(value: Any, path: toml.KeyPath, problems: Problems) -> None:
     if isinstance(value, dict):
         for key, member in value.items():
-            if _SECRET.search(key):
+            if _SECRET.search(key) and not _from_environment(member):
                 problems.add(
                     (*path, key),
                     "a graph file is no place for keys",
@@ -173,3 +203,8 @@ def _check_secrets(value: Any, path: toml.KeyPath, problems: Problems) -> None:
     elif isinstance(value, list):
         for number, member in enumerate(value):
             _check_secrets(member, (*path, number), problems)
+
+
+def _from_environment(value: object) -> bool:
+    """Whether a text is nothing but variables and a word before them, as in "Bearer $TOKEN"."""
+    return isinstance(value, str) and bool(re.fullmatch(r"(\w+ )?\$(\w+|\{\w+\})", value))

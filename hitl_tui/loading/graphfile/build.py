@@ -41,7 +41,7 @@ def load_graph_file(path: Path, store: Store, models: Models, around: tuple[Path
     """
     toml = read_toml(path)
     problems = Problems(toml)
-    check_secrets(toml.values.get("agents"), problems)
+    check_secrets(toml.values, problems)
     file = decode(toml.values, GraphFile, problems)
     problems.check()
     assert file is not None
@@ -57,7 +57,7 @@ def load_graph_file(path: Path, store: Store, models: Models, around: tuple[Path
 def _workflow(
     file: GraphFile, toml: TomlFile, store: Store, models: Models, problems: Problems
 ) -> GraphRunner | None:
-    agents = build_agents(file.agents, models, problems, toml.path.resolve().parent)
+    agents = build_agents(file, models, problems, toml.path.resolve().parent)
     runner = build_workflow(file, agents, store, toml.path.resolve().parent, problems)
     if runner is None:
         return None
@@ -94,7 +94,7 @@ def _graph(
         )
     if file.options:
         problems.add(("options",), "it goes with a ready-made workflow only", "remove it")
-    agents = build_agents(file.agents, models, problems, toml.path.resolve().parent)
+    agents = build_agents(file, models, problems, toml.path.resolve().parent)
     graph = StateGraph(channels, name=file.graph.name or toml.path.stem)
     add_nodes(context, graph)
     _add_compensations(context, graph)

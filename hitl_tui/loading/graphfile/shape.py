@@ -96,6 +96,9 @@ class AgentTable(Table, frozen=True):
             examples=[["my_tools.py:search", "my_package.tools:send"]],
         ),
     ] = []
+    servers: Annotated[
+        list[str], Meta(description="MCP servers of this file; the model may call all their tools.")
+    ] = []
     approve: Annotated[
         Literal["always", "never"], Meta(description="Whether a person must agree to each call of a tool.")
     ] = "never"
@@ -107,6 +110,37 @@ class AgentTable(Table, frozen=True):
         ),
     ] = ""
     options: Annotated[dict[str, Any], Meta(description="Other options of litellm.")] = {}
+
+
+class ServerTable(Table, frozen=True):
+    """An MCP server: a program that is started, or an address. `$NAME` in env and headers is a variable."""
+
+    command: Annotated[
+        list[str],
+        Meta(description="The program and its arguments.", examples=[["python", "server.py"]]),
+    ] = []
+    url: Annotated[str, Meta(description="The address, instead.", examples=["http://localhost:8000/mcp"])] = (
+        ""
+    )
+    env: Annotated[
+        dict[str, str],
+        Meta(description="Variables for the program.", examples=[{"GITHUB_TOKEN": "$GITHUB_TOKEN"}]),
+    ] = {}
+    headers: Annotated[
+        dict[str, str],
+        Meta(
+            description="Headers of requests to the address.",
+            examples=[{"Authorization": "Bearer $DOCS_TOKEN"}],
+        ),
+    ] = {}
+    only: Annotated[list[str], Meta(description="The tools that are offered; all by default.")] = []
+    prefix: Annotated[str, Meta(description="Put before the names of its tools.")] = ""
+    external: Annotated[bool, Meta(description="Whether what its tools give taints.")] = True
+    approve: Annotated[
+        Literal["always", "never"] | UnsetType,
+        Meta(description="Whether a person must agree to each call; by default as its agent says."),
+    ] = UNSET
+    timeout: Annotated[float, Meta(gt=0, description="Seconds a call may take.")] = 60.0
 
 
 class RetryTable(Table, frozen=True):
@@ -340,6 +374,7 @@ class GraphFile(Table, frozen=True):
         Meta(description="Channels by name; beside a ready-made workflow they take the place of its own."),
     ] = {}
     agents: dict[str, AgentTable] = {}
+    servers: dict[str, ServerTable] = {}
     nodes: dict[str, NodeTable] = {}
     maps: dict[str, MapTable] = {}
     parallels: dict[str, ParallelTable] = {}

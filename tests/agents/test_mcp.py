@@ -1,0 +1,178 @@
+"""Tools of MCP servers, real ones: programs over their standard streams, and one over HTTP."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hitl_tui import END, START, Agent, Channel, McpServer, MemoryCheckpointer, ScriptedModel, StateGraph
+from hitl_tui.agents import ToolCall
+from hitl_tui.agents.agent import submit
+from hitl_tui.agents.mcp import ServerFailed
+from hitl_tui.engine.log.events import Event, ToolCalled
+from hitl_tui.errors import UsageError
+
+PROGRAM = Path(__file__).parents[1] / "support" / "mcp_server.py"
+
+
+@contextlib.contextmanager
+def shelf(*arguments: str, **options: Any) -> Iterator[McpServer]:
+    """A server of ours, ended behind the test."""
+    server = McpServer("shelf", [sys.executable, str(PROGRAM), *arguments], **options)
+    try:
+        yield server
+    finally:
+        submit(server.close()).result(10)
+
+
+def librarian(server: McpServer, *calls: ToolCall, **options: Any) -> Agent:
+    """An agent that makes these calls and then says what it was told."""
+
+    def reply(messages: Any) -> Any:
+        told = [turn["content"] for turn in messages if turn["role"] == "tool"]
+        return calls[len(told)] if len(told) < len(calls) else " / ".join(told) or "done"
+
+    return Agent("librarian", ScriptedModel(reply), tools=[server], **options)
+
+
+def call(tool: str, **arguments: Any) -> ToolCall:
+    """A call as a model asks for it."""
+    return ToolCall(tool, json.dumps(arguments))
+
+
+def test_tools_of_a_program_are_listed_and_called_once_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUR_SHELF", "B7")
+    with shelf(env={"SHELF": "$OUR_SHELF"}) as server:
+        agent = librarian(server, call("find", title="Emma", copies=2), call("books_lend", title="Emma"))
+        assert not agent.tools  # nothing was started yet
+        said = agent.chat("Is Emma there?")
+        assert said.startswith("2 of Emma on shelf B7")
+        assert '"lent"' in said
+        assert set(agent.tools) == {"find", "books_lend", "lose", "crash"}
+        schema = agent.tools["find"].schema["function"]
+        assert schema["description"] == "Find a book."
+        assert schema["parameters"]["required"] == ["title"]
+
+
+def test_what_goes_wrong_in_a_tool_is_told_to_the_model() -> None:
+    with shelf() as server:
+        agent = librarian(server, call("lose", title="Emma"), call("find", name="Emma"), call("sell"))
+        said = agent.chat("Go on")
+    assert "Emma is gone" in said
+    assert "the arguments don't fit" in said
+    assert "there is no tool 'sell'; tools: find, books_lend, lose, crash" in said
+
+
+def test_a_server_that_dies_is_told_at_once_and_started_again() -> None:
+    with shelf() as server:
+        agent = librarian(server, call("crash"), call("find", title="Emma"))
+        said = agent.chat("Go on")
+    assert "MCP server 'shelf' went away while 'crash' ran" in said
+    assert "1 of Emma" in said
+
+
+def test_some_of_its_tools_under_names_of_their_own() -> None:
+    with shelf(only=["find"], prefix="shelf_") as server:
+        agent = librarian(server, call("shelf_find", title="Emma"))
+        assert agent.chat("Go on").startswith("1 of Emma")
+        assert set(agent.tools) == {"shelf_find"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"only": ["burn"]}, "has no tool 'burn'"),
+        ({"env": {"KEY": "$NOT_SET_ANYWHERE"}}, "the variable NOT_SET_ANYWHERE is not set"),
+    ],
+)
+def test_a_server_that_is_not_as_wanted_says_so(options: dict[str, Any], words: str) -> None:
+    with shelf(**options) as server, pytest.raises(UsageError, match=words):
+        librarian(server).chat("Go on")
+
+
+def test_a_program_that_does_not_start_is_told_with_its_last_words() -> None:
+    program = "import sys; sys.exit('no shelf here')"
+    server = McpServer("shelf", [sys.executable, "-c", program])
+    with pytest.raises(ServerFailed, match="did not start") as failure:
+        librarian(server).chat("Go on")
+    assert "no shelf here" in failure.value.hint
+    with pytest.raises(ServerFailed, match="no-such-program"):
+        librarian(McpServer("shelf", ["no-such-program"])).chat("Go on")
+
+
+def test_neither_program_nor_address_is_refused_when_it_is_written() -> None:
+    for wrong in ({}, {"command": "python server.py"}, {"command": ["x"], "url": "http://x"}, {"url": "x"}):
+        with pytest.raises(UsageError, match="shelf"):
+            McpServer("shelf", **wrong)  # type: ignore[arg-type]
+
+
+def test_a_person_agrees_and_what_it_gave_is_kept_and_taints(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    with shelf(env={"CALLS": str(calls)}, approve="always", only=["find"]) as server:
+        graph = StateGraph({"reply": Channel("")})
+        graph.add_node("ask", lambda state, config: {"reply": config.agents["librarian"].chat("Emma?")})
+        graph.add_edge(START, "ask").add_edge("ask", END)
+        agents = {"librarian": librarian(server, call("find", title="Emma"))}
+        store = MemoryCheckpointer()
+        runner = graph.compile(checkpointer=store, agents=agents)
+        waiting = runner.invoke(thread_id="t")
+        (request,) = waiting.pending
+        assert not calls.exists()  # nobody has agreed yet
+        runner.answer("t", request.id, {"choice": "approve"}, step=request.step, actor="ann")
+        events: list[Event] = []
+        assert runner.invoke(thread_id="t", on_event=events.append)["reply"] == "1 of Emma on shelf ?"
+        assert calls.read_text() == "Emma\n"
+        (used,) = [event for event in events if isinstance(event, ToolCalled)]
+        assert (used.tool, used.arguments, used.error) == ("find", {"title": "Emma"}, None)
+        assert runner.updates("t", 1)[-1].tainted
+        assert runner.verify("t", strict=True).ok
+
+
+def test_tools_over_http() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    program = subprocess.Popen(
+        [sys.executable, str(PROGRAM), "http", str(port)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    server = McpServer("shelf", url=f"http://127.0.0.1:{port}/mcp", headers={"X-Who": "$HOME"})
+    try:
+        assert program.stderr is not None
+        for line in program.stderr:
+            if b"running on" in line:
+                break
+        assert librarian(server, call("find", title="Emma")).chat("Go on").startswith("1 of Emma")
+    finally:
+        submit(server.close()).result(10)
+        program.kill()
+        program.wait()
+
+
+def test_a_program_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    program = f"""
+import os, sys
+from hitl_tui import Agent, McpServer, ScriptedModel
+server = McpServer("shelf", [sys.executable, "-c",
+    "import os, runpy; open({str(note)!r}, 'w').write(str(os.getpid()));"
+    "runpy.run_path({str(PROGRAM)!r}, run_name='__main__')"])
+print(Agent("a", ScriptedModel(["done"]), tools=[server]).chat("Go on"))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
+    pid = int(note.read_text())
+    until = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{pid}").exists()
