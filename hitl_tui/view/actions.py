@@ -137,7 +137,9 @@ class Situation(msgspec.Struct, frozen=True):
         inside: the shown step, or what goes on, has branches or a thread of its own.
         owned: it is the thread of a subgraph's run.
         found: a text was looked for and stands somewhere.
-        card: what the review card does: "" while it is closed, "sending" while a decision can be taken back.
+        card: what the review card does: "" while it is closed, "aside" while keys go elsewhere, "sending"
+            while a decision can be taken back.
+        voted: what is said to somebody who has voted on all that waits, "" where a vote of theirs is wanted.
         typing: letters go into a text.
         tainted, private: what the selected channel is.
         refusals: which commands can't be carried out now, by verb, each with why.
@@ -158,7 +160,8 @@ class Situation(msgspec.Struct, frozen=True):
     owned: bool = False
     found: bool = False
     refusals: Mapping[str, str] = {}
-    card: Literal["", "open", "sending"] = ""
+    card: Literal["", "open", "aside", "sending"] = ""
+    voted: str = ""
     typing: bool = False
     tainted: bool = False
     private: bool = False
@@ -234,7 +237,7 @@ def _can_run(now: Situation) -> str:
     if now.undoing and now.status not in ("completed", "cancelled"):
         return f"it is being rolled back: {now.way('change.rollback')} goes on with that"
     if now.deciding and not now.breakpoint:
-        return f"it waits for your decision: {now.way('change.decide')} decides"
+        return now.voted or f"it waits for your decision: {now.way('change.decide')} decides"
     if now.limited:
         return f"a limit stopped the run: {now.way('change.extend')} raises it"
     if now.status in ("completed", "cancelled"):
@@ -268,8 +271,10 @@ def _can_decide(now: Situation) -> str:
         return "nothing waits for a decision"
     if now.breakpoint:
         return f"it only stopped here: {now.way('run.step')} steps, {now.way('run.continue')} continues"
-    if refused := now.can(Answer):
+    if refused := now.can(Answer) or now.voted:
         return refused
+    if now.card in ("open", "sending"):
+        return "its card is open"
     return _not_newest(now) if now.past else ""
 
 
@@ -509,6 +514,7 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("queue.all", "*", "Mark all", "Mark all that are shown, or none of them", "Queue"),
     Action("queue.decide", "a", "Decide", "Decide alike what is marked, after a look at the list", "Queue"),
     Action("queue.claim", "c", "Claim", "Take what is asked for a while, or give it back", "Queue"),
+    Action("queue.hand", "@", "Hand over", "Pass on to somebody what is asked, with a note", "Queue"),
     Action("queue.filter", "/", "Filter", "Type words, or graph: risk: due: waits: votes: claimed: open:",
            "Queue"),
     Action("queue.sort", "o", "Sort", "Sort by the next column", "Queue"),

@@ -10,6 +10,7 @@ import msgspec
 
 from hitl_tui.drivers.protocol import Relative
 from hitl_tui.engine.log.records import Checkpoint, Status
+from hitl_tui.engine.thread.interrupts import has_voted
 from hitl_tui.view.cells import Canvas, cells, cut, cut_start
 from hitl_tui.view.format import HUMAN, writer
 from hitl_tui.view.glyphs import UNICODE, Glyphs
@@ -24,7 +25,8 @@ Direction = Literal["left", "right", "up", "down"]
 class ThreadLine(msgspec.Struct, frozen=True):
     """One line: the steps `start` to `head` of a thread, going off line `parent` at step `start - 1`.
 
-    `sources` are where its checkpoints are looked up, each up to a step.
+    `sources` are where its checkpoints are looked up, each up to a step.  `voted`: whoever looks has given
+    their vote on all that waits in it.
     """
 
     thread_id: str
@@ -35,6 +37,7 @@ class ThreadLine(msgspec.Struct, frozen=True):
     reason: str
     next_node: str
     sources: tuple[tuple[int, tuple[Checkpoint, ...]], ...]
+    voted: bool = False
 
     def covers(self, step: int) -> bool:
         """True if the line has that step."""
@@ -68,8 +71,8 @@ class ThreadLines(msgspec.Struct, frozen=True):
         return self.branches[line].thread_id, step
 
 
-def family_lines(view: RunView, family: Sequence[Relative]) -> ThreadLines:
-    """The lines of the open thread and its relatives."""
+def family_lines(view: RunView, family: Sequence[Relative], me: str = "") -> ThreadLines:
+    """The lines of the open thread and its relatives, for whoever looks."""
     relatives = {relative.thread_id: relative for relative in family if relative.thread_id != view.thread_id}
     leaves = _ancestors(view, relatives)
     # Ancestors have no line of their own up to the step at which the way to this thread leaves them.
@@ -80,7 +83,7 @@ def family_lines(view: RunView, family: Sequence[Relative]) -> ThreadLines:
         on_top = name in leaves or relative.fork_step < starts.get(parent, relative.fork_step + 1)
         children.setdefault(view.thread_id if on_top else parent, []).append(name)
 
-    branches = [_top(view, relatives, leaves)]
+    branches = [_top(view, relatives, leaves, me)]
     index = {view.thread_id: 0}
 
     def add(parent: str) -> None:
@@ -108,7 +111,7 @@ def _ancestors(view: RunView, relatives: Mapping[str, Relative]) -> dict[str, in
     return leaves
 
 
-def _top(view: RunView, relatives: Mapping[str, Relative], leaves: Mapping[str, int]) -> ThreadLine:
+def _top(view: RunView, relatives: Mapping[str, Relative], leaves: Mapping[str, int], me: str) -> ThreadLine:
     shared = ((last, relatives[name].checkpoints) for name, last in leaves.items())
     progress = view.progress
     # Where no node is to blame, as when the store went away, none is named.
@@ -122,6 +125,7 @@ def _top(view: RunView, relatives: Mapping[str, Relative], leaves: Mapping[str, 
         reason=progress.reason,
         next_node=(view.running_node or progress.next_node or "") if at_fault else "",
         sources=((progress.head, view.checkpoints), *shared),
+        voted=bool(progress.pending) and all(has_voted(request, me) for request in progress.pending),
     )
 
 
@@ -221,6 +225,8 @@ def _tail(branch: ThreadLine, glyphs: Glyphs) -> tuple[str, Role]:
         case "completed":
             return f"{glyphs.done} end", "ok"
         case "waiting":
+            if branch.voted:
+                return f"{glyphs.waiting} others", "dim"
             paused = branch.reason in ("paused", "limit")
             return f"{glyphs.waiting} {branch.reason if paused else HUMAN}", "accent"
         case "failed":
@@ -269,10 +275,16 @@ class TimelineLayout(msgspec.Struct, frozen=True):
 
 
 def layout(
-    view: RunView, family: Sequence[Relative], selected: Place | None, width: int, glyphs: Glyphs = UNICODE
+    view: RunView,
+    family: Sequence[Relative],
+    selected: Place | None,
+    width: int,
+    glyphs: Glyphs = UNICODE,
+    *,
+    me: str = "",
 ) -> TimelineLayout:
-    """Lay out the steps around the selected one (None: the head) in `width` cells."""
-    lines = family_lines(view, family)
+    """Lay out the steps around the selected one (None: the head) in `width` cells, for whoever looks."""
+    lines = family_lines(view, family, me)
     top = lines.branches[0]
     if top.head < 0 or width < 1:
         return TimelineLayout((), (), None, None, 0)

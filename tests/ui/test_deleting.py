@@ -25,17 +25,20 @@ async def test_what_goes_is_named_first_and_enter_keeps_it() -> None:
     runner.invoke(thread_id="old-b")
     async with live(runner, ready=" t ") as it:
         await it.press("t")
-        await it.shows("old-b")
+        await it.shows("old-b", "Delete")
         await it.press("down")
         await it.press("delete")
         await it.shows("Delete?", "old: 2 steps", "old-b: ", "a fork of old", "2 threads for good")
-        await it.press("enter")
+        await it.press("enter", "enter")
         await it.gone("Delete?")
         assert names(store) == {"t", "old", "old-b"}
-        await it.press("X", "d")
+        await it.press("X")
+        await it.shows("why (optional), then enter")
+        await it.press(*"done with", "enter", "d")
         await it.until(lambda: names(store) == {"t"}, "deleted")
         await it.gone("old-b")
     assert {entry.thread_id for entry in store.store_ledger()} == {"old", "old-b"}
+    assert {entry.note for entry in store.store_ledger()} == {"done with"}
     assert {entry.actor for entry in store.store_ledger()} == {it.run.actor}
 
 

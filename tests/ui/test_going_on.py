@@ -84,7 +84,7 @@ async def test_after_one_of_two_votes_the_card_closes_and_says_whose_vote_it_wai
         await it.press("d")
         await answered(it, "a")
         await it.shows("your vote counts: 1 of 2; it waits for bob", "WAITING", "1 of 2 votes")
-        await it.shows("bob decides")
+        await it.shows("bob decides", "‖ others")
         assert "you decide" not in it.text()
         await it.gone("Your decision")
         await it.press("?")

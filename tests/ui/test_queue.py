@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -40,7 +41,7 @@ async def queue(
         return hub, await hub.open(first)
 
     app = HitlApp(AppStart(open_driver, "tester"), Look(theme=theme))
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size, notifications=True) as pilot:
         it = Screen(app, pilot)
         await it.until(lambda: app.run_screen is not None and app.screen is app.run_screen, "the run screen")
         await it.press("W")
@@ -200,6 +201,33 @@ async def test_the_list_of_threads_leads_there_and_back(twelve: SQLiteCheckpoint
         await it.shows("12 WAIT FOR YOU")
         await it.press("W")
         await it.until(lambda: it.app.screen is it.run, "the run screen")
+
+
+async def test_a_row_is_claimed_given_back_and_handed_over_where_it_stands(
+    twelve: SQLiteCheckpointer,
+) -> None:
+    def there() -> list[tuple[str | None, bool]]:
+        return [(at.actor, at.claims) for at in twelve.attending("press-q3", time.time_ns() // 1000)]
+
+    async with queue(twelve) as it:
+        await it.shows("c Claim  @ Hand over")
+        await it.press("c")
+        await it.shows("yours, 14 m left")
+        assert there() == [("tester", True)]
+        await it.press("c")
+        await it.gone("yours, ")
+        assert there() == []
+        await it.press("at")
+        await it.shows("Hand over", "Publish the quarterly numbers?")
+        await it.press(*"@ann", "enter", *"you know them", "enter")
+        await it.shows("handed to ann by tester: …")
+        (request,) = twelve.cursor("press-q3").pending  # type: ignore[union-attr]
+        assert request.handed is not None
+        assert (request.handed.to, request.handed.note) == ("ann", "you know them")
+        await it.press("at")
+        await it.shows("It is theirs to decide")
+        await it.press("enter", "enter")
+        await it.shows("handing over takes two names")
 
 
 async def test_where_nothing_waits_it_says_so(tmp_path: Path) -> None:

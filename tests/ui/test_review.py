@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from hitl_tui.errors import AnswerRefused
+from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.view.review import GRACE, UNDO
 from hitl_tui.view.spans import plain_text
@@ -221,7 +222,19 @@ async def test_while_a_reason_is_typed_the_footer_says_that_letters_decide_nothi
         await it.shows("To the choices", "typing never decides")
         await it.press("escape")
         await it.gone("typing never decides")
-        await it.shows("d Decide", "takes it back")
+        await it.shows("takes it back", "k Claim")
+        await it.gone("d Decide")
+
+
+async def test_the_key_of_the_card_is_said_while_keys_go_elsewhere_and_leads_back_to_it():
+    async with desk() as it:
+        await open_card(it)
+        await it.gone("d Decide")
+        it.run.query_one(ChannelsPane).focus()
+        await it.shows("d Decide")
+        await it.press("d")
+        await it.until(lambda: it.card.has_focus_within, "the card having the focus")
+        await it.gone("d Decide")
 
 
 async def test_the_header_says_no_key_for_a_card_that_is_open_and_which_takes_back_what_is_being_sent():

@@ -101,8 +101,13 @@ class Dialog(Modal[DialogResult | None]):
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """In the last field enter takes the first answer."""
         fields = list(self.query(Input))
-        last = bool(fields) and event.widget is fields[-1]
+        last = bool(fields) and event.widget is fields[-1] and not self._way_back_first
         self.query_one(Choices).heed_elsewhere(("ask.back",), entered=0 if last else None)
+
+    @property
+    def _way_back_first(self) -> bool:
+        """Whether enter alone does nothing: from the last field it leads to the answers."""
+        return self._options[0].key == "ask.back"
 
     def action_dismiss_none(self) -> None:
         """Leave without an answer."""
@@ -117,10 +122,10 @@ class Dialog(Modal[DialogResult | None]):
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
-        """Enter in the last field takes the first answer."""
+        """On to the next field; in the last one enter takes the first answer."""
         fields = list(self.query(Input))
         focused = self.focused
-        if focused is fields[-1]:
+        if focused is fields[-1] and not self._way_back_first:
             self._answer(self._options[0].id)
         else:
             self.focus_next()
@@ -227,11 +232,13 @@ def ask_drop(screen: Screen[Any], what: str, drop: Callable[[], Any]) -> None:
     screen.app.push_screen(Dialog("Drop the changes?", [what], options), answered)
 
 
-def ask_delete(screen: Screen[Any], going: Sequence[Leaving], now: int, delete: Callable[[], Any]) -> None:
+def ask_delete(
+    screen: Screen[Any], going: Sequence[Leaving], now: int, delete: Callable[[str | None], Any]
+) -> None:
     """Ask before threads are deleted, naming all that goes.
 
     Args:
-        delete: called where the user agrees.
+        delete: called where the user agrees, with why.
     """
     from hitl_tui.view.deletion import leaving_lines
 
@@ -243,10 +250,11 @@ def ask_delete(screen: Screen[Any], going: Sequence[Leaving], now: int, delete: 
 
     def answered(answer: DialogResult | None) -> None:
         if answer is not None and answer.id == "delete":
-            delete()
+            delete(answer.fields["why"].strip() or None)
 
-    kept = "The ledger of the store keeps who did it, when, and the last hashes."
-    screen.app.push_screen(Dialog("Delete?", [*leaving_lines(going, now), kept], options), answered)
+    kept = "The ledger of the store keeps who did it, when, why, and the last hashes."
+    fields = [DialogField("why", "why (optional), then enter")]
+    screen.app.push_screen(Dialog("Delete?", [*leaving_lines(going, now), kept], options, fields), answered)
 
 
 def ask_fork(screen: Host, session: ViewSession, actor: str) -> None:
@@ -336,18 +344,20 @@ def fork_name(session: ViewSession, thread_id: str) -> str:
     )
 
 
-def ask_hand_over(screen: Host, session: ViewSession, request: Request, actor: str) -> None:
-    """Ask to whom a request is passed on, and why."""
+def ask_hand_over(
+    app: App[Any], request: Request, actor: str, seen: bytes, hand: Callable[[HandOver], Any]
+) -> None:
+    """Ask to whom a request is passed on, and why.
+
+    Args:
+        seen: the hash of the state that is on screen.
+        hand: carries it out.
+    """
 
     def answered(answer: DialogResult | None) -> None:
-        if answer is None or answer.id != "hand":
-            return
-        to = answer.fields["to"].strip().removeprefix("@")
-        if not to:
-            screen.tell("say to whom; nothing was passed on", "Hand over", "warning")
-            return
-        note, seen = answer.fields["why"].strip() or None, session.view.state_hash
-        screen.command(session.driver.execute(HandOver(request.id, request.step, to, actor, note, seen)))
+        if answer is not None and answer.id == "hand":
+            to, note = answer.fields["to"].strip().removeprefix("@"), answer.fields["why"].strip()
+            hand(HandOver(request.id, request.step, to, actor, note or None, seen))
 
     text = [
         sanitise_line(request.title, 200),
@@ -357,7 +367,7 @@ def ask_hand_over(screen: Host, session: ViewSession, request: Request, actor: s
         text.append(f"Reviewers: {sanitise_line(', '.join(request.reviewers), 200)}")
     fields = [DialogField("to", "to whom, by name"), DialogField("why", "why, for them")]
     options = [Option("hand", "h", "pass it on"), Option("back", "ask.back", "go back")]
-    screen.app.push_screen(Dialog("Hand over", text, options, fields), answered)
+    app.push_screen(Dialog("Hand over", text, options, fields), answered)
 
 
 def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) -> None:

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
-from typing import ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import msgspec
 from rich.cells import cell_len
@@ -19,10 +19,10 @@ from textual.message import Message
 from textual.widgets import Input
 
 from hitl_tui.drivers.protocol import Hub
-from hitl_tui.engine.commands import Claim, Unclaim
+from hitl_tui.engine.commands import Claim, Command, Unclaim
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import LIST_MOVES, bound
-from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, failure_words
 from hitl_tui.ui.widgets.lines import Column, LineBar, LineView, Room, Row, ours
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.queue import (
@@ -36,7 +36,7 @@ from hitl_tui.view.queue import (
     summary_words,
 )
 from hitl_tui.view.queue_lines import Columns, columns_of, heading, preview_lines, queue_line
-from hitl_tui.view.spans import Line, Span, plain_text, trusted
+from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
 
 log = logging.getLogger(__name__)
 _READ_EVERY: Final = 20.0
@@ -49,7 +49,8 @@ _REST: Final = 0.15
 _EXAMPLE: Final = "words, graph:advisor, risk:high, due:today, waits:2h, votes:any, claimed:none"
 _KEYS: Final = (
     ("queue.open", "Open"), ("queue.mark", "Mark"), ("queue.all", "Mark all"), ("queue.filter", "Filter"),
-    ("queue.sort", "Sort"), ("queue.threads", "All threads"), ("queue.new", "New"), ("queue.back", "Back"),
+    ("queue.sort", "Sort"), ("queue.threads", "All threads"), ("queue.new", "New"),
+    ("queue.claim", "Claim"), ("queue.hand", "Hand over"), ("queue.back", "Back"),
 )  # fmt: skip
 _KEYS_OF_FILTER: Final = (("enter queue.back", "To the list"),)
 
@@ -223,6 +224,7 @@ class QueueScreen(OverlayScreen):
         bound("queue.all", "mark_all"),
         bound("queue.decide", "decide"),
         bound("queue.claim", "claim"),
+        bound("queue.hand", "hand_over"),
         bound("queue.filter", "filter"),
         bound("queue.sort", "sort"),
         bound("queue.reverse", "reverse"),
@@ -458,17 +460,30 @@ class QueueScreen(OverlayScreen):
 
     async def _claim(self, row: QueueRow) -> None:
         assert row.request is not None
-        own = row.claimed(self._now()) == self._me
-        claim = Claim(row.request.id, self._me, self._claim_minutes)
+        if row.claimed(self._now()) == self._me:
+            await self._execute(row, Unclaim(row.request.id, self._me))
+        else:
+            await self._execute(row, Claim(row.request.id, self._me, self._claim_minutes))
+
+    async def _execute(self, row: QueueRow, command: Command[Any]) -> None:
+        """Carry out a command in the thread of a row, and show what has become of it."""
         try:
             async with self._hub.borrow(row.name) as driver:
-                if own:
-                    await driver.execute(Unclaim(row.request.id, self._me))
-                else:
-                    await driver.execute(claim)
+                await driver.execute(command)
         except HitlError as error:
-            self.notify(error.message, severity="warning", markup=False)
+            self.notify(untrusted(failure_words(error)).text, severity="warning", markup=False)
         await self.read()
+
+    def action_hand_over(self) -> None:
+        """Ask to whom the selected row is passed on."""
+        from hitl_tui.ui.screens.dialogs import ask_hand_over
+
+        row = self._list.selected
+        if row is not None and row.request is not None and row.asks:
+            ask_hand_over(
+                self.app, row.request, self._me, row.seen,
+                lambda handed: self.run_worker(self._execute(row, handed), group="hand", exit_on_error=False),
+            )  # fmt: skip
 
     def action_filter(self) -> None:
         """Type in the filter."""

@@ -149,7 +149,7 @@ class RunScreen(RoleScreen):
             with Column(id="right"):
                 yield LensPane(self.ways)
                 yield StreamPane()
-        yield TimelinePane(self.keymap)
+        yield TimelinePane(self.keymap, self.actor)
         yield FooterBar(self.keymap)
 
     async def on_mount(self) -> None:
@@ -183,6 +183,7 @@ class RunScreen(RoleScreen):
             self.session.situation if self.session else Situation(),
             ways=self.ways,
             card=self.review.state,
+            voted=self.review.voted,
             typing=self.focused is not None and self.focused.check_consume_key("a", "a"),
             found=self.search.finding is not None,
             tainted=row is not None and row.tainted,

@@ -38,10 +38,19 @@ class Reviewing:
         self._attending: tuple[object, ...] = ()
 
     @property
-    def state(self) -> Literal["", "open", "sending"]:
+    def state(self) -> Literal["", "open", "aside", "sending"]:
         """What the card does, as for `Situation`."""
         card = self.card if self.card_open else None
-        return "" if card is None else "sending" if card.review.unsent else "open"
+        if card is None or card.review.unsent:
+            return "sending" if card else ""
+        return "open" if card.has_focus_within else "aside"
+
+    @property
+    def voted(self) -> str:
+        """What is said to a person who has voted on all that waits, as for `Situation`."""
+        requests = self.screen.session.requests if self.screen.session else ()
+        all_voted = bool(requests) and all(has_voted(asked, self.screen.actor) for asked in requests)
+        return vote_given(requests[0]) if all_voted else ""
 
     @property
     def card(self) -> ReviewPane | None:
@@ -59,12 +68,8 @@ class Reviewing:
         if self.card_open and self.card is not None:
             self.card.focus_choices()
         elif self.screen.session and self.screen.session.requests:
-            requests = self.screen.session.requests
-            left = next((request for request in requests if not has_voted(request, self.screen.actor)), None)
-            if left is None:
-                self.screen.tell(vote_given(requests[0]))
-            else:
-                self.open_card(left)
+            waiting, me = self.screen.session.requests, self.screen.actor
+            self.open_card(next(asked for asked in waiting if not has_voted(asked, me)))
 
     def open_card(self, request: Request) -> None:
         """Show the card of a request beside what it is about."""
@@ -129,7 +134,13 @@ class Reviewing:
 
         session, request = self.screen.session, self._asked_about
         if session is not None and request is not None:
-            ask_hand_over(self.screen, session, request, self.screen.actor)
+            ask_hand_over(
+                self.screen.app,
+                request,
+                self.screen.actor,
+                session.view.state_hash,
+                lambda handed: self.screen.command(session.driver.execute(handed)),
+            )
 
     def allow(self) -> None:
         """Ask which calls like the one that is asked about are allowed from now on."""

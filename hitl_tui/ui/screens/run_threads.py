@@ -69,7 +69,12 @@ class Threads:
         if opened is None or opened.thread_id != thread_id:
             return
         request = next((asked for asked in opened.requests if asked.id == request_id), None)
-        if request is not None and not BY_ID["change.decide"].why_not(self.screen.situation):
+        self.screen.review.close_card()  # of another request of the thread
+        if request is None:
+            return
+        if why_not := BY_ID["change.decide"].why_not(self.screen.situation):
+            self.screen.tell(why_not, severity="warning")
+        else:
             self.screen.stepping.go_on(opened)
             self.screen.review.open_card(request)
 

@@ -47,7 +47,8 @@ _WORDS: dict[str, tuple[str, str, Role]] = {
 
 _KEYS: Final = (
     ("threads.open", "Open"), ("threads.inside", "Inside"), ("threads.waiting", "Waiting"),
-    ("threads.search", "Search"), ("threads.new", "New"), ("list.up list.down", "Select"),
+    ("threads.search", "Search"), ("threads.new", "New"), ("threads.delete", "Delete"),
+    ("list.up list.down", "Select"),
     ("threads.back", "Back"),
 )  # fmt: skip
 _KEYS_OF_SEARCH = (("enter threads.back", "To the list"),)
@@ -444,11 +445,11 @@ class ThreadsScreen(OverlayScreen):
         if any(thread.thread_id == self._list.current for thread in going):
             raise UsageError(f"{self._list.current} is open here", "open another thread first")
 
-        async def delete() -> None:
-            await self._hub.delete(going, actor=self._actor, note=None)
+        async def delete(note: str | None) -> None:
+            await self._hub.delete(going, actor=self._actor, note=note)
             self._load()
 
-        ask_delete(self, going, self._now(), lambda: self._deleting(delete()))
+        ask_delete(self, going, self._now(), lambda note: self._deleting(delete(note)))
 
     def action_search(self) -> None:
         """Type in the search field."""

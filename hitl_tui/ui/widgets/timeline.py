@@ -45,8 +45,9 @@ class TimelinePane(LineView):
             super().__init__()
             self.place = place
 
-    def __init__(self, keymap: Keymap) -> None:
+    def __init__(self, keymap: Keymap, me: str) -> None:
         super().__init__("timeline", "Timeline")
+        self._me = me
         keys = [keymap.shown(name) for name in ("travel.down", "travel.up")]
         self._keys = " ".join(key for key in keys if key) or "up and down"
         self._layout: TimelineLayout | None = None
@@ -75,7 +76,7 @@ class TimelinePane(LineView):
         if self._shown is None or self.size.width < 8:
             return
         view, family, place = self._shown
-        self._layout = layout(view, family, place, self.scrollable_content_region.width)
+        self._layout = layout(view, family, place, self.scrollable_content_region.width, me=self._me)
         rows = self._layout.rows
         self.show(rows or ((Span("each step will stand here", "dim"),),))
         self.styles.height = min(max(len(rows), 2), MAX_ROWS) + 2
