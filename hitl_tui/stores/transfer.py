@@ -33,7 +33,7 @@ from hitl_tui.stores.files.json import plain, row_of
 from hitl_tui.stores.lineage import Carried, Past
 
 FORMAT = "hitl-tui thread"
-VERSION = 5
+VERSION = 6
 
 
 class ChildPlace(NamedTuple):
@@ -472,7 +472,14 @@ def _lines(store: Checkpointer, info: ThreadInfo, cursor: Cursor, secret: frozen
         pending = tuple(replace(request, payload=None, votes=()) for request in cursor.pending)
         calls = tuple(map(_unquoted, cursor.calls))
         cursor = replace(
-            cursor, pending=pending, answers=(), exchanges=(), branches=(), error=None, calls=calls
+            cursor,
+            pending=pending,
+            answers=(),
+            exchanges=(),
+            branches=(),
+            error=None,
+            calls=calls,
+            streamed=(),
         )
     yield {"cursor": _shown(cursor, secret)}
 
@@ -506,11 +513,13 @@ def _shown(row: msgspec.Struct, secret: frozenset[str]) -> dict[str, Any]:
 
 
 def _without_quotes(point: Checkpoint) -> Checkpoint:
-    """A step whose compensations and tools may have been given anything, as its node was free to."""
+    """A step whose compensations and tools may have been given anything, as its node was free to, and which
+    may have printed anything."""
     return replace(
         point,
         compensations=tuple(replace(compensation, args=None) for compensation in point.compensations),
         calls=tuple(map(_unquoted, point.calls)),
+        streamed=(),
     )
 
 

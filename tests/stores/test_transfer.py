@@ -21,7 +21,7 @@ from tests.support.spec import spec
 
 pytestmark = spec("10")
 
-DEEP = b'{"format":"hitl-tui thread","version":4,"info":%s1%s}\n'
+DEEP = b'{"format":"hitl-tui thread","version":5,"info":%s1%s}\n'
 """A header whose facts are nested deeper than anything should follow."""
 
 
@@ -246,9 +246,9 @@ class TestRefused:
         [
             (b"hello\n", UsageError, "line 1: this is no thread"),
             (b"{}\n", UsageError, "no thread"),
-            (b'{"format":"hitl-tui thread","version":6}\n', StoreUnusable, "newer hitl-tui"),
+            (b'{"format":"hitl-tui thread","version":7}\n', StoreUnusable, "newer hitl-tui"),
             (b'{"format":"hitl-tui thread","version":1}\n', StoreUnusable, "an older hitl-tui"),
-            (b'{"format":"hitl-tui thread","version":5}\n', LogCorrupt, "line 1"),
+            (b'{"format":"hitl-tui thread","version":6}\n', LogCorrupt, "line 1"),
             (b"", LogCorrupt, "line 1"),
             (b"[" * 100_000 + b"]" * 100_000 + b"\n", UsageError, "line 1: this is no thread"),
             (DEEP % (b"[" * 100_000, b"]" * 100_000), UsageError, "line 1: this is no thread"),

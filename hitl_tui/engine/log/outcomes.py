@@ -65,6 +65,29 @@ class ToolUse(msgspec.Struct, frozen=True):
     path: Annotated[Maybe, about("The branch.")] = ""
 
 
+class StreamedText(msgspec.Struct, frozen=True):
+    """What one writer printed or streamed in a step, bounded: its beginning and its end.
+
+    Args:
+        agent: who wrote it, "" for the node itself.
+        path: the branch it was written in, "" for a plain node.
+        attempt: of the node.
+        left_out: how many characters between `text` and `end` were not kept.
+    """
+
+    agent: Annotated[Maybe, about("The agent.")]
+    path: Annotated[Maybe, about("The branch.")]
+    attempt: Annotated[int, about("The attempt of the node.")]
+    text: Annotated[str, about("What was written; where it is long, how it begins.")]
+    left_out: Annotated[int, about("Characters behind it that were not kept.")] = 0
+    end: Annotated[Maybe, about("How it ends, behind those.")] = ""
+
+    @property
+    def size(self) -> int:
+        """How many characters of it are kept."""
+        return len(self.text) + len(self.end)
+
+
 class Compensation(msgspec.Struct, frozen=True):
     """How to undo what a node did: a handler's name and what it is given (SPEC 13).
 

@@ -18,6 +18,7 @@ from hitl_tui.engine.log.outcomes import (
     ErrorInfo,
     Exchange,
     ModelUse,
+    StreamedText,
     ToolUse,
 )
 from hitl_tui.engine.log.requests import Request
@@ -102,12 +103,13 @@ class Effect(msgspec.Struct, frozen=True, gc=False):
 class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     """One committed step.  Step 0 is the input (SPEC 10).
 
-    `position` is the cursor after it: "node:NAME" (NAME runs next), "route:NAME" (NAME is done, its
-    way on is decided on resume), "end" or `ROLLBACK`.  `node` is the node's name, or "" for input and humans.
+    `position` is the cursor after it: "node:NAME" (NAME runs next), "route:NAME" (NAME is done, its way
+    on is decided on resume), "end" or `ROLLBACK`.  `node` is the node's name, or "" for input and humans.
     `tainted` are the tainted channels after it.  `read` is what the node read, where that was noted: in
-    runs that somebody watches or that have taint to follow.  `calls` are the tools that its agents called, in
-    failed attempts, too.  `ledger_hash` is that of the newest decision at its commit, so that the checkpoint
-    a decision made names it; `checkpoint_hash` is over all of it (see `thread.hashes`).
+    runs that somebody watches or that have taint to follow.  `calls` are the tools that its agents
+    called, in failed attempts, too, and `streamed` what was printed and streamed in them.  `ledger_hash`
+    is that of the newest decision at its commit, so that the checkpoint a decision made names it;
+    `checkpoint_hash` is over all of it (see `thread.hashes`).
     """
 
     thread_id: Annotated[
@@ -145,6 +147,7 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     read: Annotated[tuple[str, ...], about("The channels that its node read.")] = ()
     compensations: tuple[Compensation, ...] = ()
     calls: Annotated[tuple[ToolUse, ...], about("The tools that its agents called.")] = ()
+    streamed: tuple[StreamedText, ...] = ()
     ledger_hash: bytes = b""
     checkpoint_hash: bytes = b""
 
@@ -228,7 +231,8 @@ class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     that it does, tainted as it is.  `last_record_hash`, `checkpoint_hash` and `ledger_hash` are what the next
     record, checkpoint and decision are chained to.
     `exchanges` is what that node got from outside before it asked a human, `uses` and `calls` the calls of
-    models and tools since the last step of a node that no checkpoint has yet, `compensated` says that some
+    models and tools since the last step of a node that no checkpoint has yet, `streamed` what attempts that
+    failed have written meanwhile, `compensated` says that some
     step may have something to undo.  `graph` is the digest of the graph that the thread has gone on with, ""
     while that is the one it was begun with.
     """
@@ -274,6 +278,7 @@ class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     compensated: bool = False
     calls: tuple[ToolUse, ...] = ()
     graph: str = ""
+    streamed: tuple[StreamedText, ...] = ()
 
     @property
     def next_node(self) -> str | None:

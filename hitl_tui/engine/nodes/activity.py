@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from hitl_tui.engine.log.events import Event, ModelCalled, NodeRetrying, TextStreamed
-from hitl_tui.engine.log.outcomes import Exchange, ModelUse, ToolUse
+from hitl_tui.engine.log.outcomes import Exchange, ModelUse, StreamedText, ToolUse
 
 if TYPE_CHECKING:
     from hitl_tui.engine.state.workflow_state import WorkflowState
@@ -125,15 +126,97 @@ class InFlight:
                 self._over.set_result(None)
 
 
+class StreamKeeper:
+    """What is printed and streamed while a node runs, kept for its step within bounds.  Thread-safe."""
+
+    def __init__(self) -> None:
+        self.used = False
+        self._lock = threading.Lock()
+        self._writers: dict[tuple[str, str, int], _Writer] = {}
+        self._size = 0
+
+    def add(self, text: str, agent: str, path: str, attempt: int) -> None:
+        """Keep a piece of text; of much of it the beginning and the end."""
+        if not text.isascii():
+            # What can't be written must not keep a step from being committed.
+            text = text.encode(errors="backslashreplace").decode()
+        with self._lock:
+            self.used = True
+            writer = self._writers.setdefault((agent, path, attempt), _Writer())
+            self._size += writer.add(text, STREAM_KEPT - self._size)
+
+    @property
+    def texts(self) -> tuple[StreamedText, ...]:
+        """What is kept, in the order in which the writers began."""
+        with self._lock:
+            return tuple(
+                StreamedText(*key, "".join(writer.head), writer.left_out, "".join(writer.tail))
+                for key, writer in self._writers.items()
+            )
+
+
+class _Writer:
+    """What one writer has written."""
+
+    def __init__(self) -> None:
+        self.head: list[str] = []
+        self.tail: deque[str] = deque()
+        self.left_out = 0
+        self._room = _HALF
+        self._tail_size = 0
+
+    def add(self, text: str, room: int) -> int:
+        """Keep a piece; gives by how many characters more is kept now, at most `room`."""
+        begins = min(len(text), self._room, room)
+        if begins:
+            self.head.append(text[:begins])
+            self._room -= begins
+        # What no longer goes to the beginning, or not all of it, never does again.
+        if begins < len(text):
+            self._room = 0
+        return begins + self._end_with(text[begins:], room - begins)
+
+    def _end_with(self, text: str, room: int) -> int:
+        """The end of what was written, which grows by `room` at most and then moves on."""
+        before, most = self._tail_size, min(_HALF, self._tail_size + room)
+        self.tail.append(text)
+        self._tail_size += len(text)
+        while self._tail_size > most:
+            first = self.tail.popleft()
+            surplus = min(len(first), self._tail_size - most)
+            if surplus < len(first):
+                self.tail.appendleft(first[surplus:])
+            self._tail_size -= surplus
+            self.left_out += surplus
+        return self._tail_size - before
+
+
+_HALF: Final = 16 * 1024
+"""Characters that are kept of the beginning of what one writer writes in a step, and of its end."""
+STREAM_KEPT: Final = 256 * 1024
+"""Characters that are kept of all that is written in a step."""
+
+
+def newest_texts(texts: Sequence[StreamedText]) -> tuple[StreamedText, ...]:
+    """What is kept of several attempts: the newest ones, as many as there is room for."""
+    size, first = 0, len(texts)
+    while first and (size := size + texts[first - 1].size) <= STREAM_KEPT:
+        first -= 1
+    return tuple(texts[first:])
+
+
 __all__ = [
+    "STREAM_KEPT",
     "Activity",
     "AttemptCancelled",
     "ModelUse",
+    "StreamKeeper",
     "at_work",
     "before_end",
     "begin_work",
     "current_activity",
     "end_work",
+    "newest_texts",
 ]
 
 
@@ -156,6 +239,8 @@ class Activity:
         self.uses: list[ModelUse] = []
         self.calls: list[ToolUse] | None = None
         """Where calls of tools are noted for the step's record; None where nobody keeps one."""
+        self.streamed: StreamKeeper | None = None
+        """Where what it writes is kept for the step's record; None where nobody keeps one."""
         self.tainted_by: list[str] = []
         self.read: dict[str, None] | None = {} if sink else None
         """What the node has read of the state, in order; None where that is not noted."""
@@ -256,8 +341,12 @@ class Activity:
         return tuple(dict.fromkeys((*self.tainted_by, *read)))
 
     def text(self, text: str, agent: str = "") -> None:
-        """Stream a piece of text to whoever watches."""
-        if self._sink and text and not self._cancelled:
+        """Stream a piece of text to whoever watches, and to the step's record."""
+        if not text or self._cancelled:
+            return
+        if self.streamed:
+            self.streamed.add(text, agent, self.path, self.attempt)
+        if self._sink:
             self._sink(TextStreamed(self.node, agent, text, self.path))
 
     def model_called(self, use: ModelUse, duration: int) -> None:
@@ -290,7 +379,9 @@ class Activity:
     @property
     def of_node(self) -> Activity:
         """The node as a whole, for what can't be told to be of one of its branches."""
-        return Activity(self.node, self.attempt, self._sink)
+        activity = Activity(self.node, self.attempt, self._sink)
+        activity.streamed = self.streamed
+        return activity
 
     def beside(self, other: Activity) -> bool:
         """Whether both are branches of the same node's run."""

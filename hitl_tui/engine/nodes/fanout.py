@@ -218,7 +218,7 @@ class _FanOut:
             activity = branch.activity = Activity(
                 self.node.name, branch.attempt, self.session.sink, branch.path
             )
-            activity.calls = self.activity.calls
+            activity.calls, activity.streamed = self.activity.calls, self.activity.streamed
             activity.first_input = self.session.first_input
             try:
                 return await self._attempt(branch, activity)

@@ -23,10 +23,10 @@ from hitl_tui.engine.log.events import (
     RunEnded,
     RunStarted,
 )
-from hitl_tui.engine.log.outcomes import ErrorInfo, ModelUse, ToolUse
+from hitl_tui.engine.log.outcomes import ErrorInfo, ModelUse, StreamedText, ToolUse
 from hitl_tui.engine.log.records import END, ROLLBACK, Cursor, Status
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
+from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, StreamKeeper, newest_texts
 from hitl_tui.engine.nodes.attempt import run_attempt
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.children import may_go_on, refresh
@@ -167,6 +167,7 @@ class RunLoop:
         self._trouble: HitlError | None = None
         self._activity: Activity | None = None
         self._calls: list[ToolUse] = []
+        self._streams = StreamKeeper()
         self._inner: RunLoop | None = None
         self._task: asyncio.Task[object] | None = None
 
@@ -340,7 +341,7 @@ class RunLoop:
         return self._inner
 
     def _begun(self, activity: Activity) -> None:
-        activity.calls = self._calls
+        activity.calls, activity.streamed = self._calls, self._streams
         self._activity = activity
 
     async def _run_node(self, name: str) -> bool:
@@ -377,6 +378,8 @@ class RunLoop:
         uses: list[ModelUse] = []
         if self._calls:
             self._calls = []
+        if self._streams.used:
+            self._streams = StreamKeeper()
         attempt = session.cursor.attempt
         try:
             node, called = self._called(name)
@@ -450,6 +453,7 @@ class RunLoop:
             exchanges=(),
             uses=(),
             calls=(),
+            streamed=(),
             pending=(),
             retries=before.retries + output.retries,
             compensated=before.compensated or bool(output.compensations),
@@ -471,6 +475,7 @@ class RunLoop:
             duration=duration,
             uses=(*before.uses, *output.counted, *all_uses),
             calls=(*before.calls, *self._calls),
+            streamed=self._written(before),
             attempt=before.attempt,
             compensations=output.compensations,
             read=output.read,
@@ -508,8 +513,20 @@ class RunLoop:
     def _after_attempt(self, uses: Sequence[ModelUse], started: int) -> Cursor:
         """The cursor after an attempt that committed nothing: what it cost counts."""
         cursor = spent(self.session.cursor, uses, self.session.clock() - started)
-        calls = (*cursor.calls, *self._calls)
-        return replace(cursor, attempt=cursor.attempt + 1, uses=(*cursor.uses, *uses), calls=calls)
+        return replace(
+            cursor,
+            attempt=cursor.attempt + 1,
+            uses=(*cursor.uses, *uses),
+            calls=(*cursor.calls, *self._calls),
+            streamed=self._written(cursor),
+        )
+
+    def _written(self, cursor: Cursor) -> tuple[StreamedText, ...]:
+        """What was printed and streamed since the last step; what a node wrote before it asked, it writes
+        again with the answer."""
+        if not self._streams.used:
+            return cursor.streamed
+        return newest_texts((*cursor.streamed, *self._streams.texts))
 
     def _fail(
         self, error: HitlError, node: str, cursor: Cursor | None = None, reason: str = "node_error"

@@ -34,7 +34,7 @@ _checkpoint_facts = attrgetter(
     *("thread_id", "step", "parent_thread", "parent_step", "source", "node", "position", "status", "reason"),
     *("invocation", "iteration", "attempt", "duration", "tokens_in", "tokens_out", "cost", "first_seq"),
     *("last_seq", "at", "actor", "note", "decision", "text", "uses", "branches", "tainted", "read"),
-    *("compensations", "calls"),
+    *("compensations", "calls", "streamed"),
 )
 
 

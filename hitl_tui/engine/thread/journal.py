@@ -10,7 +10,14 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, Compensation, ModelUse, ToolUse
+from hitl_tui.engine.log.outcomes import (
+    BranchOutcome,
+    BranchState,
+    Compensation,
+    ModelUse,
+    StreamedText,
+    ToolUse,
+)
 from hitl_tui.engine.log.records import (
     CHANNELS,
     GRAPH,
@@ -311,6 +318,7 @@ class StepFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         text: what the node said.
         duration: microseconds.
         uses, calls: what its agents asked of models and tools, in failed attempts, too.
+        streamed: what was printed and streamed in them.
         read: what the node read, where that was noted.
     """
 
@@ -327,6 +335,7 @@ class StepFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     branches: tuple[BranchOutcome, ...] = ()
     read: tuple[str, ...] = ()
     compensations: tuple[Compensation, ...] = ()
+    streamed: tuple[StreamedText, ...] = ()
 
 
 def records_of(
@@ -396,4 +405,5 @@ def checkpoint_of(
         step.read,
         step.compensations,
         step.calls,
+        step.streamed,
     )

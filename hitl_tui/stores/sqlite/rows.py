@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from hitl_tui.engine.log.outcomes import BranchOutcome, Compensation, ModelUse, ToolUse
+from hitl_tui.engine.log.outcomes import BranchOutcome, Compensation, ModelUse, StreamedText, ToolUse
 from hitl_tui.engine.log.records import (
     Checkpoint,
     Cursor,
@@ -76,6 +76,7 @@ _decode_owner = _late(Owner)
 _decode_compensations = _late(tuple[Compensation, ...])
 _decode_uses = _late(tuple[ModelUse, ...])
 _decode_calls = _late(tuple[ToolUse, ...])
+_decode_streamed = _late(tuple[StreamedText, ...])
 _decode_tainted = _late(tuple[Taint, ...])
 _decode_read = _late(tuple[str, ...])
 _decode_lineage = _late(Lineage)
@@ -263,13 +264,13 @@ def record_hash_of(hashes: bytes) -> bytes:
 CHECKPOINT = (
     "id, parent_thread, parent_step, source, node, position, status, reason, invocation, iteration, attempt, "
     "duration, tokens_in, tokens_out, cost, hashes, first_seq, last_seq, at, read, actor, note, decision, "
-    "text, uses, branches, tainted, compensations, calls"
+    "text, uses, branches, tainted, compensations, calls, streamed"
 )
 
 
 _CHECKPOINT_KINDS = (
     *(int, _TEXT, int, str, str, str, str, str, int, int, int, int, int, int, _COST, bytes, int, int, int),
-    *(_BLOB, _TEXT, _TEXT, _TEXT, _TEXT, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB),
+    *(_BLOB, _TEXT, _TEXT, _TEXT, _TEXT, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB),
 )
 _CHECKPOINT_TYPES: set[tuple[type, ...]] = set()
 _HASHES = CHECKPOINT.split(", ").index("hashes") - 2
@@ -311,6 +312,7 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
         _encode(point.tainted) if point.tainted else None,
         _encode(point.compensations) if point.compensations else None,
         _encode(point.calls) if point.calls else None,
+        _encode(point.streamed) if point.streamed else None,
     )
 
 
@@ -319,16 +321,17 @@ def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
     if tuple(map(type, row)) not in _CHECKPOINT_TYPES:
         _typed_alike(row, _CHECKPOINT_KINDS, _CHECKPOINT_TYPES)
     row_id, parent, *rest = row
-    read, uses, branches, tainted, compensations, calls = rest.pop(_READ), *rest[-5:]
+    read, uses, branches, tainted, compensations, calls, streamed = rest.pop(_READ), *rest[-6:]
     hashes = rest[_HASHES]
     rest[_HASHES] = hashes[:_HASH]
-    rest[-5:] = (
+    rest[-6:] = (
         _decode_uses(uses) if uses else (),
         _decode_branches(branches) if branches else (),
         _decode_tainted(tainted) if tainted else (),
         _decode_read(read) if read else (),
         _decode_compensations(_nested(compensations)) if compensations else (),
         _decode_calls(_nested(calls)) if calls else (),
+        _decode_streamed(streamed) if streamed else (),
         hashes[_HASH : 2 * _HASH],
         hashes[2 * _HASH :],
     )

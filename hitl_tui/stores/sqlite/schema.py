@@ -18,7 +18,7 @@ TOUCHED_SHIFT = 20
 """`cursor.touched` is its `updated_at`, in microseconds, without these many bits: about its second."""
 
 
-VERSION = 14
+VERSION = 15
 """The version of the tables; a file with another one is not read."""
 
 TABLES = (
@@ -138,7 +138,8 @@ TABLES = (
         tainted BLOB,
         read BLOB,
         compensations BLOB,
-        calls BLOB
+        calls BLOB,
+        streamed BLOB
     )""",
     "CREATE TABLE snapshot (id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
     # What a thread's own steps took up to one of them, as JSON: spares summing up a long thread.

@@ -210,7 +210,18 @@ _SIZE_OF_CHANNELS = (
 _SIZE_OF = "SELECT count(*), coalesce(sum({}), 0) FROM {} WHERE id BETWEEN ? AND ?"
 _CHECKPOINT_BYTES = " + ".join(
     f"coalesce(length({name}), 0)"
-    for name in ("hashes", "note", "text", "uses", "branches", "tainted", "read", "compensations", "calls")
+    for name in (
+        "hashes",
+        "note",
+        "text",
+        "uses",
+        "branches",
+        "tainted",
+        "read",
+        "compensations",
+        "calls",
+        "streamed",
+    )
 )
 # A graph that no thread was begun with or has gone on with.
 _DROP_GRAPHS = (
