@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         SQLiteCheckpointer,
         open_store,
     )
+    from hitl_tui.team.telemetry import Spans
     from hitl_tui.workflows.advisor import advisor_workflow
     from hitl_tui.workflows.debate import debate_workflow
     from hitl_tui.workflows.planner import planner_workflow
@@ -100,6 +101,7 @@ _NAMES = {
         "UndeclaredChannel UnknownThread UsageError ValueRejected WriteDenied"
     ),
     "signing": "AllowedSigners SshSigner",
+    "team.telemetry": "Spans",
     "stores": "Checkpointer FileCheckpointer MemoryCheckpointer SQLiteCheckpointer open_store",
     "workflows.advisor": "advisor_workflow",
     "workflows.debate": "debate_workflow",
@@ -146,6 +148,7 @@ __all__ = [
     "SchemaMismatch",
     "ScriptedModel",
     "SigningFailed",
+    "Spans",
     "SshSigner",
     "StaleWriter",
     "StateGraph",

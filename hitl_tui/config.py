@@ -44,6 +44,7 @@ class Settings(msgspec.Struct, frozen=True):
         theme: name of the theme, "" for the app's own choice.
         model: litellm name for graphs that take a model, None for their own default.
         api_base: address of the model's server, None for the provider's.
+        telemetry: address of the collector that gets OpenTelemetry spans, None for none.
         ascii: whether the screen keeps to ASCII, None for what the locale says.
         keys: wishes for keys by action, as they were written; `hitl_tui.view.keymap` judges them.
         retention: what `prune` without options keeps, by the words of the table; empty for no rule.
@@ -61,6 +62,7 @@ class Settings(msgspec.Struct, frozen=True):
     theme: str
     model: str | None
     api_base: str | None
+    telemetry: str | None
     ascii: bool | None
     keys: Mapping[str, Any]
     retention: Mapping[str, Any]
@@ -319,6 +321,7 @@ _SETTINGS: dict[str, tuple[Callable[[], str | None], Callable[[object], str]]] =
     "theme": (str, _one_line),
     "model": (_nothing, _one_line),
     "api_base": (_nothing, _address),
+    "telemetry": (_nothing, _address),
 }
 
 _TABLES: dict[str, dict[str, Callable[[object], str]]] = {

@@ -14,7 +14,7 @@ from hitl_tui.errors import ReducerError, SchemaMismatch, UnknownThread, UsageEr
 if TYPE_CHECKING:
     from hitl_tui.config import Settings
     from hitl_tui.drivers.hub import LocalHub
-    from hitl_tui.drivers.local import Unbuilt
+    from hitl_tui.drivers.local import Observe, Unbuilt
     from hitl_tui.drivers.protocol import Driver
     from hitl_tui.engine.log.signing import Signer
     from hitl_tui.engine.log.threads import ThreadInfo
@@ -153,7 +153,28 @@ def hub_over(store: Checkpointer, settings: Settings, unbuilt: Unbuilt | None = 
     from hitl_tui.loading.known import KnownGraphs
 
     known = KnownGraphs(store, trust_in(store))
-    return LocalHub(store, builder(store), unbuilt, signer_of(settings), known)
+    observe = observer_of(settings)
+    return LocalHub(store, builder(store), unbuilt, signer_of(settings), known, observe=observe)
+
+
+def observer_of(settings: Settings) -> Observe | None:
+    """What makes spans of the threads' events, where the settings name a collector."""
+    if settings.telemetry is None:
+        return None
+    import atexit
+
+    from hitl_tui.team.telemetry import Collector
+
+    collector = Collector(settings.telemetry)
+
+    def send_the_rest() -> None:
+        from hitl_tui.cli.output import say
+
+        if lost := collector.close():
+            say(f"{lost} spans could not be sent to {settings.telemetry}.", err=True)
+
+    atexit.register(send_the_rest)
+    return collector.observe
 
 
 def signer_of(settings: Settings) -> Signer | None:

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from hitl_tui.drivers.graph_file import BuildGraph
-from hitl_tui.drivers.local import LocalDriver, Unbuilt, only_reading
+from hitl_tui.drivers.local import LocalDriver, Observe, Unbuilt, only_reading
 from hitl_tui.drivers.nested import SubgraphRuns
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.graph.compiled import CompiledGraph
@@ -37,6 +37,7 @@ class LocalHub:
         unbuilt: says of a thread whose graph can't be built why it can only be looked at from then on.
         signer: signs what is decided.
         known: the graphs that threads can be started of; None for none.
+        observe: as for `LocalDriver`.
     """
 
     def __init__(
@@ -46,12 +47,15 @@ class LocalHub:
         unbuilt: Unbuilt | None = None,
         signer: Signer | None = None,
         known: KnownGraphs | None = None,
+        *,
+        observe: Observe | None = None,
     ) -> None:
         self._store = store
         self._build = build
         self._unbuilt = unbuilt
         self._signer = signer
         self._known = known
+        self._observe = observe
         self._drivers: dict[str, LocalDriver] = {}
         self._lent: dict[str, LocalDriver] = {}
         self._one_builds = threading.Lock()
@@ -244,6 +248,7 @@ class LocalHub:
             subgraph_runs=self._subgraph_runs,
             unbuilt=self._unbuilt,
             refusals=refusals,
+            observe=self._observe,
         )
 
 

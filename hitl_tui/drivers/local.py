@@ -77,6 +77,7 @@ R = TypeVar("R")
 GraphOf: TypeAlias = Callable[[ThreadInfo], Awaitable[CompiledGraph]]
 AskIfAny: TypeAlias = Callable[[Question], Awaitable[bool | None]]
 Unbuilt: TypeAlias = Callable[[str, HitlError], str]
+Observe: TypeAlias = Callable[[Session], Callable[[Event], object]]
 log = logging.getLogger(__name__)
 
 _NEARLY_ALL = frozenset({NodeStarted, StepCommitted})
@@ -100,6 +101,7 @@ class LocalDriver:
         subgraph_runs: what runs inside the runs of others; None where only this thread is open.
         unbuilt: says of a graph that can't be built why the thread can only be looked at.
         refusals: what may not be done, by verb, each with why.
+        observe: gives what is told each event of the thread as it happens, on the engine's thread.
     """
 
     def __init__(
@@ -114,6 +116,7 @@ class LocalDriver:
         subgraph_runs: SubgraphRuns | None = None,
         unbuilt: Unbuilt | None = None,
         refusals: Mapping[str, str] | None = None,
+        observe: Observe | None = None,
     ) -> None:
         self.thread_id = thread_id
         self._refusals = refusals or {}
@@ -122,6 +125,7 @@ class LocalDriver:
         self._unbuilt = unbuilt
         self._building = asyncio.Lock()
         self._open_session = open_session
+        self._observe = observe
         self._store = store
         self._decoded = Decoded()
         self._build = build
@@ -421,7 +425,7 @@ class LocalDriver:
             if session.exists and not isinstance(session.graph, RecordedGraph):
                 logged = recorded_graph(self._store, session.info, session.cursor)
                 session.notice = ". ".join(filter(None, (session.notice, graph_notice(session, logged))))
-            session.sink = self._tell
+            session.sink = self._observed(session) if self._observe else self._tell
             session.on_moved = self._resync
             self._session = session
             self._watch = ThreadWatch(
@@ -447,6 +451,16 @@ class LocalDriver:
             )
             self._subgraph_runs.follow(self.thread_id, self._follower)
         return self._session
+
+    def _observed(self, session: Session) -> Callable[[Event], None]:
+        assert self._observe is not None
+        observe, tell = self._observe(session), self._tell
+
+        def both(event: Event) -> None:
+            observe(event)
+            tell(event)
+
+        return both
 
     def _refuse_running(self) -> None:
         if self._run is not None and not self._run.ended:
