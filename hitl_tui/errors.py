@@ -113,6 +113,7 @@ class NodeFailed(HitlError):
         node: name of the node.
         attempt: number of the last attempt, from 1.
         details: the node's traceback, for the log file.
+        frames: of it the user's own, as an `ErrorInfo` keeps them.
     """
 
     title = "A node failed"
@@ -126,11 +127,13 @@ class NodeFailed(HitlError):
         attempt: int = 1,
         details: str = "",
         channel: str = "",
+        frames: tuple[Any, ...] = (),
     ) -> None:
         super().__init__(message, hint, channel=channel)
         self.node = node
         self.attempt = attempt
         self.details = details
+        self.frames = frames
 
 
 class UnknownThread(HitlError):

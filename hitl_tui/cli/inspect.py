@@ -130,7 +130,7 @@ def _document(at: LoggedPlace, values: dict[str, Any]) -> ThreadDocument:
 def _say_step(at: LoggedPlace, values: dict[str, Any], signing_key: str) -> None:
     from hitl_tui.cli.headless import standing_lines
     from hitl_tui.view.lines import name
-    from hitl_tui.view.transcript import channel_lines, step_lines, unfinished_lines
+    from hitl_tui.view.transcript import channel_lines, failed_at, step_lines, unfinished_lines
 
     snapshot = at.thread.snapshot(signing_key)
     say(*standing_lines(snapshot))
@@ -145,6 +145,7 @@ def _say_step(at: LoggedPlace, values: dict[str, Any], signing_key: str) -> None
     say(*step_lines(point, at.thread.updates(at.step, at.step)[at.step]))
     if at.step == snapshot.progress.head:
         say(*unfinished_lines(snapshot.unfinished, opens=False))
+        say(*failed_at(snapshot.progress))
 
 
 def _say_mine(opened: OpenStored, at: LoggedPlace) -> None:
@@ -189,7 +190,7 @@ def log(opened: OpenStored, *, thread: str | None, limit: int, before: int | Non
         document = LogDocument(thread=thread, checkpoints=shown, decisions=ledger)
         emit(document, secret=has_secrets(reading.graph))
         return ExitCode.DONE
-    from hitl_tui.view.transcript import step_lines
+    from hitl_tui.view.transcript import failed_at, step_lines
 
     if points and points[0].step > 0:
         say(f"(steps 0 to {points[0].step - 1} are older: --before {points[0].step})")
@@ -197,6 +198,8 @@ def log(opened: OpenStored, *, thread: str | None, limit: int, before: int | Non
         say(*step_lines(point, some))
     if ledger:
         say("", "Decisions:", *_decisions(ledger))
+    if before is None:
+        say(*failed_at(reading.snapshot().progress))
     return ExitCode.DONE
 
 

@@ -6,14 +6,16 @@ import os
 import shlex
 import shutil
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from textual.app import App, SuspendNotSupported
 
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.terminal import run_on_the_terminal
 
+T = TypeVar("T")
 _LARGEST: Final = 64 << 20
 """Bytes; far more than any channel takes unless its graph says so."""
 
@@ -52,19 +54,76 @@ def edited_outside(app: App[Any], text: str, *, as_json: bool) -> str:
     Raises:
         EditorFailed: there is none or it failed; the text is as it was.
     """
-    edited: str | EditorFailed
+    return _suspended(app, lambda: edit_in_editor(text, ".json" if as_json else ".md"))
+
+
+def _suspended(app: App[Any], work: Callable[[], T]) -> T:
+    """What is done while the terminal is another program's; then the screen is back."""
+    outcome: T | EditorFailed
     try:
         with app.suspend():
             # An error that left this block would leave the terminal handed over for good.
             try:
-                edited = edit_in_editor(text, ".json" if as_json else ".md")
+                outcome = work()
             except EditorFailed as error:
-                edited = error
+                outcome = error
     except SuspendNotSupported:
         raise EditorFailed("this terminal can't be handed to an editor") from None
-    if isinstance(edited, EditorFailed):
-        raise edited
-    return edited
+    if isinstance(outcome, EditorFailed):
+        raise outcome
+    return outcome
+
+
+_PLUS: Final = frozenset(
+    {
+        "vim",
+        "nvim",
+        "vi",
+        "view",
+        "nano",
+        "emacs",
+        "emacsclient",
+        "micro",
+        "kak",
+        "joe",
+        "mg",
+        "gedit",
+        "kate",
+    }
+)
+_GOTO: Final = frozenset({"code", "code-insiders", "codium", "vscodium", "cursor", "windsurf"})
+_COLON: Final = frozenset({"hx", "helix", "subl", "sublime_text", "zed", "zeditor"})
+
+
+def command_at(command: Sequence[str], file: str, line: int) -> list[str]:
+    """The command that opens a file at a line, in the way of the editor that it names; at its top in one
+    that is not known."""
+    editor = Path(command[0]).name.removesuffix(".exe")
+    if editor in _PLUS:
+        return [*command, f"+{line}", file]
+    if editor in _GOTO:
+        return [*command, "-g", f"{file}:{line}"]
+    return [*command, f"{file}:{line}" if editor in _COLON else file]
+
+
+def open_at(app: App[Any], file: str, line: int) -> None:
+    """Open a file of the user's at a line, in an editor of their own, which has the terminal meanwhile.
+
+    Raises:
+        EditorFailed: there is no such file here, as where the thread ran elsewhere, or no editor.
+    """
+    if not os.path.isabs(file) or not os.path.isfile(file):
+        raise EditorFailed(f"there is no file {file} here")
+    command = command_at(editor_command(), file, line)
+
+    def run() -> int:
+        try:
+            return run_on_the_terminal(command)
+        except OSError as error:
+            raise EditorFailed(f"{command[0]}: {error.strerror or error}", "check EDITOR") from error
+
+    if code := _suspended(app, run):
+        raise EditorFailed(f"{command[0]} ended with code {code}")
 
 
 def edit_in_editor(text: str, suffix: str) -> str:

@@ -137,6 +137,7 @@ class Situation(msgspec.Struct, frozen=True):
         inside: the shown step, or what goes on, has branches or a thread of its own.
         owned: it is the thread of a subgraph's run.
         found: a text was looked for and stands somewhere.
+        frames: it is known where in the user's code the node has failed.
         card: what the review card does: "" while it is closed, "aside" while keys go elsewhere, "sending"
             while a decision can be taken back.
         voted: what is said to somebody who has voted on all that waits, "" where a vote of theirs is wanted.
@@ -159,6 +160,7 @@ class Situation(msgspec.Struct, frozen=True):
     inside: bool = False
     owned: bool = False
     found: bool = False
+    frames: bool = False
     refusals: Mapping[str, str] = {}
     card: Literal["", "open", "aside", "sending"] = ""
     voted: str = ""
@@ -292,6 +294,11 @@ def _found(now: Situation) -> str:
 
 
 @_when_open
+def _frames(now: Situation) -> str:
+    return "" if now.frames else "no code of yours has failed here"
+
+
+@_when_open
 def _can_cancel(now: Situation) -> str:
     over = now.status in ("completed", "cancelled")
     return now.can(Cancel) or (f"the run is {now.status} already" if over else "")
@@ -396,6 +403,10 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("look.next", ">", "Next found", "To the next place where the text stands", "Look", _found),
     Action("look.previous", "<", "Last found", "To the place before where the text stands", "Look", _found),
     Action("look.compare", "=", "Compare", "Two steps, threads or forks side by side", "Look", _has_steps),
+    Action("look.failure", "5", "Failure", "Where the node failed: its lines, and what locals held", "Look",
+           _frames),
+    Action("look.editor", "E", "$EDITOR", "Open your editor at the line where the node failed", "Look",
+           _frames, 7, offered=True),
     Action("look.view", "v", "Views", "Go round text, diff, JSON and blame", "Look", _open),
     Action("look.costs", "$", "Costs", "Show what the thread has cost, by agent, by node and by step", "Look",
            _open),

@@ -122,6 +122,8 @@ def _mending(session: ViewSession, error: ErrorInfo, ways: Mapping[str, str]) ->
             (ways["change.edit"], f"edit {sanitise_line(error.channel, 40) or 'state'}"),
             (ways["change.fork"], "fork"),
         ]
+    if error.frames:
+        keys.append((ways["look.editor"], "open the line in your editor"))
     return _keys(*keys)
 
 

@@ -25,6 +25,7 @@ from hitl_tui.engine.log.events import (
     TaintRead,
     ThreadForked,
 )
+from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.records import ROLLBACK, Checkpoint
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.view.actions import Situation
@@ -257,8 +258,15 @@ class ViewSession:
             saved=self.view.graph_changed is not None,
             inside=self.inside() is not None,
             owned=bool(self.view.owners),
+            frames=bool(self.failure),
             refusals=self.refusals,
         )
+
+    @property
+    def failure(self) -> tuple[Frame, ...]:
+        """Where in the user's code the node has failed at which the thread stands, at its newest step."""
+        error = None if self.is_past else self.view.error
+        return error.frames if error is not None else ()
 
     def inside(self, node: str = "") -> InsidePlace | None:
         """What there is to open inside the shown step, or inside the newest run of a node."""

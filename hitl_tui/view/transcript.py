@@ -12,6 +12,7 @@ from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.engine.log.records import ROLLBACK, Checkpoint
 from hitl_tui.view.branches import branch_lens, branches_of_step, counted, outcome_lines
 from hitl_tui.view.format import cost, duration, limit_line, preview, tokens, writer
+from hitl_tui.view.frames import frame_lines
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.inside import EMPTY, InsideView, call_lines, tool_line
 from hitl_tui.view.lines import content, name, spans
@@ -73,6 +74,14 @@ def unfinished_lines(unfinished: Unfinished | None, *, opens: bool = True) -> li
     return [*lines, *spans(_failures(ended), _TOLD)]
 
 
+def failed_at(progress: ev.Progress) -> list[str]:
+    """Where a thread that stands failed has failed: the frames of its code; nothing for any other."""
+    if progress.status != "failed" or progress.error is None or not progress.error.frames:
+        return []
+    lines = frame_lines(progress.error.frames, glyphs=ASCII)
+    return ["", f"{name(progress.error.node)} failed at:", *spans(lines, _FRAMES, "--json has all of it")]
+
+
 def _failures(branches: Sequence[BranchOutcome]) -> list[Line]:
     return [line for branch in branches if branch.error for line in outcome_lines(branch, ASCII)]
 
@@ -82,6 +91,7 @@ def _tries(outcome: BranchOutcome) -> str:
 
 
 _LENS = 40
+_FRAMES = 24
 
 
 def event_lines(event: ev.Event) -> list[str]:
@@ -108,7 +118,11 @@ def event_lines(event: ev.Event) -> list[str]:
         case ev.AttemptFailed():
             hint = [event.error.hint] if event.error.hint else []
             what = f"{name(event.error.node)} failed" if event.error.node else name(event.error.title)
-            return [f"{what}:", *content([event.error.message, *hint], 10)]
+            return [
+                f"{what}:",
+                *content([event.error.message, *hint], 10),
+                *spans(frame_lines(event.error.frames, glyphs=ASCII), _FRAMES, "hitl-tui show --json"),
+            ]
         case ev.AttemptDropped():
             return [f"{name(event.node)} was given up: {name(event.why)}. Nothing of it was committed."]
         case ev.LimitNear():

@@ -15,7 +15,7 @@ from hitl_tui.view.format import kind, read_json
 from hitl_tui.view.revision import Revision, revision
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.session import Versions, ViewSession
-from hitl_tui.view.spans import Line, Span, trusted, untrusted
+from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
 from hitl_tui.view.value_lines import read_lines, value_lines
 
 Mode = Literal["text", "diff", "json", "blame"]
@@ -36,6 +36,7 @@ class ValueText(msgspec.Struct, frozen=True):
         note: what stands below them.
         prose: a text, which is set no wider than one reads with ease.
         heads: what the two versions of a revision are called, where they stand side by side.
+        rich: the same lines with the roles of their words, where they have any.
     """
 
     channel: str
@@ -46,6 +47,12 @@ class ValueText(msgspec.Struct, frozen=True):
     note: Line = ()
     prose: bool = False
     heads: tuple[str, str] = ("before", "after")
+    rich: Sequence[Line] = ()
+
+
+def lines_text(lines: Sequence[Line], mode: Mode) -> ValueText:
+    """Lines that are no channel's value, in the place of one."""
+    return ValueText("", mode, tuple(map(plain_text, lines)), rich=lines)
 
 
 async def value_text(session: ViewSession, channel: str, mode: Mode, reveal: str, back: int = 0) -> ValueText:

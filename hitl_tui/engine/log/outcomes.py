@@ -16,8 +16,33 @@ from hitl_tui.engine.log.units import MESSAGE, Duration, Maybe, about
 BranchStatus = Literal["ok", "failed", "cancelled", "unneeded"]
 
 
+class LocalValue(msgspec.Struct, frozen=True):
+    """What a local held when its frame was left, as text."""
+
+    name: Annotated[str, about("The local.")]
+    text: Annotated[str, about("Its value, bounded; `[private]` where a private channel has it.")]
+
+
+class Frame(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A frame of the user's code, or how many of a library's stood in its place.
+
+    Args:
+        file: "" where it is of a library.
+        first: the number of the first of `lines`.
+    """
+
+    file: Annotated[Maybe, about("The file; null for frames of a library.")] = ""
+    line: Annotated[int, about("The line that it stood at.")] = 0
+    function: Annotated[Maybe, about("The function with its parameters.")] = ""
+    first: Annotated[int, about("The number of the first of `lines`.")] = 1
+    lines: Annotated[tuple[str, ...], about("Source lines around it, as they were.")] = ()
+    values: Annotated[tuple[LocalValue, ...], about("What its locals held.")] = ()
+    library: Annotated[Maybe, about("The library whose frames stand here.")] = ""
+    count: Annotated[int, about("How many frames of it.")] = 0
+
+
 class ErrorInfo(msgspec.Struct, frozen=True):
-    """A node's failure as stored and shown; `details` is its traceback."""
+    """A node's failure as stored and shown; `details` is its traceback, `frames` what of it is the user's."""
 
     node: Annotated[str, about("The node; empty where none is to blame.")]
     attempt: Annotated[int, about("Its last attempt, from 1.")]
@@ -26,6 +51,9 @@ class ErrorInfo(msgspec.Struct, frozen=True):
     hint: Annotated[str, about("How to mend it; empty where there is nothing to say.")] = ""
     details: str = ""
     channel: Annotated[Maybe, about("The channel whose value must be mended.")] = ""
+    frames: Annotated[
+        tuple[Frame, ...], about("Your frames that led to it, the innermost last, with what locals held.")
+    ] = ()
 
 
 class ModelUse(msgspec.Struct, frozen=True):

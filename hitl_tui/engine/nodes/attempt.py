@@ -18,6 +18,7 @@ from hitl_tui.engine.graph.functions import raised_at
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.nodes.activity import MISSING, Activity, AttemptCancelled, begin_work, end_work
 from hitl_tui.engine.nodes.calling import SyncCaller, TookTooLong, call
+from hitl_tui.engine.nodes.frames import NO_MASKS, Masks, frames_of, place_of
 from hitl_tui.engine.nodes.results import NodeResult, checked
 from hitl_tui.engine.state.changes import Change, reduce_updates
 from hitl_tui.engine.state.channel import RUN_INPUTS
@@ -235,7 +236,7 @@ async def run_attempt(
             raise
         if isinstance(error, asyncio.CancelledError) and _given_up(activity):
             raise
-        raise _failure(node, activity, error) from error
+        raise _failure(node, activity, error, masks_of(graph, state)) from error
     finally:
         end_work(activity, token)
 
@@ -346,7 +347,13 @@ def _words_of(error: BaseException) -> str:
         return f"(its text can't be told: {type(broken).__name__})"
 
 
-def _failure(node: Node, activity: Activity, error: BaseException) -> NodeFailed:
+def masks_of(graph: CompiledGraph, state: LiveState) -> Masks:
+    """What a state keeps private, and no frame may show."""
+    private = [name for name, channel in graph.channels.items() if channel.visibility == "private"]
+    return Masks({name: state.values.get(name) for name in private}) if private else NO_MASKS
+
+
+def _failure(node: Node, activity: Activity, error: BaseException, masks: Masks) -> NodeFailed:
     if isinstance(error, HitlError):
         cause, hint = error.message, error.hint
     elif isinstance(error, asyncio.CancelledError):
@@ -361,6 +368,7 @@ def _failure(node: Node, activity: Activity, error: BaseException) -> NodeFailed
     if not isinstance(error, (ModelFailed, TookTooLong)) and (place := raised_at(error)):
         hint = f"{hint}; at {place}" if hint else f"at {place}"
     where = f"branch {activity.path!r}" if activity.path else f"node {node.name!r}"
+    frames = () if isinstance(error, (ModelFailed, TookTooLong)) else frames_of(error, masks)
     return NodeFailed(
         keepable(f"{where}, attempt {activity.attempt}: {cause}"),
         keepable(hint),
@@ -368,4 +376,5 @@ def _failure(node: Node, activity: Activity, error: BaseException) -> NodeFailed
         attempt=activity.attempt,
         details=keepable("".join(traceback.format_exception(error))),
         channel=error.channel if isinstance(error, HitlError) else "",
+        frames=frames or place_of(node.function),
     )

@@ -7,7 +7,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from hitl_tui.engine.graph.compiled import CompiledGraph, FanOutWork, Node
-from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, Compensation, ErrorInfo, Exchange
+from hitl_tui.engine.log.outcomes import (
+    BranchOutcome,
+    BranchState,
+    Compensation,
+    ErrorInfo,
+    Exchange,
+    Frame,
+)
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage
@@ -45,6 +52,7 @@ class Branch:
         self.read: tuple[str, ...] = ()
         self.lineage: Lineage | None = None
         self.activity: Activity | None = None
+        self.frames: tuple[Frame, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -87,6 +95,7 @@ class Branch:
     def ended(self, status: Any, now: int, error: NodeFailed | None = None) -> BranchOutcome:
         """Note how it ended."""
         duration = now - self.started if self.started else 0
+        self.frames = error.frames if error else ()
         self.outcome = BranchOutcome(
             self.path,
             self.node.name,
@@ -151,7 +160,7 @@ def mark_items(branches: list[Branch]) -> None:
 
 
 def error_info(error: NodeFailed, node: str) -> ErrorInfo:
-    """A branch's failure as it is kept; of a long traceback, the end."""
+    """A branch's failure as it is kept; of a long traceback, the end, and no frames: there may be many."""
     return ErrorInfo(
         node, error.attempt, error.title, error.message, error.hint, error.details[-_DETAILS:], error.channel
     )

@@ -307,6 +307,7 @@ class _FanOut:
             node=self.node.name,
             attempt=self.activity.attempt,
             details=error.details if error else "",
+            frames=failed[0].frames if failed else (),
         )
         mark_items(self.branches)
         if any(branch.succeeded or branch.answers for branch in self.branches):

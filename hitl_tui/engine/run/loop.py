@@ -23,14 +23,15 @@ from hitl_tui.engine.log.events import (
     RunEnded,
     RunStarted,
 )
-from hitl_tui.engine.log.outcomes import ErrorInfo, ModelUse, StreamedText, ToolUse
+from hitl_tui.engine.log.outcomes import ErrorInfo, Frame, ModelUse, StreamedText, ToolUse
 from hitl_tui.engine.log.records import END, ROLLBACK, Cursor, Status
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, StreamKeeper, newest_texts
-from hitl_tui.engine.nodes.attempt import run_attempt
+from hitl_tui.engine.nodes.attempt import masks_of, run_attempt
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.children import may_go_on, refresh
 from hitl_tui.engine.nodes.fanout import run_fanout
+from hitl_tui.engine.nodes.frames import frames_of
 from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, ChildStopped, NodeOutput
 from hitl_tui.engine.run.subgraph import run_subgraph
 from hitl_tui.engine.state.changes import after
@@ -534,8 +535,14 @@ class RunLoop:
         session = self.session
         self.error = error
         attempt = error.attempt if isinstance(error, NodeFailed) else session.cursor.attempt
-        details = error.details if isinstance(error, NodeFailed) else ""
-        info = ErrorInfo(node, attempt, error.title, error.message, error.hint, details, error.channel)
+        details, frames = "", tuple[Frame, ...]()
+        if isinstance(error, NodeFailed):
+            details, frames = error.details, error.frames
+        elif error.__cause__ is not None:  # as of a routing function
+            frames = frames_of(error.__cause__, masks_of(session.graph, session.state))
+        info = ErrorInfo(
+            node, attempt, error.title, error.message, error.hint, details, error.channel, frames
+        )
         cursor = replace(cursor or session.cursor, status="failed", reason=reason, error=info)
         entry = journal.ledger_entry(
             cursor, "failed", at=session.clock(), note=error.message, data={"node": node}

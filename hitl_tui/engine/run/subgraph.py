@@ -190,6 +190,7 @@ class _Visit:
             node=self.node.name,
             attempt=self.activity.attempt,
             details=error.details if error else "",
+            frames=error.frames if error else (),
         )
         failure.branches = () if child else self.session.cursor.branches
         return failure

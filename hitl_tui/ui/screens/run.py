@@ -341,6 +341,7 @@ class RunScreen(RoleScreen):
         error = session.view.error
         if error is not self._failure:
             self._failure = error
+            self.shown_value.at_failure = error is not None
             if error is not None and error.channel:
                 pane.select(error.channel)
 
@@ -455,7 +456,9 @@ class RunScreen(RoleScreen):
         self.shown_value.set_mode(event.mode)
 
     @on(ChannelsPane.Selected)
-    def _channel_selected(self) -> None:
+    def _channel_selected(self, event: ChannelsPane.Selected) -> None:
+        if event.picked:
+            self.shown_value.at_failure = False
         self.shown_value.show()
 
     @on(TimelinePane.Chosen)

@@ -12,6 +12,7 @@ from hitl_tui.engine.commands import ReloadGraph
 from hitl_tui.ui.screens.run_look import fold, go, go_first, next_mode, next_pane
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.graph import GraphPane
+from hitl_tui.view.frames import innermost
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
@@ -89,6 +90,18 @@ def _try_agent(screen: RunScreen, session: ViewSession, agent: str = "") -> None
     from hitl_tui.ui.screens.agents import ask_settings
 
     screen.command(ask_settings(screen, session, agent))
+
+
+def _open_editor(screen: RunScreen, session: ViewSession) -> None:
+    """Open the user's editor at the innermost line of theirs that led to the failure."""
+    from hitl_tui.ui.editor import EditorFailed, open_at
+
+    frame = innermost(session.failure)
+    if frame is not None:
+        try:
+            open_at(screen.app, frame.file, frame.line)
+        except EditorFailed as error:
+            screen.complain(error)
 
 
 def _copy(screen: RunScreen, session: ViewSession) -> None:
@@ -213,6 +226,8 @@ DOERS: Final[Mapping[str, Do]] = {
     "look.text": lambda screen: screen.shown_value.set_mode("text"),
     "look.diff": lambda screen: screen.shown_value.set_mode("diff"),
     "look.json": lambda screen: screen.shown_value.set_mode("json"),
+    "look.failure": lambda screen: screen.shown_value.show_failure(),
+    "look.editor": _shown(_open_editor),
     "look.fold": lambda screen: fold(screen, everything=False),
     "look.folds": lambda screen: fold(screen, everything=True),
     "look.blame": lambda screen: screen.shown_value.set_mode("blame"),

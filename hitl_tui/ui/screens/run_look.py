@@ -9,9 +9,11 @@ from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.tabs import TabsBar
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.format import kind
+from hitl_tui.view.frames import frame_lines
+from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.timeline import Direction, Place, neighbours
-from hitl_tui.view.value_source import MODES, Mode, value_text
+from hitl_tui.view.value_source import MODES, Mode, lines_text, value_text
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.find import Finding
@@ -29,6 +31,8 @@ class ShownValue:
         self.loading = False
         self._back = 0
         self._of = ""
+        self.at_failure = False
+        """Where a node failed is shown in the place of a value, as long as nobody asks for one."""
 
     @property
     def mode(self) -> Mode:
@@ -37,12 +41,18 @@ class ShownValue:
 
     def set_mode(self, mode: Mode) -> None:
         """Show values of this kind in another way."""
+        self.at_failure = False
         self._modes[self._kind] = mode
+        self.show()
+
+    def show_failure(self) -> None:
+        """Show where the node has failed, until a value is asked for."""
+        self.at_failure = True
         self.show()
 
     def compare_with(self, by: int) -> None:
         """Show what became of an older version of the value, or of a newer one."""
-        self._modes[self._kind] = "diff"
+        self._modes[self._kind], self.at_failure = "diff", False
         self._back = max(self._back + by, 0)
         self.show_again()
 
@@ -79,7 +89,7 @@ class ShownValue:
             session.revealed = None
         if channel != self._of:
             self._of, self._back = channel, 0
-        wanted = (session, session.step_view, channel, self.mode)
+        wanted = (session, session.step_view, channel, self.mode, session.failure if self.at_failure else ())
         if self._wanted and all(new is old for new, old in zip(wanted, self._wanted, strict=True)):
             return False
         self._wanted = wanted
@@ -102,9 +112,18 @@ class ShownValue:
             while self._wanted is not done and (session := self._screen.session) is not None:
                 done = self._wanted
                 reveal = self._screen.ways["look.reveal"]
+                pane = self._screen.query_one(ValuePane)
+                error = session.view.error
+                if self.at_failure and session.failure and error is not None:
+                    width = pane.scrollable_content_region.width
+                    text = lines_text(frame_lines(session.failure, width), self.mode)
+                    title = f"Where {sanitise_line(error.node, 40)} failed"
+                    below = f"{self._screen.ways['look.editor']} opens it in your editor"
+                    pane.show_text(text, title=title, below=below)
+                    continue
                 text = await value_text(session, self._channel, self.mode, reveal, self._back)
                 if self._wanted is done:
-                    self._screen.query_one(ValuePane).show_text(text)
+                    pane.show_text(text)
         finally:
             self.loading = False
 
@@ -162,8 +181,7 @@ class Search:
             pane = self._screen.query_one(ValuePane)
             pane.seek = (place.channel, place.line)
             pane.mark(query)
-            self._screen.query_one(ChannelsPane).picked = True
-            self._screen.query_one(ChannelsPane).select(place.channel)
+            self._screen.query_one(ChannelsPane).select(place.channel, picked=True)
             self._screen.shown_value.set_mode("text")
             pane.show_sought()
         self._screen.show_bars()

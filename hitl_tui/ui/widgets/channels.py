@@ -36,11 +36,12 @@ class ChannelsPane(LineView):
     ]
 
     class Selected(Message):
-        """Another channel was selected."""
+        """Another channel was selected; `picked` where the user has done it."""
 
-        def __init__(self, name: str) -> None:
+        def __init__(self, name: str, picked: bool) -> None:
             super().__init__()
             self.name = name
+            self.picked = picked
 
     def __init__(self) -> None:
         super().__init__("channels", "Channels")
@@ -87,12 +88,17 @@ class ChannelsPane(LineView):
         """The row of the cursor."""
         return next((row for row in self.channel_rows if row.name == self.selected), None)
 
-    def select(self, name: str) -> None:
-        """Move the cursor to a channel."""
+    def select(self, name: str, *, picked: bool = False) -> None:
+        """Move the cursor to a channel.
+
+        Args:
+            picked: the user does.
+        """
+        self.picked = self.picked or picked
         if name and name != self.selected:
             self.selected = name
             self._place_cursor()
-            self.post_message(self.Selected(name))
+            self.post_message(self.Selected(name, picked))
             self.repaint()
 
     def _place_cursor(self) -> None:
@@ -106,9 +112,8 @@ class ChannelsPane(LineView):
     def action_move(self, by: int) -> None:
         """Move the cursor by so many rows."""
         if self.channel_rows:
-            self.picked = True
             row = min(max((self.cursor_row or 0) + by, 0), len(self.channel_rows) - 1)
-            self.select(self.channel_rows[row].name)
+            self.select(self.channel_rows[row].name, picked=True)
 
     def visible_row(self, y: int) -> Row:
         """The row of column names, or a channel."""
@@ -139,8 +144,7 @@ class ChannelsPane(LineView):
         offset = event.get_content_offset(self)
         index = round(self.scroll_y) + offset.y - 1 if offset and offset.y > 0 else -1
         if 0 <= index < len(self.channel_rows):
-            self.picked = True
-            self.select(self.channel_rows[index].name)
+            self.select(self.channel_rows[index].name, picked=True)
 
 
 def _short(reducer: str, room: int) -> str:

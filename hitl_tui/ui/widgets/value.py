@@ -96,12 +96,13 @@ class ValuePane(TextView):
         self._marked = query
         self.repaint()
 
-    def show_text(self, text: ValueText, *, titled: bool = True, title: str = "") -> None:
+    def show_text(self, text: ValueText, *, titled: bool = True, title: str = "", below: str = "") -> None:
         """Show a value; the scroll position is kept for the same channel.
 
         Args:
             titled: say in the border how else it can be shown.
             title: what stands over it in place of its channel.
+            below: what stands in the border in place of how else it can be shown.
         """
         same = self.text is not None and self.text.channel == text.channel and self.text.mode == text.mode
         if (
@@ -116,7 +117,7 @@ class ValuePane(TextView):
         modes = "  ".join(f"‹{mode}›" if mode == text.mode else mode for mode in MODES)
         self._over = title
         self._lay_out()
-        self._tell_way(modes if titled else "")
+        self._tell_way(below or (modes if titled else ""))
         if not same:
             self.scroll_to(0, self._first_change, animate=False)
         self.show_sought()
@@ -400,6 +401,8 @@ class ValuePane(TextView):
         """A line of the value; of a changed one both versions."""
         assert self.text is not None
         revision = self.text.revision
+        if self.text.rich:
+            return self.text.rich[index]
         if revision is None:
             text = self._texts[index]
             return json_spans(text) if self.text.mode == "json" else (Span(text),)

@@ -1,0 +1,85 @@
+"""The frames of a failure as lines: the place, the source around it, and what locals held."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from hitl_tui.engine.log.outcomes import Frame, LocalValue
+from hitl_tui.view.cells import cells
+from hitl_tui.view.glyphs import UNICODE, Glyphs
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
+
+_NAME: Final = 60
+_CODE: Final = 200
+_VALUE: Final = 260
+_BETWEEN: Final = "    "
+_NARROW: Final = 32
+
+
+def innermost(frames: Sequence[Frame]) -> Frame | None:
+    """The frame of the user's code that raised, or led to what did."""
+    return next((frame for frame in reversed(frames) if frame.file), None)
+
+
+def frame_lines(frames: Sequence[Frame], width: int = 78, glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
+    """The frames, the innermost first: of that one the source around the line, of the others the line alone.
+
+    score.py:41 in score(state, config)
+      39 │     number = re.search(r"[\\d.]+", reply)
+    → 41 │     return {"score": float(number[0])}
+    reply = 'n/a'    number = None
+
+    Args:
+        width: of the rows in which the values of locals stand side by side.
+    """
+    lines: list[Line] = []
+    last = innermost(frames)
+    for frame in reversed(frames):
+        if frame.file:
+            lines += [()] if lines else []
+            lines += _frame(frame, width, glyphs, whole=frame is last)
+        else:
+            many = "frame" if frame.count == 1 else "frames"
+            lines.append(
+                (trusted(f"{frame.count} {many} of ", "dim"), untrusted(frame.library, "dim", _NAME))
+            )
+    return tuple(lines)
+
+
+def _frame(frame: Frame, width: int, glyphs: Glyphs, *, whole: bool) -> list[Line]:
+    name, rest = frame.function.partition("(")[0], "".join(frame.function.partition("(")[1:])
+    place = f"{os.path.basename(frame.file)}:{frame.line}"
+    head: Line = (
+        untrusted(place, "dim", _NAME),
+        trusted(" in ", "dim"),
+        untrusted(name, "title", _NAME),
+        untrusted(rest, "dim", _NAME),
+    )
+    last = frame.first + len(frame.lines) - 1
+    rows: list[Line] = [head]
+    for number, text in enumerate(frame.lines, frame.first):
+        at = number == frame.line
+        if at or whole:
+            lead = f"{glyphs.arrow if at else ' '} {number:>{len(str(last))}} {glyphs.down} "
+            code = untrusted(text, "title" if at else "plain", _CODE)
+            rows.append((trusted(lead, "warning" if at else "dim"), code))
+    return [*rows, *_value_rows(frame.values, width)]
+
+
+def _value_rows(values: Sequence[LocalValue], width: int) -> list[Line]:
+    """Locals with their values, as many side by side as there is room for."""
+    rows: list[Line] = []
+    row: tuple[Span, ...] = ()
+    used = 0
+    for value in values:
+        name, text = sanitise_line(value.name, _NAME), sanitise_line(value.text, _VALUE)
+        role: Role = "private" if value.text == "[private]" else "value"
+        own = (Span(name, "name"), Span(" = ", "dim"), Span(text, role))
+        size = cells(name) + 3 + cells(text)
+        if row and (used + len(_BETWEEN) + size > width or size > _NARROW):
+            rows, row, used = [*rows, row], (), 0
+        row, used = (*row, *((Span(_BETWEEN),) if row else ()), *own), used + size + len(_BETWEEN)
+    return [*rows, row] if row else rows

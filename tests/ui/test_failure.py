@@ -1,0 +1,81 @@
+"""Where a node failed, on screen: lines and locals in the place of the value, and the way to the editor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hitl_tui import Channel
+from hitl_tui.stores import MemoryCheckpointer
+from hitl_tui.ui.editor import EditorFailed, command_at, open_at
+from tests.engine.building import chain
+from tests.ui.harness import live
+
+
+def halves(state: Any, config: Any) -> Any:
+    counts = [state["n"], 0]
+    return {"n": counts[0] / counts[1]}
+
+
+def flow() -> Any:
+    channels = {"n": Channel(1), "words": Channel("as they were")}
+    return chain(channels, halves).compile(checkpointer=MemoryCheckpointer())
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=str)
+async def test_a_failure_is_shown_until_a_value_is_asked_for(size: tuple[int, int]) -> None:
+    async with live(flow(), inputs={}, ready="n1 is next", size=size) as it:
+        await it.press("c")
+        await it.shows(
+            "Where n1 failed", "in halves(state, config)", '│     return {"n": counts[0] / counts[1]}'
+        )
+        await it.shows("E opens it in your editor")
+        await it.press("3")
+        await it.gone("Where n1 failed")
+        await it.press("5")
+        await it.shows("Where n1 failed")
+
+
+async def test_moving_to_a_channel_shows_its_value_and_the_locals_are_there_again_at_the_next_failure() -> (
+    None
+):
+    async with live(flow(), inputs={}, ready="n1 is next") as it:
+        await it.press("c")
+        await it.shows("counts = [1, 0]")
+        await it.press("up")
+        await it.gone("counts = [1, 0]")
+        await it.press("s")
+        await it.shows("counts = [1, 0]")
+
+
+FORMS = {
+    "vim": ["+7", "/a/f.py"],
+    "/usr/bin/nano": ["+7", "/a/f.py"],
+    "emacs": ["+7", "/a/f.py"],
+    "code": ["-g", "/a/f.py:7"],
+    "hx": ["/a/f.py:7"],
+    "zed": ["/a/f.py:7"],
+    "subl": ["/a/f.py:7"],
+    "somebody-elses": ["/a/f.py"],
+}
+
+
+@pytest.mark.parametrize("editor", FORMS)
+def test_each_editor_is_given_the_line_in_its_own_way(editor: str) -> None:
+    assert command_at([editor, "-x"], "/a/f.py", 7) == [editor, "-x", *FORMS[editor]]
+
+
+@pytest.mark.parametrize(
+    "file", ["missing.py", "/nowhere/at/all.py", "-c quit", "<string>", "/dev/null", "/"]
+)
+def test_what_is_no_file_here_is_never_given_to_an_editor(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", "false")
+    app: Any = None  # not asked for anything
+    with pytest.raises(EditorFailed, match="there is no file"):
+        open_at(app, file, 1)
+
+
+def test_the_command_of_an_editor_keeps_its_own_options(tmp_path: Path) -> None:
+    assert command_at(["code", "--wait"], str(tmp_path), 3) == ["code", "--wait", "-g", f"{tmp_path}:3"]
