@@ -241,7 +241,7 @@ def _is_plumbing(value: Any) -> bool:
     return _type_name(kind) in _GIVEN and str(_names_of(kind).get("__module__")).startswith("hitl_tui.")
 
 
-_GIVEN: Final = frozenset({"WorkflowState", "NodeView", "NotedState", "NodeConfig"})
+_GIVEN: Final = frozenset({"WorkflowState", "StateView", "NotedState", "NodeConfig"})
 
 
 class _Full(Exception):
