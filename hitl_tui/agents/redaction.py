@@ -27,7 +27,7 @@ def redactor(options: Mapping[str, Any], activity: Activity | None = None) -> Ca
         activity: of the node; the running one by default.
     """
     activity = activity or current_activity.get()
-    private = activity.state.private() if activity and activity.state is not None else {}
+    private = activity.private() if activity else {}
     hidden = [
         (pattern, f"[private: {name}]") for name, value in private.items() for pattern in _patterns(value)
     ]

@@ -102,6 +102,12 @@ class Inputs:
 
         return self._values | {name: typed_input(graph, name, word) for name, word in self._words.items()}
 
+    def plain(self) -> dict[str, Any]:
+        """The values by name; a word is JSON where it is."""
+        from hitl_tui.view.format import json_or_text
+
+        return self._values | {name: json_or_text(word) for name, word in self._words.items()}
+
     def for_channels(self, graph: GraphInfo) -> dict[str, Any]:
         """The values by name of channel; a word is JSON.
 

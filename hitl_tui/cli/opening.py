@@ -59,11 +59,13 @@ class Target(NamedTuple):
         thread_id: the thread; it need not exist where there is a runner.
         runner: its graph; None builds the one that the thread's record names.
         inputs: committed as a step before anything else; None commits nothing.
+        context: of the invocation that begins.
     """
 
     thread_id: str
     runner: GraphRunner | None = None
     inputs: Mapping[str, Any] | None = None
+    context: Mapping[str, Any] | None = None
 
 
 OpenStore = Callable[["Settings"], "Checkpointer"]
@@ -200,22 +202,34 @@ async def open_target(hub: LocalHub, target: Target, settings: Settings, breaks:
     if target.runner is None:
         driver = await hub.open(target.thread_id)
     else:
-        source = target.runner.source
-        driver = await hub.new(target.thread_id, target.runner, source=source, actor=settings.reviewer)
+        driver = await hub.new(
+            target.thread_id,
+            target.runner,
+            source=target.runner.source,
+            actor=settings.reviewer,
+            context=target.context,
+        )
     if breaks:
         from hitl_tui.drivers.breakpoints import read_breakpoints
 
         read_breakpoints(breaks, (await driver.snapshot()).graph)
     if target.inputs is not None:
-        await start(driver, target.inputs, settings)
+        await start(driver, target.inputs, settings, target.context)
+    elif target.context is not None and (await driver.snapshot()).progress.head >= 0:
+        raise UsageError(
+            f"thread {target.thread_id!r} goes on with the context that it was begun with",
+            "leave --context out, or give an --input that begins another invocation",
+        )
     return driver
 
 
-async def start(driver: Driver, inputs: Mapping[str, Any], settings: Settings) -> None:
+async def start(
+    driver: Driver, inputs: Mapping[str, Any], settings: Settings, context: Mapping[str, Any] | None = None
+) -> None:
     """Commit the input; one that does not fit is wrong usage, and nothing was done."""
     from hitl_tui.engine.commands import Start
 
     try:
-        await driver.execute(Start(inputs, settings.reviewer))
+        await driver.execute(Start(inputs, settings.reviewer, context=context))
     except (SchemaMismatch, ValueRejected, ReducerError) as error:
         raise UsageError(f"the input does not fit: {error.message}", error.hint) from None

@@ -138,6 +138,13 @@ run_options = options_as(
     multiple=True,
     help="A first value; JSON where it is JSON. @FILE reads several from a JSON object.",
 )
+@click.option(
+    "--context",
+    "context",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="What nodes, routes and tools read as config.context, JSON where it is JSON. @FILE reads several.",
+)
 @click.option("--model", metavar="NAME", help="Any model litellm knows, as ollama/llama3.2.")
 @click.option("--api-base", metavar="URL", help="Address of the model's server.")
 @click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Longest reply of a model.")
@@ -147,6 +154,7 @@ def run(
     graph: str,
     thread: str | None,
     inputs: tuple[str, ...],
+    context: tuple[str, ...],
     model: str | None,
     api_base: str | None,
     max_tokens: int | None,
@@ -163,6 +171,7 @@ def run(
     from hitl_tui.loading.graphs import resolve_spec
 
     given = Inputs(inputs)
+    besides = Inputs(context, "--context ").plain() if context else None
     resolve_spec(graph)
     flags = {"model": model, "api_base": api_base}
     settings = how.settings(**flags)
@@ -177,7 +186,7 @@ def run(
         defaults = {name: value for name, value in defaults.items() if value is not None}
         runner = open_named(graph, opened, options, defaults)
         name = thread or new_thread_id(opened, runner.graph.name)
-        return Target(name, runner, given.for_graph(runner.graph.info) if given else None)
+        return Target(name, runner, given.for_graph(runner.graph.info) if given else None, besides)
 
     return how.run(settings, open_for_writing, choose)
 

@@ -329,13 +329,13 @@ def _note_export(store: Checkpointer, thread: str, settings: Settings, to: str) 
     """Write down who takes private values out; a thread without any needs no note."""
     from hitl_tui.engine.commands import NoteExport, execute
     from hitl_tui.engine.thread.session import Session
-    from hitl_tui.stores.transfer import private_channels
+    from hitl_tui.stores.transfer import private_names
 
-    channels = private_channels(store, thread)
-    if channels:
+    names = private_names(store, thread)
+    if names:
         session = Session.recorded(store, thread, with_state=False, signer=signer_of(settings))
         with session.writing():
-            execute(session, NoteExport(tuple(channels), settings.reviewer, to))
+            execute(session, NoteExport(tuple(sorted(names)), settings.reviewer, to))
 
 
 def _write_file(file: Path, lines: Iterable[bytes], count: Callable[[bytes], int] = lambda _: 1) -> int:

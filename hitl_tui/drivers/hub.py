@@ -180,11 +180,13 @@ class LocalHub:
         *,
         source: Mapping[str, Any] | None = None,
         actor: str | None = None,
+        context: Mapping[str, Any] | None = None,
     ) -> Driver:
         """The driver of a thread of a given graph: an existing one, or one that its first input creates.
 
         Args:
             source: how to build the graph again in another process, kept with the thread.
+            context: of a new thread's first invocation.
         """
         if thread_id in self._drivers:
             return self._drivers[thread_id]
@@ -201,6 +203,7 @@ class LocalHub:
                 actor=actor,
                 agents=fresh_agents(graph),
                 signer=self._signer,
+                context=context,
             )
 
         driver = self._drivers[thread_id] = self._driver(thread_id, prepare)

@@ -13,6 +13,7 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import Owner, Presence, ThreadInfo
 from hitl_tui.engine.thread.logged import LoggedThread, defaults_of
 from hitl_tui.engine.thread.rebuild import Decoded, applied_updates, state_at
+from hitl_tui.engine.thread.run_inputs import shown_entry
 from hitl_tui.errors import ThreadBusy, UnknownThread
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def snapshot(
         values=_public(thread, thread.values),
         checkpoints=history(thread, store, None, page)[::-1],
         updates=updates(thread, store, head, head)[head] if head >= 0 else (),
-        ledger=tuple(store.ledger(thread.thread_id)) if thread.exists else (),
+        ledger=tuple(map(shown_entry, store.ledger(thread.thread_id))) if thread.exists else (),
         parent=thread.info.parent,
         fork_step=thread.info.fork_step,
         last_event=last_event,
@@ -261,7 +262,7 @@ class RecordedThread:
 
     def ledger(self) -> tuple[LedgerEntry, ...]:
         """Its decisions, oldest first."""
-        return tuple(self._store.ledger(self.thread_id))
+        return tuple(map(shown_entry, self._store.ledger(self.thread_id)))
 
     def snapshot(self, signing_key: str = "") -> Snapshot:
         """All that a screen would begin with.

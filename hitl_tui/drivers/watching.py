@@ -31,6 +31,7 @@ from hitl_tui.engine.nodes.children import outdated, refresh
 from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.thread.rebuild import applied_updates
 from hitl_tui.engine.thread.recorded import RecordedGraph
+from hitl_tui.engine.thread.run_inputs import shown_entry
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, ThreadBusy
 
@@ -209,7 +210,7 @@ class Watcher:
             step, values = self._step(checkpoint, values)
             events.append(step)
         ledger = self._store.ledger(session.thread_id)[before.ledger_n : now.ledger_n]
-        events += map(LedgerWritten, ledger)
+        events += [LedgerWritten(shown_entry(entry)) for entry in ledger]
         events.append(ProgressChanged(session.progress))
         events += limits_near(before, now, now.limits)
         # Nobody may see the step without who decided it, or the other way round.

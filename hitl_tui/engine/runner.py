@@ -42,6 +42,7 @@ from hitl_tui.engine.state.listing import printable
 from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings, fresh_agents
 from hitl_tui.engine.thread.rebuild import applied_updates, state_at
+from hitl_tui.engine.thread.run_inputs import check_same_context
 from hitl_tui.engine.thread.session import Session, now_us
 from hitl_tui.errors import HitlError, UnknownThread, UsageError, in_words
 
@@ -90,6 +91,7 @@ class GraphRunner:
         inputs: Mapping[str, Any] | None = None,
         *,
         thread_id: str | None = None,
+        context: Mapping[str, Any] | None = None,
         max_iterations: int | None = None,
         resume: Resume = "cursor",
         on_step: OnStep | None = None,
@@ -102,6 +104,8 @@ class GraphRunner:
         Args:
             inputs: channel updates for step 0 or, later, the next step; never dropped.
             thread_id: the thread to start or to resume; a new id by default.
+            context: JSON that nodes, routes and tools read as `config.context`; kept with the invocation
+                that it begins, which goes on with it wherever it is resumed.
             max_iterations: node runs allowed in this invocation, in place of the thread's own limit, which
                 stays as it is.
             resume: go on at the cursor, or start at the entry node on the state as it is.
@@ -118,6 +122,7 @@ class GraphRunner:
             self.ainvoke(
                 inputs,
                 thread_id=thread_id,
+                context=context,
                 max_iterations=max_iterations,
                 resume=resume,
                 on_step=on_step,
@@ -132,6 +137,7 @@ class GraphRunner:
         inputs: Mapping[str, Any] | None = None,
         *,
         thread_id: str | None = None,
+        context: Mapping[str, Any] | None = None,
         max_iterations: int | None = None,
         resume: Resume = "cursor",
         on_step: OnStep | None = None,
@@ -143,7 +149,9 @@ class GraphRunner:
         check_choice("on_limit", on_limit, get_args(OnLimit))
         check_callback("on_step", on_step)
         told = _EventCallback(on_event)
-        session = self._prepare(inputs, thread_id, max_iterations, resume, told.sink)
+        session = self._prepare(
+            inputs, thread_id, told.sink, context=context, max_iterations=max_iterations, resume=resume
+        )
         run = told.by(RunLoop(session, on_limit=on_limit))
         async with aclosing(run.steps()) as steps:
             async for node in steps:
@@ -176,6 +184,7 @@ class GraphRunner:
         inputs: Mapping[str, Any] | None = None,
         *,
         thread_id: str | None = None,
+        context: Mapping[str, Any] | None = None,
         max_iterations: int | None = None,
         resume: Resume = "cursor",
         on_event: OnEvent | None = None,
@@ -193,7 +202,9 @@ class GraphRunner:
         check_choice("on_limit", on_limit, get_args(OnLimit))
         check_callback("on_event", on_event)
         told = _EventCallback(listen)
-        session = self._prepare(inputs, thread_id, max_iterations, resume, told.sink)
+        session = self._prepare(
+            inputs, thread_id, told.sink, context=context, max_iterations=max_iterations, resume=resume
+        )
         run = told.by(RunLoop(session, on_limit=on_limit))
         async with aclosing(run.steps()) as steps:
             async for node in steps:
@@ -206,16 +217,21 @@ class GraphRunner:
         inputs: Mapping[str, Any] | None = None,
         *,
         thread_id: str | None = None,
+        context: Mapping[str, Any] | None = None,
         on_event: OnEvent | None = None,
     ) -> RunResult:
         """Run one node; raises as `invoke`."""
-        return run_sync(self._step(inputs, thread_id, on_event))
+        return run_sync(self._step(inputs, thread_id, context, on_event))
 
     async def _step(
-        self, inputs: Mapping[str, Any] | None, thread_id: str | None, on_event: OnEvent | None
+        self,
+        inputs: Mapping[str, Any] | None,
+        thread_id: str | None,
+        context: Mapping[str, Any] | None,
+        on_event: OnEvent | None,
     ) -> RunResult:
         told = _EventCallback(on_event)
-        session = self._prepare(inputs, thread_id, None, "cursor", told.sink)
+        session = self._prepare(inputs, thread_id, told.sink, context=context)
         run = told.by(RunLoop(session, once=True))
         async with aclosing(run.steps()) as steps:
             async for _ in steps:
@@ -542,9 +558,11 @@ class GraphRunner:
         self,
         inputs: Mapping[str, Any] | None,
         thread_id: str | None,
-        max_iterations: int | None,
-        resume: Resume,
         sink: OnEvent | None,
+        *,
+        context: Mapping[str, Any] | None,
+        max_iterations: int | None = None,
+        resume: Resume = "cursor",
     ) -> Session:
         """The thread with its input committed, ready to run."""
         check_choice("resume", resume, get_args(Resume))
@@ -575,7 +593,10 @@ class GraphRunner:
         from_entry = resume == "entry" and session.cursor.head >= 0
         if inputs or session.cursor.head < 0 or from_entry:
             with session.writing():
-                commands.execute(session, Start({} if inputs is None else inputs, from_entry=from_entry))
+                given = {} if inputs is None else inputs
+                commands.execute(session, Start(given, from_entry=from_entry, context=context))
+        elif context is not None:
+            check_same_context(session.cursor, context)
         return session
 
 

@@ -26,6 +26,7 @@ from hitl_tui.engine.log.threads import Owner, ThreadInfo, child_id
 from hitl_tui.engine.nodes.children import WITHIN, inside
 from hitl_tui.engine.state.values import check_nesting
 from hitl_tui.engine.thread.hashes import chained, facts_hash
+from hitl_tui.engine.thread.run_inputs import inputs_at_steps
 from hitl_tui.errors import LogCorrupt, UsageError
 from hitl_tui.stores import snapshots
 from hitl_tui.stores.base import Checkpointer, check_thread_id, name_taken, of_other_version, unknown
@@ -420,18 +421,22 @@ def import_thread(store: Checkpointer, lines: Iterable[bytes], thread_id: str | 
     return names.all()[0]
 
 
-def private_channels(store: Checkpointer, thread_id: str) -> set[str]:
-    """The private channels that a thread has written."""
+def private_names(store: Checkpointer, thread_id: str) -> set[str]:
+    """What is private of a thread: the channels that it has written, and its contexts', as `context.NAME`."""
     cursor = store.cursor(thread_id)
     head = cursor.head if cursor else -1
-    return {record.channel for record in store.records(thread_id, 0, head) if record.visibility == "private"}
+    given = inputs_at_steps(store.ledger(thread_id)).values()
+    names = {f"context.{name}" for fields in given for name in fields.get("private_context", ())}
+    return names | {
+        record.channel for record in store.records(thread_id, 0, head) if record.visibility == "private"
+    }
 
 
 def _standing(store: Checkpointer, thread_id: str, of: str, private: bool) -> _Standing | None:
     info, cursor = store.info(thread_id), store.cursor(thread_id)
     if info is None or cursor is None:
         return None
-    secret = frozenset() if private else frozenset(private_channels(store, thread_id))
+    secret = frozenset() if private else frozenset(private_names(store, thread_id))
     return _Standing(info, cursor, of, secret)
 
 
@@ -480,6 +485,8 @@ def _lines(store: Checkpointer, info: ThreadInfo, cursor: Cursor, secret: frozen
             error=None,
             calls=calls,
             streamed=(),
+            context={},
+            private_context=(),
         )
     yield {"cursor": _shown(cursor, secret)}
 

@@ -216,8 +216,8 @@ def test_the_value_of_a_channel_picks_the_way(load_file: LoadFile) -> None:
         ("other", "x"),
         ([], "x"),
     ):
-        assert graph.route("work", {"v": value}) == target  # type: ignore[arg-type]
-    assert graph.route("x", {"d.go": 1}) == "END"  # type: ignore[arg-type]
+        assert graph.route("work", {"v": value}, {}) == target  # type: ignore[arg-type]
+    assert graph.route("x", {"d.go": 1}, {}) == "END"  # type: ignore[arg-type]
 
 
 def test_a_gate_sets_channels_and_takes_words(load_file: LoadFile) -> None:

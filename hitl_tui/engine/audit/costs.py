@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, overload
 
 import msgspec
@@ -13,6 +13,7 @@ from hitl_tui.engine.log.records import Checkpoint, Limits, Status
 from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.engine.log.units import Inline, about
 from hitl_tui.engine.run.rollback import rollback_entries
+from hitl_tui.engine.thread.run_inputs import shown_context
 from hitl_tui.engine.thread.session import Session
 
 _ALL = 1 << 31
@@ -195,7 +196,8 @@ class RunInfo(msgspec.Struct, frozen=True):
     """The run's own record, the fields of seed 003.
 
     Durations in microseconds, times in microseconds since the epoch, cost in US dollars
-    (a lower bound where `cost_known` is False); `rollback` is what can be undone, last one first.
+    (a lower bound where `cost_known` is False); `rollback` is what can be undone, last one first; of
+    `context` private values are masked.
     """
 
     thread_id: str
@@ -218,6 +220,7 @@ class RunInfo(msgspec.Struct, frozen=True):
     created_at: int
     updated_at: int
     rollback: tuple[RollbackEntry, ...] = ()
+    context: Mapping[str, Any] = {}
 
 
 def run_info(session: Session) -> RunInfo:
@@ -244,4 +247,5 @@ def run_info(session: Session) -> RunInfo:
         created_at=info.created_at,
         updated_at=cursor.updated_at,
         rollback=rollback_entries(session.store, cursor),
+        context=shown_context(cursor.context, cursor.private_context),
     )

@@ -24,7 +24,8 @@ from hitl_tui.engine.state.changes import reduced, set_values
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.rebuild import next_value, update_of
-from hitl_tui.engine.thread.session import ThreadState, as_of, inputs_at_steps
+from hitl_tui.engine.thread.run_inputs import as_of, inputs_at_steps
+from hitl_tui.engine.thread.session import ThreadState
 from hitl_tui.errors import HitlError, ReplayMismatch, UnknownThread
 
 Watch = Callable[[int, int], object]

@@ -23,7 +23,8 @@ from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.engine.state.values import normalise
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.journal import StepFacts, with_branches
-from hitl_tui.engine.thread.session import INPUT, Session
+from hitl_tui.engine.thread.run_inputs import INPUT, check_same_context, checked_context, context_facts
+from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import StaleWriter, UsageError, in_words
 
 
@@ -109,33 +110,66 @@ class Start(Command[int], frozen=True):
 
     A new thread begins at its entry node; so does one that is completed or cancelled, and any with
     `from_entry` (seed 004's way to resume): a new invocation on the state as it is.
+
+    Args:
+        context: what the invocation is begun with besides, for its nodes, routes and tools; one that goes on
+            keeps its own, and takes no other.
     """
 
     inputs: Mapping[str, Any] = {}
     actor: str | None = None
     from_entry: bool = False
+    context: Mapping[str, Any] | None = None
 
 
-def start(session: Session, command: Start, tainted: Mapping[str, Lineage] | None = None) -> int:
+def start(
+    session: Session,
+    command: Start,
+    tainted: Mapping[str, Lineage] | None = None,
+    private_context: Sequence[str] = (),
+) -> int:
     """Carry out `Start`.
 
     Args:
         tainted: inputs that hold something from outside, and why.
+        private_context: names in the context whose values are private, besides those the graph declares.
     """
     cursor, actor = session.cursor, command.actor
     if not command.from_entry:
         refuse_rolling_back(session)
+    begins = cursor.head < 0 or cursor.status in DONE or command.from_entry
+    context = _context_fields(session, command, begins=begins, private=private_context)
     run_inputs, changes = read_input(session, command.inputs, tainted)
     ledger: list[LedgerEntry] = []
-    if cursor.head < 0 or cursor.status in DONE or command.from_entry:
+    if begins:
         cursor = _leave(session, f"node:{session.graph.entry}", ledger, actor)
         cursor = replace(cursor, status="pending", reason="", invocation=cursor.invocation + 1, iteration=0)
     step = session.cursor.head + 1
-    if run_inputs:
-        ledger.append(decision_entry(session, ledger, INPUT, step=step, actor=actor, data=run_inputs))
-    cursor = replace(_rebind(session, cursor, ledger, actor), **run_inputs)
+    if run_inputs or context:
+        facts = context_facts(**context) if context else {}
+        entry = decision_entry(session, ledger, INPUT, step=step, actor=actor, data={**run_inputs, **facts})
+        ledger.append(entry)
+    cursor = replace(_rebind(session, cursor, ledger, actor), **run_inputs, **context)
     session.commit_step(cursor, changes, StepFacts(source="input", actor=actor), ledger=ledger)
     return step
+
+
+def _context_fields(
+    session: Session, command: Start, *, begins: bool, private: Sequence[str]
+) -> dict[str, Any]:
+    """The cursor's fields of another context than it has; {} where that stays."""
+    cursor, given = session.cursor, command.context
+    if not begins:
+        if given is not None:
+            check_same_context(cursor, given)
+        return {}
+    if given is None and cursor.head < 0:
+        given = cursor.context
+    marked = {*session.graph.private_context, *private}
+    context = checked_context({} if given is None else given, marked)
+    if not context and (cursor.head < 0 or not cursor.context):
+        return {}
+    return {"context": context, "private_context": tuple(sorted(marked & context.keys()))}
 
 
 def refuse_rolling_back(session: Session) -> None:

@@ -21,7 +21,8 @@ from hitl_tui.engine.thread.hashes import chained, facts_hash
 from hitl_tui.engine.thread.interrupts import make_request, waiting
 from hitl_tui.engine.thread.journal import StepFacts
 from hitl_tui.engine.thread.rebuild import live_state
-from hitl_tui.engine.thread.session import Session, as_of, inputs_at_steps
+from hitl_tui.engine.thread.run_inputs import as_of, inputs_at_steps
+from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import UnknownThread, UsageError
 
 

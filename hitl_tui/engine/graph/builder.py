@@ -21,7 +21,13 @@ from hitl_tui.engine.graph.description import InputField
 from hitl_tui.engine.graph.functions import check_takes, takes_second
 from hitl_tui.engine.graph.gates import Gate
 from hitl_tui.engine.graph.limits import declared_limits
-from hitl_tui.engine.graph.options import check_compiled_with, check_names, check_places, check_tried
+from hitl_tui.engine.graph.options import (
+    check_compiled_with,
+    check_listed,
+    check_names,
+    check_places,
+    check_tried,
+)
 from hitl_tui.engine.graph.retry import RetryPolicy
 from hitl_tui.engine.graph.termination import Termination
 from hitl_tui.engine.log.records import END, START, Limits
@@ -225,9 +231,10 @@ class StateGraph(Composing, Compensating):
     def add_conditional_edge(
         self, source: str, route_fn: RouteFunction, route_map: Mapping[str, str] | Sequence[str]
     ) -> Self:
-        """Let `route_fn(state)` pick the way on after `source`.
+        """Let `route_fn(state)`, or `route_fn(state, config)`, pick the way on after `source`.
 
         Args:
+            route_fn: a sync function that gives a key; what it goes by is the state, and `config.context`.
             route_map: key to node (or END); a list of names stands for keys that are names.
         """
         if source in self._routes:
@@ -236,9 +243,11 @@ class StateGraph(Composing, Compensating):
             )
         if not callable(route_fn):
             raise GraphInvalid(f"the route after {source!r} is no function", "give a function (state) -> key")
-        check_takes(f"the route after {source!r}", route_fn, "state")
+        takes_config = takes_second(route_fn, "config")
+        check_takes(f"the route after {source!r}", route_fn, "state", *(["config"] if takes_config else []))
         targets = dict(route_map) if isinstance(route_map, Mapping) else {name: name for name in route_map}
-        self._routes[source] = Route(route_fn, {route_key(key): target for key, target in targets.items()})
+        keys = {route_key(key): target for key, target in targets.items()}
+        self._routes[source] = Route(route_fn, keys, takes_config)
         return self
 
     def compile(
@@ -254,6 +263,7 @@ class StateGraph(Composing, Compensating):
         output: str = "output",
         max_update_bytes: int = DEFAULT_MAX_BYTES,
         signer: Signer | None = None,
+        private_context: Sequence[str] = (),
     ) -> GraphRunner:
         """Check the graph and make a runner of it.
 
@@ -267,6 +277,8 @@ class StateGraph(Composing, Compensating):
             output: the channel that `RunResult.output()` gives.
             max_update_bytes: how large one update may be; 1 MiB by default.
             signer: signs what is decided about its threads under a name, as `SshSigner`.
+            private_context: names in the context of an invocation whose values are private, as those of
+                private channels.
 
         Raises:
             GraphInvalid: says what is wrong and how to mend it.
@@ -275,6 +287,7 @@ class StateGraph(Composing, Compensating):
 
         check_compiled_with(checkpointer, agents, termination, limits)
         check_places(inputs, max_update_bytes, interrupt_before, interrupt_after)
+        check_listed("private_context", private_context, "the context")
         channels = bind(self.channels, max_update_bytes)
         nodes = self._steps(channels, checkpointer, agents or {}, max_update_bytes)
         graph = CompiledGraph(
@@ -292,6 +305,7 @@ class StateGraph(Composing, Compensating):
             inputs=tuple(inputs),
             output=output,
             compensations=dict(self._compensations),
+            private_context=tuple(private_context),
         )
         self._check(graph, kept=checkpointer is not None)
         return GraphRunner(graph, checkpointer, signer)

@@ -106,7 +106,7 @@ def kind_of(work: Work | None) -> Literal["", "map", "parallel", "subgraph"]:
 
 
 NodeFunction = Callable[..., Any]
-RouteFunction = Callable[[WorkflowState], Any]
+RouteFunction = Callable[..., Any]
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -151,6 +151,17 @@ class Route(msgspec.Struct, frozen=True):
 
     function: RouteFunction
     targets: dict[str, str]
+    takes_config: bool = False
+
+
+class RouteConfig(msgspec.Struct, frozen=True):
+    """What a routing function gets as its second argument, if it takes one.
+
+    Attributes:
+        context: of the invocation, read-only.
+    """
+
+    context: Mapping[str, Any] = {}
 
 
 class CompiledGraph(msgspec.Struct, frozen=True, dict=True):
@@ -170,6 +181,7 @@ class CompiledGraph(msgspec.Struct, frozen=True, dict=True):
     inputs: tuple[InputField, ...]
     output: str
     compensations: Mapping[str, Handler] = {}
+    private_context: tuple[str, ...] = ()
 
     @cached_property
     def info(self) -> GraphInfo:
@@ -197,8 +209,11 @@ class CompiledGraph(msgspec.Struct, frozen=True, dict=True):
         """A hash of what the graph declares: nodes, edges, channels, reducers, gates."""
         return self.info.digest
 
-    def route(self, node: str, state: WorkflowState) -> str:
+    def route(self, node: str, state: WorkflowState, context: Mapping[str, Any]) -> str:
         """Where the run goes after `node`, "" where there is no way on.
+
+        Args:
+            context: of the invocation.
 
         Raises:
             HitlError: the routing function raised or returned an unknown key.
@@ -209,7 +224,7 @@ class CompiledGraph(msgspec.Struct, frozen=True, dict=True):
             return ""
         route = self.routes[node]
         try:
-            key = route.function(state)
+            key = route.function(state, RouteConfig(context)) if route.takes_config else route.function(state)
         except HitlError:
             raise
         except Exception as error:

@@ -49,9 +49,20 @@ def check_names(what: str, names: Any) -> None:
     Args:
         what: which list, as "node 'write': reads".
     """
-    listed = isinstance(names, Iterable) and all(isinstance(name, str) for name in names)
-    if names is not None and not listed:
-        raise GraphInvalid(f"{what} is {names!r:.100}", "give a list of names of channels")
+    if names is not None:
+        check_listed(what, names, "channels")
+
+
+def check_listed(what: str, names: Any, of: str) -> None:
+    """Refuse what is no list of names; raises `GraphInvalid`.
+
+    Args:
+        what: which list.
+        of: what they are names of.
+    """
+    listed = isinstance(names, Iterable) and not isinstance(names, str)
+    if not listed or not all(isinstance(name, str) for name in names):
+        raise GraphInvalid(f"{what} is {names!r:.100}", f"give a list of names of {of}")
 
 
 def check_choice(option: str, given: Any, known: Sequence[str]) -> None:

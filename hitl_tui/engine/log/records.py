@@ -6,6 +6,7 @@ bytes (`sha256:<hex>` is how they are shown).  Costs are US dollars, None where 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -234,7 +235,8 @@ class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     models and tools since the last step of a node that no checkpoint has yet, `streamed` what attempts that
     failed have written meanwhile, `compensated` says that some
     step may have something to undo.  `graph` is the digest of the graph that the thread has gone on with, ""
-    while that is the one it was begun with.
+    while that is the one it was begun with.  `context` is what its invocation was begun with,
+    `private_context` the names in it whose values are private.
     """
 
     thread_id: str
@@ -279,6 +281,8 @@ class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     calls: tuple[ToolUse, ...] = ()
     graph: str = ""
     streamed: tuple[StreamedText, ...] = ()
+    context: Mapping[str, Any] = {}
+    private_context: tuple[str, ...] = ()
 
     @property
     def next_node(self) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from contextvars import ContextVar, Token
@@ -15,6 +15,7 @@ from hitl_tui.engine.log.events import Event, ModelCalled, NodeRetrying, TextStr
 from hitl_tui.engine.log.outcomes import Exchange, ModelUse, StreamedText, ToolUse
 
 if TYPE_CHECKING:
+    from hitl_tui.engine.log.records import Cursor
     from hitl_tui.engine.state.workflow_state import WorkflowState
 
 
@@ -250,6 +251,10 @@ class Activity:
         """What the node may read; None outside a graph."""
         self.first_input: Callable[[str], Any] = lambda _channel: None
         """What began the run, by channel; see `NodeConfig.first_input`."""
+        self.context: Mapping[str, Any] = {}
+        """Of the invocation."""
+        self.private_context: tuple[str, ...] = ()
+        """The names in it whose values must not be told."""
         self.kept: tuple[Exchange, ...] = ()
         """What earlier tries of this attempt got from outside, before they asked a human."""
         self.added: dict[str, list[Any]] = {}
@@ -315,6 +320,16 @@ class Activity:
     def exchanges(self) -> tuple[Exchange, ...]:
         """What to store with a request, so that a restart of the node finds it again."""
         return self._memory.exchanges if self._memory else self.kept
+
+    def begin_with(self, cursor: Cursor) -> None:
+        """Take over what the thread's cursor has for the node."""
+        self.kept = cursor.exchanges
+        self.context, self.private_context = cursor.context, cursor.private_context
+
+    def private(self) -> dict[str, Any]:
+        """All that must be kept out of files and streams, by name: private channels and context."""
+        hidden = self.state.private() if self.state is not None else {}
+        return hidden | {name: self.context[name] for name in self.private_context}
 
     def add(self, channel: str, entries: Sequence[Any]) -> None:
         """Add entries to a list channel with the node's updates, whatever reducer it has."""

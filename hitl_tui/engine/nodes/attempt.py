@@ -106,7 +106,12 @@ class NodeConfig:
         self._clock = clock
         self._asked = 0
         activity.interrupt = self.interrupt
-        activity.kept = cursor.exchanges
+        activity.begin_with(cursor)
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        """What the invocation was begun with besides its input, read-only; {} where nothing was."""
+        return self._cursor.context
 
     @property
     def idempotency_key(self) -> str:

@@ -137,7 +137,7 @@ class _Visit:
             if child.cursor.head < 0:
                 inputs, tainted = self._inputs()
                 with child.writing():
-                    start(child, Start(inputs), tainted=tainted)
+                    self._start(child, inputs, tainted)
             for tries_left in reversed(range(_TRIES)):
                 try:
                     await self._steps(child, link, run)
@@ -196,6 +196,11 @@ class _Visit:
         return failure
 
     # -- what goes in and comes out ---------------------------------------------------------------
+
+    def _start(self, child: Session, inputs: dict[str, Any], tainted: dict[str, Lineage]) -> None:
+        """Commit the child's input; its context is the parent's."""
+        cursor = self.session.cursor
+        start(child, Start(inputs, context=cursor.context), tainted, cursor.private_context)
 
     def _inputs(self) -> tuple[dict[str, Any], dict[str, Lineage]]:
         """The child's input: copies of the parent's values, and what of them is tainted."""

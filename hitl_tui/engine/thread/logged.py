@@ -13,7 +13,7 @@ from hitl_tui.engine.log.records import Cursor, LedgerEntry, Limits
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import Part, ThreadInfo
-from hitl_tui.engine.state.channel import ChannelInfo
+from hitl_tui.engine.state.channel import RUN_INPUTS, ChannelInfo
 from hitl_tui.engine.state.frozen import freeze
 from hitl_tui.engine.state.schema import type_word
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, ledger_hash, request_hash
@@ -117,9 +117,10 @@ def _changed(thread_id: str, what: str) -> LogCorrupt:
 
 def frozen(cursor: Cursor) -> Cursor:
     """A cursor from a store, with inputs that no node can change."""
-    if cursor.goal is None and cursor.constraints is None:
+    if cursor.goal is None and cursor.constraints is None and not cursor.context:
         return cursor
-    return replace(cursor, goal=freeze(cursor.goal), constraints=freeze(cursor.constraints))
+    given = {name: freeze(getattr(cursor, name)) for name in (*RUN_INPUTS, "context")}
+    return replace(cursor, **given)
 
 
 def logged_digest(info: ThreadInfo, cursor: Cursor) -> str:

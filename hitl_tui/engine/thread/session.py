@@ -45,8 +45,6 @@ from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Owner, Stamp, ThreadInfo, takeover_notice
 from hitl_tui.engine.state.changes import Change, after
-from hitl_tui.engine.state.channel import RUN_INPUTS
-from hitl_tui.engine.state.frozen import freeze
 from hitl_tui.engine.state.patches import length_after
 from hitl_tui.engine.state.reducers import logged_reducer
 from hitl_tui.engine.state.state import LiveState
@@ -58,30 +56,8 @@ from hitl_tui.engine.thread.journal import StepFacts, checkpoint_of, records_of,
 from hitl_tui.engine.thread.logged import frozen, logged_digest, progress_of, standing
 from hitl_tui.engine.thread.rebuild import live_state, state_at, update_of
 from hitl_tui.engine.thread.recorded import RecordedGraph, recorded_graph
+from hitl_tui.engine.thread.run_inputs import checked_context, shown_entry
 from hitl_tui.errors import HitlError, LogCorrupt, StaleWriter, StoreUnusable, ThreadBusy
-
-INPUT = "input"
-"""The kind of the ledger's entries that say what was given."""
-
-
-def inputs_at_steps(ledger: Iterable[LedgerEntry]) -> dict[int, dict[str, Any]]:
-    """What was given, by the step it came with; of several threads of a family, as a fork's ledger has it."""
-    return {entry.step: freeze(dict(entry.data)) for entry in ledger if entry.kind == INPUT}
-
-
-def as_of(step: int, given: dict[int, dict[str, Any]], now: Cursor) -> dict[str, Any]:
-    """Goal and constraints as they stood at a step of a thread.
-
-    Args:
-        given: from `inputs_at_steps`; without any the thread has kept what it has `now` all the time.
-    """
-    if not given:
-        return {name: getattr(now, name) for name in RUN_INPUTS}
-    inputs = dict.fromkeys(RUN_INPUTS)
-    for at, values in given.items():
-        if at <= step:
-            inputs.update(values)
-    return inputs
 
 
 class FirstInput(msgspec.Struct, frozen=True):
@@ -289,7 +265,7 @@ class ThreadState:
         known = self._routed
         if known and known[0] == node and known[1] is state:
             return known[2]
-        target = self.graph.route(node, self.view(state))
+        target = self.graph.route(node, self.view(state), self.cursor.context)
         self._routed = (node, state, target)
         return target
 
@@ -464,9 +440,18 @@ class Session(ThreadState):
         sink: Sink | None = None,
         clock: Clock = now_us,
         signer: Signer | None = None,
+        context: Mapping[str, Any] | None = None,
     ) -> Session:
-        """A thread that does not exist yet; its first commit creates it."""
+        """A thread that does not exist yet; its first commit creates it.
+
+        Args:
+            context: what its first invocation begins with where its `Start` gives none.
+
+        Raises:
+            UsageError, ValueRejected: the context can't be kept.
+        """
         now = clock()
+        known = checked_context(context or {}, graph.private_context)
         info = ThreadInfo(
             thread_id=thread_id,
             graph_name=graph.name,
@@ -488,6 +473,7 @@ class Session(ThreadState):
             checkpoint_hash=link,
             ledger_hash=link,
             limits=graph.limits,
+            context=known,
             position=f"node:{graph.entry}",
             created_at=now,
             updated_at=now,
@@ -832,7 +818,7 @@ class Session(ThreadState):
                 self._lease = None if last else lease
         self.cursor = cursor
         for entry in ledger:
-            self.emit(LedgerWritten(entry))
+            self.emit(LedgerWritten(shown_entry(entry)))
 
     def _parent_thread(self) -> str:
         shares = self.info.parent is not None and self.cursor.head == self.info.fork_step

@@ -66,6 +66,7 @@ def _workflow(
         if file.graph.output not in graph.channels:
             problems.unknown(("graph", "output"), "channel", file.graph.output, graph.channels)
         graph = msgspec.structs.replace(graph, output=file.graph.output)
+    graph = msgspec.structs.replace(graph, private_context=tuple(file.graph.private_context))
     return GraphRunner(graph, store)
 
 
@@ -118,6 +119,7 @@ def _graph(
             limits=_limits(file.limits),
             inputs=inputs,
             output=file.graph.output,
+            private_context=file.graph.private_context,
         )
     except HitlError as error:
         problems.add(("graph",), error.message, error.hint, error.details)

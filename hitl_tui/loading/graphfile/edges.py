@@ -12,6 +12,7 @@ from msgspec import UNSET
 from hitl_tui.engine.graph import termination
 from hitl_tui.engine.graph.builder import StateGraph, check_topology
 from hitl_tui.engine.graph.compiled import RouteFunction
+from hitl_tui.engine.graph.functions import takes_second
 from hitl_tui.engine.graph.gates import Gate, GateChoice, TextUse, check_escalation
 from hitl_tui.engine.graph.termination import Termination
 from hitl_tui.engine.log.records import END, START
@@ -83,6 +84,8 @@ def _route_function(context: FileContext, route: RouteTable, path: toml.KeyPath)
         return lambda state: _key(state[route.channel], route.map)
     with context.problems.at((*path, "function")):
         function = find_function(route.function, context.directory)
+        if takes_second(function, "config"):
+            return lambda state, config: _key(function(state, config), route.map)
         return lambda state: _key(function(state), route.map)
     return None
 

@@ -29,6 +29,7 @@ from hitl_tui.workflows.parts import ask
 
 STATE = "workflow_state"
 ITEM = "item"
+CONTEXT = "context"
 _FENCE = "```"
 _LETTERS = f"{string.ascii_letters}{string.digits}_"
 
@@ -41,27 +42,30 @@ class Prompt:
     Other braces stay as they are, so that a prompt can show JSON.
     """
 
-    def __init__(self, template: str, *, of_map: bool = False) -> None:
+    def __init__(self, template: str, *, of_map: bool = False, of_context: bool = True) -> None:
         self._template = template
-        self._of_map = of_map
+        self._special = {ITEM: of_map, CONTEXT: of_context}
 
     @property
     def names(self) -> list[str]:
         """The channels and leaves it shows by name, in order."""
         placeholders = (match[2] for match in _PLACEHOLDER.finditer(self._template))
-        return [name for name in placeholders if name and name != STATE and not self._is_item(name)]
+        return [name for name in placeholders if name and name != STATE and not self._is(name)]
 
-    def _is_item(self, name: str) -> bool:
-        return self._of_map and name.partition(".")[0] == ITEM
+    def _is(self, name: str) -> bool:
+        """Whether a name is no channel's, but of the item or the context."""
+        head, dot, _ = name.partition(".")
+        return self._special.get(head, False) and bool(dot or head == ITEM)
 
-    def render(self, state: WorkflowState, item: Any = None) -> str:
+    def render(self, state: WorkflowState, config: NodeConfig) -> str:
         """The prompt on a state; a value that looks like a placeholder is not read as one."""
 
         def fill(match: re.Match[str]) -> str:
             if match[1]:
                 return f"{{{match[1]}}}"
-            if self._is_item(match[2]):
-                return _as_text(_leaf(item, match[2]))
+            if self._is(match[2]):
+                of_item = match[2].partition(".")[0] == ITEM
+                return _as_text(_leaf(config.item if of_item else config.context, match[2]))
             return state_block(state) if match[2] == STATE else _as_text(state[match[2]])
 
         return _PLACEHOLDER.sub(fill, self._template)
@@ -72,7 +76,9 @@ def _leaf(item: Any, name: str) -> Any:
         try:
             item = item[int(part)] if isinstance(item, list) else item[part]
         except (KeyError, IndexError, TypeError, ValueError):
-            raise HitlError(f"the item has nothing at {{{name}}}", "look at the items of the map") from None
+            of_item = name.partition(".")[0] == ITEM
+            hint = "look at the items of the map" if of_item else "give it to the run: --context NAME=VALUE"
+            raise HitlError(f"the {name.partition('.')[0]} has nothing at {{{name}}}", hint) from None
     return item
 
 
@@ -82,10 +88,11 @@ def build_prompt(
     """The prompt of a node, with every placeholder checked against what the node reads.
 
     Args:
-        of_map: `{item}` is a branch's item, `{item.key}` a part of it.
+        of_map: `{item}` is a branch's item, `{item.key}` a part of it.  `{context.key}` is a value of the
+            context, where no channel is called so.
     """
     private = frozenset(name for name, channel in context.bound.items() if channel.visibility == "private")
-    prompt = Prompt(template, of_map=of_map)
+    prompt = Prompt(template, of_map=of_map, of_context=CONTEXT not in context.bound)
     for name in dict.fromkeys(prompt.names):
         channel = name.partition(".")[0]
         if channel in RUN_INPUTS or not context.check_channel(path, channel):
@@ -205,7 +212,7 @@ def _agent_node(
 
     async def run(state: WorkflowState, config: NodeConfig) -> NodeResult:
         # A fresh chat: an agent sees what the node reads, whatever it was asked before (SPEC 14).
-        reply = await ask(config.agents[name].fresh(), prompt.render(state, config.item))
+        reply = await ask(config.agents[name].fresh(), prompt.render(state, config))
         return read(reply)
 
     return run

@@ -32,6 +32,9 @@ class GraphTable(Table, frozen=True):
             examples=["advisor", "sequential", "supervisor", "debate", "planner"],
         ),
     ] = ""
+    private_context: Annotated[
+        list[Text], Meta(description="Names in the context of an invocation whose values are private.")
+    ] = []
 
 
 class ChannelTable(Table, frozen=True):
@@ -56,7 +59,7 @@ class ChannelTable(Table, frozen=True):
     visibility: Annotated[
         Literal["public", "private"], Meta(description="Private values stay out of views and exports.")
     ] = "public"
-    description: Annotated[str, Meta(description="For people.")] = ""
+    description: Annotated[str, Meta(description="For people, and in the block that agents read.")] = ""
 
 
 class ReplyTable(Table, frozen=True):

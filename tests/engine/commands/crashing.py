@@ -22,6 +22,7 @@ def calls(store_path: Path) -> Path:
 def runner(store: Checkpointer, store_path: Path, *, hang: bool = False) -> GraphRunner:
     def note(config: Any, node: str) -> None:
         call = {"node": node, "attempt": config.attempt, "key": config.idempotency_key, "pid": os.getpid()}
+        call["context"] = config.context
         with calls(store_path).open("a") as file:
             file.write(json.dumps(call) + "\n")
 
@@ -41,4 +42,4 @@ def runner(store: Checkpointer, store_path: Path, *, hang: bool = False) -> Grap
 
 if __name__ == "__main__":
     path = Path(sys.argv[1])
-    runner(open_store(sys.argv[1]), path, hang=True).invoke({}, thread_id="t")
+    runner(open_store(sys.argv[1]), path, hang=True).invoke({}, thread_id="t", context={"tenant": "acme"})

@@ -36,6 +36,7 @@ def test_a_killed_run_goes_on_with_its_node_as_the_next_attempt(killed: Path) ->
     calls = [json.loads(line) for line in crashing.calls(killed).read_text().splitlines()]
     assert [(call["node"], call["attempt"]) for call in calls] == [("a", 1), ("b", 1), ("b", 2)]
     assert calls[1]["key"] == calls[2]["key"]
+    assert all(call["context"] == {"tenant": "acme"} for call in calls)
     assert calls[0]["pid"] == calls[1]["pid"] != calls[2]["pid"]
     assert [(point.step, point.node, point.attempt) for point in runner.history("t")[::-1]] == [
         (0, "", 1), (1, "a", 1), (2, "b", 2),

@@ -299,7 +299,7 @@ class TestWhen:
 
     def test_a_thread_with_nothing_to_undo_is_cancelled(self, store: Checkpointer, world: World) -> None:
         runner = trip(store, world)
-        session = runner._prepare({"log": "go"}, "t", None, "cursor", None)
+        session = runner._prepare({"log": "go"}, "t", None, context=None)
         assert session.cursor.status == "pending"
         report = runner.rollback("t")
         assert (report.status, report.reason, report.entries) == ("cancelled", "rolled_back", ())
