@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from hitl_tui.cli.options import note_option, thread_argument
 from hitl_tui.cli.output import emit, say
@@ -13,9 +12,7 @@ from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from hitl_tui.drivers.protocol import Driver
     from hitl_tui.engine.thread.allowances import Allowance
-    from hitl_tui.engine.thread.approval_formats import ToolAction
 
 
 @click.command()
@@ -52,6 +49,7 @@ async def allow(
     each call that it approves names it.
     """
     from hitl_tui.engine.commands import Allow, Revoke
+    from hitl_tui.view.allowances import call_asked_about, exact_args, read_patterns
 
     driver = await opened.reading(thread)
     actor, snapshot = opened.settings.reviewer, await driver.snapshot()
@@ -60,10 +58,8 @@ async def allow(
     elif not lists:
         if exact and args:
             raise UsageError("--call takes the arguments as they stand", "leave --arg out")
-        asked = await _asked(driver, tool) if exact or tool is None else None
-        patterns = asked.args if exact and asked else _patterns(args)
-        if not isinstance(patterns, dict):
-            raise UsageError("the arguments of this call have no names", "allow the tool without --call")
+        asked = call_asked_about(snapshot.progress.pending, tool) if exact or tool is None else None
+        patterns = exact_args(asked) if exact and asked else read_patterns(args)
         named = tool or (asked.name if asked else "")
         await driver.execute(
             Allow(named, actor, patterns, exact, high_risk, tainted, note, snapshot.state_hash)
@@ -71,74 +67,16 @@ async def allow(
     return _tell(opened, driver.thread_id)
 
 
-async def _asked(driver: Driver, tool: str | None) -> ToolAction:
-    """The call that waits; raises `UsageError` where it isn't one alone."""
-    from hitl_tui.engine.state.frozen import thaw
-    from hitl_tui.view.card import actions
-
-    pending = (await driver.snapshot()).progress.pending
-    calls = [action for request in pending for action in actions(request) if tool in (None, action.name)]
-    if len(calls) != 1:
-        names = ", ".join(action.name for action in calls) or "none"
-        raise UsageError(
-            f"not one call waits, but: {names}", "name the tool, and what its --arg must be like"
-        )
-    return replace(calls[0], args=thaw(calls[0].args))
-
-
-def _patterns(args: tuple[str, ...]) -> dict[str, Any]:
-    from hitl_tui.view.format import NotJson, read_json
-
-    patterns: dict[str, Any] = {}
-    for given in args:
-        name, equals, pattern = given.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--arg {given!r} is no NAME=PATTERN", "as in --arg 'path=docs/*'")
-        try:
-            patterns[name] = read_json(pattern)
-        except NotJson:
-            patterns[name] = pattern
-    return patterns
-
-
 def _tell(opened: OpenThread, thread_id: str) -> ExitCode:
     """List what is allowed."""
     from hitl_tui.cli.reports import AllowancesDocument
     from hitl_tui.engine.thread.allowances import allowances_for
+    from hitl_tui.view.allowances import allowance_words
 
     info = opened.store.info(thread_id)
     known: tuple[Allowance, ...] = allowances_for(opened.store, info) if info else ()
     if opened.as_json:
         emit(AllowancesDocument(thread_id, known))
     else:
-        say(*(map(_words, known) if known else ["nothing is allowed"]))
+        say(*(map(allowance_words, known) if known else ["nothing is allowed"]))
     return ExitCode.DONE
-
-
-_NAME = 60
-_VALUE = 80
-
-
-def _words(allowance: Allowance) -> str:
-    """What is allowed by whom, as "a4: send with to=ann@*, by ann: “they know us”"."""
-    from hitl_tui.view.format import inline
-    from hitl_tui.view.sanitise import sanitise_line
-
-    tool = sanitise_line(allowance.tool, _NAME)
-    args = ", ".join(
-        f"{sanitise_line(name, _NAME)}="
-        f"{sanitise_line(value, _VALUE) if isinstance(value, str) else inline(value, _VALUE)}"
-        for name, value in sorted(allowance.args.items())
-    )
-    like = (
-        f" with {'exactly ' if allowance.exact else ''}{args or 'no arguments'}"
-        if args or allowance.exact
-        else ""
-    )
-    more = [
-        *(["of high risk, too"] if allowance.high_risk else []),
-        *(["where something from outside was read, too"] if allowance.tainted else []),
-        f"by {sanitise_line(allowance.actor or 'somebody', _NAME)}",
-    ]
-    note = f": “{sanitise_line(allowance.note, 200)}”" if allowance.note else ""
-    return f"{sanitise_line(allowance.id, _NAME)}: {tool}{like}, {', '.join(more)}{note}"

@@ -63,6 +63,7 @@ def show(
             actor=settings.reviewer,
             breaks=breaks,
             go_on=lambda thread: _resume_command(thread, settings),
+            claim_minutes=settings.claim_minutes,
         )
     from hitl_tui.cli.notify import ScreenNotices
     from hitl_tui.ui.app import run_app

@@ -22,6 +22,7 @@ class Context:
         run: waits for a coroutine.  Between two of them the person has all the time in the world: the
             driver's own thread goes on meanwhile.
         breakpoints: nodes to stop before, each with its condition.
+        claim_minutes: how long a claim lasts.
         seen: the number of the last event that was told.
         stepping: whether the person was stepping just before, so that an answer lets nothing run.
         within: the step whose inside was listed last, None for what goes on or the newest that has one.
@@ -32,6 +33,7 @@ class Context:
     driver: Driver
     console: Console
     actor: str
+    claim_minutes: float
     seen: int = 0
     breakpoints: dict[str, str] = field(default_factory=dict)
     within: int | None = None

@@ -191,10 +191,10 @@ def _again(console: Console, form: Form, reading: Reading) -> tuple[Field, ...]:
 
 def waiting_request(snapshot: Snapshot) -> Request | None:
     """The request that waits first for a decision."""
-    return next(iter(_asked(snapshot)), None)
+    return next(iter(waiting_requests(snapshot)), None)
 
 
-def _asked(snapshot: Snapshot) -> list[Request]:
+def waiting_requests(snapshot: Snapshot) -> list[Request]:
     progress = snapshot.progress
     if progress.status != "waiting":
         return []
@@ -214,7 +214,7 @@ def decide(context: Context, typed: str = "") -> bool:
         typed: which one, by its place among those that wait; asked for where there are several.
     """
     snapshot = context.snapshot()
-    request = _one_of(context, _asked(snapshot), typed)
+    request = which_request(context, waiting_requests(snapshot), typed)
     if request is None:
         return False
     snapshot = ready_to(context, Answer)
@@ -236,13 +236,13 @@ def decide(context: Context, typed: str = "") -> bool:
         give_back(context, error, request.step, ("answer was", typed_answer), ("words were", note))
         return False
     now: Snapshot = context.run(context.driver.snapshot())
-    left = len(_asked(now))
+    left = len(waiting_requests(now))
     more = f" {left} more to decide, d decides." if left else ""
     context.console.say(f"Decided: your answer is recorded, the thread is at step {head}.{more}")
     return True
 
 
-def _one_of(context: Context, pending: list[Request], typed: str) -> Request | None:
+def which_request(context: Context, pending: list[Request], typed: str) -> Request | None:
     if not pending:
         context.console.say("Nothing waits for a decision.")
         return None

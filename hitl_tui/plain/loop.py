@@ -27,14 +27,17 @@ from hitl_tui.engine.graph.description import InputField
 from hitl_tui.engine.log.events import RunEnded
 from hitl_tui.engine.thread.session import now_us
 from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.loading.known import KnownGraph
 from hitl_tui.loading.trust import Question
 from hitl_tui.plain.agents import agents
+from hitl_tui.plain.claims import allow, claim, hand_over
 from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import card_of, decide, give_back, ready_to, waiting_request
 from hitl_tui.plain.editing import edit, fork, show_value
 from hitl_tui.plain.inside import look_within
 from hitl_tui.plain.queue import decide_several, list_queue
+from hitl_tui.plain.threads import delete, list_graphs, list_threads
 from hitl_tui.plain.trust import declassify, reveal, why_tainted
 from hitl_tui.view.answers import read_limit
 from hitl_tui.view.findings import MEANING, checked_words, finding_line
@@ -99,11 +102,13 @@ HELP: Final = (
     "i: what is inside, branches or a thread; i 2: the second; i step 4: inside step 4; i back: out again.",
     "a: the agents; a AGENT: one with its turns; a AGENT.model=NAME: change it; a forget AGENT.",
     "n FILTER: what waits, the most urgent first; n 2: open the second.  D ANSWER 1 3: decide those alike.",
-    "t WORD: list threads.  o THREAD: open another thread.  R: go on with the graph as its file is now.",
+    "k: claim what waits, or give it back; k over NAME: take it over.  @ NAME WHY: hand it over.",
+    "+: what is allowed unasked; + call: the call that waits; + TOOL NAME=PATTERN; + revoke ID.",
+    "t WORD: list threads.  o THREAD: open another thread.  N: what can be started; N 2: start the second.",
+    "X THREAD: delete one, its forks and what ran inside.  R: go on with the graph as its file is now.",
     "h: this help.  q: leave; what is committed stays.",
 )
 _STEPS: Final = 10
-_THREADS: Final = 20
 _ENTRIES: Final = 200
 
 
@@ -114,10 +119,12 @@ def run_plain(
     go_on: Callable[[str], str],
     console: Console | None = None,
     breaks: Sequence[str] = (),
+    claim_minutes: float = 15,
 ) -> int:
     """Talk about a thread until the person leaves; returns the exit code for where it then stands.
 
     Args:
+        claim_minutes: how long a claim lasts.
         go_on: the command that goes on with a thread, "" where none can.
         breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
     """
@@ -139,7 +146,7 @@ def run_plain(
 
         hub, driver = runner.run(opened())
         try:
-            context = Context(runner.run, hub, driver, said, actor)
+            context = Context(runner.run, hub, driver, said, actor, claim_minutes)
             context.breakpoints |= read_breakpoints(breaks, context.snapshot().graph)
             return _Session(context, go_on).until_left()
         finally:
@@ -153,6 +160,7 @@ class _Session:
         self.say = context.console.say
         self._told = NodeText()
         self._listed: tuple[QueueRow, ...] = ()
+        self._graphs: tuple[KnownGraph, ...] = ()
         self._commands: dict[str, Callable[[str], None]] = {
             "s": lambda _: self._go(once=True),
             "c": lambda _: self._go(once=False),
@@ -172,7 +180,12 @@ class _Session:
             "w": lambda _: self._look(),
             "v": lambda typed: show_value(self.context, typed),
             "l": lambda _: self._log(),
-            "t": self._threads,
+            "t": lambda typed: list_threads(self.context, typed),
+            "k": lambda typed: claim(self.context, typed),
+            "@": lambda typed: hand_over(self.context, typed),
+            "+": lambda typed: allow(self.context, typed),
+            "X": lambda typed: delete(self.context, typed),
+            "N": self._new,
             "o": self._open,
             "n": self._queue,
             "D": lambda typed: decide_several(self.context, self._listed, typed),
@@ -379,14 +392,6 @@ class _Session:
             for point in points:
                 self.say(*step_lines(point, updates[point.step]))
 
-    def _threads(self, typed: str) -> None:
-        within = None if typed else ""
-        for row in self.context.run(self.context.hub.threads(typed, _THREADS, within=within)):
-            waits = f", waits for {name(row.waiting_for)}" if row.waiting_for else ""
-            inside = f", inside {name(row.info.owner.thread_id)}" if row.info.owner else ""
-            inside += f", {row.inside:,} inside it" if row.inside else ""
-            self.say(f"{name(row.info.thread_id)}: {row.status}, step {row.head}{waits}{inside}")
-
     def _within(self, typed: str) -> None:
         if look_within(self.context, typed):
             self._look()
@@ -397,6 +402,16 @@ class _Session:
             self._open(self._listed[int(typed) - 1].name)
         else:
             self._listed = list_queue(self.context, typed)
+
+    def _new(self, typed: str) -> None:
+        """List the graphs that are known, or start a thread of one by its number, with its input."""
+        if typed.isdigit() and 1 <= int(typed) <= len(self._graphs):
+            graph = self._graphs[int(typed) - 1]
+            self.context.open(self.context.run(self.context.hub.start(graph, self.context.actor)))
+            self._begin()
+            self._look()
+        else:
+            self._graphs = list_graphs(self.context, typed)
 
     def _open(self, typed: str) -> None:
         owners = self.context.snapshot().owners

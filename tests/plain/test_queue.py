@@ -4,21 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from hitl_tui import SQLiteCheckpointer
 from tests.plain.talker import Talker
-from tests.support import rich_queue
-
-
-@pytest.fixture
-def twelve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "twelve.db"
-    store = SQLiteCheckpointer(path)
-    rich_queue.fill(store)
-    store.close()
-    monkeypatch.setenv("HITL_TUI_STORE", str(path))
-    return path
 
 
 def test_what_waits_is_listed_and_opened_by_its_number(talk: Talker, twelve: Path) -> None:

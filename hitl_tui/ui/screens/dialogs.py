@@ -19,13 +19,14 @@ from textual.widgets import Input
 
 from hitl_tui.engine.commands import Allow, Cancel, CancelAttempt, ExtendLimits, Fork, HandOver
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction
+from hitl_tui.errors import UsageError
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.modal import Host, Modal
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.view.allowances import exact_args, read_patterns
 from hitl_tui.view.format import count, inline
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.rows import wrap_line
@@ -381,16 +382,14 @@ def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) 
     def answered(answer: DialogResult | None) -> None:
         if answer is None or answer.id == "back":
             return
-        given, note = thaw(call.args), answer.fields["why"].strip() or None
-        exact = answer.id == "call"
-        args = given if exact and isinstance(given, dict) else {}
-        if not exact and (like := answer.fields["like"].strip()):
-            name, equals, pattern = like.partition("=")
-            if not equals or not name.strip():
-                screen.tell("write it as path=docs/*; nothing was allowed", "Allow", "warning")
-                return
-            args = {name.strip(): pattern.strip()}
-        screen.command(allow(args, note, exact=exact))
+        exact, note = answer.id == "call", answer.fields["why"].strip() or None
+        like = answer.fields["like"].strip()
+        try:
+            args = exact_args(call) if exact else read_patterns([like] if like else [])
+        except UsageError as error:
+            screen.tell(f"{error.message}, {error.hint}; nothing was allowed", "Allow", "warning")
+        else:
+            screen.command(allow(args, note, exact=exact))
 
     text = [
         f"{sanitise_line(call.name, 80)} with {inline(call.args, 200)}",

@@ -8,9 +8,11 @@ from hitl_tui.engine.commands import Claim, LookAt, Unclaim
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.engine.thread.interrupts import has_voted
+from hitl_tui.errors import UsageError
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.value import ValuePane
-from hitl_tui.view.card import actions, how_it_went, vote_given
+from hitl_tui.view.allowances import call_asked_about
+from hitl_tui.view.card import how_it_went, vote_given
 from hitl_tui.view.comments import destination, first_changed, passages, selected_passages
 from hitl_tui.view.session import ViewSession
 
@@ -147,11 +149,14 @@ class Reviewing:
         from hitl_tui.ui.screens.dialogs import ask_allow
 
         session, request = self.screen.session, self._asked_about
-        calls = actions(request) if request is not None else ()
-        if session is None or len(calls) != 1:
-            self.screen.tell("this asks about no call of a tool alone", severity="warning")
+        if session is None or request is None:
+            return
+        try:
+            call = call_asked_about([request])
+        except UsageError as error:
+            self.screen.tell(error.message, severity="warning")
         else:
-            ask_allow(self.screen, session, calls[0], self.screen.actor)
+            ask_allow(self.screen, session, call, self.screen.actor)
 
     def on_attending(self, session: ViewSession) -> None:
         """Show who has come, left, claimed it or passed it on."""

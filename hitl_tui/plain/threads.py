@@ -1,0 +1,61 @@
+"""Threads in lines: listed, deleted, started of a graph that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hitl_tui.engine.thread.session import now_us
+from hitl_tui.errors import UsageError
+from hitl_tui.loading.known import KnownGraph
+from hitl_tui.plain.console import confirm
+from hitl_tui.plain.context import Context
+from hitl_tui.view.deletion import leaving_lines
+from hitl_tui.view.format import count
+from hitl_tui.view.lines import content, name
+
+_THREADS = 20
+
+
+def list_threads(context: Context, typed: str) -> None:
+    """Say which threads there are; a word looks for their names."""
+    within = None if typed else ""
+    for row in context.run(context.hub.threads(typed, _THREADS, within=within)):
+        waits = f", waits for {name(row.waiting_for)}" if row.waiting_for else ""
+        inside = f", inside {name(row.info.owner.thread_id)}" if row.info.owner else ""
+        inside += f", {row.inside:,} inside it" if row.inside else ""
+        context.console.say(f"{name(row.info.thread_id)}: {row.status}, step {row.head}{waits}{inside}")
+
+
+def delete(context: Context, typed: str) -> None:
+    """Delete a thread with its forks and what ran inside it, after a yes.
+
+    Raises:
+        UsageError: none is named, or it is open here.
+        ThreadBusy: one of them runs or waits.
+    """
+    if not typed:
+        raise UsageError("no thread is named", "X THREAD; t lists them")
+    going = context.run(context.hub.leaving(typed))
+    if any(thread.thread_id == context.driver.thread_id for thread in going):
+        raise UsageError(f"{context.driver.thread_id} is open here", "o opens another thread; then delete it")
+    context.console.say("These would go:", *content(leaving_lines(going, now_us()), len(going) + 1))
+    if not confirm(context.console, f"Delete {count(len(going), 'thread')} for good?"):
+        context.console.say("Nothing was deleted.")
+        return
+    note = context.console.ask("Why, for the record; empty for nothing:") or None
+    context.run(context.hub.delete(going, actor=context.actor, note=note))
+    context.console.say(
+        f"Deleted {count(len(going), 'thread')}; the ledger of the store keeps who, when and why."
+    )
+
+
+def list_graphs(context: Context, typed: str) -> tuple[KnownGraph, ...]:
+    """Say which graphs a thread can be started of, each with a number; a word looks for their names."""
+    known: Sequence[KnownGraph] = context.run(context.hub.known_graphs())
+    listed = tuple(
+        graph for graph in known if typed.lower() in f"{graph.name} {graph.source.get('graph')}".lower()
+    )
+    for number, graph in enumerate(listed, 1):
+        context.console.say(f"{number}. {name(graph.name)}: {name(graph.origin)}")
+    context.console.say("N and a number starts one." if listed else "No graph is known here.")
+    return listed

@@ -1,0 +1,90 @@
+"""Allowing calls of a tool: which call is meant, what its arguments must be like, and allowances in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.state.frozen import thaw
+from hitl_tui.engine.thread.allowances import Allowance
+from hitl_tui.engine.thread.approval_formats import ToolAction
+from hitl_tui.errors import UsageError
+from hitl_tui.view.card import actions
+from hitl_tui.view.format import NotJson, inline, read_json
+from hitl_tui.view.sanitise import sanitise_line
+
+_NAME: Final = 60
+_VALUE: Final = 80
+_NOTE: Final = 200
+
+
+def call_asked_about(pending: Iterable[Request], tool: str | None = None) -> ToolAction:
+    """The call that waits for an approval, its arguments as they stand.
+
+    Args:
+        tool: the tool that it is of, None for any.
+
+    Raises:
+        UsageError: none waits, or not one alone.
+    """
+    calls = [action for request in pending for action in actions(request) if tool in (None, action.name)]
+    if len(calls) != 1:
+        names = ", ".join(action.name for action in calls) or "none"
+        raise UsageError(
+            f"not one call waits, but: {names}", "name the tool, and what its arguments must be like"
+        )
+    return replace(calls[0], args=thaw(calls[0].args))
+
+
+def exact_args(call: ToolAction) -> Mapping[str, Any]:
+    """The arguments of a call as they must be for it alone to be allowed.
+
+    Raises:
+        UsageError: they have no names.
+    """
+    if not isinstance(call.args, dict):
+        raise UsageError("the arguments of this call have no names", "allow the tool, whatever they are")
+    return call.args
+
+
+def read_patterns(given: Iterable[str]) -> dict[str, Any]:
+    """What arguments must be like, from "path=docs/*" and "n=3"; JSON for what is no text.
+
+    Raises:
+        UsageError: one is no NAME=PATTERN.
+    """
+    patterns: dict[str, Any] = {}
+    for word in given:
+        name, equals, pattern = word.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"{word!r} is no NAME=PATTERN", "as in path=docs/*")
+        try:
+            patterns[name.strip()] = read_json(pattern)
+        except NotJson:
+            patterns[name.strip()] = pattern.strip()
+    return patterns
+
+
+def allowance_words(allowance: Allowance) -> str:
+    """What is allowed by whom, as "a4: send with to=ann@*, by ann: “they know us”"; sanitised."""
+    tool = sanitise_line(allowance.tool, _NAME)
+    args = ", ".join(
+        f"{sanitise_line(name, _NAME)}="
+        f"{sanitise_line(value, _VALUE) if isinstance(value, str) else inline(value, _VALUE)}"
+        for name, value in sorted(allowance.args.items())
+    )
+    like = (
+        f" with {'exactly ' if allowance.exact else ''}{args or 'no arguments'}"
+        if args or allowance.exact
+        else ""
+    )
+    more = [
+        *(["of high risk, too"] if allowance.high_risk else []),
+        *(["where something from outside was read, too"] if allowance.tainted else []),
+        f"by {sanitise_line(allowance.actor or 'somebody', _NAME)}",
+    ]
+    note = f": “{sanitise_line(allowance.note, _NOTE)}”" if allowance.note else ""
+    return f"{sanitise_line(allowance.id, _NAME)}: {tool}{like}, {', '.join(more)}{note}"

@@ -1,0 +1,90 @@
+"""Claiming, handing over, allowing, deleting and starting in lines."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hitl_tui import SQLiteCheckpointer
+from tests.plain.talker import Talker
+from tests.support import rich_queue
+from tests.support.commands import App
+
+
+def test_what_waits_is_claimed_given_back_and_handed_over(talk: Talker, twelve: Path) -> None:
+    told = talk("k\nk\n@ ann you know them\n@\nq\n", "resume", "press-q3", "--plain").out
+    assert "you have claimed it until " in told
+    assert "Publish the quarterly numbers?: it is nobody's now." in told
+    assert "handed to ann by tester: “you know them”" in told
+    assert "Refused: " in told
+    assert "handing over takes two names" in told
+    with closing(SQLiteCheckpointer(twelve)) as store:
+        (request,) = store.cursor("press-q3").pending  # type: ignore[union-attr]
+        assert request.handed is not None
+        assert (request.handed.to, request.handed.by) == ("ann", "tester")
+        assert store.attending("press-q3", time.time_ns() // 1000) == ()
+
+
+def test_a_claim_of_somebody_else_is_taken_over_by_name_only(talk: Talker, twelve: Path, app: App) -> None:
+    app.expect(0, "claim", "memo-42", "--as", "ann")
+    told = talk("k\nk over ann\nq\n", "resume", "memo-42", "--plain").out
+    refused, taken = told.split("Command: ")[1:3]
+    assert "has claimed it, for 15 min still" in refused
+    assert "you have claimed it until " in taken
+    decisions = app.expect(0, "log", "memo-42", "--json").document["decisions"]
+    assert [entry["actor"] for entry in decisions if entry["decision"] == "claim_taken"] == ["tester"]
+
+
+def test_calls_of_a_tool_are_allowed_listed_and_asked_about_again(talk: Talker, twelve: Path) -> None:
+    told = talk(
+        "+\n+ send_mail to=team@*\nthey know us\n+ call\n+ send_mail to\n+ revoke a9\n+ revoke a2\nq\n",
+        "resume", "mail-bot-1", "--plain",
+    ).out  # fmt: skip
+    assert "Nothing is allowed in this thread without asking." in told
+    assert "send_mail with to=team@*, by tester: “they know us”." in told
+    assert "not one call waits, but: send_mail, delete_file" in told
+    assert "'to' is no NAME=PATTERN" in told
+    assert "has no allowance 'a9'" in told
+    assert told.rstrip().partition("has no allowance 'a9'")[2].count("Nothing is allowed") == 1
+
+
+def test_a_thread_is_deleted_after_a_yes_with_the_reason_and_not_while_it_waits(
+    talk: Talker, twelve: Path, app: App
+) -> None:
+    app.expect(0, "approve", "memo-42")
+    app.expect(0, "resume", "memo-42", "--headless")
+    told = talk(
+        "X memo-42\nno\nX memo-42\nyes\nit is printed\nX mail-bot-1\nX order-7\nX\nq\n",
+        "resume", "order-7", "--plain",
+    ).out  # fmt: skip
+    assert "  | memo-42: 4 steps, completed" in told
+    assert "Nothing was deleted." in told
+    assert "Deleted 1 thread" in told
+    assert "'mail-bot-1' waits: nothing is deleted" in told
+    assert "no thread is named" in told
+    with closing(SQLiteCheckpointer(twelve)) as store:
+        (entry,) = store.store_ledger()
+        assert (entry.thread_id, entry.actor, entry.note) == ("memo-42", "tester", "it is printed")
+
+
+def test_a_thread_is_started_of_a_graph_that_is_known(talk: Talker, twelve: Path) -> None:
+    listed = talk("N\nq\n", "resume", "order-7", "--plain").out
+    number = next(line for line in listed.splitlines() if ". order: as thread order-7" in line).split(".")[0]
+    number = number.rpartition(" ")[2]
+    told = talk(f"N order\nN\nN {number}\na boat\nw\nc\nq\n", "resume", "memo-42", "--plain").out
+    assert "1. order: as thread order-7" in told
+    assert "What is it about? (as in: a trip):" in told
+    assert "What shall it be?" in told.partition("What is it about?")[2]
+    with closing(SQLiteCheckpointer(twelve)) as store:
+        names = {row.info.thread_id for row in store.threads()}
+    (new,) = names - {asking.thread for asking in rich_queue.TWELVE}
+    assert new.startswith("order-")
+
+
+@pytest.mark.parametrize("word", ["k", "@", "+", "X", "N"])
+def test_the_help_names_each(talk: Talker, twelve: Path, word: str) -> None:
+    told = talk("h\nq\n", "resume", "memo-42", "--plain").out
+    assert any(f" {word}" in f" {line}" for line in told.splitlines())
