@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.events import Event, GraphChanged
+from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.thread.graph_change import change_graph
@@ -15,7 +16,7 @@ from hitl_tui.engine.thread.recorded import RecordedGraph
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import GraphDiffers, HitlError
 from hitl_tui.loading.code import forget_code
-from hitl_tui.loading.compatibility import OTHER_GRAPH, Difference, fits
+from hitl_tui.loading.compatibility import OTHER_CODE, OTHER_GRAPH, Difference, fits
 from hitl_tui.loading.sources import source_file, source_files
 
 Stamp = tuple[int, int, int]
@@ -32,17 +33,22 @@ class GraphFileWatch:
 
     Attributes:
         changed: what is different since the file was saved, in words; None while it is as it was loaded.
+        graph: the graph as it was saved, None where that can't be built, or nothing was saved.
+        repeats: which steps of the thread stand under it, and what would run again.
     """
 
     def __init__(
         self, session: Session, path: Path, build: BuildGraph, *, tell: Callable[[Event], None]
     ) -> None:
         self.changed: tuple[str, ...] | None = None
+        self.graph: CompiledGraph | None = None
+        self.repeats: Repeats | None = None
         self._session = session
         self._path = path
         self._build = build
         self._tell = tell
         self._broken = isinstance(session.graph, RecordedGraph)
+        self._one_looks = asyncio.Lock()
         self._seen: dict[Path, Stamp] = {}
         self._seen = self._stamps()
 
@@ -54,6 +60,10 @@ class GraphFileWatch:
 
     async def look(self) -> None:
         """Tell when the file was saved and what then differs, once as long as that stays the same."""
+        async with self._one_looks:
+            await self._look()
+
+    async def _look(self) -> None:
         stamps = self._stamps()
         # What a graph that works has loaded since is no news; what a broken one lacked is.
         known = self._seen if self._broken else {**stamps, **self._seen}
@@ -62,19 +72,22 @@ class GraphFileWatch:
         self._seen = {**self._seen, **stamps}
         if not saved:
             return
-        told = self.changed
+        told = self.changed, self.repeats
+        self.graph, self.repeats = None, None
         try:
-            differences = self._fits(await self._load())
+            graph = await self._load()
+            differences = self._fits(graph)
         except HitlError as error:
             self.changed = (f"it can't be loaded: {error.message}",)
             self._broken = True
             self._seen = {**self._stamps(), **self._seen}
         else:
             self.changed = tuple(difference.words for difference in differences)
+            self.graph, self.repeats = graph, await repeats_under(self._session, graph)
             self._broken = isinstance(self._session.graph, RecordedGraph)
         # One save may be seen as several: of several files, or of one in several writes.
-        if self.changed != told:
-            self._tell(GraphChanged(self.changed))
+        if (self.changed, self.repeats) != told:
+            self._tell(GraphChanged(self.changed, self.repeats))
 
     async def reload(self, actor: str | None) -> tuple[str, ...]:
         """Go on with the graph as it is in the file now; returns what is different, in words.
@@ -82,6 +95,11 @@ class GraphFileWatch:
         Raises:
             GraphInvalid: it can't be built, or the thread can't go on with it as it stands.
         """
+        async with self._one_looks:
+            return await self._reload(actor)
+
+    async def _reload(self, actor: str | None) -> tuple[str, ...]:
+        stamps = self._stamps()
         graph = await self._load()
         differences = self._fits(graph)
         if blocking := [difference.words for difference in differences if difference.blocks]:
@@ -91,7 +109,8 @@ class GraphFileWatch:
             )
         with self._session.writing():
             change_graph(self._session, graph, actor=actor)
-        self.changed, self._broken = None, False
+        self._seen = {**self._seen, **stamps}
+        self.changed, self.graph, self.repeats, self._broken = None, None, None, False
         return tuple(difference.words for difference in differences)
 
     async def _load(self) -> CompiledGraph:
@@ -122,6 +141,15 @@ def follow_file(
     return GraphFileWatch(session, path, build, tell=tell) if build and path else None
 
 
+async def repeats_under(session: Session, graph: CompiledGraph) -> Repeats | None:
+    """Which steps of a thread stand under a graph; None where it has none that is kept."""
+    from hitl_tui.engine.audit.rerun import rerun_plan
+
+    if session.store is None or session.cursor.head < 0:
+        return None
+    return await asyncio.to_thread(rerun_plan, session.store, session.cursor, graph.info)
+
+
 def graph_notice(session: Session, old: CompiledGraph) -> str:
     """What to know of an unfinished thread that goes on with another graph than it ran on, in words.
 
@@ -132,7 +160,10 @@ def graph_notice(session: Session, old: CompiledGraph) -> str:
     if session.store is None or session.cursor.head < 0 or done or old.digest in ("", session.graph.digest):
         return ""
     words = "; ".join(difference.words for difference in _differences(session, old, session.graph))
-    return f"{OTHER_GRAPH}: {words}" if words else OTHER_GRAPH
+    if words:
+        return f"{OTHER_GRAPH}: {words}"
+    # Digests of code tell nothing from one version of Python to the next.
+    return OTHER_CODE if old.info.python == session.graph.info.python else ""
 
 
 def _differences(session: Session, old: CompiledGraph, new: CompiledGraph) -> list[Difference]:

@@ -12,7 +12,7 @@ from hitl_tui.drivers import reading
 from hitl_tui.drivers.breakpoints import Stops
 from hitl_tui.drivers.buffer import EventBuffer
 from hitl_tui.drivers.engine_thread import EngineThread
-from hitl_tui.drivers.graph_file import BuildGraph, graph_notice
+from hitl_tui.drivers.graph_file import BuildGraph, graph_notice, repeats_under
 from hitl_tui.drivers.nested import Follower, Runner, SubgraphRuns
 from hitl_tui.drivers.node_streams import tell_the_rest
 from hitl_tui.drivers.protocol import Check, Checked, Relative, Snapshot, Stamped, why_not
@@ -30,6 +30,7 @@ from hitl_tui.engine.commands import (
     Pause,
     PrepareGraph,
     ReloadGraph,
+    Rerun,
     Rollback,
     Run,
     Step,
@@ -37,6 +38,7 @@ from hitl_tui.engine.commands import (
     verb,
 )
 from hitl_tui.engine.commands.agents import agents_of
+from hitl_tui.engine.commands.forking import fork
 from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.events import (
@@ -52,6 +54,7 @@ from hitl_tui.engine.log.events import (
     ThreadForked,
 )
 from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.nodes.activity import before_end
@@ -59,6 +62,7 @@ from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.children import graph_inside
 from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.run.rollback import RollbackLoop, rollback_entries
+from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.engine.thread.graph_change import take_graph
 from hitl_tui.engine.thread.rebuild import Decoded
@@ -147,6 +151,7 @@ class LocalDriver:
             Pause: self._pause,
             PrepareGraph: self._prepare_graph,
             ReloadGraph: self._reload_graph,
+            Rerun: self._rerun,
             Rollback: self._roll_back,
             Run: self._run_on,
             Step: self._step,
@@ -172,6 +177,7 @@ class LocalDriver:
                 page=reading.PAGE,
                 held_by=self._watch.holder if self._watch else "",
                 graph_changed=self._watch.graph_changed if self._watch else None,
+                repeats=file.repeats if self._watch and (file := self._watch.graph_file) else None,
                 attending=self._watch.watcher.attending if self._watch else (),
                 notice=session.notice,
                 signing_key=session.signer.key if session.signer else "",
@@ -294,6 +300,8 @@ class LocalDriver:
         from hitl_tui.engine.commands.preview import preview, preview_agents
 
         async def work() -> Preview:
+            if isinstance(command, (Fork, Rerun, Run, Step)):
+                return await self._preview_repeats(command)
             # A card shows where its answers lead before anybody wants to run anything: that asks nobody.
             session = await self._with_graph(ask=not isinstance(command, Answer))
             if isinstance(command, ConfigureAgents):
@@ -394,6 +402,61 @@ class LocalDriver:
         new_thread_id = commands.execute(await self._with_graph(), command)
         self._tell(ThreadForked(new_thread_id, command.step))
         return new_thread_id
+
+    async def _preview_repeats(self, command: Fork | Rerun | Run | Step) -> Preview:
+        """What a fork, a rerun or going on would run again; but for a rerun nothing is built for that."""
+        from hitl_tui.engine.audit.rerun import repeats_after, repeats_of_retry
+
+        repeats: Repeats | None
+        session = self._opened()
+        self._catch_up()
+        if isinstance(command, Rerun):
+            repeats = (await self._mended())[1]
+        elif isinstance(command, Fork):
+            look = partial(repeats_after, self._store, session.cursor, command.step, session.declared)
+            repeats = await asyncio.to_thread(look) if session.exists else None
+        else:
+            repeats = repeats_of_retry(session.cursor, session.declared)
+        forks = isinstance(command, (Fork, Rerun))
+        return Preview(updates=(), problems={}, next_node=None, rebinds=(), forks=forks, repeats=repeats)
+
+    async def _rerun(self, command: Rerun) -> str:
+        graph, repeats = await self._mended()
+        session = self._opened()
+        over = session.cursor.status in ("completed", "cancelled")
+        if repeats is None or (over and not repeats.nodes and not repeats.rerouted):
+            raise UsageError(
+                f"every step of thread {self.thread_id!r} stands: nothing has to run again",
+                "a fork from a step runs all behind it again",
+            )
+        parent = Session(
+            graph,
+            self._store,
+            session.info,
+            session.cursor,
+            LiveState({}, {}),
+            clock=session.clock,
+            signer=session.signer,
+        )
+        forking = Fork(repeats.step, command.new_thread_id, actor=command.actor, note=command.note)
+        new_thread_id = fork(parent, forking, rerouted=repeats.rerouted)
+        self._tell(ThreadForked(new_thread_id, repeats.step))
+        return new_thread_id
+
+    async def _mended(self) -> tuple[CompiledGraph, Repeats | None]:
+        """The graph as its code is now, and which steps stand under it."""
+        session = self._opened()
+        if not self._is_broken:
+            await self._with_graph()
+        file = self._watch.graph_file if self._watch else None
+        if file is not None:
+            await file.look()
+        if file is not None and file.changed is not None and file.graph is None:
+            raise GraphInvalid("; ".join(file.changed), "mend the file and save it")
+        graph = (file.graph if file else None) or session.graph
+        if isinstance(graph, RecordedGraph):
+            raise UsageError(f"thread {self.thread_id!r} can only be looked at", self.can(PrepareGraph))
+        return graph, await repeats_under(session, graph)
 
     async def _prepare_graph(self, _command: PrepareGraph) -> None:
         await self._with_graph()

@@ -18,18 +18,28 @@ from hitl_tui.engine.log.units import Maybe, about
 if TYPE_CHECKING:
     from hitl_tui.engine.audit.findings import Mismatch
     from hitl_tui.engine.audit.lineage import Arrival
-    from hitl_tui.engine.commands import Answer, Command, ConfigureAgents, UpdateState
+    from hitl_tui.engine.commands import (
+        Answer,
+        Command,
+        ConfigureAgents,
+        Fork,
+        Rerun,
+        Run,
+        Step,
+        UpdateState,
+    )
     from hitl_tui.engine.graph.compensation import RollbackEntry
     from hitl_tui.engine.graph.description import GraphInfo
     from hitl_tui.engine.log.events import AppliedUpdate, Event, Preview, Progress
     from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
+    from hitl_tui.engine.log.repeats import Repeats
     from hitl_tui.engine.log.threads import Owner, Presence, ThreadSummary, Waiting
     from hitl_tui.engine.thread.agent_settings import AgentInfo
     from hitl_tui.loading.known import KnownGraph
     from hitl_tui.loading.trust import Ask
     from hitl_tui.stores.deletion import Leaving
 
-    Previewed: TypeAlias = UpdateState | Answer | ConfigureAgents
+    Previewed: TypeAlias = UpdateState | Answer | ConfigureAgents | Fork | Rerun | Run | Step
 
 Check: TypeAlias = Literal["log", "strict", "replay"]
 R = TypeVar("R")
@@ -54,8 +64,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     `checkpoints` is the newest page, oldest first; `last_event` the number to ask events after.
     `notice` says what opening the thread found, as a lease taken over from a dead process;
     `held_by` who runs it in another process, "" for nobody; `graph_changed` what differs in the graph
-    since its file was saved, None while it wasn't.  `owners` are, for the thread of a subgraph's run, the
-    threads it runs for, the outermost first; `unfinished` what is kept of a node with branches that waits.
+    since its file was saved, None while it wasn't; `repeats` what would run again under it.  `owners` are,
+    for the thread of a subgraph's run, the threads it runs for, the outermost first; `unfinished` what is
+    kept of a node with branches that waits.
     `attending` are those who look at what waits or have claimed it, but for whoever looks from here.
     `signing_key` is the key that signs what is decided, "" where nothing is signed.  `refusals` say in words
     which commands the driver can't carry out, by verb (see `Driver.can`).
@@ -75,6 +86,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     notice: str = ""
     held_by: str = ""
     graph_changed: tuple[str, ...] | None = None
+    repeats: Repeats | None = None
     owners: tuple[Owner, ...] = ()
     unfinished: Unfinished | None = None
     signing_key: str = ""
@@ -149,7 +161,7 @@ class Driver(Protocol):
 
         An edit is shown at its `expected_step`, the head or a past one.  Other settings of agents have, as
         problems, what is known to keep an agent from being called: an unknown provider, a missing key; that
-        may take seconds the first time.
+        may take seconds the first time.  A fork, a rerun, a run and a step tell what would run again.
 
         Raises:
             AnswerRefused: an answer that is not allowed.

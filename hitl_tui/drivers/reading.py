@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hitl_tui.engine.graph.description import GraphInfo
     from hitl_tui.engine.log.events import Progress
     from hitl_tui.engine.log.records import Cursor, LedgerEntry
+    from hitl_tui.engine.log.repeats import Repeats
 
 
 class OpenedThread(Protocol):
@@ -81,6 +82,7 @@ def snapshot(
     page: int,
     held_by: str,
     graph_changed: tuple[str, ...] | None = None,
+    repeats: Repeats | None = None,
     notice: str = "",
     signing_key: str = "",
     attending: tuple[Presence, ...] = (),
@@ -91,7 +93,7 @@ def snapshot(
         refusals: which commands can't be carried out, and why.
         held_by: the other process that runs the thread, "" for none.
         attending: who is at what waits.
-        graph_changed: what differs since the file of the graph was saved.
+        graph_changed, repeats: what differs since the file of the graph was saved, and would run again.
         notice, signing_key: see `Snapshot`.
         last_event: the number of the newest event that is in it.
         page: checkpoints to give at most.
@@ -112,6 +114,7 @@ def snapshot(
         notice=notice,
         held_by=held_by,
         graph_changed=graph_changed,
+        repeats=repeats,
         owners=_owners(thread, store),
         unfinished=_unfinished(thread),
         signing_key=signing_key,

@@ -16,6 +16,7 @@ from hitl_tui.engine.state.schema import ChannelSchema
 from hitl_tui.errors import HitlError
 
 OTHER_GRAPH = "the graph is not the one that the thread has run on so far"
+OTHER_CODE = "the graph's code is not the one that the thread has run on so far"
 
 
 class Difference(msgspec.Struct, frozen=True):

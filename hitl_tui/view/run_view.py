@@ -17,6 +17,7 @@ from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.events import AppliedUpdate, Progress
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
+from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.threads import Owner, Presence, takeover_notice
 from hitl_tui.view.inside import EMPTY, InsideFold, InsideView, inside_at_start, tool_line
 from hitl_tui.view.sanitise import sanitise_line
@@ -111,6 +112,7 @@ class RunView(msgspec.Struct, frozen=True):
         held_by: who runs the thread in another process, "" for nobody.
         attending: who looks at what waits elsewhere, or has claimed it.
         graph_changed: what differs in the graph since its file was saved, None while it wasn't.
+        repeats: which steps stand under the saved file, and what would run again behind them.
         owners: of the thread of a subgraph's run: the threads it runs for, the outermost first.
         inside: what goes on, or went on last, inside a map, a parallel or a subgraph.
         signing_key: what signs the decisions made here, "" where nothing does.
@@ -138,6 +140,7 @@ class RunView(msgspec.Struct, frozen=True):
     held_by: str = ""
     attending: tuple[Presence, ...] = ()
     graph_changed: tuple[str, ...] | None = None
+    repeats: Repeats | None = None
     owners: tuple[Owner, ...] = ()
     inside: InsideView = EMPTY
     signing_key: str = ""
@@ -192,6 +195,7 @@ def open_view(snapshot: Snapshot) -> RunView:
         held_by=snapshot.held_by,
         attending=snapshot.attending,
         graph_changed=snapshot.graph_changed,
+        repeats=snapshot.repeats,
         owners=snapshot.owners,
         inside=inside_at_start(unfinished, progress.pending, members),
         signing_key=snapshot.signing_key,
@@ -274,6 +278,7 @@ class _Builder:
         self.held_by = view.held_by
         self.attending = view.attending
         self.graph_changed = view.graph_changed
+        self.repeats = view.repeats
         self.live = view.stream.live
         self.duration = view.stream.duration
         self.pieces: list[str] = []
@@ -378,6 +383,7 @@ class _Builder:
             held_by=self.held_by,
             attending=self.attending,
             graph_changed=self.graph_changed,
+            repeats=self.repeats,
             stream=self.stream,
             inside=view.inside if self._inside is None else self._inside.build(),
         )
@@ -506,7 +512,7 @@ def _around_changed(
         case ev.AttendanceChanged():
             builder.attending = event.attending
         case ev.GraphChanged():
-            builder.graph_changed = event.differences
+            builder.graph_changed, builder.repeats = event.differences, event.repeats
 
 
 def _run_ended(builder: _Builder, event: ev.RunEnded) -> None:

@@ -49,6 +49,7 @@ from hitl_tui.engine.commands.running import (
     Pause,
     PrepareGraph,
     ReloadGraph,
+    Rerun,
     Rollback,
     Run,
     Step,
@@ -78,6 +79,7 @@ __all__ = [
     "Pause",
     "PrepareGraph",
     "ReloadGraph",
+    "Rerun",
     "Reveal",
     "Revoke",
     "Rollback",
@@ -109,6 +111,7 @@ AnyCommand: TypeAlias = (
     | Pause
     | PrepareGraph
     | ReloadGraph
+    | Rerun
     | Reveal
     | Revoke
     | Rollback

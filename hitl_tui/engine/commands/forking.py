@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from hitl_tui.engine.commands.agents import agent_entries
 from hitl_tui.engine.commands.command import Command
-from hitl_tui.engine.commands.decisions import past_position
-from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry
+from hitl_tui.engine.commands.decisions import past_position, position_after
+from hitl_tui.engine.log.records import START, Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.state.changes import after, set_values
@@ -46,11 +46,12 @@ class Fork(Command[str], frozen=True):
     note: str | None = None
 
 
-def fork(session: Session, command: Fork) -> str:
+def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:
     """Carry out `Fork`.
 
     Args:
         session: the parent, which is not held for writing; its cursor is enough, and its state not needed.
+        rerouted: the way on after the step is chosen anew, as its graph has it now.
     """
     store, step, new_thread_id, changes = session.store, command.step, command.new_thread_id, command.changes
     actor, note = command.actor, command.note
@@ -70,6 +71,9 @@ def fork(session: Session, command: Fork) -> str:
     info = _fork_info(session, checkpoint, new_thread_id, now, actor)
     info = replace(info, facts_hash=facts_hash(info, len(decided)))
     cursor = _fork_cursor(session, store, checkpoint, info, decided, edited=bool(changes))
+    if rerouted:
+        place = position_after(session, checkpoint.node or START)
+        cursor = replace(cursor, position=place, status="waiting", reason="paused", passed=False)
     child = Session(session.graph, store, info, cursor, state, clock=session.clock, signer=session.signer)
     settings = merged(child.agents, cursor.agents, command.agents or {})
     data = {"parent": session.thread_id, "step": step}

@@ -63,6 +63,22 @@ class PrepareGraph(Command[None], frozen=True):
     """
 
 
+class Rerun(Command[str], frozen=True):
+    """Fork where the thread stands under the code as it is now (see `audit.rerun`); gives the fork's id.
+
+    The fork is on that code, and waits to be run; this thread stays as it is.
+
+    Raises:
+        UsageError: nothing would run again; or the name is taken.
+        GraphInvalid: the graph can't be built.
+    """
+
+    takes_graph: ClassVar[bool] = False
+    new_thread_id: str
+    actor: str | None = None
+    note: str | None = None
+
+
 class ReloadGraph(Command[tuple[str, ...]], frozen=True):
     """Go on with the graph as its file is now; gives what is different, in words.
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace as change
 
+from hitl_tui.engine.graph.code_digest import PYTHON, CodeReader
 from hitl_tui.engine.graph.compensation import Handler
 from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.graph.functions import raised_at
@@ -18,7 +19,7 @@ from hitl_tui.engine.graph.retry import RetryPolicy
 from hitl_tui.engine.graph.termination import Termination
 from hitl_tui.engine.log.records import START, Limits
 from hitl_tui.engine.log.taint import OnTaint
-from hitl_tui.engine.state.channel import BoundChannel
+from hitl_tui.engine.state.channel import BoundChannel, ChannelInfo
 from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.errors import GraphInvalid, HitlError
 
@@ -192,21 +193,36 @@ class CompiledGraph(msgspec.Struct, frozen=True, dict=True):
                 edges.append(EdgeInfo(name, self.edges[name], ""))
             elif name in self.routes:
                 edges += [EdgeInfo(name, target, key) for key, target in self.routes[name].targets.items()]
+        reader = CodeReader(self.agents)
         return GraphInfo(
             name=self.name,
-            nodes=tuple(node.info for node in self.nodes.values()),
+            nodes=tuple(self._with_code(node, node.info, reader) for node in self.nodes.values()),
             edges=tuple(edges),
-            channels=tuple(channel.info for channel in self.channels.values()),
+            channels=tuple(_with_reducer(channel, reader) for channel in self.channels.values()),
             inputs=self.inputs,
             gates=(
                 *(gate.info("before", self.channels) for gate in self.before.values() if gate),
                 *(gate.info("after", self.channels) for gate in self.after.values() if gate),
             ),
+            python=PYTHON,
+        )
+
+    def _with_code(self, node: Node, info: NodeInfo, reader: CodeReader) -> NodeInfo:
+        route = self.routes.get(node.name)
+        return change(
+            info,
+            members=tuple(
+                self._with_code(member, member.info, reader)
+                for member in (node.work.members if isinstance(node.work, FanOutWork) else ())
+            ),
+            code=reader.digest(node.function),
+            tools=reader.tools,
+            route_code=reader.digest(route.function) if route else "",
         )
 
     @cached_property
     def digest(self) -> str:
-        """A hash of what the graph declares: nodes, edges, channels, reducers, gates."""
+        """A hash of what the graph declares (nodes, edges, channels, reducers, gates) and of its code."""
         return self.info.digest
 
     def route(self, node: str, state: WorkflowState, context: Mapping[str, Any]) -> str:
@@ -241,6 +257,12 @@ class CompiledGraph(msgspec.Struct, frozen=True, dict=True):
                 f"valid keys: {', '.join(map(repr, route.targets))}",
             )
         return route.targets[name]
+
+
+def _with_reducer(channel: BoundChannel, reader: CodeReader) -> ChannelInfo:
+    if not channel.reducer.custom:
+        return channel.info
+    return change(channel.info, code=reader.digest(channel.reducer.reduce))
 
 
 def route_key(key: Any) -> str:

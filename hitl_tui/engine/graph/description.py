@@ -38,6 +38,9 @@ class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         on_taint: what happens before it reads what is tainted.
         attempts: how often it is tried.
         timeout: seconds an attempt may take, None for ever.
+        code, route_code: digests of its function and of the one that picks the way on after it (see
+            `graph.code_digest`), "" for none.
+        tools: what the agents that it is known to ask may call.
     """
 
     name: str
@@ -57,6 +60,9 @@ class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     on_taint: OnTaint = "allow"
     attempts: int = 1
     timeout: float | None = None
+    code: str = ""
+    route_code: str = ""
+    tools: tuple[str, ...] = ()
 
 
 class EdgeInfo(msgspec.Struct, frozen=True):
@@ -117,7 +123,11 @@ class GateInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class GraphInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The picture of a graph: nodes (START and END are in the edges only), edges, channels, gates."""
+    """The picture of a graph: nodes (START and END are in the edges only), edges, channels, gates.
+
+    Args:
+        python: the version of Python that its digests of code are of, "" where it has none.
+    """
 
     name: str
     nodes: tuple[NodeInfo, ...]
@@ -125,6 +135,7 @@ class GraphInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     channels: tuple[ChannelInfo, ...]
     inputs: tuple[InputField, ...]
     gates: tuple[GateInfo, ...] = ()
+    python: str = ""
 
     def node(self, name: str) -> NodeInfo | None:
         """A node by its name, None for START, END and names that are none."""
@@ -147,7 +158,7 @@ class GraphInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def digest(self) -> str:
-        """A hash of what the graph declares: nodes, edges, channels, reducers, gates."""
+        """A hash of what the graph declares (nodes, edges, channels, reducers, gates) and of its code."""
         return hashlib.sha256(self.body).hexdigest()
 
     @property

@@ -68,13 +68,18 @@ _LIBRARIES = tuple(
 _LONGEST = 120
 
 
+def is_library(file: str) -> bool:
+    """Whether code of that file is this package's, Python's or a library's, rather than a user's."""
+    return file.startswith((_OURS, *_LIBRARIES, "<frozen "))
+
+
 def raised_at(error: BaseException) -> str:
     """The innermost line of a user's code that led to an error, as "flow.py, line 12: words = …".
 
     "" where none did: a frame counts if it lies neither in this package nor in Python or a library.
     """
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if frame.filename.startswith((_OURS, *_LIBRARIES, "<frozen ")):
+        if is_library(frame.filename):
             continue
         line = frame.line or ""
         line = "" if line.startswith("raise ") else line  # the message says that

@@ -14,6 +14,7 @@ import msgspec
 
 from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo, ModelUse
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Limits, Operation, Source, Status, Visibility
+from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage, Taint
 from hitl_tui.engine.log.threads import Presence
@@ -61,7 +62,8 @@ class Preview(msgspec.Struct, frozen=True):
 
     `problems` maps a channel, or an agent, to what is wrong with what it would get; `next_node` is where
     the run would go ("END" ends it), None when it can't be told; `rebinds` are the titles of requests that
-    would then be about the new step; `forks` says that the edit makes a new thread.
+    would then be about the new step; `forks` says that it makes a new thread; `repeats` what would run again,
+    None where nothing would.
     """
 
     updates: tuple[AppliedUpdate, ...]
@@ -69,6 +71,7 @@ class Preview(msgspec.Struct, frozen=True):
     next_node: str | None
     rebinds: tuple[str, ...]
     forks: bool
+    repeats: Repeats | None = None
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -336,11 +339,15 @@ class AttendanceChanged(Fact, frozen=True):
 
 class GraphChanged(Fact, frozen=True):
     """The file of the thread's graph was saved; `differences` says what isn't as it was, () for nothing
-    that shows from outside.  The thread goes on with the graph as it was until it is reloaded."""
+    that shows from outside; `repeats` which steps stand, and what would run again behind them, None where it
+    can't be loaded.  The thread goes on with the graph as it was until it is reloaded."""
 
     differences: Annotated[
         tuple[str, ...], about("What isn't as it was, a line each; empty where nothing shows from outside.")
     ]
+    repeats: Annotated[
+        Repeats | None, about("What would run again under the saved code; null where it can't be loaded.")
+    ] = None
 
 
 class LimitNear(Fact, frozen=True):

@@ -23,7 +23,7 @@ class ChannelInfo(msgspec.Struct, frozen=True):
     """A channel as declared; `type` is a short word such as "list", "text" or "number".
 
     `default` is what it holds before any node has written, null for a private channel: a graph is shown and
-    exported as it is.
+    exported as it is.  `code` is a digest of a reducer that is a user's function (see `graph.code_digest`).
     """
 
     name: Annotated[str, about("Its name.")]
@@ -35,6 +35,7 @@ class ChannelInfo(msgspec.Struct, frozen=True):
     default: Annotated[
         Any, about("What it holds before any node has written; null for a private channel.")
     ] = None
+    code: str = ""
 
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")

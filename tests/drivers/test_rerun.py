@@ -1,0 +1,216 @@
+"""A graph is mended: which steps stand under the new code, what would run again, and the fork that does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hitl_tui import SQLiteCheckpointer
+from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.engine.commands import Fork, Rerun, Run, Start
+from hitl_tui.engine.log.events import GraphChanged
+from hitl_tui.engine.log.repeats import Repeats
+from hitl_tui.errors import GraphInvalid, UsageError
+from hitl_tui.loading.code import forget_code
+from hitl_tui.loading.sources import open_graph, reopen_graph
+from tests.support.watching import Watcher
+
+FILE = """
+from hitl_tui import END, START, Channel, NodeResult, StateGraph
+from helpers import score_of
+
+def double(old, new):
+    return old + new
+
+def collect(state):
+    return {"facts": [state["n"]], "n": state["n"] + 1}
+
+def score(state):
+    return {"score": score_of(len(state["facts"]))}
+
+def merge(state):
+    return NodeResult({"report": str(state["score"])}, compensation=("unsend", None))
+
+def enough(state):
+    return "done" if state["n"] >= 2 else "again"
+
+def unsend(state, config, args):
+    return None
+
+graph = (
+    StateGraph(
+        {"facts": Channel([], reducer=double), "n": Channel(0), "score": Channel(0), "report": Channel("")},
+        name="score",
+    )
+    .add_node("collect", collect).add_node("score", score, external="web").add_node("merge", merge)
+    .add_compensation("unsend", unsend)
+    .add_edge(START, "collect").add_edge("collect", "score").add_edge("score", "merge")
+    .add_conditional_edge("merge", enough, {"again": "collect", "done": END})
+)
+"""
+HELPERS = """
+def score_of(count):
+    return count * 10
+"""
+
+
+class Bench:
+    """A thread that ran on a file, which is saved again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file, self.helpers = folder / "score.py", folder / "helpers.py"
+        self.file.write_text(FILE)
+        self.helpers.write_text(HELPERS)
+        self.store = SQLiteCheckpointer(folder / "runs.db")
+        self.hub = self.hub_again()
+
+    def hub_again(self) -> LocalHub:
+        """A hub as another process would have it."""
+        return LocalHub(self.store, lambda info: reopen_graph(info.thread_id, info.source, self.store))
+
+    async def ran(self) -> Watcher:
+        """A thread that ran to its end: collect, score, merge, twice."""
+        runner = open_graph(str(self.file), self.store)
+        watcher = await Watcher.open(await self.hub.new("t", runner, source=runner.source))
+        await watcher.driver.execute(Start({}))
+        await watcher.run()
+        return watcher
+
+    def save(self, *change: str, file: Path | None = None) -> None:
+        """Save a file with something changed; a helper's or, by default, the graph's."""
+        path = file or self.file
+        assert change[0] in path.read_text()
+        new = path.with_suffix(".new")
+        new.write_text(path.read_text().replace(*change))
+        new.replace(path)
+
+    async def rerun(self, watcher: Watcher) -> Watcher:
+        """Fork where the thread stands, and run on there."""
+        name = await watcher.driver.execute(Rerun("t-again", actor="ann"))
+        fork = await Watcher.open(await self.hub.open(name))
+        await fork.run()
+        return fork
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+    monkeypatch.setattr("hitl_tui.drivers.graph_file.EVERY", 0.02)
+    bench = Bench(tmp_path)
+    yield bench
+    await bench.hub.close()
+    forget_code(tmp_path)
+
+
+async def plan(watcher: Watcher) -> Repeats:
+    repeats = (await watcher.driver.preview(Rerun("x"))).repeats
+    assert repeats is not None
+    return repeats
+
+
+async def test_a_changed_node_falls_with_all_behind_it_and_the_fork_runs_from_there(bench: Bench) -> None:
+    watcher = await bench.ran()
+    assert watcher.view.values["report"] == "20"
+    bench.save('str(state["score"])', '"score " + str(state["score"])')
+    view = await watcher.until(lambda view: view.repeats is not None)
+    assert view.repeats == await plan(watcher)
+    assert view.repeats is not None
+    assert (view.repeats.step, view.repeats.changed) == (2, ("merge",))
+    assert {repeat.node: repeat.runs for repeat in view.repeats.nodes} == {
+        "merge": 2,
+        "collect": 1,
+        "score": 1,
+    }
+    reach = {repeat.node: repeat.outside for repeat in view.repeats.outside}
+    assert reach == {"merge": ("did what unsend undoes",), "score": ("brings in web",)}
+    fork = await bench.rerun(watcher)
+    assert (fork.view.parent, fork.view.fork_step) == ("t", 2)
+    assert fork.view.values["report"] == "score 20"
+    assert (await watcher.look()).values["report"] == "20"
+    assert [event.repeats for event in watcher.told(GraphChanged)] == [view.repeats]
+
+
+async def test_a_changed_helper_counts_for_the_nodes_that_call_it(bench: Bench) -> None:
+    watcher = await bench.ran()
+    bench.save("count * 10", "count * 11", file=bench.helpers)
+    view = await watcher.until(lambda view: view.repeats is not None)
+    assert view.repeats is not None
+    assert (view.repeats.step, view.repeats.changed) == (1, ("score",))
+    assert (await bench.rerun(watcher)).view.values["report"] == "22"
+
+
+async def test_a_changed_reducer_counts_for_the_steps_that_wrote_its_channel(bench: Bench) -> None:
+    watcher = await bench.ran()
+    bench.save("return old + new", "return [*old, *new][-1:]")
+    view = await watcher.until(lambda view: view.repeats is not None)
+    assert view.repeats is not None
+    assert (view.repeats.step, view.repeats.changed) == (0, ("channel facts",))
+    assert (await bench.rerun(watcher)).view.values["facts"] == [1]
+
+
+async def test_behind_a_changed_route_the_way_is_chosen_anew(bench: Bench) -> None:
+    watcher = await bench.ran()
+    bench.save('state["n"] >= 2', 'state["n"] >= 1')
+    repeats = await plan(watcher)
+    assert (repeats.step, repeats.changed, repeats.rerouted) == (3, ("the way on after merge",), True)
+    fork = await bench.rerun(watcher)
+    assert (fork.view.progress.status, fork.view.progress.head, fork.view.fork_step) == ("completed", 3, 3)
+
+
+async def test_a_run_that_ended_too_early_goes_on_from_its_end(bench: Bench) -> None:
+    watcher = await bench.ran()
+    bench.save('state["n"] >= 2', 'state["n"] >= 3 or state["n"] == 1 and 0')
+    assert (await plan(watcher)).step == 3
+    fork = await bench.rerun(watcher)
+    assert fork.view.values["n"] == 3
+
+
+async def test_what_ran_yesterday_is_compared_by_its_log(bench: Bench) -> None:
+    await bench.ran()
+    await bench.hub.close()
+    bench.save("count * 10", "count * 12", file=bench.helpers)
+    forget_code(bench.file.parent)
+    bench.store = SQLiteCheckpointer(bench.file.parent / "runs.db")
+    bench.hub = bench.hub_again()
+    watcher = await Watcher.open(await bench.hub.open("t"))
+    assert (await plan(watcher)).changed == ("score",)
+    fork = await bench.rerun(watcher)
+    assert fork.view.values["report"] == "24"
+    # What it shares ran on the old code, what it did itself on the new: all of it stands now.
+    repeats = (await fork.driver.preview(Rerun("x"))).repeats
+    assert repeats is not None
+    assert (repeats.step, repeats.nodes) == (6, ())
+
+
+async def test_a_failed_node_is_tried_again_in_a_fork_with_all_steps_standing(bench: Bench) -> None:
+    bench.save("count * 10", "count / 0", file=bench.helpers)
+    watcher = await bench.ran()
+    assert watcher.view.progress.status == "failed"
+    retry = (await watcher.driver.preview(Run())).repeats
+    assert retry is not None
+    assert [repeat.node for repeat in retry.nodes] == ["score"]
+    assert retry.nodes[0].outside == ("brings in web",)
+    bench.save("count / 0", "count * 10", file=bench.helpers)
+    repeats = await plan(watcher)
+    assert (repeats.step, [repeat.node for repeat in repeats.nodes]) == (1, ["score"])
+    assert (await bench.rerun(watcher)).view.values["report"] == "20"
+
+
+async def test_comments_change_nothing_and_a_file_that_is_broken_is_no_plan(bench: Bench) -> None:
+    watcher = await bench.ran()
+    bench.save("def collect(state):", "# first of all\ndef collect(state):")
+    assert (await plan(watcher)).changed == ()
+    with pytest.raises(UsageError, match="every step"):
+        await watcher.driver.execute(Rerun("t-again"))
+    bench.save("return None", "return (")
+    with pytest.raises(GraphInvalid):
+        await watcher.driver.preview(Rerun("x"))
+
+
+async def test_before_any_fork_it_can_be_asked_what_runs_again(bench: Bench) -> None:
+    watcher = await bench.ran()
+    repeats = (await watcher.driver.preview(Fork(4, "x"))).repeats
+    assert repeats is not None
+    assert [(repeat.node, repeat.runs) for repeat in repeats.nodes] == [("score", 1), ("merge", 1)]
+    assert (await watcher.driver.preview(Run())).repeats is None
