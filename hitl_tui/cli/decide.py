@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from hitl_tui.view.queue_facts import Planned
 
 
-@dataclass(frozen=True)
-class _Order:
+class _Order(NamedTuple):
     """About which step something is decided, why, and how it is sent."""
 
     note: str | None

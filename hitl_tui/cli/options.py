@@ -10,21 +10,19 @@ from typing import Any
 import click
 
 
-def options_as(name: str, kind: type[Any], *options: Callable[..., Any]) -> Callable[..., Any]:
+def options_as(name: str, kind: Any, *options: Callable[..., Any]) -> Callable[..., Any]:
     """A decorator that gives a command several options as one object.
 
     Args:
         name: the command's parameter that takes the object.
-        kind: a dataclass with a field for each option.
+        kind: a named tuple with a field for each option.
         options: the decorators of the options, in the order in which `--help` shows them.
     """
-
-    from dataclasses import fields
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def gathered(**given: Any) -> Any:
-            together = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+            together = kind(**{field: given.pop(field) for field in kind._fields})
             return command(**given, **{name: together})
 
         for option in reversed(options):

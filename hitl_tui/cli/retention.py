@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import closing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -210,8 +209,7 @@ def vacuum(*, store: str | None, as_json: bool) -> None:
         say(f"{filled(before)} before, {filled(after)} now")
 
 
-@dataclass(frozen=True)
-class _How:
+class _How(NamedTuple):
     """How to delete, and how to tell it; `rule` is that of `prune`."""
 
     note: str | None

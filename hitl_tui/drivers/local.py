@@ -61,7 +61,6 @@ from hitl_tui.engine.nodes.activity import before_end
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.children import graph_inside
 from hitl_tui.engine.run.loop import RunLoop
-from hitl_tui.engine.run.rollback import RollbackLoop, rollback_entries
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.engine.thread.graph_change import take_graph
@@ -236,6 +235,8 @@ class LocalDriver:
     async def rollback_entries(self) -> tuple[RollbackEntry, ...]:
         """What can be undone, in the order in which a rollback runs it, with what became of it."""
 
+        from hitl_tui.engine.run.rollback import rollback_entries
+
         def look(session: Session) -> tuple[RollbackEntry, ...]:
             return rollback_entries(self._store, session.cursor) if session.exists else ()
 
@@ -372,6 +373,8 @@ class LocalDriver:
         await self._launch(partial(RunLoop, on_limit="pause", stop_before=stops))
 
     async def _roll_back(self, command: Rollback) -> None:
+        from hitl_tui.engine.run.rollback import RollbackLoop
+
         await self._launch(partial(RollbackLoop, command=command))
 
     async def _pause(self, command: Pause) -> None:

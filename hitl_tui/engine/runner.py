@@ -9,7 +9,6 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from hitl_tui.engine import commands
-from hitl_tui.engine.audit.costs import CostReport, RunInfo, cost_report, run_info
 from hitl_tui.engine.commands import (
     Answer,
     Cancel,
@@ -36,7 +35,6 @@ from hitl_tui.engine.log.threads import Stamp
 from hitl_tui.engine.nodes.children import inner_graph
 from hitl_tui.engine.nodes.results import RunResult, StepResult
 from hitl_tui.engine.run.loop import OnLimit, RunLoop
-from hitl_tui.engine.run.rollback import RollbackLoop, RollbackReport, rollback_report
 from hitl_tui.engine.run.sync import run_on, run_sync
 from hitl_tui.engine.state.listing import printable
 from hitl_tui.engine.state.workflow_state import WorkflowState
@@ -48,8 +46,10 @@ from hitl_tui.errors import HitlError, UnknownThread, UsageError, in_words
 
 if TYPE_CHECKING:
     from hitl_tui.engine.audit.anchor import Anchor
+    from hitl_tui.engine.audit.costs import CostReport, RunInfo
     from hitl_tui.engine.audit.findings import VerifyReport
     from hitl_tui.engine.audit.replay import ReplayReport
+    from hitl_tui.engine.run.rollback import RollbackReport
 
 R = TypeVar("R")
 
@@ -416,6 +416,8 @@ class GraphRunner:
         on_event: OnEvent | None = None,
     ) -> RollbackReport:
         """As `rollback`, in a running event loop."""
+        from hitl_tui.engine.run.rollback import RollbackLoop, rollback_report
+
         told = _EventCallback(on_event)
         session = self.open(thread_id, told.sink)
         run = told.by(RollbackLoop(session, Rollback(actor, note)))
@@ -487,6 +489,8 @@ class GraphRunner:
 
     def run_info(self, thread_id: str) -> RunInfo:
         """The run's own record (seed 003)."""
+        from hitl_tui.engine.audit.costs import run_info
+
         return run_info(
             Session.open(self._graph_of(thread_id), self._store(), thread_id, agents={}, with_state=False)
         )
@@ -497,6 +501,8 @@ class GraphRunner:
         Args:
             thread_id: None for all threads of the store together.
         """
+        from hitl_tui.engine.audit.costs import cost_report
+
         agents = self.graph.agents if thread_id is None else self._graph_of(thread_id).agents
         return cost_report(self._store(), thread_id, agents.values())
 

@@ -423,6 +423,13 @@ class Themed(App[Result]):
         if loaded is not None:
             self._apply(loaded)
 
+    def refresh_css(self, animate: bool = True) -> None:
+        """Let all wear the colours; before the first screen they are only kept for it, and parsed once."""
+        if self.screen_stack:
+            super().refresh_css(animate)
+        else:
+            self.stylesheet.set_variables(self.get_css_variables())
+
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our roles for themes that don't know them."""
         theme = builtin_theme(DEFAULT_THEME)

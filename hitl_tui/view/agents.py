@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -13,11 +13,13 @@ from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.view.cells import cells
-from hitl_tui.view.form import Form, form_of
 from hitl_tui.view.format import PRIVATE_TEXT, cost, count, inline, quoted, scalar, tokens
 from hitl_tui.view.lines import name, spans
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
+
+if TYPE_CHECKING:
+    from hitl_tui.view.form import Form
 
 _NAME: Final = 40
 _VALUE: Final = 60
@@ -36,6 +38,8 @@ _SCHEMA: Final = {
 
 def settings_form(info: AgentInfo, fork: str) -> Form:
     """A field for each setting, with what it is now; one for the name of a fork, and one for a note."""
+    from hitl_tui.view.form import form_of
+
     now = {
         "model": info.model,
         "temperature": info.temperature,

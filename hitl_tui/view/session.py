@@ -29,7 +29,6 @@ from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.records import ROLLBACK, Checkpoint
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.view.actions import Situation
-from hitl_tui.view.diff_lines import changed_rows, diff_lines
 from hitl_tui.view.format import limit_line
 from hitl_tui.view.run_view import InsidePlace, RunView, add_older, fold, is_gap, open_view, place_inside
 from hitl_tui.view.sanitise import sanitise_line
@@ -456,6 +455,8 @@ class ViewSession:
 
     async def changed_since(self, step: int) -> tuple[Line, ...]:
         """What has changed since a step, channel by channel; () where nothing has."""
+        from hitl_tui.view.diff_lines import changed_rows, diff_lines
+
         await self.drain()
         rows = await changed_rows(self.driver, step, self.view.progress.head)
         if all(row.change in ("same", "private") for row in rows):

@@ -10,7 +10,6 @@ from typing import Any, Final, Literal, TypeVar, get_args
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.view.blame import blame
 from hitl_tui.view.format import kind, read_json
 from hitl_tui.view.revision import Revision, revision
 from hitl_tui.view.sanitise import sanitise, sanitise_line
@@ -110,6 +109,8 @@ def revised(channel: str, rows: Revision, note: Line = (), *, prose: bool) -> Va
 
 
 async def _blame(session: ViewSession, channel: str) -> ValueText:
+    from hitl_tui.view.blame import blame
+
     fetched = await session.versions(channel, session.step_view.step, _BLAME_VERSIONS)
     versions = [(point, value) for point, _, value in reversed(fetched.found)]
     older = f"what is older than step {fetched.since} was not looked at" if fetched.since else ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import os
-import sysconfig
 import traceback
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -62,15 +62,22 @@ def check_takes(what: str, function: Callable[..., Any], *arguments: str, waits:
 
 
 _OURS = f"{Path(__file__).resolve().parents[2]}{os.sep}"
-_LIBRARIES = tuple(
-    f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")
-)
 _LONGEST = 120
+
+
+@cache
+def _libraries() -> tuple[str, ...]:
+    """Where Python and what is installed with it lie."""
+    import sysconfig
+
+    return tuple(
+        f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    )
 
 
 def is_library(file: str) -> bool:
     """Whether code of that file is this package's, Python's or a library's, rather than a user's."""
-    return file.startswith((_OURS, *_LIBRARIES, "<frozen "))
+    return file.startswith((_OURS, *_libraries(), "<frozen "))
 
 
 def raised_at(error: BaseException) -> str:

@@ -7,7 +7,6 @@ import hashlib
 import inspect
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from html import escape
 from typing import Any, NamedTuple
 
 import msgspec
@@ -57,6 +56,8 @@ def _named(state: WorkflowState) -> list[str]:
 
 
 def _line(state: WorkflowState, name: str) -> str:
+    from html import escape
+
     body = _encode(state[name]).decode().translate(_ESCAPES)
     channel = name.partition(".")[0]
     tainted = "true" if state.is_tainted(channel) else "false"
@@ -70,6 +71,8 @@ def _line(state: WorkflowState, name: str) -> str:
 
 def _attribute(text: str) -> str:
     """A text as the value of an attribute, in one line."""
+    from html import escape
+
     return escape(" ".join(text.split()))
 
 

@@ -30,10 +30,8 @@ from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, StreamKee
 from hitl_tui.engine.nodes.attempt import masks_of, run_attempt
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.children import may_go_on, refresh
-from hitl_tui.engine.nodes.fanout import run_fanout
 from hitl_tui.engine.nodes.frames import frames_of
 from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, ChildStopped, NodeOutput
-from hitl_tui.engine.run.subgraph import run_subgraph
 from hitl_tui.engine.state.changes import after
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
@@ -100,8 +98,12 @@ async def work(
         if session.sink:
             session.emit(NodeStarted(node.name, session.cursor.head + 1, attempt, session.clock()))
         if isinstance(node.work, SubgraphWork):
+            from hitl_tui.engine.run.subgraph import run_subgraph
+
             return await run_subgraph(session, node, activity, inner)
         if node.work is not None:
+            from hitl_tui.engine.nodes.fanout import run_fanout
+
             return await run_fanout(session, node, activity, uses, threads)
         try:
             result, changes = await run_attempt(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -18,8 +17,7 @@ LONGEST: Final = 4_000
 """Characters of a quotation, and of what is said about it."""
 
 
-@dataclass(frozen=True)
-class Comment:
+class Comment(msgspec.Struct, frozen=True):
     """What a reviewer says about a passage.
 
     Args:
@@ -72,7 +70,7 @@ def comment_words(words: str, comments: Sequence[Comment]) -> str:
 
 def as_facts(comments: Sequence[Comment]) -> dict[str, Any]:
     """The comments as the ledger keeps them beside the answer."""
-    return {"comments": [asdict(comment) for comment in comments]} if comments else {}
+    return {"comments": [msgspec.structs.asdict(comment) for comment in comments]} if comments else {}
 
 
 def comments_of(data: Any) -> tuple[Comment, ...]:

@@ -110,7 +110,8 @@ class RunScreen(RoleScreen):
         waits_for: Callable[[], str] = str,
         attention: Attention | None = None,
     ) -> None:
-        super().__init__(id="run")
+        # Known from the beginning: a class that comes later has all panes styled again.
+        super().__init__(id="run", classes=f"-tab-{TABS[0][0]}")
         self.hub = session.hub
         self._first = session
         self._begun = begun
@@ -154,7 +155,6 @@ class RunScreen(RoleScreen):
 
     async def on_mount(self) -> None:
         """Show the first session: panes wrap it for the room that a layout gives, and are painted once."""
-        self.show_tab(TABS[0][0])
         error = None
         with self.app.batch_update():
             self._refresh_layout(self.app.size)

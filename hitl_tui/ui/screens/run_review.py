@@ -6,19 +6,16 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from hitl_tui.engine.commands import Claim, LookAt, Unclaim
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.engine.thread.interrupts import has_voted
 from hitl_tui.errors import UsageError
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.value import ValuePane
-from hitl_tui.view.allowances import call_asked_about
-from hitl_tui.view.card import how_it_went, vote_given
-from hitl_tui.view.comments import destination, first_changed, passages, selected_passages
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
     from textual.timer import Timer
 
+    from hitl_tui.engine.thread.comments import Comment
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.ui.widgets.review import ReviewPane
 
@@ -52,7 +49,11 @@ class Reviewing:
         """What is said to a person who has voted on all that waits, as for `Situation`."""
         requests = self.screen.session.requests if self.screen.session else ()
         all_voted = bool(requests) and all(has_voted(asked, self.screen.actor) for asked in requests)
-        return vote_given(requests[0]) if all_voted else ""
+        if not all_voted:
+            return ""
+        from hitl_tui.view.card import vote_given
+
+        return vote_given(requests[0])
 
     @property
     def card(self) -> ReviewPane | None:
@@ -147,6 +148,7 @@ class Reviewing:
     def allow(self) -> None:
         """Ask which calls like the one that is asked about are allowed from now on."""
         from hitl_tui.ui.screens.dialogs import ask_allow
+        from hitl_tui.view.allowances import call_asked_about
 
         session, request = self.screen.session, self._asked_about
         if session is None or request is None:
@@ -183,6 +185,8 @@ class Reviewing:
             review = card.review
             value = review.thread.view.values.get(review.request.subject or "")
             whole = value if isinstance(value, str) else ""
+            from hitl_tui.view.comments import destination
+
             pane.show_comments(review.comments, destination(review.request), whole)
         else:
             pane.show_comments(())
@@ -203,6 +207,7 @@ class Reviewing:
     def comment(self) -> None:
         """Say something about a passage of what is decided about: the selected one, or one to choose."""
         from hitl_tui.ui.screens.comment import CommentScreen
+        from hitl_tui.view.comments import first_changed, passages, selected_passages
 
         card, session = self.card, self.screen.session
         if card is None or session is None or not self.card_open:
@@ -305,6 +310,8 @@ class Reviewing:
         request, card = session.request, self.card
         self.on_attending(session)
         if self.card_open and card is not None:
+            from hitl_tui.view.card import how_it_went, vote_given
+
             asked, known, sent = self._asked_about, card.review.request.id, card.review.state == "sent"
             gone = all(pending.id != known for pending in session.requests)
             if gone and not sent and card.outlives():

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.view.actions import BY_ID
-from hitl_tui.view.batch import run_on
-from hitl_tui.view.queue import MOST, WaitingQueue, rows_of
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
     from hitl_tui.loading.known import KnownGraph
     from hitl_tui.ui.screens.run import RunScreen
+    from hitl_tui.view.queue import WaitingQueue
     from hitl_tui.view.run_view import InsidePlace
 
 
@@ -23,9 +23,15 @@ class Threads:
 
     def __init__(self, screen: RunScreen) -> None:
         self.screen = screen
-        self._queue = WaitingQueue()
         self._queue_at = ""
         self._one_by_one = asyncio.Lock()
+
+    @cached_property
+    def _queue(self) -> WaitingQueue:
+        """Those that wait, in the order in which they are opened as the next ones."""
+        from hitl_tui.view.queue import WaitingQueue
+
+        return WaitingQueue()
 
     def choose(self) -> None:
         """List the threads."""
@@ -80,6 +86,8 @@ class Threads:
 
     def go_on(self, thread: str) -> None:
         """Let a thread that was decided in the queue go on behind it."""
+        from hitl_tui.view.batch import run_on
+
         self.screen.command(run_on(self.screen.hub, thread), group="go on")
 
     @property
@@ -116,6 +124,8 @@ class Threads:
         self.screen.command(after_the_last_key())
 
     async def _open_next(self) -> None:
+        from hitl_tui.view.queue import MOST, rows_of
+
         hub, session, review = self.screen.hub, self.screen.session, self.screen.review
         assert session is not None
         # Sent first, so that a thread which asks anew is seen to.

@@ -13,7 +13,6 @@ from hitl_tui.engine.log.records import END, Checkpoint
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.branches import counted, short_count
-from hitl_tui.view.card import yet_to_vote
 from hitl_tui.view.format import writer
 from hitl_tui.view.graph_text import Picture, draw
 from hitl_tui.view.sanitise import sanitise_line
@@ -275,7 +274,11 @@ def _came_next(session: ViewSession, step: int) -> str:
 def _decider(session: ViewSession) -> str:
     """Who is next where a person decides; once there are votes, who may still vote."""
     request = session.request
-    return f"{yet_to_vote(request)} decides" if request and request.votes else "you decide"
+    if request is None or not request.votes:
+        return "you decide"
+    from hitl_tui.view.card import yet_to_vote
+
+    return f"{yet_to_vote(request)} decides"
 
 
 def _is_breakpoint(session: ViewSession) -> bool:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual import events
 from textual.geometry import Size
 from textual.message import Message
 from textual.timer import Timer
 
-from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.ui.widgets.lines import TextView, ours
-from hitl_tui.ui.widgets.side_by_side import beside
 from hitl_tui.view.cells import cells, cut
-from hitl_tui.view.comments import comment_lines, numbered_rows
-from hitl_tui.view.find import pieces
 from hitl_tui.view.rows import LongRows, part_of, untabbed, wrap_rich
 from hitl_tui.view.spans import Line, Role, Span, plain_text
 from hitl_tui.view.value_lines import FoldedLines, JsonLines, ValuePart, json_spans
 from hitl_tui.view.value_source import MODES, Mode, ValueText
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.thread.comments import Comment
 
 _WRAP_LINES: Final = 2_000
 _WRAP_CHARS: Final = 64 * 1024
@@ -181,6 +180,8 @@ class ValuePane(TextView):
         self._margin = width
         self._foot = [(), text.note] if text.note else []
         if comments:
+            from hitl_tui.view.comments import comment_lines
+
             told = (*comment_lines(self._comments), (Span(self._destination, "dim"),))
             self._foot += [(), *(row for line in told for row in wrap_rich(line, width))]
         marked = self.app.no_color
@@ -241,6 +242,8 @@ class ValuePane(TextView):
             places = ((lines.get(comment.path[len(text.channel) :]), number) for number, comment in comments)
             rows = [(self._starts[line], str(number)) for line, number in places if line is not None]
             return {row: ",".join(number for at, number in rows if at == row) for row, _ in rows}
+        from hitl_tui.view.comments import numbered_rows
+
         shown = [_right_of(words) if aside else words for _, words, _ in self._rows]
         own = [pair for pair in comments if pair[1].path == text.channel]
         return numbered_rows(shown, self._commented_text, own, marked=self.app.no_color)
@@ -387,6 +390,8 @@ class ValuePane(TextView):
 
     def _side_by_side(self, text: ValueText, width: int) -> list[tuple[str, Line, str]]:
         """Rows of both versions, each no wider than one reads with ease."""
+        from hitl_tui.ui.widgets.side_by_side import beside
+
         assert text.revision is not None
         width = min(width, 2 * _PROSE + 7)
         half = (width - 7) // 2
@@ -422,6 +427,8 @@ class ValuePane(TextView):
         role = _ROLES.get(kind, "plain")
         lead = Span(gutter, "dim" if role == "plain" else role)
         if self._marked:
+            from hitl_tui.view.find import pieces
+
             words = tuple(
                 ours(part, "badge-dim" if hit else span.role)
                 for span in words
