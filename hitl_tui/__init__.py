@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hitl_tui.agents.mcp import McpServer
     from hitl_tui.agents.scripted import ScriptedModel
     from hitl_tui.agents.tool_calls import ToolRequest
-    from hitl_tui.agents.tools import Tool
+    from hitl_tui.agents.tools import Tool, ToolConfig
     from hitl_tui.engine.graph.builder import StateGraph
     from hitl_tui.engine.graph.compiled import quorum
     from hitl_tui.engine.graph.description import InputField
@@ -79,7 +79,7 @@ _NAMES = {
     "agents.mcp": "McpServer",
     "agents.scripted": "ScriptedModel",
     "agents.tool_calls": "ToolRequest",
-    "agents.tools": "Tool",
+    "agents.tools": "Tool ToolConfig",
     "engine.graph.builder": "StateGraph",
     "engine.graph.compiled": "quorum",
     "engine.graph.description": "InputField",
@@ -157,6 +157,7 @@ __all__ = [
     "ThreadBusy",
     "Tool",
     "ToolCall",
+    "ToolConfig",
     "ToolRequest",
     "UndeclaredChannel",
     "UnknownThread",

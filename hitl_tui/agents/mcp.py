@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from hitl_tui.agents.tools import Approve, Tool, check_approve
+from hitl_tui.agents.tools import Approve, Tool, ToolConfig, check_approve
 from hitl_tui.engine.nodes.calling import call
 from hitl_tui.errors import HitlError, UsageError
 
@@ -210,7 +210,7 @@ class McpTool(Tool):
                 "leave the tool out: only=[...] names those that are offered",
             ) from None
 
-    async def run(self, arguments: Mapping[str, Any]) -> str:
+    async def run(self, arguments: Mapping[str, Any], config: ToolConfig | None = None) -> str:
         """Call it; raises as `McpServer.call`."""
         return str(await call(self._server.call, (self._theirs, arguments), None, self.timeout))
 

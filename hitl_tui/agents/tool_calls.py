@@ -14,13 +14,13 @@ import msgspec
 from hitl_tui.agents.backend import ToolCall
 from hitl_tui.agents.mcp import McpServer
 from hitl_tui.agents.redaction import redactor
-from hitl_tui.agents.tools import Approve, BadArguments, Tool, cut
+from hitl_tui.agents.tools import Approve, BadArguments, Tool, ToolConfig, cut
 from hitl_tui.engine.log.events import ToolCalled
 from hitl_tui.engine.log.outcomes import ToolUse
 from hitl_tui.engine.nodes.activity import MISSING, Activity
 from hitl_tui.engine.nodes.calling import TookTooLong
 from hitl_tui.engine.thread.interrupts import InterruptRaised
-from hitl_tui.errors import HitlError, UsageError, in_words
+from hitl_tui.errors import HitlError, UndeclaredChannel, UsageError, WriteDenied, in_words
 
 Verdict = Literal["approve", "edit", "reject", "respond"]
 
@@ -127,7 +127,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """How a call ended: the arguments it ran with and its result, or what went wrong.
 
     `ran` says that the tool was called, so that something from outside may have come in; `duration` is
-    in microseconds.
+    in microseconds; `updates` are those of channels that the tool made.
     """
 
     arguments: Any
@@ -135,6 +135,7 @@ class Outcome(msgspec.Struct, frozen=True):
     error: str | None = None
     duration: int = 0
     ran: bool = False
+    updates: tuple[tuple[str, Any], ...] = ()
 
     @property
     def reply(self) -> str:
@@ -232,6 +233,8 @@ class ToolBox(msgspec.Struct, frozen=True):
         if activity:
             if outcome.ran and tool is not None and tool.external:
                 activity.taint(f"tool {tool.name}")
+            if outcome.updates:
+                activity.update(call.name, outcome.updates)
             tell(activity, self.agent, call.name, outcome, anew=kept is MISSING)
         return outcome.reply
 
@@ -240,9 +243,9 @@ class ToolBox(msgspec.Struct, frozen=True):
     ) -> Outcome:
         agreed = await self._agreed(call, tools, activity, key)
         if activity is None:
-            return agreed if isinstance(agreed, Outcome) else await self._run(*agreed)
+            return agreed if isinstance(agreed, Outcome) else await self._run(*agreed, None)
         async with activity.in_flight.doing():
-            outcome = agreed if isinstance(agreed, Outcome) else await self._run(*agreed)
+            outcome = agreed if isinstance(agreed, Outcome) else await self._run(*agreed, activity)
             activity.memory.keep(f"tool:{key}", msgspec.to_builtins(outcome))
             return outcome
 
@@ -304,17 +307,23 @@ class ToolBox(msgspec.Struct, frozen=True):
                 'return True, False, or {"choice": "reject", "text": "why"}',
             ) from None
 
-    async def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> Outcome:
+    async def _run(self, tool: Tool, arguments: Mapping[str, Any], activity: Activity | None) -> Outcome:
         started = time.monotonic_ns()
         result = error = None
+        config = ToolConfig(tool.name, activity)
         try:
-            result = cut(await tool.run(arguments), self.longest)
+            result = cut(await tool.run(arguments, config), self.longest)
         except BadArguments as problem:
             return Outcome(arguments, error=str(problem))
+        except (UndeclaredChannel, WriteDenied):
+            raise  # no model can mend what the graph does not allow
         except TookTooLong:
             error = f"it took longer than {tool.timeout:g} s"
         except HitlError as failure:
             error = cut(str(failure), self.longest)
         except Exception as failure:
             error = cut(f"{type(failure).__name__}: {failure}", self.longest)
-        return Outcome(arguments, result, error, (time.monotonic_ns() - started) // 1000, ran=True)
+        finally:
+            config.over = True
+        took = (time.monotonic_ns() - started) // 1000
+        return Outcome(arguments, result, error, took, True, () if error else config.updates)

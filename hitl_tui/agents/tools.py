@@ -12,11 +12,13 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from hitl_tui.engine.nodes.activity import Activity
 from hitl_tui.engine.nodes.calling import SyncCaller, call
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.state.schema import as_schema
 from hitl_tui.engine.state.values import normalise
-from hitl_tui.errors import HitlError, UsageError, in_words
+from hitl_tui.engine.state.workflow_state import WorkflowState
+from hitl_tui.errors import HitlError, UndeclaredChannel, UsageError, WriteDenied, in_words
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _SECTION = re.compile(r"\n[ \t]*(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?):")
@@ -37,7 +39,7 @@ def body(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def parameter_types(function: Callable[..., Any], tool: str) -> dict[str, Any]:
-    """The type of each parameter, in order.
+    """The type of each parameter that a model gives, in order.
 
     Raises:
         UsageError: one has no type, can't be given by name, or its type can't be found.
@@ -50,6 +52,8 @@ def parameter_types(function: Callable[..., Any], tool: str) -> dict[str, Any]:
         ) from None
     types = {}
     for name, parameter in inspect.signature(function).parameters.items():
+        if hints.get(name) is ToolConfig:
+            continue
         if parameter.kind in _UNNAMED:
             raise UsageError(
                 f"tool {tool!r}: parameter {str(parameter)!r} can't be given by name",
@@ -191,6 +195,44 @@ _PROBLEMS = 3
 _ANY_SIZE = 1 << 40  # what a model gets of it is cut, what runs here is not
 
 
+class ToolConfig:
+    """What a tool gets by a parameter of this type, which its model is not told of.
+
+    Attributes:
+        context: of the invocation, read-only; {} outside a graph.
+        state: what the node may read, as it was when the node began; None outside a graph.
+    """
+
+    def __init__(self, tool: str, activity: Activity | None) -> None:
+        self.context: Mapping[str, Any] = activity.context if activity else {}
+        self.state: WorkflowState | None = activity.state if activity else None
+        self.updates: tuple[tuple[str, Any], ...] = ()
+        self.over = False
+        self._tool = tool
+        self._check = activity.check_updates if activity else None
+
+    def update(self, updates: Mapping[str, Any]) -> None:
+        """Update channels of the node's `writes`, through their reducers, with the step that it makes.
+
+        What a call that fails has updated is dropped, and so is all of an attempt that fails.
+
+        Raises:
+            UndeclaredChannel, WriteDenied: no channel, or none that the node may write; this fails the node.
+            ValueRejected, SchemaMismatch, ReducerError: the model is told, unless the tool takes care of it.
+            UsageError: there is no node, or the call has ended.
+        """
+        if self._check is None or self.over:
+            why = "the call has ended" if self.over else "the agent works outside a graph"
+            raise UsageError(f"tool {self._tool!r} can't update channels: {why}", "call it below a node")
+        if not isinstance(updates, Mapping):
+            raise UsageError(f"the updates are {in_words(updates)}", 'give a dict, as {"notes": "…"}')
+        try:
+            self.updates += tuple(self._check(updates.items()))
+        except (UndeclaredChannel, WriteDenied) as error:
+            message = error.message.removeprefix("it writes ")
+            raise type(error)(f"tool {self._tool!r} writes {message}", error.hint) from None
+
+
 class BadArguments(ValueError):
     """Arguments that a tool does not take; the text is for the model that wrote them."""
 
@@ -200,8 +242,9 @@ class Tool:
 
     Args:
         function: sync (runs in a thread of its own) or async (runs on the agents' loop, so it must
-            not block); every parameter has a type, which becomes its JSON Schema.  `Annotated[str,
-            "text"]` or the docstring's Args section describes a parameter.
+            not block); every parameter has a type, which becomes its JSON Schema, but for one of type
+            `ToolConfig`, which has the run's context and updates channels.  `Annotated[str, "text"]` or
+            the docstring's Args section describes a parameter.
         name: what the model calls it; the function's name by default.
         description: what the model is told; the docstring by default.
         external: False declares its results trusted: they taint nothing (SPEC 8).
@@ -234,6 +277,9 @@ class Tool:
         self.timeout = timeout
         self.parameters = parameters_schema(function, self.name)
         self._types = parameter_types(function, self.name)
+        self._config_names = [
+            name for name in inspect.signature(function).parameters if name not in self._types
+        ]
 
     def __repr__(self) -> str:
         return f"Tool({self.name!r})"
@@ -271,8 +317,11 @@ class Tool:
             raise BadArguments("the arguments don't fit: " + "; ".join(map(_short, problems)))
         return arguments
 
-    async def run(self, arguments: Mapping[str, Any]) -> str:
+    async def run(self, arguments: Mapping[str, Any], config: ToolConfig | None = None) -> str:
         """Call the function and give its result as the text a model reads.
+
+        Args:
+            config: for the parameter of that type, where the function has one.
 
         Raises:
             BadArguments: a value its Python type does not take.
@@ -282,6 +331,7 @@ class Tool:
             keywords = as_keywords(arguments, self._types)
         except ValueError as error:
             raise BadArguments(f"the arguments don't fit: {error}") from None
+        keywords |= dict.fromkeys(self._config_names, config or ToolConfig(self.name, None))
         threads = SyncCaller()
         try:
             result = await call(self._start, (keywords,), threads if self._blocks else None, self.timeout)

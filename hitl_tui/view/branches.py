@@ -11,7 +11,7 @@ import msgspec
 from hitl_tui.engine.graph.description import NodeInfo
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.log.outcomes import BranchOutcome
-from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.engine.log.records import Checkpoint, branch_of
 from hitl_tui.view.format import count, duration, inline, kind, tokens
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.inside import BranchPhase, BranchView, InsideView, why_failed
@@ -142,9 +142,10 @@ def overwriters(updates: Sequence[AppliedUpdate]) -> dict[tuple[str, str], str]:
     writers: dict[tuple[str, str], str] = {}
     for update in updates:
         before = last.get(update.channel)
-        if before and before != update.path:
-            writers[before, update.channel] = update.path
-        last[update.channel] = update.path
+        path = branch_of(update.path)
+        if before and before != path:
+            writers[before, update.channel] = path
+        last[update.channel] = path
     return writers
 
 
@@ -175,7 +176,7 @@ def branch_rows(
     """
     wrote: dict[str, dict[str, None]] = {}
     for update in updates:
-        wrote.setdefault(update.path, {})[update.channel] = None
+        wrote.setdefault(branch_of(update.path), {})[update.channel] = None
     by = overwriters(updates)
     rows: list[BranchRow] = []
     for branch in branches:
@@ -225,7 +226,7 @@ def branch_lens(
         return lens(updates, glyphs)
     groups: dict[str, list[AppliedUpdate]] = {outcome.path: [] for outcome in branches}
     for update in updates:
-        groups.setdefault(update.path, []).append(update)
+        groups.setdefault(branch_of(update.path), []).append(update)
     by = overwriters(updates)
     begun = [outcome for outcome in branches if outcome.status != "unneeded"]
     lines: list[Line] = []
@@ -238,7 +239,7 @@ def branch_lens(
     if len(begun) > _SHOWN:
         lines.append((trusted(f"{glyphs.ellipsis} and {len(begun) - _SHOWN:,} more branches", "dim"),))
     known = {outcome.path for outcome in branches}
-    lines += lens([update for update in updates if update.path not in known], glyphs)
+    lines += lens([update for update in updates if branch_of(update.path) not in known], glyphs)
     return (*lines, *_unneeded([outcome for outcome in branches if outcome.status == "unneeded"], glyphs))
 
 
@@ -314,7 +315,7 @@ def branch_detail(
         lines += _text(branch.error, "error")
         lines += _text(error.hint, "dim") if error and error.hint else []
     by = overwriters(updates)
-    own = [update for update in updates if update.path == branch.path]
+    own = [update for update in updates if branch_of(update.path) == branch.path]
     if own:
         lines += [(), (trusted("what it wrote", "title"),)]
         lines += [line for update in own for line in update_lines(update, glyphs)]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from hitl_tui.engine.log.events import AppliedUpdate
+from hitl_tui.engine.log.records import tool_of
 from hitl_tui.engine.state.reducers import logged_reducer
 from hitl_tui.view.diff import changed_lines
 from hitl_tui.view.format import PRIVATE_TEXT, count, inline, kind, person, size
@@ -55,7 +56,9 @@ def update_lines(update: AppliedUpdate, glyphs: Glyphs = UNICODE) -> tuple[Line,
 def _how(update: AppliedUpdate) -> tuple[Span, ...]:
     if update.op == "set":
         return trusted("set by ", "human"), untrusted(person(update.actor, update.note), "human", 40)
-    return (untrusted(update.reducer, "dim", 40),)
+    tool = tool_of(update.path)
+    by = (trusted("  by ", "dim"), untrusted(f"{tool}()", "node", _SHORT)) if tool else ()
+    return (untrusted(update.reducer, "dim", 40), *by)
 
 
 def _reduced(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:

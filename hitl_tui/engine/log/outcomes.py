@@ -183,7 +183,7 @@ class BranchState(msgspec.Struct, frozen=True):
         item: the hash of the branch's item; another item at its place makes a new branch of it.
         answers, exchanges: what humans answered inside it, and what it got from outside until then.
         outcome: how it ended, with all it made; None while it has to run (again).
-        updates: (channel, update), in their order.
+        updates: (channel, update, the tool that made it or ""), in their order.
         child: the thread that a subgraph runs in.
     """
 
@@ -192,7 +192,7 @@ class BranchState(msgspec.Struct, frozen=True):
     answers: tuple[Any, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
     outcome: BranchOutcome | None = None
-    updates: tuple[tuple[str, Any], ...] = ()
+    updates: tuple[tuple[str, Any, str], ...] = ()
     text: str = ""
     attempt: int = 1
     read: tuple[str, ...] = ()

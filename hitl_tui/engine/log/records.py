@@ -48,12 +48,28 @@ ROLLED_BACK: tuple[Status, str] = ("cancelled", "rolled_back")
 """The status and the reason of a thread that has been undone."""
 
 
+def tool_path(branch: str, tool: str) -> str:
+    """The path of an update by a tool: `scan[0]/save()`, or `save()` in a plain node."""
+    return f"{branch}/{tool}()" if branch and tool else f"{tool}()" if tool else branch
+
+
+def branch_of(path: str) -> str:
+    """The branch of an update, "" for a plain node's."""
+    return path.rpartition("/")[0] if path.endswith("()") else path
+
+
+def tool_of(path: str) -> str:
+    """The tool that made an update, "" where the node did."""
+    return path.rpartition("/")[2][:-2] if path.endswith("()") else ""
+
+
 class UpdateRecord(msgspec.Struct, frozen=True, gc=False):
     """One change of one channel; the log of these is the truth (SPEC 10).
 
-    `path` names the branch or subgraph it came from ("" for a plain node).  `result` is stored
-    for custom reducers only, so that looking at history never runs user code.  `lineage` says why the
-    update tainted its channel, or that a human cleared it; None where `tainted` did not change by it.
+    `path` names the branch or subgraph it came from ("" for a plain node), and the tool (see
+    `tool_path`).  `result` is stored for custom reducers only, so that looking at history never runs user
+    code.  `lineage` says why the update tainted its channel, or that a human cleared it; None where
+    `tainted` did not change by it.
     `update` and `result` named in `patched` are what to change in the channel's value before to get them:
     `thread.rebuild` reads them.
     """

@@ -257,6 +257,10 @@ class Activity:
         """The names in it whose values must not be told."""
         self.kept: tuple[Exchange, ...] = ()
         """What earlier tries of this attempt got from outside, before they asked a human."""
+        self.check_updates: Callable[[Iterable[tuple[str, Any]]], Sequence[tuple[str, Any]]] | None = None
+        """Takes updates that a tool makes, if the node may make them; None outside a graph."""
+        self.updated: list[tuple[str, Sequence[tuple[str, Any]]]] = []
+        """The updates that tools made, a call each with the tool's name, in the order of the calls."""
         self.added: dict[str, list[Any]] = {}
         """Entries for channels that agents below the node add to its updates, as their turns."""
         self._memory: Memory | None = None
@@ -334,6 +338,10 @@ class Activity:
     def add(self, channel: str, entries: Sequence[Any]) -> None:
         """Add entries to a list channel with the node's updates, whatever reducer it has."""
         self.added.setdefault(channel, []).extend(entries)
+
+    def update(self, tool: str, updates: Sequence[tuple[str, Any]]) -> None:
+        """Add the updates of a call of a tool, which were checked, before the node's own."""
+        self.updated.append((tool, updates))
 
     def on_undo(self, callback: Callable[[], None]) -> None:
         """Call `callback` if the attempt ends without a result: what it left in memory is taken back."""

@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,7 +20,7 @@ from hitl_tui.engine.nodes.activity import MISSING, Activity, AttemptCancelled, 
 from hitl_tui.engine.nodes.calling import SyncCaller, TookTooLong, call
 from hitl_tui.engine.nodes.frames import NO_MASKS, Masks, frames_of, place_of
 from hitl_tui.engine.nodes.results import NodeResult, checked
-from hitl_tui.engine.state.changes import Change, reduce_updates
+from hitl_tui.engine.state.changes import Change, reduce_calls, reduce_updates
 from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.engine.state.frozen import freeze
 from hitl_tui.engine.state.state import LiveState, undeclared
@@ -223,6 +224,7 @@ async def run_attempt(
     """
     view = activity.state = _view(graph, node, state, cursor, activity)
     config = NodeConfig(agents, cursor, activity, clock)
+    activity.check_updates = partial(_checked_updates, graph, node, state)
     if node.external:
         activity.taint(node.external)
     if place is not None:
@@ -278,11 +280,24 @@ def _changes(
         updates = (*_entries(activity.added, graph, state), *updates)
     if activity.added or node.writes is not None or not all(map(graph.channels.__contains__, given)):
         _check_writes(node, graph, updates)
-    changes = reduce_updates(state, graph.channels, updates)
+    changes = (
+        reduce_calls(state, graph.channels, [*activity.updated, ("", updates)])
+        if activity.updated
+        else reduce_updates(state, graph.channels, updates)
+    )
     if not (state.taint or node.external or activity.tainted_by):
         return changes
     sources, read = activity.tainted_by, activity.read or ()
     return mark(changes, node, step, sources=sources, read=read, taint=state.taint)
+
+
+def _checked_updates(
+    graph: CompiledGraph, node: Node, state: LiveState, updates: Iterable[tuple[str, Any]]
+) -> list[tuple[str, Any]]:
+    """Updates of a tool as they are kept, if the node may make them; raises as its own would."""
+    given = list(updates)
+    _check_writes(node, graph, given)
+    return [(change.channel.name, change.update) for change in reduce_updates(state, graph.channels, given)]
 
 
 def as_result(answer: Any, node: str) -> NodeResult:

@@ -46,7 +46,7 @@ class Branch:
         self.exchanges: tuple[Exchange, ...] = ()
         self.request: Request | None = None
         self.outcome: BranchOutcome | None = None
-        self.updates: tuple[tuple[str, Any], ...] = ()
+        self.updates: tuple[tuple[str, Any, str], ...] = ()
         self.compensation: Compensation | None = None
         self.text = ""
         self.read: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class Branch:
             answers=self.answers,
             outcome=outcome,
             exchanges=self.exchanges,
-            updates=tuple((name, thaw(value)) for name, value in self.updates) if outcome else (),
+            updates=tuple((name, thaw(value), tool) for name, value, tool in self.updates) if outcome else (),
             text=self.text if outcome else "",
             attempt=self.attempt,
             read=self.read if outcome else (),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -14,13 +16,14 @@ from hitl_tui.engine.graph.compiled import FanOutWork, Node, Quorum
 from hitl_tui.engine.graph.retry import NEVER_RETRIED
 from hitl_tui.engine.log.events import BranchEnded, BranchStarted, BranchWaits
 from hitl_tui.engine.log.outcomes import BranchStatus, ModelUse
+from hitl_tui.engine.log.records import tool_of, tool_path
 from hitl_tui.engine.log.taint import spread
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
 from hitl_tui.engine.nodes.attempt import ItemPlace, run_attempt
 from hitl_tui.engine.nodes.branches import Branch, branches_of, mark_items
 from hitl_tui.engine.nodes.calling import BranchCaller, SyncCaller
 from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, NodeOutput, NodeResult
-from hitl_tui.engine.state.changes import Change, reduce_updates, without_values
+from hitl_tui.engine.state.changes import Change, reduce_calls, without_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.interrupts import InterruptRaised
 from hitl_tui.engine.thread.session import Session
@@ -202,7 +205,9 @@ class _FanOut:
             # What ends after the join was settled is not waited for: it counts as given up.
             if not self._decided():
                 self.succeeded += 1
-                branch.updates = tuple((change.channel.name, change.update) for change in changes)
+                branch.updates = tuple(
+                    (change.channel.name, change.update, tool_of(change.path)) for change in changes
+                )
                 branch.text = result.text or ""
                 branch.lineage = next((change.lineage for change in changes if change.lineage), None)
                 self.uses.extend(result.usage or ())
@@ -327,7 +332,7 @@ class _FanOut:
             if not branch.succeeded:
                 continue
             try:
-                own = reduce_updates(state, self.session.graph.channels, branch.updates)
+                own = reduce_calls(state, self.session.graph.channels, _calls(branch.updates))
             except HitlError as error:
                 self._spoilt(branch, error)
                 continue
@@ -365,11 +370,18 @@ class _FanOut:
         self._check_join()
 
 
+def _calls(updates: Sequence[tuple[str, Any, str]]) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+    """The updates of a branch by who made them one after the other: a tool, or "" for the node."""
+    for tool, group in groupby(updates, key=itemgetter(2)):
+        yield tool, [(name, update) for name, update, _ in group]
+
+
 def _of_branch(change: Change, branch: Branch) -> Change:
     """A change as its branch made it, tainted by what the branch read or brought in."""
     lineage = branch.lineage
     tainted = change.tainted or lineage is not None
-    return replace(change, path=branch.path, attempt=branch.attempt, tainted=tainted, lineage=lineage)
+    path = tool_path(branch.path, tool_of(change.path))
+    return replace(change, path=path, attempt=branch.attempt, tainted=tainted, lineage=lineage)
 
 
 def _override(earlier: Branch | None, channel: str) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
-from hitl_tui.engine.log.records import Operation, Source
+from hitl_tui.engine.log.records import Operation, Source, tool_path
 from hitl_tui.engine.log.taint import Lineage, Tainted, spread
 from hitl_tui.engine.state.canonical import EMPTY_LIST_DIGEST, canonical, channel_hash, extend_chain
 from hitl_tui.engine.state.channel import BoundChannel
@@ -84,6 +84,26 @@ def reduce_updates(
         latest[name] = change
         changes.append(change)
     return _keep_taint(changes, state.taint) if state.taint else changes
+
+
+def reduce_calls(
+    state: LiveState,
+    channels: Mapping[str, BoundChannel],
+    calls: Iterable[tuple[str, Iterable[tuple[str, Any]]]],
+) -> list[Change]:
+    """Put the updates of several callers through their reducers, one after the other.
+
+    Args:
+        calls: of tools, by their names, and of the node, by ""; a tool's changes have it in their path.
+
+    Raises:
+        UndeclaredChannel, ValueRejected, SchemaMismatch, ReducerError: nothing is applied then.
+    """
+    changes: list[Change] = []
+    for tool, updates in calls:
+        own = reduce_updates(after(state, changes) if changes else state, channels, updates)
+        changes += [replace(change, path=tool_path("", tool)) for change in own] if tool else own
+    return changes
 
 
 def set_values(
