@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -72,6 +73,7 @@ from hitl_tui.loading.sources import source_file
 from hitl_tui.loading.trust import NotTrusted, Question
 
 if TYPE_CHECKING:
+    from hitl_tui.drivers.history import Asked, Sample, TellHits, TellMoments
     from hitl_tui.drivers.protocol import Previewed
     from hitl_tui.engine.audit.lineage import Arrival
 
@@ -79,6 +81,7 @@ R = TypeVar("R")
 
 GraphOf: TypeAlias = Callable[[ThreadInfo], Awaitable[CompiledGraph]]
 AskIfAny: TypeAlias = Callable[[Question], Awaitable[bool | None]]
+Tell: TypeAlias = Callable[..., object]
 Unbuilt: TypeAlias = Callable[[str, HitlError], str]
 Observe: TypeAlias = Callable[[Session], Callable[[Event], object]]
 log = logging.getLogger(__name__)
@@ -273,6 +276,52 @@ class LocalDriver:
         return Checked(
             kind, report.mismatches, report.checkpoints, report.records, unchecked=report.unchecked
         )
+
+    async def search(self, query: str, tell: TellHits) -> None:
+        """Look for a text in all steps, in a thread of its own."""
+        from hitl_tui.drivers.history import search
+
+        await self._read_aside(lambda session, going: search(session, self._store, query, going(tell)))
+
+    async def ask(self, expression: str, tell: TellMoments) -> Asked:
+        """The steps at which a condition began to hold, found in a thread of its own."""
+        from hitl_tui.drivers.history import ask
+
+        return await self._read_aside(
+            lambda session, going: ask(session, self._store, expression, going(tell))
+        )
+
+    async def series(
+        self, expressions: Sequence[str], last: int, most: int
+    ) -> tuple[tuple[Sample, ...], ...]:
+        """What expressions were over the run up to a step, read in a thread of its own."""
+        from hitl_tui.drivers.history import series
+
+        return await self._read_aside(
+            lambda session, _going: series(session, self._store, expressions, last, most)
+        )
+
+    async def _read_aside(self, read: Callable[[Session, Callable[[Tell], Tell]], R]) -> R:
+        """Read the log where neither the run nor the screen waits for it.
+
+        Args:
+            read: gets what makes a function raise once nobody waits any more.
+        """
+        session = await self._on_engine(lambda session: session)
+        over = threading.Event()
+
+        def going(tell: Tell) -> Tell:
+            def told(*found: Any) -> object:
+                if over.is_set():
+                    raise asyncio.CancelledError
+                return tell(*found)
+
+            return told
+
+        try:
+            return await asyncio.to_thread(read, session, going)
+        finally:
+            over.set()
 
     async def graph_inside(self, node: str) -> CompiledGraph | None:
         """The graph of a subgraph's node, None where there is no such node any more."""

@@ -16,6 +16,7 @@ from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.engine.log.units import Maybe, about
 
 if TYPE_CHECKING:
+    from hitl_tui.drivers.history import Asked, Sample, TellHits, TellMoments
     from hitl_tui.engine.audit.findings import Mismatch
     from hitl_tui.engine.audit.lineage import Arrival
     from hitl_tui.engine.commands import (
@@ -214,6 +215,28 @@ class Driver(Protocol):
         Args:
             watch: called from any thread with (steps done, steps in all); what it raises ends the check.
         """
+
+    async def search(self, query: str, tell: TellHits) -> None:
+        """Look for a text in all steps; see `history.search`.
+
+        Args:
+            tell: called from any thread; what it raises ends the search, as does a cancelled task.
+        """
+
+    async def ask(self, expression: str, tell: TellMoments) -> Asked:
+        """The steps at which a condition began to hold; see `history.ask`.
+
+        Args:
+            tell: as for `search`.
+
+        Raises:
+            ExpressionInvalid: it can't be read.
+        """
+
+    async def series(
+        self, expressions: Sequence[str], last: int, most: int
+    ) -> tuple[tuple[Sample, ...], ...]:
+        """What expressions were over the run up to a step, at `most` of its steps; see `history.series`."""
 
     def events(self, since: int) -> Sequence[Stamped]:
         """Events with a number greater than `since`, without waiting.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from heapq import nsmallest
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar, get_args
@@ -380,9 +380,17 @@ class Checkpointer(ABC):
             snapshots.append(newest)
         return reversed(snapshots)
 
-    def _own_effects(self, thread_id: str, first: int, last: int) -> Iterator[Effect]:
-        """The effects of the records of steps `first` to `last`, by seq."""
-        return map(Effect.of, self._own_records(thread_id, first, last))
+    def _own_effects(
+        self, thread_id: str, first: int, last: int, channels: Container[str] | None
+    ) -> Iterator[Effect]:
+        """The effects of the records of steps `first` to `last`, by seq, of some channels or of all."""
+        for record in self._own_records(thread_id, first, last):
+            if channels is None or record.channel in channels:
+                yield Effect.of(record)
+
+    def _own_steps_with(self, thread_id: str, first: int, last: int, text: str) -> Iterable[int]:
+        """Of the steps `first` to `last` those whose rows may hold a text; see `Store.steps_with`."""
+        return range(first, last + 1)
 
     @abstractmethod
     def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
@@ -418,13 +426,23 @@ class Checkpointer(ABC):
             if first <= last:
                 yield from segment.named(self._own_records(segment.thread_id, first, last))
 
-    def effects(self, thread_id: str, first_step: int, last_step: int) -> Iterator[Effect]:
+    def effects(
+        self, thread_id: str, first_step: int, last_step: int, channels: Container[str] | None = None
+    ) -> Iterator[Effect]:
         """The effects of the records of steps `first_step` to `last_step`, both included, by seq."""
         for segment in reversed(self._lineage(thread_id)):
             first = max(first_step, segment.after_step + 1)
             last = min(last_step, segment.last_step)
             if first <= last:
-                yield from self._own_effects(segment.thread_id, first, last)
+                yield from self._own_effects(segment.thread_id, first, last, channels)
+
+    def steps_with(self, thread_id: str, first_step: int, last_step: int, text: str) -> Iterator[int]:
+        """Of the steps `first_step` to `last_step` those whose rows may hold a text."""
+        for segment in self._lineage(thread_id):
+            first = max(first_step, segment.after_step + 1)
+            last = min(last_step, segment.last_step)
+            if first <= last:
+                yield from self._own_steps_with(segment.thread_id, first, last, text)
 
     def snapshot(self, thread_id: str, step: int) -> tuple[int, bytes] | None:
         """The newest snapshot at or before `step`: its step and its bytes."""

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hitl_tui.drivers.expressions import Expression
+from hitl_tui.drivers.history import Asked, Sample, TellHits, TellMoments, sample
 from hitl_tui.drivers.protocol import Check, Checked, Driver, Relative, Snapshot, Stamped, why_not
 from hitl_tui.engine.audit.lineage import Arrival
 from hitl_tui.engine.commands import Answer, Command, Declassify, Fork, Run, Start, Step, UpdateState, verb
@@ -134,6 +136,26 @@ class ReplayDriver:
             for update in self._updates.get(step, ()):
                 written[update.channel] = update.changed or written.get(update.channel, False)
         return found
+
+    async def search(self, query: str, tell: TellHits) -> None:
+        """What was given as its result is found at once."""
+        tell(self.results.get("search", ()), 1, 1)
+
+    async def ask(self, expression: str, tell: TellMoments) -> Asked:
+        """What was given as its result."""
+        result: Asked = self.results.get("ask", Asked((), False, 0, "", 1))
+        tell(result.moments, 1, 1)
+        return result
+
+    async def series(
+        self, expressions: Sequence[str], last: int, most: int
+    ) -> tuple[tuple[Sample, ...], ...]:
+        """What the states of the tape give."""
+        steps = [step for step in sorted(self._states) if step <= last][:most]
+        return tuple(
+            tuple(sample(Expression(text), step, self._states[step]) for step in steps)
+            for text in expressions
+        )
 
     async def family(self) -> tuple[Relative, ...]:
         """The relatives on the tape."""

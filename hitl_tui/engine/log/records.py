@@ -110,11 +110,20 @@ class Effect(msgspec.Struct, frozen=True, gc=False):
     update: Any
     result: Any = msgspec.UNSET
     patched: Patched = ()
+    step: int = 0
 
     @classmethod
     def of(cls, record: UpdateRecord) -> Effect:
         """The effect of a record."""
-        return cls(record.channel, record.op, record.reducer, record.update, record.result, record.patched)
+        return cls(
+            record.channel,
+            record.op,
+            record.reducer,
+            record.update,
+            record.result,
+            record.patched,
+            record.step,
+        )
 
 
 class Checkpoint(msgspec.Struct, frozen=True, gc=False):

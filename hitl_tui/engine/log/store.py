@@ -6,7 +6,7 @@ A fork shares its parent's log: every read resolves the lineage, so a caller nev
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Final, Literal, Protocol
 
 from hitl_tui.engine.log.records import (
@@ -92,8 +92,18 @@ class Store(Protocol):
     def records(self, thread_id: str, first_step: int, last_step: int) -> Iterator[UpdateRecord]:
         """The records of steps `first_step` to `last_step`, both included, by seq."""
 
-    def effects(self, thread_id: str, first_step: int, last_step: int) -> Iterator[Effect]:
-        """The effects of the records of steps `first_step` to `last_step`, both included, by seq."""
+    def effects(
+        self, thread_id: str, first_step: int, last_step: int, channels: Container[str] | None = None
+    ) -> Iterator[Effect]:
+        """The effects of the records of steps `first_step` to `last_step`, both included, by seq.
+
+        Args:
+            channels: those that are asked about, None for all of them.
+        """
+
+    def steps_with(self, thread_id: str, first_step: int, last_step: int, text: str) -> Iterable[int]:
+        """Of the steps `first_step` to `last_step` those whose rows may hold a text, capitals aside; all of
+        them where that is not known sooner than by reading them."""
 
     def snapshot(self, thread_id: str, step: int) -> tuple[int, bytes] | None:
         """The newest snapshot at or before `step`: its step and its bytes."""

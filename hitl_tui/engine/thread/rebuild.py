@@ -92,7 +92,7 @@ def state_at(
     decode = decoded.values if decoded else decode_snapshot
     values = {**begun, **(decode(snapshot[1], only) if snapshot else {})}
     own_lists: set[str] = set()
-    for record in store.effects(thread_id, first, step):
+    for record in store.effects(thread_id, first, step, only):
         name = record.channel
         if only is not None and name not in only:
             continue

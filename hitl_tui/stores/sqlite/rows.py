@@ -10,6 +10,7 @@ next one, as it does wherever a value is replaced.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Literal, TypeVar
@@ -250,10 +251,23 @@ EFFECT = "id, step, channel, reducer, flags, change, result"
 def effect_of(row: Row) -> Effect:
     """What the record of a row does to its channel."""
     _typed(row, (int, int, str, str, int, bytes, _BLOB))
-    _, _, channel, reducer, flags, change, result = row
+    _, step, channel, reducer, flags, change, result = row
     op: Operation = "set" if flags & _SET else "reduce"
     kept = msgspec.UNSET if result is None else _decode(result)
-    return Effect(channel, op, reducer, _decode(change), kept, _patched(flags))
+    return Effect(channel, op, reducer, _decode(change), kept, _patched(flags), step)
+
+
+PATCHED_FLAGS = _UPDATE_PATCHED | _RESULT_PATCHED
+LIKE = "CAST({} AS TEXT) LIKE ? ESCAPE '\\'"
+_ALIKE = re.compile(r"[ !#-\[\]-~]+")
+"""What is written in JSON as it is."""
+
+
+def like(text: str) -> str:
+    """A pattern of SQL for all columns, text or JSON, that hold a text, capitals aside; "" for any."""
+    longest = max(_ALIKE.findall(text), key=len, default="")
+    escaped = "".join(f"\\{char}" if char in "%_" else char for char in longest)
+    return f"%{escaped}%" if longest else ""
 
 
 def record_hash_of(hashes: bytes) -> bytes:

@@ -6,7 +6,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, groupby
 from operator import lt
@@ -197,6 +197,16 @@ _CHILDREN = f"SELECT {rows.THREAD} {_FROM_THREAD} WHERE t.parent = ? ORDER BY t.
 _CHECKPOINTS = f"SELECT {rows.CHECKPOINT} FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 _RECORDS = f"SELECT {rows.RECORD} FROM record WHERE id > ? AND id <= ? ORDER BY id LIMIT {_CHUNK}"
 _EFFECTS = f"SELECT {rows.EFFECT} FROM record WHERE id > ? AND id <= ? ORDER BY id LIMIT {_CHUNK}"
+# What was only edited may hold a text that no row has as a whole.
+_STEPS_OF_RECORDS = "SELECT step FROM record WHERE id > ? AND id <= ? AND (flags & {} OR {})".format(
+    rows.PATCHED_FLAGS, " OR ".join(map(rows.LIKE.format, ("change", "result", "note", "actor")))
+)
+_STEPS_OF_POINTS = "SELECT id & {} FROM checkpoint WHERE id BETWEEN ? AND ? AND ({})".format(
+    rows.NUMBER,
+    " OR ".join(
+        map(rows.LIKE.format, ("text", "note", "decision", "actor", "streamed", "calls", "branches"))
+    ),
+)
 _SNAPSHOT = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 _PARTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 _SNAPSHOTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id"
@@ -692,24 +702,47 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
                 records = list(rows.records_of(thread_id, fetched, previous))
             yield from [record for record in records if first <= record.step <= last]
 
-    def _own_effects(self, thread_id: str, first: int, last: int) -> Iterator[Effect]:
+    def _own_effects(
+        self, thread_id: str, first: int, last: int, channels: Container[str] | None
+    ) -> Iterator[Effect]:
         for fetched in self._record_rows(_EFFECTS, thread_id, first, last):
             with self._decoding():
-                effects = [rows.effect_of(row) for row in fetched if first <= row[1] <= last]
+                effects = [
+                    rows.effect_of(row)
+                    for row in fetched
+                    if first <= row[1] <= last and (channels is None or row[2] in channels)
+                ]
             yield from effects
+
+    def _own_steps_with(self, thread_id: str, first: int, last: int, text: str) -> Iterable[int]:
+        pattern = rows.like(text)
+        if not pattern:
+            return range(first, last + 1)
+        base = self._key(thread_id) << 32
+        steps: set[int] = set()
+        for sql, places in (
+            (_STEPS_OF_RECORDS, self._seqs(thread_id, first, last)),
+            (_STEPS_OF_POINTS, (base + first, base + last)),
+        ):
+            matching = self._rows(sql, (*places, *[pattern] * sql.count("LIKE")))
+            steps.update(step for (step,) in matching if isinstance(step, int) and first <= step <= last)
+        return sorted(steps)
 
     def _record_rows(self, sql: str, thread_id: str, first: int, last: int) -> Iterator[list[Any]]:
         """Rows of records, in pieces: those of steps `first` to `last` and maybe some beside them."""
+        place, end = self._seqs(thread_id, first, last)
+        while fetched := self._ordered(self._rows(sql, (place, end)), place + 1, end):
+            place = fetched[-1][0]
+            yield fetched
+
+    def _seqs(self, thread_id: str, first: int, last: int) -> tuple[int, int]:
+        """The ids of records behind which those of some steps begin, and with which they end."""
         base = self._key(thread_id) << 32
         # A step's records are those after the last one of the step before.
         seqs = "SELECT last_seq FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id {} LIMIT 1"
         below = self._value(int, seqs.format("DESC"), (base, base + first - 1))
         above = self._value(int, seqs.format("ASC"), (base + last, base + rows.NUMBER))
-        place = base + (0 if below is None else below)
-        end = base + (rows.NUMBER if above is None else above)
-        while fetched := self._ordered(self._rows(sql, (place, end)), place + 1, end):
-            place = fetched[-1][0]
-            yield fetched
+        return base + (0 if below is None else below), base + (rows.NUMBER if above is None else above)
 
     def _record_link(self, thread_id: str, seq: int) -> bytes:
         """What the record after `seq` is chained to."""

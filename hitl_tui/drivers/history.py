@@ -1,0 +1,433 @@
+"""What the log of a thread is asked: where a text stands, when a condition began to hold, a value over time.
+
+All of it is read from the store alone, piece by piece, in whatever thread asks; private values are never
+looked at.  Whoever asks is told as it comes, and ends it by raising.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from hitl_tui.drivers.expressions import Expression, ExpressionUntold, check_expression
+from hitl_tui.engine.log.records import CHANNELS, Checkpoint, UpdateRecord
+from hitl_tui.engine.log.units import Maybe, about
+from hitl_tui.engine.thread.logged import defaults_of
+from hitl_tui.engine.thread.rebuild import Decoded, next_value, state_at
+
+if TYPE_CHECKING:
+    from hitl_tui.drivers.reading import OpenedThread
+    from hitl_tui.engine.log.records import LedgerEntry
+    from hitl_tui.engine.log.store import Store
+
+MOST_HITS: Final = 500
+"""Places that a search finds at most."""
+AROUND: Final = 60
+"""Characters that are given before and behind a match."""
+_FIRST_PIECE, _LARGEST_PIECE = 512, 16_384
+_CHUNK = 64
+"""Candidates whose records are held together."""
+
+HitKind: TypeAlias = Literal["update", "streamed", "tool", "note", "error"]
+
+
+class SearchHit(msgspec.Struct, frozen=True):
+    """A place in the log where a text stands; texts are raw.
+
+    Args:
+        path: of an update the place in its value, as `[2].source`.
+    """
+
+    step: Annotated[int, about("The step.")]
+    node: Annotated[Maybe, about("The node, or who wrote it.")]
+    kind: Annotated[HitKind, about("What it stands in.")]
+    name: Annotated[Maybe, about("The channel, the agent, the tool or the kind of decision.")]
+    path: Annotated[Maybe, about("Where in the channel's value.")]
+    before: Annotated[str, about("What stands before it.")]
+    match: Annotated[str, about("The text, as it is written there.")]
+    after: Annotated[str, about("What stands behind it.")]
+
+
+TellHits: TypeAlias = Callable[[tuple[SearchHit, ...], int, int], object]
+"""Gets hits, newest step first, how many steps were looked at, and how many there are."""
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """A step at which a condition began to hold.
+
+    Args:
+        before, after: what the expression's channels that the step wrote were, and are since.
+    """
+
+    step: Annotated[int, about("The step.")]
+    node: Annotated[Maybe, about("The node that made it.")]
+    actor: Annotated[str | None, about("The person who made it.")]
+    before: Annotated[Mapping[str, Any], about("The channels that it wrote, as they were.")]
+    after: Annotated[Mapping[str, Any], about("The same, as they are since.")]
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """When a condition held.
+
+    Args:
+        moments: the steps at which it began to, oldest first.
+        holds: whether it does at the newest step; None where that can't be told.
+        untold: how many steps did not tell; `why` of the first of them.
+        looked: how many steps were looked at.
+    """
+
+    moments: tuple[Moment, ...]
+    holds: bool | None
+    untold: int
+    why: str
+    looked: int
+
+
+TellMoments: TypeAlias = Callable[[tuple[Moment, ...], int, int], object]
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """What an expression was at a step; `why` it could not be told, "" where it could."""
+
+    step: Annotated[int, about("The step.")]
+    value: Annotated[Any, about("What it was; null where it could not be told.")] = None
+    why: Annotated[Maybe, about("Why it could not be told.")] = ""
+
+
+def search(thread: OpenedThread, store: Store, query: str, tell: TellHits) -> None:
+    """Look for a text in all steps, newest first, capitals aside: updates, what was printed and streamed,
+    calls of tools, notes and decisions, errors.
+
+    Of a value that was only edited, steps count that brought the text in.  At most `MOST_HITS` are told.
+    """
+    wanted = query.casefold()
+    head = thread.cursor.head
+    if not wanted.strip() or not thread.exists:
+        tell((), head + 1, head + 1)
+        return
+    finder = _Finder(thread, store, wanted)
+    left, last, piece = MOST_HITS, head, _FIRST_PIECE
+    while last >= 0 and left > 0:
+        first = max(0, last - piece + 1)
+        for some in finder.chunks(query, first, last):
+            hits = tuple(hit for step in some for hit in finder.hits(step))[:left]
+            left -= len(hits)
+            if hits:
+                tell(hits, head - some[-1] + 1, head + 1)
+            if left <= 0:
+                return
+        tell((), head - first + 1, head + 1)
+        last, piece = first - 1, min(piece * 2, _LARGEST_PIECE)
+
+
+class _Finder:
+    def __init__(self, thread: OpenedThread, store: Store, wanted: str) -> None:
+        self._thread = thread
+        self._store = store
+        self._wanted = wanted
+        declared = thread.declared.channels
+        self._private = {channel.name for channel in declared if channel.visibility == "private"}
+        self._decoded = Decoded()
+        self._entries: dict[int, list[LedgerEntry]] = defaultdict(list)
+        for entry in store.ledger(thread.thread_id):
+            if self._stands_in(entry.kind, entry.actor, entry.note):
+                self._entries[entry.step].append(entry)
+        self._records: dict[int, list[UpdateRecord]] = {}
+        self._points: dict[int, Checkpoint] = {}
+
+    def chunks(self, query: str, first: int, last: int) -> Iterator[list[int]]:
+        """The steps where it may stand, newest first, some at a time, whose rows are read then."""
+        thread_id, store = self._thread.thread_id, self._store
+        steps = {*store.steps_with(thread_id, first, last, query)}
+        steps |= {step for step in self._entries if first <= step <= last}
+        newest_first = sorted(steps, reverse=True)
+        for at in range(0, len(newest_first), _CHUNK):
+            some = newest_first[at : at + _CHUNK]
+            low, high = some[-1], some[0]
+            near = high - low < 4 * len(some)
+            spans = [(low, high)] if near else [(step, step) for step in some]
+            self._records = defaultdict(list)
+            self._points = {}
+            for start, end in spans:
+                for record in store.records(thread_id, start, end):
+                    self._records[record.step].append(record)
+                for point in store.checkpoints(thread_id, end + 1, end - start + 1):
+                    self._points[point.step] = point
+            yield some
+
+    def hits(self, step: int) -> Iterator[SearchHit]:
+        """The places of a step."""
+        for record in self._records.get(step, ()):
+            if record.visibility == "public" and record.channel not in self._private:
+                yield from self._in_update(record)
+        if point := self._points.get(step):
+            yield from self._in_point(point)
+        for entry in self._entries.get(step, ()):
+            kind: HitKind = "error" if entry.kind == "failed" else "note"
+            for text in (entry.note, entry.actor, entry.kind):
+                if hit := self._cut(text):
+                    yield SearchHit(step, entry.actor or "", kind, entry.kind, "", *hit)
+                    break
+
+    def _in_update(self, record: UpdateRecord) -> Iterator[SearchHit]:
+        values = [record.update] if record.result is msgspec.UNSET else [record.update, record.result]
+        before: Any = None
+        if record.patched:
+            before, after = self._edited(record)
+            values = [after]
+        for value in values:
+            place = self._place(value)
+            if place is not None and not (record.patched and self._place(before)):
+                path, hit = place
+                who = record.actor or record.node or record.source
+                yield SearchHit(record.step, who, "update", record.channel, path, *hit)
+                return
+        if noted := self._cut(record.note):
+            yield SearchHit(record.step, record.actor or record.node, "note", record.channel, "", *noted)
+
+    def _edited(self, record: UpdateRecord) -> tuple[Any, Any]:
+        """The values of a record's channel before and after it."""
+        name, defaults = record.channel, defaults_of(self._thread.declared)
+        value = defaults.get(name)
+        if record.step > 0:
+            thread_id, step = self._thread.thread_id, record.step - 1
+            state = state_at(self._store, thread_id, step, defaults, {name}, decoded=self._decoded)
+            value = state.get(name)
+        before = value
+        for earlier in self._records[record.step]:
+            if earlier.channel == name and earlier.seq <= record.seq:
+                before, value = value, next_value(earlier, value)
+        return before, value
+
+    def _in_point(self, point: Checkpoint) -> Iterator[SearchHit]:
+        node = point.node or point.source
+        for said in point.streamed:
+            if hit := self._cut(said.text) or self._cut(said.end):
+                yield SearchHit(point.step, node, "streamed", said.agent or said.path, "", *hit)
+        for call in point.calls:
+            for value in (call.tool, call.arguments, call.result, call.error):
+                if value is not None and (place := self._place(value)):
+                    yield SearchHit(point.step, node, "tool", call.tool, "", *place[1])
+                    break
+        for name, text in (("says", point.text), ("decision", point.decision), ("note", point.note)):
+            if hit := self._cut(text):
+                yield SearchHit(point.step, point.actor or node, "note", name, "", *hit)
+        for branch in point.branches:
+            if branch.error and (hit := self._cut(branch.error.message)):
+                yield SearchHit(point.step, node, "error", branch.path, "", *hit)
+
+    def _stands_in(self, *texts: str | None) -> bool:
+        return any(text and self._wanted in text.casefold() for text in texts)
+
+    def _place(self, value: Any) -> tuple[str, tuple[str, str, str]] | None:
+        """Where in a value it stands first, as a path, and the text around it."""
+        if isinstance(value, str):
+            hit = self._cut(value)
+            return ("", hit) if hit else None
+        if not isinstance(value, (list, dict)):
+            hit = self._cut(msgspec.json.encode(value).decode())
+            return ("", hit) if hit else None
+        for path, leaf in _leaves(value):
+            if hit := self._cut(leaf):
+                return path, hit
+        return None
+
+    def _cut(self, text: str | None) -> tuple[str, str, str] | None:
+        """What stands before it, the text itself as it is written there, and what comes behind it."""
+        if not text:
+            return None
+        folded = text.casefold()
+        at = folded.find(self._wanted)
+        if at < 0:
+            return None
+        if len(folded) != len(text):  # places in one are not those in the other
+            return "", text[: 2 * AROUND], ""
+        end = at + len(self._wanted)
+        return text[max(0, at - AROUND) : at], text[at:end], text[end : end + 2 * AROUND]
+
+
+def _leaves(value: Any) -> Iterator[tuple[str, str]]:
+    """Every key and every plain value in a list or a dict, each with its path; nothing recurses."""
+    waiting: list[tuple[str, Any]] = [("", value)]
+    while waiting:
+        path, item = waiting.pop()
+        if isinstance(item, dict):
+            inner = [(f"{path}.{key}" if key.isidentifier() else f"{path}[{key!r}]", key) for key in item]
+            yield from inner
+            waiting += [(place, item[key]) for place, key in reversed(inner)]
+        elif isinstance(item, list):
+            waiting += [(f"{path}[{index}]", item[index]) for index in range(len(item) - 1, -1, -1)]
+        else:
+            yield path, item if isinstance(item, str) else msgspec.json.encode(item).decode()
+
+
+def ask(thread: OpenedThread, store: Store, text: str, tell: TellMoments, *, first: bool = False) -> Asked:
+    """The steps at which a condition began to hold, oldest first; only the channels that it names are folded.
+
+    Where it can't be told it counts as not holding.
+
+    Args:
+        first: the first of them is enough.
+
+    Raises:
+        ExpressionInvalid: it can't be read, or names no public channel.
+    """
+    names = _names(thread, text)
+    expression = Expression(text)
+    head = thread.cursor.head
+    moments: list[Moment] = []
+    held, untold, why, told, looked = False, 0, "", 0, 0
+    holds: bool | None = None
+    for step, before, values in _fold(thread, store, names, 0, head):
+        looked = step + 1
+        if values is not None:
+            try:
+                holds = expression.holds(values)
+            except ExpressionUntold as error:
+                holds, untold, why = None, untold + 1, why or error.message
+            if holds and not held:
+                moments.append(_moment(store, thread.thread_id, step, before, values))
+            held = bool(holds)
+        if (first and moments) or looked % _TOLD_EVERY == 0:
+            tell(tuple(moments[told:]), looked, head + 1)
+            told = len(moments)
+        if first and moments:
+            break
+    tell(tuple(moments[told:]), looked, head + 1)
+    return Asked(tuple(moments), holds, untold, why, looked)
+
+
+_TOLD_EVERY = 4_096
+"""Steps between two words about how far it is."""
+
+
+def bisect(thread: OpenedThread, store: Store, text: str) -> Asked:
+    """The first step at which a condition holds that goes on to hold from then on: some twenty states of it.
+
+    Raises:
+        ExpressionInvalid: it can't be read, or names no public channel.
+    """
+    names = _names(thread, text)
+    expression, decoded = Expression(text), Decoded()
+    defaults = defaults_of(thread.declared)
+    looked, untold, why = 0, 0, ""
+
+    def told(step: int) -> bool | None:
+        nonlocal looked, untold, why
+        looked += 1
+        values = state_at(store, thread.thread_id, step, defaults, names, decoded=decoded)
+        try:
+            return expression.holds(values)
+        except ExpressionUntold as error:
+            untold, why = untold + 1, why or error.message
+            return None
+
+    low, high = 0, thread.cursor.head
+    holds = told(high) if high >= 0 else None
+    if not holds:
+        return Asked((), holds, untold, why, looked)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if told(middle) else (middle + 1, high)
+    ((_, before, values),) = _fold(thread, store, names, low, low)
+    moment = _moment(store, thread.thread_id, low, before, values or {})
+    return Asked((moment,), True, untold, why, looked)
+
+
+def series(
+    thread: OpenedThread, store: Store, texts: Sequence[str], last: int, most: int
+) -> tuple[tuple[Sample, ...], ...]:
+    """What expressions were over the run up to a step: at every step, or at `most` of them, evenly.
+
+    One that can't be read says so in its only sample.
+    """
+    read: dict[str, tuple[Expression, frozenset[str]]] = {}
+    samples: dict[str, list[Sample]] = {text: [] for text in texts}
+    for text in samples:
+        try:
+            read[text] = Expression(text), _names(thread, text)
+        except Exception as error:
+            samples[text] = [Sample(last, None, getattr(error, "why", str(error)))]
+    names = frozenset().union(*(named for _, named in read.values()))
+    for step, values in _states(thread, store, names, last, most) if read else ():
+        for text, (expression, _) in read.items():
+            samples[text].append(sample(expression, step, values))
+    return tuple(tuple(samples[text]) for text in texts)
+
+
+def sample(expression: Expression, step: int, values: Mapping[str, Any]) -> Sample:
+    """What an expression is of some values."""
+    try:
+        return Sample(step, expression.value(values))
+    except ExpressionUntold as error:
+        return Sample(step, None, error.message)
+
+
+_FOLDED = 2_000
+"""Steps that are folded one by one; of more some states are made."""
+
+
+def _states(
+    thread: OpenedThread, store: Store, names: frozenset[str], last: int, most: int
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    count = min(last + 1, most)
+    steps = sorted({round(index * last / max(count - 1, 1)) for index in range(count)})
+    if last < _FOLDED:
+        wanted = set(steps)
+        current: Mapping[str, Any] = {}
+        for step, _, values in _fold(thread, store, names, 0, last):
+            current = values if values is not None else current
+            if step in wanted:
+                yield step, current
+        return
+    decoded, defaults = Decoded(), defaults_of(thread.declared)
+    for step in steps:
+        yield step, state_at(store, thread.thread_id, step, defaults, names, decoded=decoded)
+
+
+def _fold(
+    thread: OpenedThread, store: Store, names: frozenset[str], first: int, last: int
+) -> Iterator[tuple[int, dict[str, Any], dict[str, Any] | None]]:
+    """Each of some steps with the values of channels behind it, None where it wrote none of them.
+
+    Between them stands what the written ones were before.
+    """
+    thread_id, defaults = thread.thread_id, defaults_of(thread.declared)
+    own = {name: value for name, value in defaults.items() if name in names}
+    values = state_at(store, thread_id, first - 1, defaults, names) if first > 0 else own
+    # From some steps on there are other channels than before, with values that no record has.
+    anew = {entry.step for entry in store.ledger(thread_id) if entry.kind == CHANNELS}
+    step, looked_at = first, False
+    for at, effects in groupby(store.effects(thread_id, first, last, names), key=lambda effect: effect.step):
+        while step < at:
+            yield step, {}, None if looked_at else dict(values)
+            looked_at, step = True, step + 1
+        before = dict(values)
+        for effect in effects:
+            values[effect.channel] = next_value(effect, values.get(effect.channel))
+        if at in anew:
+            values = state_at(store, thread_id, at, defaults, names)
+        changed = {name: before.get(name) for name in names if values.get(name) is not before.get(name)}
+        yield at, changed, dict(values)
+        looked_at, step = True, at + 1
+    while step <= last:
+        yield step, {}, None if looked_at else dict(values)
+        looked_at, step = True, step + 1
+
+
+def _moment(
+    store: Store, thread_id: str, step: int, before: Mapping[str, Any], values: Mapping[str, Any]
+) -> Moment:
+    point = store.checkpoint(thread_id, step)
+    node, actor = (point.node or point.source, point.actor) if point else ("", None)
+    return Moment(step, node, actor, dict(before), {name: values[name] for name in before})
+
+
+def _names(thread: OpenedThread, text: str) -> frozenset[str]:
+    """The channels that an expression names."""
+    check_expression(text, thread.declared.channels)
+    return Expression(text).names & {channel.name for channel in thread.declared.channels}

@@ -1,0 +1,237 @@
+"""What the log is asked: texts in all steps, moments at which a condition began to hold, values over time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hitl_tui import END, START, Agent, Channel, Limits, ScriptedModel, StateGraph, append
+from hitl_tui.agents.scripted import ToolCall
+from hitl_tui.drivers.expressions import ExpressionInvalid
+from hitl_tui.drivers.history import MOST_HITS, Asked, SearchHit
+from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.drivers.reading import RecordedThread
+from hitl_tui.stores import Checkpointer, open_store
+
+LONG = "a text that is long enough to be kept as what changed in it. " * 20
+
+
+def lookup(city: str) -> str:
+    """The weather."""
+    return f"drizzle in {city}"
+
+
+def run(store: Checkpointer) -> Any:
+    """Six steps: `look` (a model, a tool, a print) and `sum up` in turns; `key` is private."""
+
+    def look(state: Any, config: Any) -> dict[str, Any]:
+        n = state["n"] + 1
+        if n == 1:
+            config.agents["a"].chat("go")
+        config.emit(f"printed Number {n}\n")
+        return {
+            "n": n,
+            "score": None if n == 3 else n / 10,
+            "facts": {"source": f"file_{n}%.csv"},
+            "text": f"{LONG} ending {n}",
+            "key": f"hidden {n}",
+        }
+
+    channels = {
+        "n": Channel(0),
+        "score": Channel(0.0),
+        "facts": Channel([], reducer=append()),
+        "text": Channel(LONG),
+        "key": Channel("", visibility="private"),
+    }
+    graph = StateGraph(channels, name="asked")
+    graph.add_node("look", look).add_node("sum up", lambda state: {})
+    graph.add_edge(START, "look").add_edge("look", "sum up")
+    graph.add_conditional_edge(
+        "sum up", lambda state: "on" if state["n"] < 3 else "off", {"on": "look", "off": END}
+    )
+    agents = {
+        "a": Agent("a", ScriptedModel([ToolCall("lookup", {"city": "Ürümqi"}), "Sunny."]), tools=[lookup])
+    }
+    runner = graph.compile(checkpointer=store, agents=agents)
+    runner.invoke({}, thread_id="t")
+    runner.update_state("t", {"score": 0.9}, actor="ann", note="reads well")
+    return runner
+
+
+@pytest.fixture(params=["memory", "sqlite", "files"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Checkpointer]:
+    urls = {"memory": "memory:", "sqlite": str(tmp_path / "runs.db"), "files": f"files:{tmp_path / 'runs'}"}
+    opened = open_store(urls[request.param])
+    yield opened
+    opened.close()
+
+
+Search = Callable[[str], Awaitable[list[SearchHit]]]
+
+
+@pytest.fixture(params=["log", "driver"])
+async def asked(request: pytest.FixtureRequest, store: Checkpointer) -> Any:
+    """A thread by its log alone, and one that is open; both in one way."""
+    runner = run(store)
+    hub = LocalHub(store, lambda info: runner)
+    if request.param == "driver":
+        yield await hub.open("t")
+    else:
+        thread = RecordedThread(store, "t")
+
+        class Awaited:
+            async def search(self, *given: Any) -> None:
+                thread.search(*given)
+
+            async def ask(self, *given: Any) -> Asked:
+                return thread.ask(*given)
+
+            async def series(self, *given: Any) -> Any:
+                return thread.series(*given)
+
+        yield Awaited()
+    await hub.close()
+
+
+async def search(asked: Any, query: str) -> list[SearchHit]:
+    hits: list[SearchHit] = []
+    told: list[tuple[int, int]] = []
+
+    def tell(some: tuple[SearchHit, ...], looked: int, of: int) -> None:
+        hits.extend(some)
+        told.append((looked, of))
+
+    await asked.search(query, tell)
+    assert [looked for looked, _ in told] == sorted(looked for looked, _ in told)
+    return hits
+
+
+@pytest.mark.parametrize(
+    ("query", "places"),
+    [
+        ("FILE_2%", [(3, "look", "update", "facts", ".source")]),
+        ("null", [(5, "look", "update", "score", "")]),
+        ("number 3", [(5, "look", "streamed", "", "")]),
+        ("sunny", [(1, "look", "streamed", "a", "")]),
+        ("ürümqi", [(1, "look", "tool", "lookup", "")]),
+        ("drizzle", [(1, "look", "tool", "lookup", "")]),
+        ("reads well", [(7, "ann", "update", "score", ""), (7, "ann", "note", "note", "")]),
+        ("ending 2", [(3, "look", "update", "text", "")]),
+        ("hidden", []),
+        ("file_2_", []),
+        ("  ", []),
+    ],
+)
+async def test_a_text_is_found_wherever_a_step_has_it(
+    asked: Any, query: str, places: list[tuple[Any, ...]]
+) -> None:
+    hits = await search(asked, query)
+    found = [(hit.step, hit.node, hit.kind, hit.name, hit.path) for hit in hits]
+    if (
+        query == "reads well"
+    ):  # the record and the checkpoint and the ledger have the note, as the store keeps it
+        assert {(step, node) for step, node, *_ in found} == {(7, "ann")}
+    else:
+        assert found == places
+    if places:
+        assert all(hit.match.casefold() == query.casefold() for hit in hits)
+
+
+async def test_the_newest_come_first_and_at_most_so_many(store: Checkpointer) -> None:
+    graph = StateGraph({"n": Channel(0)}).add_node("count", lambda state: {"n": state["n"] + 1})
+    graph.add_edge(START, "count")
+    graph.add_conditional_edge("count", lambda state: str(state["n"] < 600), {"True": "count", "False": END})
+    graph.compile(checkpointer=store, limits=Limits(max_iterations=700)).invoke({}, thread_id="t")
+    hits: list[SearchHit] = []
+    RecordedThread(store, "t").search("count", lambda some, *_: hits.extend(some))
+    assert hits == []
+    RecordedThread(store, "t").search("5", lambda some, *_: hits.extend(some))
+    assert [hit.step for hit in hits] == [n for n in range(600, 0, -1) if "5" in str(n)][:MOST_HITS]
+
+
+async def test_moments_at_which_a_condition_began_to_hold(asked: Any) -> None:
+    told: list[int] = []
+    answer = await asked.ask(
+        "score == null", lambda moments, *_: told.extend(moment.step for moment in moments)
+    )
+    assert [moment.step for moment in answer.moments] == told == [5]
+    assert (answer.moments[0].node, answer.moments[0].before, answer.moments[0].after) == (
+        "look",
+        {"score": 0.2},
+        {"score": None},
+    )
+    assert (answer.holds, answer.untold, answer.looked) == (False, 0, 8)
+    again = await asked.ask("score != null", lambda *_: None)
+    assert [(moment.step, moment.actor) for moment in again.moments] == [(0, None), (7, "ann")]
+    part = await asked.ask("facts[-1].source == 'file_2%.csv'", lambda *_: None)
+    assert [moment.step for moment in part.moments] == [3]
+    assert (part.untold, part.why) == (1, "there is no item -1 among 0, at column 6")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("scor == 1", "there is no channel"), ("key == ''", "private"), ("n =", "invalid")]
+)
+async def test_what_can_not_be_read_is_refused_with_its_place(asked: Any, text: str, why: str) -> None:
+    with pytest.raises(ExpressionInvalid, match=why):
+        await asked.ask(text, lambda *_: None)
+
+
+async def test_values_over_a_run_are_told_at_some_of_its_steps(asked: Any) -> None:
+    n, first, broken = await asked.series(["n", "facts[0].source", "nowhere"], 7, 4)
+    assert [(sample.step, sample.value) for sample in n] == [(0, 0), (2, 1), (5, 3), (7, 3)]
+    assert (first[0].why, first[-1].value) == ("there is no item 0 among 0, at column 6", "file_1%.csv")
+    assert "there is no channel 'nowhere'" in broken[0].why
+
+
+async def test_a_search_ends_with_the_task_that_waits_for_it(store: Checkpointer) -> None:
+    runner = run(store)
+    hub = LocalHub(store, lambda info: runner)
+    driver = await hub.open("t")
+    began, go = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+    told: list[int] = []
+
+    def tell(_hits: Any, looked: int, _of: int) -> None:
+        told.append(looked)
+        loop.call_soon_threadsafe(began.set)
+        go.wait()
+
+    task = asyncio.create_task(driver.search("e", tell))
+    await began.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    go.set()
+    await loop.shutdown_default_executor()
+    assert len(told) == 1
+    await hub.close()
+
+
+def test_by_bisection_the_first_step_of_what_goes_on_to_hold(store: Checkpointer) -> None:
+    run(store)
+    thread = RecordedThread(store, "t")
+    answer = thread.ask("n >= 2", lambda *_: None, monotone=True)
+    assert [(moment.step, moment.before, moment.after) for moment in answer.moments] == [
+        (3, {"n": 1}, {"n": 2})
+    ]
+    assert answer.looked < 6
+    assert thread.ask("n > 99", lambda *_: None, monotone=True).moments == ()
+    assert [moment.step for moment in thread.ask("n >= 0", lambda *_: None, monotone=True).moments] == [0]
+
+
+def test_a_fork_is_asked_about_what_it_shares_and_about_its_own(store: Checkpointer) -> None:
+    runner = run(store)
+    runner.fork("t", 3, "f", changes={"score": 7})
+    hits: list[SearchHit] = []
+    thread = RecordedThread(store, "f")
+    thread.search("number", lambda some, *_: hits.extend(some))
+    assert [hit.step for hit in hits] == [3, 1]
+    answer = thread.ask("score > 0.15", lambda *_: None)
+    assert [moment.step for moment in answer.moments] == [3]
+    assert [moment.step for moment in thread.ask("score == 7", lambda *_: None).moments] == [4]
