@@ -365,6 +365,11 @@ def _card(now: Situation) -> str:
     return "" if now.card else "no decision is being made"
 
 
+def _card_heeds(now: Situation) -> str:
+    aside = f"keys go to another pane: {now.way('change.decide')} leads back to the card"
+    return aside if now.card == "aside" else _card(now)
+
+
 def _unsent(now: Situation) -> str:
     return "" if now.card == "sending" else "no decision is on its way"
 
@@ -442,13 +447,13 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("travel.up", "K", "Line above", "To the thread above in the timeline", "Travel", _open),
     Action("travel.down", "J", "Line below", "To the thread below in the timeline", "Travel", _open),
     Action("card.reason", "tab,/", "Reason", "Type a reason, or the answer", "Card",
-           _card, footer=1, offered=True),
+           _card_heeds, footer=1, offered=True),
     Action("card.comment", "c", "Comment", "Say something about a passage; it goes with the decision", "Card",
            _card, footer=2, offered=True),
     Action("card.uncomment", "C", "No comment", "Take back the comment that was made last", "Card", _card),
     Action("card.edit", "e", "Edit draft", "Edit what is decided about, then decide", "Card", _card),
     Action("card.claim", "k", "Claim", "Take what is asked for a while, or give it back", "Card",
-           _card, footer=3, offered=True),
+           _card_heeds, footer=3, offered=True),
     Action("card.hand", "@", "Hand over", "Pass on to somebody what is asked, with a note", "Card",
            _card, footer=4, offered=True),
     Action("card.allow", "+", "Allow", "Of a tool's call: allow it, or all like it, in this thread", "Card",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, islice
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import UsageError
 from hitl_tui.view.revision import Revision
+from hitl_tui.view.rows import TAB, untabbed
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, trusted, untrusted
 from hitl_tui.view.value_lines import JsonLines
@@ -26,8 +28,8 @@ _LONGEST: Final = 1_000
 _QUOTED: Final = 60
 _SAID: Final = 240
 _DEPTH: Final = 50
-_NOT_IN_IT: Final = frozenset({"removed", "removed-word", "human"})
-"""Roles of what stands in a difference and not in the newest version."""
+_NOT_IN_IT: Final = frozenset({"removed", "removed-word", "human", "moved"})
+"""Roles and kinds of what stands in a diff and not in the newest version."""
 
 
 def pin(channel: str, value: Any, quote: str, text: str) -> Comment:
@@ -155,6 +157,59 @@ def numbered_rows(
         if row < len(ends):
             numbers[row] = f"{numbers[row]},{number}" if row in numbers else str(number)
     return numbers
+
+
+def standing(text: str, comments: Sequence[tuple[int, Comment]]) -> list[tuple[int, Comment]]:
+    """Those comments whose passages stand in a version of a text, each with where it begins there."""
+    placed: list[tuple[int, Comment]] = []
+    for number, comment in comments:
+        same = text.startswith(comment.quote, comment.offset)
+        at = comment.offset if same else _place(text, comment.quote)
+        if at >= 0:
+            placed.append((number, replace(comment, offset=at)))
+    return placed
+
+
+def numbered_lines(
+    text: str, revised: Revision | None, comments: Sequence[tuple[int, Comment]], *, marked: bool
+) -> dict[int, list[tuple[int, int]]]:
+    """The lines in which comments begin: the character of each there, tabs being blanks, with its number.
+
+    Args:
+        revised: the lines, where they tell what became of an older version of the text.
+        marked: as for `part_spans`.
+    """
+    places: dict[int, list[tuple[int, int]]] = {}
+    for number, comment in comments:
+        start = text.rfind("\n", 0, comment.offset) + 1
+        column = len(sanitise(text[start : comment.offset]).replace("\t", TAB))
+        places.setdefault(text.count("\n", 0, comment.offset), []).append((column, number))
+    if revised is None or not places:
+        return places
+    shown: dict[int, list[tuple[int, int]]] = {}
+    newest, last = -1, max(places)
+    for at, kind in enumerate(revised.kinds):
+        newest += kind not in _NOT_IN_IT
+        if kind not in _NOT_IN_IT and newest in places:
+            line = untabbed(revised[at].spans(marked=marked)) if kind == "changed" else ()
+            shown[at] = [
+                (_shown_column(line, column, marked=marked), number) for column, number in places[newest]
+            ]
+        if newest > last:
+            break
+    return shown
+
+
+def _shown_column(line: Line, column: int, *, marked: bool) -> int:
+    """Where a character of the newest version stands in a line that shows what was removed from it, too."""
+    at = 0
+    for span in line:
+        signs = len("{+") if marked and span.role == "added-word" else 0
+        held = 0 if span.role in _NOT_IN_IT else len(span.text) - 2 * signs
+        if column < held:
+            return at + signs + column
+        column, at = column - held, at + len(span.text)
+    return at + column
 
 
 def _newest(row: Line, *, marked: bool) -> str:

@@ -13,12 +13,13 @@ from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Role, Span, plain_text, untrusted
 
 _WORDS: Final = re.compile(r"\s*\S+|\s+")
-_TAB: Final = "    "
+TAB: Final = "    "
+"""What stands for a tab."""
 
 
 def wrap_line(text: str, width: int, indent: str = "") -> list[str]:
     """One line as rows of at most `width` cells; rows after the first begin with `indent`."""
-    text = text.replace("\t", _TAB)
+    text = text.replace("\t", TAB)
     if width < 4 or cells(text) <= width:
         return [text]
     rows: list[str] = []
@@ -75,7 +76,7 @@ def wrap_rich(line: Line, width: int, indent: str = "") -> list[Line]:
 
 def untabbed(line: Line) -> Line:
     """A line with blanks for its tabs, as its rows have them."""
-    return tuple(Span(span.text.replace("\t", _TAB), span.role) for span in line)
+    return tuple(Span(span.text.replace("\t", TAB), span.role) for span in line)
 
 
 def part_of(line: Line, start: int, end: int) -> Line:
@@ -223,7 +224,7 @@ class LongRows:
         if line not in self._kept:
             if len(self._kept) >= _KEPT:
                 del self._kept[next(iter(self._kept))]
-            self._kept[line] = self._lines[line].replace("\t", _TAB)
+            self._kept[line] = self._lines[line].replace("\t", TAB)
         return self._kept[line]
 
 

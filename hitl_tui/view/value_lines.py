@@ -220,12 +220,35 @@ class JsonLines(_Lines):
         part = child._holding(at - start)
         return ValuePart("", part.value, start + part.first, start + part.last)
 
+    def line_of(self, path: str) -> int | None:
+        """The line in which the part of a path begins, as `[1].worker`; None where there is no such part."""
+        if not path:
+            return 0
+        children = len(self.starts) - 1
+        if self._keys is None:
+            step = _INDEX.match(path)
+            ways = [(int(step[1]), path[step.end() :])] if step and int(step[1]) < children else []
+        else:
+            ways = [
+                (index, path[len(key) + 1 :])
+                for index, key in enumerate(map(str, self._keys if self.starts else ()))
+                if path.startswith(f".{key}") and path[len(key) + 1 : len(key) + 2] in ("", ".", "[")
+            ]
+        for index, rest in ways:
+            line = self.child(index).line_of(rest)
+            if line is not None:
+                return self.starts[index] + line
+        return None
+
     def parts(self) -> list[tuple[int, int]]:
         """The first and the last line of each container in this one; of itself where it holds none."""
         children = self.value if self._keys is None else self.value.values()
         lines = zip(children, self.starts, self.starts[1:], strict=False)
         spans = [(first, after - 1) for child, first, after in lines if _is_open(child, self._depth + 1)]
         return spans or [(0, self._count - 1)]
+
+
+_INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
 class ValuePart(msgspec.Struct, frozen=True):

@@ -36,6 +36,7 @@ class ValueText(msgspec.Struct, frozen=True):
         prose: a text, which is set no wider than one reads with ease.
         heads: what the two versions of a revision are called, where they stand side by side.
         rich: the same lines with the roles of their words, where they have any.
+        whole: the value itself where it is a text, of two versions the newer one.
     """
 
     channel: str
@@ -47,6 +48,7 @@ class ValueText(msgspec.Struct, frozen=True):
     prose: bool = False
     heads: tuple[str, str] = ("before", "after")
     rich: Sequence[Line] = ()
+    whole: str = ""
 
 
 def lines_text(lines: Sequence[Line], mode: Mode) -> ValueText:
@@ -71,7 +73,12 @@ async def value_text(session: ViewSession, channel: str, mode: Mode, reveal: str
             return ValueText(channel, mode, value_lines(seen.value, "text"), note=revealed)
         hidden = (Span(f"private, so not shown; {reveal} reveals it", "dim"),)
         return ValueText(channel, mode, ("[private]",), note=hidden)
-    prose = what == "text"
+    shown = await _shown(session, channel, mode, value, back)
+    return replace(shown, whole=value) if isinstance(value, str) else shown
+
+
+async def _shown(session: ViewSession, channel: str, mode: Mode, value: Any, back: int) -> ValueText:
+    prose, step = isinstance(value, str), session.step_view
     if mode == "blame":
         return await _blame(session, channel)
     if mode == "diff":

@@ -11,7 +11,8 @@ from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.errors import AnswerRefused
 from hitl_tui.view.review import GRACE, UNDO
 from tests.support import tape as tapes
-from tests.ui.harness import Desk, desk
+from tests.support.queue_graphs import order
+from tests.ui.harness import Desk, desk, live
 
 SCHEMA = {
     "type": "object",
@@ -289,3 +290,14 @@ async def test_a_rejected_tool_call_asks_for_words_first_and_needs_none():
         await it.shows("say why, if you like")
         await it.press("enter")
         assert await sent(it, "enter") == ["reject"]
+
+
+async def test_the_options_of_a_form_stand_in_the_order_in_which_they_were_declared():
+    runner = order()
+    runner.invoke({}, thread_id="t")
+    async with live(runner, ready="WAITING", size=(120, 50)) as it:
+        await it.press("d")
+        await it.shows("What shall it be?", "wrapping")
+        text = it.text()
+        rows = text[text.index("wrapping") :]
+        assert rows.index("none") < rows.index("paper") < rows.index("box")

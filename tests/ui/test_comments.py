@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.engine.commands import Answer
 from hitl_tui.errors import AnswerRefused
 from hitl_tui.ui.widgets.value import ValuePane
+from hitl_tui.view.comments import pin
 from hitl_tui.view.review import GRACE, UNDO
 from hitl_tui.view.spans import plain_text
 from tests.support import tape as tapes
-from tests.ui.harness import Screen, desk
+from tests.ui.harness import Screen, desk, live
 
 
 async def test_a_comment_is_pinned_to_a_sentence_shown_on_the_card_and_goes_with_the_answer():
@@ -83,3 +85,64 @@ async def test_comments_leave_the_value_with_the_card():
         await it.until(lambda: not any("1 hm" in row for row in value_rows(it)), "no comment")
         await it.press("d")
         await it.until(lambda: any("1 hm" in row for row in value_rows(it)), "the comment")
+
+
+async def test_what_the_mouse_has_selected_is_the_passage():
+    async with desk(size=(120, 50)) as it:
+        await it.press("1", "d")
+        await it.shows("a moment to read")
+        it.clock.advance(GRACE + 0.01)
+        await it.until(lambda: it.card.review.state == "open", "the moment to read being over")
+        rows = it.text().splitlines()
+        y = next(at for at, row in enumerate(rows) if "the variables are packed" in row)
+        x = rows[y].index("the variables are packed")
+        await it.pilot.mouse_down(offset=(x, y))
+        await it.pilot.hover(offset=(x + len("the variables"), y))
+        await it.pilot.mouse_up(offset=(x + len("the variables"), y))
+        await it.press("c")
+        await it.shows("what you say about it", "▌ the variables")
+        await it.press(*"which", "enter")
+        await it.until(lambda: bool(it.card.review.comments), "the comment")
+        (comment,) = it.card.review.comments
+        assert (comment.quote, comment.text) == ("the variables", "which")
+        assert tapes.DRAFT_2[comment.offset :].startswith("the variables are packed")
+
+
+def long_draft(store: MemoryCheckpointer) -> GraphRunner:
+    """A draft of more lines than are laid out at once, written twice."""
+    texts = [[f"line {at} of the draft" for at in range(3_000)] for _ in range(2)]
+    texts[1][2_100] = "a line of the second draft alone"
+    choices = [GateChoice("approve", "approve", "a"), GateChoice("revise", "send back", "r", "required")]
+    graph = StateGraph({"draft": Channel(""), "n": Channel(0, reducer="sum")}, name="long")
+    graph.add_node("write", lambda state: {"draft": "\n".join(texts[min(state["n"], 1)]), "n": 1})
+    graph.add_node("judge", lambda state: {})
+    graph.add_edge(START, "write").add_edge("write", "judge")
+    ways = {"on": END, "again": "write"}
+    graph.add_conditional_edge("judge", lambda state: "on" if state["n"] > 1 else "again", ways)
+    gate = Gate("judge", "Good?", choices, subject="draft")
+    return graph.compile(checkpointer=store, interrupt_after=[gate])
+
+
+@pytest.mark.parametrize("mode", ["1", "D"], ids=["text", "diff"])
+async def test_a_large_value_has_numbers_too_and_an_older_version_those_of_what_stands_in_it(mode: str):
+    runner = long_draft(MemoryCheckpointer())
+    (request,) = runner.invoke({}, thread_id="t").pending
+    runner.answer("t", request.id, {"choice": "revise", "text": "again"}, step=request.step)
+    runner.invoke(thread_id="t")
+
+    def numbered(it: Screen) -> dict[str, str]:
+        rows = [row.rsplit(maxsplit=1) for row in value_rows(it) if row.endswith((" 1", " 2"))]
+        return {number: words for words, number in rows if "line" in words}
+
+    async with live(runner, ready="WAITING") as it:
+        await it.press(mode, "d")
+        await it.until(lambda: it.run.review.card_open and it.card.review.state == "open", "the card")
+        value = it.session.view.values["draft"]
+        for quote in ("line 2050 of", "line of the second draft"):
+            it.card.add_comment(pin("draft", value, quote, "why"))
+        await it.until(lambda: numbered(it).keys() == {"1", "2"}, "both numbers")
+        assert "line 2050" in numbered(it)["1"]
+        assert "second draft" in numbered(it)["2"]
+        await it.press(*"[[[")
+        await it.until(lambda: numbered(it).keys() == {"1"}, "the number of what stands in both")
+        assert "line 2050" in numbered(it)["1"]

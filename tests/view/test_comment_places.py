@@ -7,10 +7,11 @@ import pytest
 
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.engine.thread.comments import Comment
-from hitl_tui.view.comments import destination, numbered_rows
+from hitl_tui.view.comments import destination, numbered_lines, numbered_rows, standing
 from hitl_tui.view.revision import revision
 from hitl_tui.view.rows import wrap_rich
 from hitl_tui.view.spans import Span
+from hitl_tui.view.value_lines import JsonLines, value_lines
 
 OLD = "The first line stays.\nThe second line has a word.\nThe third goes away entirely."
 NEW = "The first line stays.\nThe second line has two more words here.\nA new one."
@@ -33,6 +34,48 @@ def test_comments_that_begin_on_one_row_share_it():
     comments = [(1, Comment("a", "?", "d", 0)), (2, Comment("b", "?", "d", 2))]
     row = (Span("a b"),)
     assert numbered_rows([row], "a b", comments, marked=False) == {0: "1,2"}
+
+
+@pytest.mark.parametrize("marked", [False, True], ids=["colours", "none"])
+def test_of_a_large_text_the_line_and_the_character_are_told_at_which_a_passage_begins(marked: bool):
+    old = "gone\n" * 40 + "\tThe words \x1b[1m of the middle are these.\n" + "stays\n" * 40
+    new = "new\n" * 30 + "\tThe better words \x1b[1m of the middle were these.\n" + "stays\n" * 40 + "the end"
+    lines = revision(old, new)
+    quotes = ["better words", "of the", "these", "the end"]
+    comments = [(at, Comment(quote, "?", "draft", new.index(quote))) for at, quote in enumerate(quotes, 1)]
+    for revised in (lines, None):
+        texts = lines.texts(marked=marked) if revised else value_lines(new, "text")
+        places = numbered_lines(new, revised, comments, marked=marked)
+        told = {
+            number: texts[line].replace("\t", "    ")[column:].replace("+}", "")
+            for line, there in places.items()
+            for column, number in there
+        }
+        assert told.keys() == {1, 2, 3, 4}
+        assert all(told[at].startswith(quote.split()[0]) for at, quote in enumerate(quotes, 1))
+
+
+def test_in_another_version_a_comment_stands_where_its_passage_does_or_nowhere():
+    comments = [
+        (1, Comment("second line", "?", "d", NEW.index("second line"))),
+        (2, Comment("A new", "?", "d", 59)),
+    ]
+    ((number, placed),) = standing("Before it all. The second\nline has a word.", comments)
+    assert (number, placed.offset) == (1, 19)
+
+
+def test_the_line_of_a_path_is_that_in_which_its_part_begins():
+    value = {"plan": [{"worker": "a", "task.x": "b"}, {"worker": "c"}], "plan[1]": 3, "e": []}
+    lines = JsonLines(value, breaks=True)
+    at = {
+        path: lines.line_of(path)
+        for path in ("", ".plan", ".plan[1].worker", ".plan[0].task.x", ".plan[1]", ".e")
+    }
+    assert {path: lines[line].strip() for path, line in at.items() if line is not None} == {
+        "": "{", ".plan": '"plan": [', ".plan[1].worker": '"worker": "c"', ".plan[0].task.x": '"task.x": "b"',
+        ".plan[1]": "{", ".e": '"e": []',
+    }  # fmt: skip
+    assert [lines.line_of(path) for path in (".plan[2]", ".none", "[0]", ".plan[0].worker.x")] == [None] * 4
 
 
 WORDY = Choice("revise", "write it again", text="required")

@@ -69,6 +69,10 @@ _READ_SECONDS: Final = 8
 _READ_CHARS: Final = 200
 
 
+_BESIDE_CARD: Final = ("card.comment", "card.uncomment", "card.hand", "card.allow")
+"""What the keys of an open card do while another pane has the focus, too, as after a selection there."""
+
+
 class RunScreen(RoleScreen):
     """One thread: see it, step it, travel, edit, decide, fork.
 
@@ -85,9 +89,12 @@ class RunScreen(RoleScreen):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        bound(action.id, f"do('{action.id}')")
-        for action in ACTIONS
-        if action.id in DOERS and action.group != "Card"
+        *(bound(action_id, f"do('{action_id}')") for action_id in _BESIDE_CARD),
+        *(
+            bound(action.id, f"do('{action.id}')")
+            for action in ACTIONS
+            if action.id in DOERS and action.group != "Card"
+        ),
     ]
 
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
@@ -425,8 +432,12 @@ class RunScreen(RoleScreen):
         self.show_bars()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys of actions that were given none do nothing."""
-        return action != "do" or bool(self.keymap.bindings[str(parameters[0])])
+        """Keys of actions that were given none do nothing; the card's lead there while it is open."""
+        if action != "do":
+            return True
+        action_id = str(parameters[0])
+        asked = action_id not in _BESIDE_CARD or bool(self.review.state)
+        return asked and bool(self.keymap.bindings[action_id])
 
     def doing(self, action_id: str) -> Callable[[], None]:
         """What the palette calls for an action."""

@@ -182,12 +182,9 @@ class Reviewing:
         """The comments of the card stand beside their passages while it is open."""
         pane, card = self.screen.query_one(ValuePane), self.card
         if card is not None and self.card_open:
-            review = card.review
-            value = review.thread.view.values.get(review.request.subject or "")
-            whole = value if isinstance(value, str) else ""
             from hitl_tui.view.comments import destination
 
-            pane.show_comments(review.comments, destination(review.request), whole)
+            pane.show_comments(card.review.comments, destination(card.review.request))
         else:
             pane.show_comments(())
 

@@ -71,8 +71,9 @@ class ValuePane(TextView):
         self._folds: FoldedLines | None = None
         self._comments: tuple[Comment, ...] = ()
         self._destination = ""
-        self._commented_text = ""
         self._numbers: dict[int, str] = {}
+        self._places: dict[int, list[tuple[int, int]]] = {}
+        """Of a large value the lines in which comments begin, each with the characters and the numbers."""
         self._margin = 0
         self._foot: list[Line] = []
 
@@ -202,7 +203,7 @@ class ValuePane(TextView):
         self._long = (
             None if small else LongRows(self._texts, lambda line: width - len(self._lead(text, line)))
         )
-        self._numbers = self._numbered(text, comments, width, aside=aside)
+        self._place_numbers(text)
         if self._long is not None:
             self._long.find_more(_FIRST)
             if self._finder is not None:
@@ -211,15 +212,11 @@ class ValuePane(TextView):
 
     # Comments.
 
-    def show_comments(self, comments: tuple[Comment, ...], destination: str = "", whole: str = "") -> None:
-        """Let comments stand beside their passages and below the value, with where they go.
-
-        Args:
-            whole: the text that they are about, where it is one.
-        """
-        if (comments, destination, whole) != (self._comments, self._destination, self._commented_text):
+    def show_comments(self, comments: tuple[Comment, ...], destination: str = "") -> None:
+        """Let comments stand beside their passages and below the value, with where they go."""
+        if (comments, destination) != (self._comments, self._destination):
             anew = bool(comments or self._comments)
-            self._comments, self._destination, self._commented_text = comments, destination, whole
+            self._comments, self._destination = comments, destination
             if anew:
                 self._lay_out()
 
@@ -231,22 +228,37 @@ class ValuePane(TextView):
             if comment.path.partition(".")[0].partition("[")[0] == text.channel
         ]
 
-    def _numbered(
-        self, text: ValueText, comments: list[tuple[int, Comment]], width: int, *, aside: bool
-    ) -> dict[int, str]:
-        """The rows of a value of ordinary size at which comments begin, with their numbers."""
-        if not comments or self._rows is None:
-            return {}
+    def _place_numbers(self, text: ValueText | None) -> None:
+        """Find the rows at which comments begin, of a large value the lines: in the version that is shown."""
+        self._numbers, self._places = {}, {}
+        comments = self._commented(text) if text is not None else []
+        if text is None or not comments:
+            return
+        marked = self.app.no_color
         if self._folds is not None:
-            lines = {self._folds.part(at).path: at for at in range(len(self._folds) - 1, -1, -1)}
-            places = ((lines.get(comment.path[len(text.channel) :]), number) for number, comment in comments)
-            rows = [(self._starts[line], str(number)) for line, number in places if line is not None]
-            return {row: ",".join(number for at, number in rows if at == row) for row, _ in rows}
-        from hitl_tui.view.comments import numbered_rows
+            for number, comment in comments:
+                line = self._folds.whole.line_of(comment.path[len(text.channel) :])
+                if line is not None:
+                    self._places.setdefault(self._folds.place(line), []).append((0, number))
+            if self._rows is not None:
+                self._numbers = {self._starts[line]: _numbers(there) for line, there in self._places.items()}
+            return
+        from hitl_tui.view.comments import numbered_lines, numbered_rows, standing
 
-        shown = [_right_of(words) if aside else words for _, words, _ in self._rows]
-        own = [pair for pair in comments if pair[1].path == text.channel]
-        return numbered_rows(shown, self._commented_text, own, marked=self.app.no_color)
+        own = standing(text.whole, [pair for pair in comments if pair[1].path == text.channel])
+        if self._rows is None:
+            self._places = numbered_lines(text.whole, text.revision, own, marked=marked)
+        else:
+            shown = [_right_of(words) if self.is_beside else words for _, words, _ in self._rows]
+            self._numbers = numbered_rows(shown, text.whole, own, marked=marked)
+
+    def _number(self, row: int) -> str:
+        """The numbers of the comments that begin at a row, "" for none."""
+        if self._long is None or not self._places:
+            return self._numbers.get(row, "")
+        line, start, words = self._long.row(row)
+        end = start + max(len(words), 1)
+        return _numbers([place for place in self._places.get(line, ()) if start <= place[0] < end])
 
     def _fit(self) -> None:
         """As high as all rows are that are known by now."""
@@ -323,6 +335,7 @@ class ValuePane(TextView):
         """Lines have changed from one on, to which the cursor goes."""
         if self._long is not None and self._folds is not None:
             self._long.change(self._folds, line)
+            self._place_numbers(self.text)
             self._long.find_more(_FIRST)
             self._fit()
             if self._finder is not None:
@@ -434,8 +447,8 @@ class ValuePane(TextView):
                 for span in words
                 for part, hit in pieces(span.text, self._marked)
             )
-        number = self._numbers.get(row)
-        if number is None:
+        number = self._number(row)
+        if not number:
             return (lead, *words)
         room = self._margin - cells(gutter) - cells(plain_text(words))
         return (lead, *words, Span(f"{' ' * max(room, 0)} {number}", "human"))
@@ -498,6 +511,11 @@ class ValuePane(TextView):
                 self.post_message(self.ModeChosen(mode))
                 return
             x += len(label) + 2
+
+
+def _numbers(places: Sequence[tuple[int, int]]) -> str:
+    """The numbers of comments, as beside a row."""
+    return ",".join(str(number) for _, number in places)
 
 
 def _right_of(row: Line) -> Line:

@@ -1,0 +1,144 @@
+"""Whose it is to decide, on the card: claimed, given back, handed over, looked at; calls that are allowed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
+from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.engine.log.threads import Presence
+from hitl_tui.engine.thread.allowances import Allowance, allowances
+from hitl_tui.view.presence import Attention
+from tests.support.spec import spec
+from tests.ui.harness import Screen, live
+
+pytestmark = spec("11")
+
+
+def reviewed(store: MemoryCheckpointer) -> GraphRunner:
+    choices = [GateChoice("approve", "print it", "a"), GateChoice("revise", "send back", "r", "required")]
+    graph = StateGraph({"text": Channel("")}, name="memo")
+    graph.add_node("write", lambda state: {"text": "A memo."}).add_edge(START, "write").add_edge("write", END)
+    return graph.compile(checkpointer=store, interrupt_after=[Gate("write", "Print it?", choices)])
+
+
+def mailing(store: MemoryCheckpointer) -> GraphRunner:
+    def ask(state: Any, config: Any) -> dict[str, Any]:
+        calls = [{"name": "send_mail", "args": {"to": "ann@example.org", "copies": 2}}]
+        return {"answer": config.interrupt({"action_requests": calls, "review_configs": []})}
+
+    graph = StateGraph({"answer": Channel(None)}, name="mail")
+    graph.add_node("ask", ask).add_edge(START, "ask").add_edge("ask", END)
+    return graph.compile(checkpointer=store)
+
+
+@asynccontextmanager
+async def card(make: Any, *, look_seconds: float = 60) -> AsyncIterator[tuple[Screen, MemoryCheckpointer]]:
+    """The card of a thread that waits, once its keys listen."""
+    store = MemoryCheckpointer()
+    runner = make(store)
+    runner.invoke({}, thread_id="t")
+    async with live(runner, ready="WAITING") as it:
+        it.run.attention = Attention(look_seconds=look_seconds)
+        await it.press("d")
+        await it.shows("Your decision")
+        await it.until(lambda: it.card.review.state == "open", "the moment to read being over")
+        yield it, store
+
+
+def there(store: MemoryCheckpointer) -> Sequence[Presence]:
+    return store.attending("t", time.time_ns() // 1000)
+
+
+async def test_a_key_claims_what_is_asked_and_gives_it_back() -> None:
+    async with card(reviewed) as (it, store):
+        await it.press("k")
+        await it.shows("you have claimed it until")
+        (claim,) = there(store)
+        assert (claim.actor, claim.claims, claim.lasts) == ("anna", True, False)
+        await it.press("k")
+        await it.gone("you have claimed it")
+        assert there(store) == ()
+
+
+async def test_leaving_the_card_gives_the_claim_back_and_a_claim_that_lasts_stays() -> None:
+    async with card(reviewed) as (it, store):
+        await it.press("k")
+        await it.shows("you have claimed it until")
+        await it.press("escape")
+        await it.gone("Your decision")
+        await it.until(lambda: there(store) == (), "given back")
+
+
+async def test_others_see_that_one_looks_once_the_card_was_open_for_a_while_until_it_is_left() -> None:
+    async with card(reviewed, look_seconds=0.01) as (it, store):
+        elsewhere = LocalHub(store, lambda info: reviewed(store))
+        other = await elsewhere.open("t")
+        await it.until(lambda: [at.actor for at in there(store)] == ["anna"], "the look")
+        (seen,) = (await other.snapshot()).attending
+        assert (seen.actor, seen.claims) == ("anna", False)
+        assert it.session.view.attending == ()
+        await it.press("escape")
+        await it.until(lambda: there(store) == (), "nobody looking")
+        assert (await other.snapshot()).attending == ()
+        await elsewhere.close()
+
+
+async def test_a_glance_at_the_card_is_told_to_nobody() -> None:
+    async with card(reviewed, look_seconds=60) as (it, store):
+        await it.press("escape")
+        await it.gone("Your decision")
+        assert there(store) == ()
+
+
+async def test_it_is_passed_on_with_a_note_and_the_card_says_so() -> None:
+    async with card(reviewed) as (it, store):
+        await it.press("at")
+        await it.shows("Hand over", "to whom, by name")
+        await it.press(*"@ben", "enter", *"you wrote it", "enter")
+        await it.shows("handed to ben by anna: “you wrote it”")
+        (request,) = store.cursor("t").pending  # type: ignore[union-attr]
+        assert request.handed is not None
+        assert (request.handed.to, request.handed.by, request.handed.note) == ("ben", "anna", "you wrote it")
+
+
+def allowed(store: MemoryCheckpointer) -> tuple[Allowance, ...]:
+    return allowances(store.ledger("t"), "t")
+
+
+async def test_calls_like_the_one_that_is_asked_about_are_allowed() -> None:
+    async with card(mailing) as (it, store):
+        await it.press("plus")
+        await it.shows("Allow in this thread", "send_mail with")
+        await it.press(*"to=*@example.org", "enter", *"ours", "tab", "l")
+        await it.shows("it is approved once the thread goes on")
+        (allowance,) = allowed(store)
+        assert (allowance.tool, allowance.args, allowance.exact) == (
+            "send_mail", {"to": "*@example.org"}, False,
+        )  # fmt: skip
+        assert (allowance.actor, allowance.note) == ("anna", "ours")
+
+
+async def test_this_call_alone_is_allowed_and_a_pattern_that_is_none_allows_nothing() -> None:
+    async with card(mailing) as (it, store):
+        await it.press("plus")
+        await it.shows("Allow in this thread")
+        await it.press(*"to", "tab", "tab", "l")
+        await it.shows("nothing was allowed")
+        assert allowed(store) == ()
+        await it.press("plus")
+        await it.shows("Allow in this thread")
+        await it.press("tab", "tab", "c")
+        await it.until(lambda: len(allowed(store)) == 1, "allowed")
+        assert (allowed(store)[0].args, allowed(store)[0].exact) == (
+            {"to": "ann@example.org", "copies": 2}, True,
+        )  # fmt: skip
+
+
+async def test_where_no_call_is_asked_about_none_can_be_allowed() -> None:
+    async with card(reviewed) as (it, _):
+        await it.press("plus")
+        await it.shows("not one call waits, but: none")
