@@ -8,13 +8,19 @@ finds, and from the key that shows the waiting ones to those; as with 10 is want
 
 from __future__ import annotations
 
-import sqlite3
 import statistics
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
-from tests.benchmarks.long_thread import opened
+from msgspec.structs import replace
+
+from hitl_tui import END, START, Channel, MemoryCheckpointer, SQLiteCheckpointer, StateGraph
+from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor
+from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.thread.hashes import facts_hash
+from hitl_tui.stores.lineage import Carried
 from tests.benchmarks.terminals import APP, Program, figures, homes
 
 FEW, MANY, QUICK = 10, 100_000, 20_000
@@ -23,45 +29,54 @@ SECOND = 1_000_000
 
 
 def store_of(folder: Path, threads: int) -> Path:
-    """A store with so many threads: the rows of one, a second apart, every tenth of them waiting."""
+    """A store with so many threads, a second apart: copies of one that is done, and every tenth of one that
+    waits for an approval, each with its facts, its cursor and its newest checkpoint."""
     folder.mkdir()
-    runner, store = opened(folder)
-    runner.invoke({"n": 1}, thread_id="thread-000000")
-    store.close()
     path = folder / "runs.db"
-    with sqlite3.connect(path) as db:
-        for table in ("thread", "cursor"):
-            names = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
-            first = dict(zip(names, db.execute(f"SELECT * FROM {table}").fetchone(), strict=True))
-            marks = ", ".join("?" * len(names))
-            db.executemany(
-                f"INSERT INTO {table} VALUES ({marks})",
-                (tuple(row(first, number).values()) for number in range(1, threads)),
-            )
-    db.close()
+    done, asks = _patterns()
+    store = SQLiteCheckpointer(path, durability="none")
+    store.write_threads(_copy(asks if number % 10 == 5 else done, number) for number in range(threads))
+    store.close()
     return path
 
 
-def row(first: dict[str, object], number: int) -> dict[str, object]:
-    """The row of another thread, older by so many seconds than the first one."""
-    other = dict(first)
-    if "key" in first:
-        return other | {"key": _whole(first["key"]) + number, "id": f"thread-{number:06}"}
-    moment = _whole(first["updated_at"]) - number * SECOND
-    shift = _whole(first["updated_at"]) // max(_whole(first["touched"]), 1)
-    waits = number % 10 == 5
-    return other | {
-        "thread": _whole(first["thread"]) + number,
-        "updated_at": moment,
-        "touched": moment >> (shift.bit_length() - 1),
-        "waiting_since": moment if waits else None,
-        "waiting_for": "an approval" if waits else first["waiting_for"],
-    }
+class Pattern(NamedTuple):
+    """What is copied of a thread."""
+
+    info: ThreadInfo
+    cursor: Cursor
+    point: Checkpoint
 
 
-def _whole(value: object) -> int:
-    assert isinstance(value, int)
-    return value
+def _patterns() -> tuple[Pattern, Pattern]:
+    """A thread that is done, and one that waits."""
+    store = MemoryCheckpointer()
+    nodes = {"done": lambda state: {"n": 1}, "asks": lambda state, config: config.interrupt("Go?")}
+    for name, node in nodes.items():
+        graph = StateGraph({"n": Channel(0)}, name=name).add_node("work", node)
+        graph.add_edge(START, "work").add_edge("work", END).compile(checkpointer=store).invoke(thread_id=name)
+
+    def pattern(name: str) -> Pattern:
+        info, cursor = store.info(name), store.cursor(name)
+        point = store.checkpoint(name, cursor.head) if cursor else None
+        assert info
+        assert cursor
+        assert point
+        return Pattern(info, cursor, point)
+
+    return pattern("done"), pattern("asks")
+
+
+def _copy(pattern: Pattern, number: int) -> Carried:
+    """The pattern under another name, older by so many seconds."""
+    name, back = f"thread-{number:06}", number * SECOND
+    info = replace(pattern.info, thread_id=name, created_at=pattern.info.created_at - back)
+    moment = pattern.cursor.updated_at - back
+    pending = tuple(replace(request, asked_at=moment) for request in pattern.cursor.pending)
+    cursor = replace(pattern.cursor, thread_id=name, updated_at=moment, pending=pending)
+    point = replace(pattern.point, thread_id=name, at=moment)
+    info = replace(info, facts_hash=facts_hash(info))
+    return Carried(info, (), [Commit(cursor, 0, "", checkpoint=point)])
 
 
 def times(path: Path, threads: int) -> dict[str, float]:

@@ -104,6 +104,6 @@ def _place(session: Session, step: int) -> tuple[Checkpoint, LiveState]:
 def next_node(session: Session, position: str, state: LiveState) -> str | None:
     """Where a position leads to by a state, termination included; None when it can't be told."""
     try:
-        return session.next_target(position, state).target or None
+        return session.next_target(position, state)[0] or None
     except HitlError:
         return None

@@ -248,10 +248,10 @@ class CompiledGraph(msgspec.Struct, frozen=True, dict=True):
                 f"the routing function after node {node!r} raised {type(error).__name__}: {error}",
                 f"at {place}" if (place := raised_at(error)) else "",
             ) from error
-        if inspect.iscoroutine(key):
-            key.close()
         name = route_key(key)
         if name not in route.targets:
+            if inspect.iscoroutine(key):
+                key.close()
             raise HitlError(
                 f"the routing function after node {node!r} returned {key!r}",
                 f"valid keys: {', '.join(map(repr, route.targets))}",

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from contextvars import ContextVar, Token
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from hitl_tui.engine.log.events import Event, ModelCalled, NodeRetrying, TextStreamed
@@ -232,42 +233,43 @@ def _ask_too_late(*_question: Any, **_options: Any) -> NoReturn:
 class Activity:
     """The running attempt of one node.  Thread-safe: nodes and agents may call it from any thread."""
 
+    calls: list[ToolUse] | None = None
+    """Where calls of tools are noted for the step's record; None where nobody keeps one."""
+    streamed: StreamKeeper | None = None
+    """Where what it writes is kept for the step's record; None where nobody keeps one."""
+    interrupt: Callable[..., Any] | None = None
+    """Ask a human as `config.interrupt` does, for agents below a node; None outside a graph."""
+    state: WorkflowState | None = None
+    """What the node may read; None outside a graph."""
+    first_input: Callable[[str], Any] = staticmethod(lambda _channel: None)
+    """What began the run, by channel; see `NodeConfig.first_input`."""
+    context: Mapping[str, Any] = MappingProxyType({})
+    """Of the invocation."""
+    private_context: tuple[str, ...] = ()
+    """The names in it whose values must not be told."""
+    check_updates: Callable[[Iterable[tuple[str, Any]]], Sequence[tuple[str, Any]]] | None = None
+    """Takes updates that a tool makes, if the node may make them; None outside a graph."""
+    kept: tuple[Exchange, ...] = ()
+    """What earlier tries of this attempt got from outside, before they asked a human."""
+    _memory: Memory | None = None
+    _in_flight: InFlight | None = None
+    _cancelled = False
+
     def __init__(self, node: str, attempt: int, sink: Callable[[Event], None] | None, path: str = "") -> None:
         self.node = node
         self.path = path
         """The branch of a map or a parallel it is at work for, "" for a plain node."""
         self.attempt = attempt
         self.uses: list[ModelUse] = []
-        self.calls: list[ToolUse] | None = None
-        """Where calls of tools are noted for the step's record; None where nobody keeps one."""
-        self.streamed: StreamKeeper | None = None
-        """Where what it writes is kept for the step's record; None where nobody keeps one."""
         self.tainted_by: list[str] = []
         self.read: dict[str, None] | None = {} if sink else None
         """What the node has read of the state, in order; None where that is not noted."""
-        self.interrupt: Callable[..., Any] | None = None
-        """Ask a human as `config.interrupt` does, for agents below a node; None outside a graph."""
-        self.state: WorkflowState | None = None
-        """What the node may read; None outside a graph."""
-        self.first_input: Callable[[str], Any] = lambda _channel: None
-        """What began the run, by channel; see `NodeConfig.first_input`."""
-        self.context: Mapping[str, Any] = {}
-        """Of the invocation."""
-        self.private_context: tuple[str, ...] = ()
-        """The names in it whose values must not be told."""
-        self.kept: tuple[Exchange, ...] = ()
-        """What earlier tries of this attempt got from outside, before they asked a human."""
-        self.check_updates: Callable[[Iterable[tuple[str, Any]]], Sequence[tuple[str, Any]]] | None = None
-        """Takes updates that a tool makes, if the node may make them; None outside a graph."""
         self.updated: list[tuple[str, Sequence[tuple[str, Any]]]] = []
         """The updates that tools made, a call each with the tool's name, in the order of the calls."""
         self.added: dict[str, list[Any]] = {}
         """Entries for channels that agents below the node add to its updates, as their turns."""
-        self._memory: Memory | None = None
-        self._in_flight: InFlight | None = None
         self._undo: list[Callable[[], None]] = []
         self._sink = sink
-        self._cancelled = False
         self._on_cancel: list[Callable[[], None]] = []
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -162,7 +162,7 @@ class RunResult(Mapping[str, Any]):
         return self.state[self._output]
 
 
-class NodeOutput(NamedTuple):
+class NodeOutput(msgspec.Struct, frozen=True, gc=False):
     """A node's result and its changes.
 
     Attributes:

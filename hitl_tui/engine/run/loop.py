@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import Literal
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
@@ -443,21 +444,11 @@ class RunLoop:
         duration = session.clock() - started
         before = session.cursor
         cursor = replace(
-            spent(before, all_uses, duration) if all_uses else before,
+            _settled(spent(before, all_uses, duration) if all_uses else before),
             active=before.active + duration,
             position=f"route:{name}",
             iteration=before.iteration + 1,
             visits={**before.visits, name: before.visits.get(name, 0) + 1},
-            attempt=1,
-            passed=False,
-            approved_hash="",
-            answers=(),
-            branches=(),
-            exchanges=(),
-            uses=(),
-            calls=(),
-            streamed=(),
-            pending=(),
             retries=before.retries + output.retries,
             compensated=before.compensated or bool(output.compensations),
         )
@@ -552,3 +543,25 @@ class RunLoop:
         session.commit_cursor(cursor, [entry])
         session.emit(AttemptFailed(info))
         return ""
+
+
+_OF_NODE: Final[Mapping[str, Any]] = {
+    "attempt": 1,
+    "passed": False,
+    "approved_hash": "",
+    "answers": (),
+    "branches": (),
+    "exchanges": (),
+    "uses": (),
+    "calls": (),
+    "streamed": (),
+    "pending": (),
+}
+"""What a cursor has of the node at its position, as it is before that begins."""
+_of_node = attrgetter(*_OF_NODE)
+_AT_FIRST = tuple(_OF_NODE.values())
+
+
+def _settled(cursor: Cursor) -> Cursor:
+    """A cursor without what it has of the node that is done; most have nothing of it."""
+    return cursor if _of_node(cursor) == _AT_FIRST else replace(cursor, **_OF_NODE)

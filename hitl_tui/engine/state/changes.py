@@ -74,7 +74,10 @@ def reduce_updates(
     values, digests = state.values, state.digests
     latest: dict[str, Change] = {}
     changes = []
-    for name, given in sorted(updates, key=itemgetter(0)):
+    ordered = list(updates)
+    if len(ordered) > 1:
+        ordered.sort(key=itemgetter(0))
+    for name, given in ordered:
         channel = _channel(name, channels)
         earlier = latest.get(name)
         before = earlier.after if earlier else values[name]

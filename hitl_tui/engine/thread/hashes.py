@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import sha256
-from operator import attrgetter
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, UpdateRecord
 from hitl_tui.engine.log.requests import Request
@@ -26,16 +25,12 @@ from hitl_tui.engine.state.canonical import canonical
 from hitl_tui.errors import ValueRejected
 
 _encode = msgspec.json.Encoder().encode
-_record_facts = attrgetter(
-    *("thread_id", "seq", "step", "invocation", "node", "path", "attempt", "channel", "op", "reducer"),
-    *("visibility", "source", "tainted", "actor", "note", "at"),
-)
-_checkpoint_facts = attrgetter(
-    *("thread_id", "step", "parent_thread", "parent_step", "source", "node", "position", "status", "reason"),
-    *("invocation", "iteration", "attempt", "duration", "tokens_in", "tokens_out", "cost", "first_seq"),
-    *("last_seq", "at", "actor", "note", "decision", "text", "uses", "branches", "tainted", "read"),
-    *("compensations", "calls", "streamed"),
-)
+# Values and hashes of a record stand between the facts that go into its own hash, in the order of its fields;
+# of a checkpoint the hash of the state does.
+_place = UpdateRecord.__struct_fields__.index
+_VALUES, _REST, _CHAINED = _place("update"), _place("tainted"), _place("prev_record_hash")
+_place = Checkpoint.__struct_fields__.index
+_STATE_HASH, _LEDGER_HASH = _place("state_hash"), _place("ledger_hash")
 
 
 def chained(previous: bytes, facts: bytes) -> bytes:
@@ -74,7 +69,8 @@ def facts_hash(info: ThreadInfo, shared_entries: int = 0, past: Sequence[Any] = 
 
 def record_hash(record: UpdateRecord) -> bytes:
     """The digest of a record, chained to the one before it; values enter by their hashes."""
-    facts = _encode(_record_facts(record))
+    fields = astuple(record)
+    facts = _encode(fields[:_VALUES] + fields[_REST:_CHAINED])
     if record.lineage is not None:
         facts += _encode(record.lineage)
     if record.result is not msgspec.UNSET:
@@ -98,7 +94,8 @@ def checkpoint_hash(point: Checkpoint, previous: bytes, record: bytes) -> bytes:
         # The thread of a subgraph's run gets a new name with its parent's; its own part stays.
         branches = [replace(branch, thread=own_part(branch.thread)) for branch in point.branches]
         point = replace(point, branches=tuple(branches))
-    facts = _encoded(_checkpoint_facts(point))
+    fields = astuple(point)
+    facts = _encoded(fields[:_STATE_HASH] + fields[_STATE_HASH + 1 : _LEDGER_HASH])
     return sha256(previous + record + point.ledger_hash + point.state_hash + facts).digest()
 
 

@@ -276,10 +276,9 @@ def takeover_entry(cursor: Cursor, dead: Lease, at: int) -> LedgerEntry:
 
 def log_size(changes: Sequence[Change], records: Sequence[UpdateRecord]) -> int:
     """About how many bytes the records of changes add to the log."""
-    size = sum([change.size for change in changes]) + _RECORD_OVERHEAD * len(changes)
-    for change, record in zip(changes, records, strict=False):  # without a store there are no records
-        if record.patched:
-            size += len(_encode(record.update)) - change.size
+    size = _RECORD_OVERHEAD * len(changes)
+    for change, record in zip(changes, records, strict=True):
+        size += len(_encode(record.update)) if record.patched else change.size
     return size
 
 

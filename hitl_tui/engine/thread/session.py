@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -192,11 +192,8 @@ class CommittedOutcome(msgspec.Struct, gc=False):
         return repr(KnownOutcome(self.updates, self.progress))
 
 
-class NextNode(NamedTuple):
-    """Where a thread goes on: a node, END or "" for a dead end; `ended` is the termination met, if any."""
-
-    target: str
-    ended: str = ""
+NextNode = tuple[str, str]
+"""Where a thread goes on: a node, END or "" for a dead end; and the termination met, "" for none."""
 
 
 class ThreadState:
@@ -255,10 +252,10 @@ class ThreadState:
         if kind == "route":
             target = "" if asks else self.route_from(name, state)
         if target == END:
-            return NextNode(END)
+            return END, ""
         if ended := self.terminated(state, cursor):
-            return NextNode(END, ended)
-        return NextNode(self.route_from(name, state) if asks else target)
+            return END, ended
+        return (self.route_from(name, state) if asks else target), ""
 
     def route_from(self, node: str, state: LiveState) -> str:
         """The node after `node` by a state; a routing function is asked once for each state."""
@@ -324,7 +321,7 @@ class ThreadState:
         if routed and routed[1] is self.state and routed[0] == node and self.graph.termination is None:
             return routed[2] or None  # the loop has asked just before
         try:
-            return self.next_target().target or None
+            return self.next_target()[0] or None
         except HitlError:
             return None
 
@@ -657,8 +654,7 @@ class Session(ThreadState):
             cursor, ledger = replace(cursor, graph=self.graph.digest), (*ledger, entry)
         if self.store is None and self.sink is None:  # nobody will look at a checkpoint
             self.state = state
-            cursor = replace(cursor, head=before.head + 1)
-            self._write(self._moved(_paused(cursor) if pauses else cursor, now, ledger), ledger)
+            self._write(self._moved(_paused(cursor) if pauses else cursor, now, ledger, steps=1), ledger)
             return
         records = records_of(step, cursor, changes, now, follows=other is None) if self.store else ()
         parent = self._parent_thread()
@@ -776,10 +772,11 @@ class Session(ThreadState):
                 entries.append(journal.request_entry(at, request, now))
         return entries
 
-    def _moved(self, cursor: Cursor, now: int, ledger: Sequence[LedgerEntry]) -> Cursor:
-        """The cursor as it is written next, behind entries of the ledger."""
-        cursor = journal.after_entries(cursor, ledger)
-        return replace(cursor, version=self.cursor.version + 1, updated_at=now)
+    def _moved(self, cursor: Cursor, now: int, ledger: Sequence[LedgerEntry], steps: int = 0) -> Cursor:
+        """The cursor as it is written next, behind entries of the ledger and so many steps."""
+        cursor = journal.after_entries(cursor, ledger) if ledger else cursor
+        head = cursor.head + steps
+        return replace(cursor, version=self.cursor.version + 1, updated_at=now, head=head)
 
     def _write(
         self,
