@@ -17,6 +17,7 @@ import msgspec
 
 _PLAIN, _PACKED, _OPAQUE = b"f", b"c", b"o"
 _SAMPLE = 1024
+_LIST = ord("[")
 
 _SMALLEST_SHARED = 4096
 """Bytes of JSON from which on it is looked for what a value shares with the one before it."""
@@ -76,15 +77,17 @@ def part_of(snapshot: bytes, before: Iterable[bytes]) -> bytes:
     except msgspec.MsgspecError:
         return _OPAQUE + snapshot
     rest = iter(before)
-    newest = _part(first) if (first := next(rest, None)) else None
+    wholes = {name: memoryview(raw) for name, raw in values.items()}
+    # Only lists and large values are made of what is there already.
+    builds = any(text[0] == _LIST or len(text) >= _SMALLEST_SHARED for text in wholes.values())
+    newest = _part(first) if builds and (first := next(rest, None)) else None
     texts: dict[str, bytes | memoryview] = {}
     tails: list[str] = []
     lists: dict[str, tuple[int, bytes]] = {}
     large: list[str] = []
-    for name, raw in values.items():
-        text = texts[name] = memoryview(raw)
-        tail = None
-        if text[0] == ord("["):
+    for name, text in wholes.items():
+        texts[name], tail = text, None
+        if text[0] == _LIST:
             lists[name], tail = _list(text, newest.head.lists.get(name) if newest else None)
         if tail is not None:
             texts[name] = tail

@@ -101,6 +101,7 @@ def write_records(
         follows: the log gives the values before the step, so that a record may say what changed in them.
     """
     records = []
+    thread_id, invocation = cursor.thread_id, cursor.invocation
     follows = follows and cursor.head >= 0  # what channels begin with is in no log before the first step
     previous = cursor.last_record_hash
     for seq, change in enumerate(changes, cursor.last_seq + 1):
@@ -117,10 +118,10 @@ def write_records(
                     result, fields = edits, (*fields, "result")
         # By place, in the order of its fields: finding so many by their names takes ten times as long.
         record = UpdateRecord(
-            cursor.thread_id,
+            thread_id,
             seq,
             step,
-            cursor.invocation,
+            invocation,
             node,
             change.path,
             change.attempt or attempt,
