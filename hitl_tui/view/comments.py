@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import accumulate, islice
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.requests import Request
