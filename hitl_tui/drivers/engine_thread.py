@@ -78,7 +78,7 @@ class EngineThread:
 
     def takes_jobs(self) -> bool:
         """Whether the code that asks is driven, so that it may `await` a job."""
-        return self._driven is not None and asyncio.current_task() is self._driven.task
+        return self._driven is not None and self._driven.at_work
 
     def stop(self) -> None:
         """End the loop once it has done what it is doing."""
@@ -162,6 +162,8 @@ class _Driven:
         self._work = work
         self._stop_for = stop_for
         self._wait: asyncio.Future[Resume] | None = None
+        self.at_work = False
+        """Its own code runs, rather than that of another task; to ask which task runs costs more."""
 
     @property
     def given_up(self) -> bool:
@@ -177,10 +179,13 @@ class _Driven:
         work = self._work
         resume: Resume = partial(work.send, None)
         while True:
+            self.at_work = True
             try:
                 yielded = resume()
             except StopIteration as end:
                 return end.value
+            finally:
+                self.at_work = False
             try:
                 if isinstance(yielded, Job):
                     self._wait = asyncio.get_running_loop().create_future()
@@ -203,12 +208,14 @@ class _Driven:
         loop = self.task.get_loop()
         _set_running_loop(loop)
         _enter_task(loop, self.task)
+        self.at_work = True
         try:
             yielded = self.context.run(self._work.send, None)
         except BaseException as error:
             self.resume(partial(_raise, error))
             return None
         finally:
+            self.at_work = False
             _leave_task(loop, self.task)
             _set_running_loop(None)
         if isinstance(yielded, Job):

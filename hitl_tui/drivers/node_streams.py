@@ -79,6 +79,7 @@ class _Keeper:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._real: list[int] = []
         self._pipe = -1
+        self._waiting: Callable[[], bytes] = bytes
         self._ended = False
         self._before = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
         self.out = self._own(sys.stdout, 1)
@@ -118,10 +119,7 @@ class _Keeper:
 
     def _filled(self) -> bool:
         """Whether something is in the pipe: less than the error of a read; any thread may ask."""
-        import fcntl
-        import termios
-
-        return fcntl.ioctl(self._pipe, termios.FIONREAD, _NOTHING) != _NOTHING
+        return self._waiting() != _NOTHING
 
     def finish(self) -> None:
         """Tell what is left, also of a line that was not ended."""
@@ -163,9 +161,14 @@ class _Keeper:
 
     def _take_descriptors(self) -> None:
         """Put a pipe where the descriptors are, and somebody who reads it."""
+        from fcntl import ioctl
+        from termios import FIONREAD
+
         self._real = [os.dup(number) for number in _DESCRIPTORS]
         self._pipe, writing = os.pipe()
         os.set_blocking(self._pipe, False)
+        # Each step of a run asks: what it needs is looked up once.
+        self._waiting = lambda: ioctl(self._pipe, FIONREAD, _NOTHING)
         for number in _DESCRIPTORS:
             os.dup2(writing, number)
         os.close(writing)

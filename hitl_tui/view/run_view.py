@@ -573,13 +573,10 @@ def place_inside(view: RunView, shown: Checkpoint | None = None, node: str = "")
     """
     if shown is not None and not node:
         return _committed(shown)
+    # Of a long thread nearly all steps have none; each paint asks.
+    branched = filter(attrgetter("branches"), reversed(view.checkpoints))
     return _going_on(view, node) or next(
-        (
-            place
-            for point in reversed(view.checkpoints)
-            if point.branches and node in ("", point.node) and (place := _committed(point))
-        ),
-        None,
+        (place for point in branched if node in ("", point.node) and (place := _committed(point))), None
     )
 
 

@@ -485,6 +485,7 @@ _LONGEST: Final = 0.25
 _FAST: Final = 200
 """Steps a second that nobody can follow one by one."""
 _SHARE_OF_FAST: Final = 0.06
+_LONGEST_OF_FAST: Final = 1 / 3
 
 
 class PaintPace:
@@ -492,25 +493,27 @@ class PaintPace:
 
     A key that comes while a batch is folded and painted has to wait for it, so that what is costly to
     paint is painted less often, and at least four times a second.  A run that is too fast to be followed has
-    most of the time for itself.  Times are in seconds; `cpu` is the processor time of the thread that paints,
-    which other threads and processes do not lengthen.
+    most of the time for itself, and is painted at least three times a second.  Times are in seconds; `cpu` is
+    the processor time of the thread that paints, which other threads and processes do not lengthen.
     """
 
     def __init__(self) -> None:
         self._taken_at = self._due = -math.inf
         self._cpu_then = 0.0
-        self._share = _SHARE
+        self._share, self._longest = _SHARE, _LONGEST
 
     def rest(self, now: float, cpu: float) -> float:
         """Seconds until the last batch has been paid for, 0 where it has."""
         cost = cpu - self._cpu_then
-        pause = max(min(cost / self._share, _LONGEST), FRAME)
+        pause = max(min(cost / self._share, self._longest), FRAME)
         self._due = self._taken_at + pause
         return max(self._due - now, 0.0)
 
     def take(self, now: float, cpu: float, steps: int) -> None:
         """A batch of so many steps was taken."""
-        self._share = _SHARE_OF_FAST if steps > _FAST * (now - self._taken_at) else _SHARE
+        fast = steps > _FAST * (now - self._taken_at)
+        self._share = _SHARE_OF_FAST if fast else _SHARE
+        self._longest = _LONGEST_OF_FAST if fast else _LONGEST
         # By how much a wait was too long the next one is shorter, so that frames keep their pace.
         self._taken_at = self._due if 0 <= now - self._due < FRAME / 2 else now
         self._cpu_then = cpu
