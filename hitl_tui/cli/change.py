@@ -1,4 +1,4 @@
-"""`update-state` and `fork`: a human's hand on a thread's state."""
+"""`update-state`, `fork` and `rerun`: a human's hand on a thread's state, and on its code."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hitl_tui.cli.options import complete_thread, note_option, thread_argument
+from hitl_tui.cli.options import complete_thread, dry_run_option, note_option, thread_argument
 from hitl_tui.cli.output import emit, say
 from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.errors import ExitCode, StaleWriter, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.engine.commands import Fork, Rerun, Run, Step
 
 
 agent_option = click.option(
@@ -71,6 +72,7 @@ async def update_state(
 @click.argument("new")
 @click.argument("values", nargs=-1, metavar="[CHANNEL=JSON]...")
 @agent_option
+@dry_run_option
 @note_option
 @on_thread(acts=True, builds=True)
 async def fork(
@@ -80,12 +82,14 @@ async def fork(
     new: str,
     values: tuple[str, ...],
     agents: tuple[str, ...],
+    dry_run: bool,
     note: str | None,
 ) -> ExitCode:
     """Make a new thread from a step of another.
 
     It shares the log up to that step (the newest one without @STEP); with values it begins by setting
-    them. The other thread is left as it is. --agent lets an agent go on with another model.
+    them. The other thread is left as it is. --agent lets an agent go on with another model. It says which
+    nodes would run again, which of them reach outside, and what they used the last time.
     """
     from hitl_tui.cli.inputs import Inputs, open_place
     from hitl_tui.cli.reports import ForkDocument
@@ -97,12 +101,67 @@ async def fork(
     driver, step = await open_place(opened, place)
     changes = given.for_channels((await driver.snapshot()).graph)
     await _check(driver, changes, step, None)
-    await driver.execute(Fork(step, new, changes or None, settings, opened.settings.reviewer, note))
+    command = Fork(step, new, changes or None, settings, opened.settings.reviewer, note)
+    if dry_run or not opened.as_json:
+        await tell_repeats(driver, command, as_json=opened.as_json)
+    if dry_run:
+        return ExitCode.DONE
+    await driver.execute(command)
     if opened.as_json:
         emit(ForkDocument(thread=new, parent=driver.thread_id, step=step))
     else:
         say(f"made {new!r} from step {step} of {driver.thread_id!r}")
     return ExitCode.DONE
+
+
+@click.command()
+@thread_argument
+@click.argument("new", required=False)
+@dry_run_option
+@note_option
+@on_thread(acts=True, builds=True)
+async def rerun(
+    opened: OpenThread, *, thread: str, new: str | None, dry_run: bool, note: str | None
+) -> ExitCode:
+    """Run a thread again in a fork, from the last step that stands under its code as it is now.
+
+    A step stands while its node, its route, its questions and the reducers of what it wrote are what they
+    were. NEW is the fork's name, THREAD-b by default. It says first what changed, which nodes run again,
+    which of them reach outside, and what they used the last time; then the fork runs until something
+    waits, fails or ends. Compare it with `hitl-tui diff THREAD NEW`.
+    """
+    from hitl_tui.cli.headless import run_on
+    from hitl_tui.cli.reports import ForkDocument
+    from hitl_tui.engine.commands import Rerun
+    from hitl_tui.view.family import free_name
+
+    driver = await opened.thread(thread)
+    family = await driver.family()
+    name = new or free_name(driver.thread_id, {relative.thread_id for relative in family})
+    command = Rerun(name, opened.settings.reviewer, note)
+    if dry_run or not opened.as_json:
+        await tell_repeats(driver, command, as_json=opened.as_json)
+    if dry_run:
+        return ExitCode.DONE
+    fork = await opened.hub.open(await driver.execute(command))
+    if opened.as_json:
+        step = (await fork.snapshot()).fork_step
+        emit(ForkDocument(thread=name, parent=driver.thread_id, step=step))
+    return await run_on(fork, as_json=opened.as_json)
+
+
+async def tell_repeats(driver: Driver, command: Fork | Rerun | Run | Step, *, as_json: bool) -> None:
+    """Tell what a command would run again; words go to stderr, as they are no result."""
+    from hitl_tui.cli.reports import RepeatsDocument
+    from hitl_tui.engine.commands import Rerun
+    from hitl_tui.view.repeats import repeat_lines, standing_words
+
+    repeats = (await driver.preview(command)).repeats
+    if as_json:
+        emit(RepeatsDocument(thread=driver.thread_id, repeats=repeats))
+    elif repeats is not None:
+        stands = [f"{driver.thread_id}: {standing_words(repeats)}"] if isinstance(command, Rerun) else []
+        say(*stands, *repeat_lines(repeats), err=True)
 
 
 async def _check(driver: Driver, changes: Mapping[str, Any], step: int, as_node: str | None) -> None:

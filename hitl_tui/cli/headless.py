@@ -129,7 +129,7 @@ def run_headless(
         UsageError: a new thread of a graph that asks for inputs, and none were given.
     """
     from hitl_tui.drivers.breakpoints import read_breakpoints
-    from hitl_tui.engine.commands import PrepareGraph
+    from hitl_tui.engine.commands import PrepareGraph, Run
 
     async def work(opened: OpenThread) -> ExitCode:
         target = await asyncio.to_thread(choose, opened.store)
@@ -146,6 +146,10 @@ def run_headless(
             await start(driver, {}, settings)
         if snapshot.notice:
             say(f"hitl-tui: {snapshot.notice}", err=True)
+        if not as_json:
+            from hitl_tui.cli.change import tell_repeats
+
+            await tell_repeats(driver, Run(), as_json=False)
         stops = read_breakpoints(breaks, snapshot.graph)
         return await run_on(driver, once=once, stop_before=stops, as_json=as_json)
 

@@ -124,6 +124,9 @@ reviewer_option = click.option(
 thread_option = click.option(
     "--thread", metavar="ID", callback=named_thread, help="Name of the thread; made up when left out."
 )
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Only tell which nodes would run again, and what they used the last time."
+)
 note_option = click.option("--note", metavar="TEXT", help="Why, for the record.")
 plain_option = click.option(
     "--plain", is_flag=True, help="Lines instead of a screen: for screen readers and pipes."

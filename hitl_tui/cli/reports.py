@@ -16,6 +16,7 @@ from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.graph.description import EdgeInfo, GateInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.log.events import Progress
 from hitl_tui.engine.log.records import LedgerEntry
+from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.requests import HandedOn
 from hitl_tui.engine.log.signing import SignedDecision
 from hitl_tui.engine.log.taint import OnTaint, Taint
@@ -245,8 +246,15 @@ class AllowancesDocument(Document, frozen=True):
     allowances: Annotated[tuple[Allowance, ...], about("The allowances, of the threads around it, too.")]
 
 
+class RepeatsDocument(Document, frozen=True):
+    """`fork`, `rerun` and `resume` with `--dry-run`."""
+
+    thread: Annotated[str, about("The thread.")]
+    repeats: Annotated[Repeats | None, about("What would run again; null where nothing would.")]
+
+
 class ForkDocument(Document, frozen=True):
-    """`fork`."""
+    """`fork`, and `rerun` before it runs the fork."""
 
     thread: Annotated[str, about("The new thread.")]
     parent: Annotated[str, about("The thread it was made from.")]

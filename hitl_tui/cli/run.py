@@ -13,6 +13,7 @@ from hitl_tui.cli.options import (
     break_option,
     building_options,
     complete_thread,
+    dry_run_option,
     durability_option,
     headless_option,
     options_as,
@@ -191,16 +192,34 @@ def run(
 
 @click.command()
 @click.argument("thread", required=False, shell_complete=complete_thread)
+@dry_run_option
 @building_options
 @run_options
-def resume(*, thread: str | None, how: RunOptions) -> int:
+def resume(*, thread: str | None, dry_run: bool, how: RunOptions) -> int:
     """Go on with a thread where it stopped.
 
     Without THREAD the one that waits for a human and changed last, or else the last unfinished one.
     With --headless, or --json, it runs without a screen until something waits, fails or ends; a
-    request that waits goes on waiting: `answer` answers it.
+    request that waits goes on waiting: `answer` answers it. Of a node that failed, or was given up, it says
+    first whether it reaches outside and what it used; --dry-run says that and runs nothing.
     """
+    if dry_run:
+        return _would_repeat(thread, how)
     return how.run(how.settings(), open_existing, lambda opened: Target(find_thread(opened, thread)))
+
+
+def _would_repeat(thread: str | None, how: RunOptions) -> int:
+    """Tell what going on would try again."""
+    from hitl_tui.cli.change import tell_repeats
+    from hitl_tui.cli.thread import OpenThread, work_on
+    from hitl_tui.engine.commands import Run
+    from hitl_tui.errors import ExitCode
+
+    async def look(opened: OpenThread) -> ExitCode:
+        await tell_repeats(await opened.reading(thread), Run(), as_json=opened.as_json)
+        return ExitCode.DONE
+
+    return work_on(how.settings(), open_existing, look, as_json=how.as_json)
 
 
 @click.command()

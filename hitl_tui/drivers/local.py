@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from msgspec.structs import replace
+
 from hitl_tui.drivers import reading
 from hitl_tui.drivers.breakpoints import Stops
 from hitl_tui.drivers.buffer import EventBuffer
@@ -35,6 +37,7 @@ from hitl_tui.engine.commands import (
     Rollback,
     Run,
     Step,
+    UpdateState,
     answering,
     verb,
 )
@@ -356,7 +359,10 @@ class LocalDriver:
             session = await self._with_graph(ask=not isinstance(command, Answer))
             if isinstance(command, ConfigureAgents):
                 return await preview_agents(session, command)
-            return preview(session, command)
+            told = preview(session, command)
+            if isinstance(command, UpdateState) and told.forks and command.expected_step is not None:
+                return replace(told, repeats=await self._repeats_after(session, command.expected_step))
+            return told
 
         return await self._engine.call(work())
 
@@ -457,7 +463,7 @@ class LocalDriver:
 
     async def _preview_repeats(self, command: Fork | Rerun | Run | Step) -> Preview:
         """What a fork, a rerun or going on would run again; but for a rerun nothing is built for that."""
-        from hitl_tui.engine.audit.rerun import repeats_after, repeats_of_retry
+        from hitl_tui.engine.audit.rerun import repeats_of_retry
 
         repeats: Repeats | None
         session = self._opened()
@@ -465,12 +471,20 @@ class LocalDriver:
         if isinstance(command, Rerun):
             repeats = (await self._mended())[1]
         elif isinstance(command, Fork):
-            look = partial(repeats_after, self._store, session.cursor, command.step, session.declared)
-            repeats = await asyncio.to_thread(look) if session.exists else None
+            repeats = await self._repeats_after(session, command.step)
         else:
             repeats = repeats_of_retry(session.cursor, session.declared)
         forks = isinstance(command, (Fork, Rerun))
         return Preview(updates=(), problems={}, next_node=None, rebinds=(), forks=forks, repeats=repeats)
+
+    async def _repeats_after(self, session: Session, step: int) -> Repeats | None:
+        """What a fork from a step would run again."""
+        from hitl_tui.engine.audit.rerun import repeats_after
+
+        if not session.exists:
+            return None
+        look = partial(repeats_after, self._store, session.cursor, step, session.declared)
+        return await asyncio.to_thread(look)
 
     async def _rerun(self, command: Rerun) -> str:
         graph, repeats = await self._mended()
@@ -768,5 +782,7 @@ def only_reading(why: str, *, can_reload: bool = False) -> dict[str, str]:
         can_reload: the graph can be loaded again once its file was mended.
     """
     return {
-        verb(kind): why for kind in COMMANDS if kind.takes_graph or (kind is ReloadGraph and not can_reload)
+        verb(kind): why
+        for kind in COMMANDS
+        if kind.takes_graph or (kind in (ReloadGraph, Rerun) and not can_reload)
     }

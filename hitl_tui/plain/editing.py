@@ -14,6 +14,7 @@ from hitl_tui.suggest import did_you_mean
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.lens import lens
 from hitl_tui.view.lines import content, name, spans
+from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.status import next_words
 from hitl_tui.view.value_lines import value_lines
 
@@ -70,6 +71,8 @@ def fork(context: Context) -> None:
     typed = context.console.ask(f"From which step? The newest is {head}; empty takes it:") or str(head)
     if not (typed.isascii() and typed.isdigit()):
         raise UsageError(f"{typed!r} is no step", f"steps are 0 to {head}")
+    told = context.run(context.driver.preview(Fork(int(typed), "")))
+    context.console.say(*(repeat_lines(told.repeats) if told.repeats else ()))
     new = context.console.ask("Name of the new thread; empty makes none:")
     if not new:
         context.console.say("No fork was made.")

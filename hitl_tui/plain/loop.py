@@ -18,6 +18,7 @@ from hitl_tui.engine.commands import (
     Pause,
     PrepareGraph,
     ReloadGraph,
+    Rerun,
     Rollback,
     Run,
     Start,
@@ -40,10 +41,12 @@ from hitl_tui.plain.queue import decide_several, list_queue
 from hitl_tui.plain.threads import delete, list_graphs, list_threads
 from hitl_tui.plain.trust import declassify, reveal, why_tainted
 from hitl_tui.view.answers import read_limit
+from hitl_tui.view.family import free_name
 from hitl_tui.view.findings import MEANING, checked_words, finding_line
 from hitl_tui.view.format import typed_input
 from hitl_tui.view.lines import content, name
 from hitl_tui.view.queue import QueueRow
+from hitl_tui.view.repeats import repeat_lines, standing_words
 from hitl_tui.view.request_lines import question
 from hitl_tui.view.rollback import entry_line, remaining, summary
 from hitl_tui.view.sanitise import sanitise_line
@@ -105,7 +108,7 @@ HELP: Final = (
     "k: claim what waits, or give it back; k over NAME: take it over.  @ NAME WHY: hand it over.",
     "+: what is allowed unasked; + call: the call that waits; + TOOL NAME=PATTERN; + revoke ID.",
     "t WORD: list threads.  o THREAD: open another thread.  N: what can be started; N 2: start the second.",
-    "X THREAD: delete one, its forks and what ran inside.  R: go on with the graph as its file is now.",
+    "X THREAD: delete one, its forks and what ran inside.  R: run again what changed, or load it here.",
     "h: this help.  q: leave; what is committed stays.",
 )
 _STEPS: Final = 10
@@ -168,7 +171,7 @@ class _Session:
             "e": lambda typed: edit(self.context, typed),
             "f": lambda _: self._fork(),
             "m": lambda _: self._extend(),
-            "R": lambda _: self._reload(),
+            "R": lambda _: self._run_again(),
             "b": lambda typed: toggle_breakpoint(self.context, typed),
             "x": lambda _: self._cancel(),
             "u": lambda _: self._roll_back(),
@@ -335,9 +338,25 @@ class _Session:
         fork(self.context)
         self._look()
 
+    def _run_again(self) -> None:
+        """Say what stands under the code as it is now; run on from there in a fork, or load it here."""
+        context = self.context
+        ready_to(context, Rerun)
+        family = context.run(context.driver.family())
+        new = free_name(context.driver.thread_id, {relative.thread_id for relative in family})
+        repeats = context.run(context.driver.preview(Rerun(new))).repeats
+        if repeats is not None:
+            self.say(standing_words(repeats), *repeat_lines(repeats))
+        if repeats is not None and confirm(context.console, f"Run it again in the fork {name(new)}?"):
+            context.run(context.driver.execute(Rerun(new, context.actor)))
+            context.open(context.run(context.hub.open(new)))
+            self.say(f"Made {name(new)} from step {repeats.step}; this is it now.")
+            self._go(once=False)
+        elif context.snapshot().graph_changed is not None and confirm(context.console, "Load it here?"):
+            self._reload()
+
     def _reload(self) -> None:
         """Go on with the graph as it is in its file now."""
-        ready_to(self.context, ReloadGraph)
         differences = self.context.run(self.context.driver.execute(ReloadGraph(self.context.actor)))
         self.say("The graph was loaded again.", *content([*differences], 40))
         self._say_standing(self.context.snapshot())

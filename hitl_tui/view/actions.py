@@ -18,7 +18,7 @@ from hitl_tui.engine.commands import (
     ExtendLimits,
     Fork,
     PrepareGraph,
-    ReloadGraph,
+    Rerun,
     Reveal,
     Rollback,
     Run,
@@ -329,10 +329,8 @@ def _owned(now: Situation) -> str:
 
 
 @_when_open
-def _can_reload(now: Situation) -> str:
-    if not now.saved and not now.can(Run):
-        return "the file of the graph is as it was when it was loaded"
-    return now.can(ReloadGraph) or _running(now)
+def _can_run_again(now: Situation) -> str:
+    return now.can(Rerun) or _has_steps(now) or _running(now)
 
 
 def _can_reveal(now: Situation) -> str:
@@ -383,6 +381,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
            "Run", _can_break, 8),
     Action("run.breaks", "B", "Breakpoints", "All breakpoints, and the conditions under which they stop",
            "Run", _can_break),
+    Action("run.again", "R", "Again", "Run on in a fork where the thread stands under the saved code",
+           "Run", _can_run_again),
     Action("change.decide", "d", "Decide", "Answer the request that waits", "Change", _can_decide, 3),
     Action("change.edit", "e", "Edit", "Edit the selected channel; at a past step this forks", "Change",
            _can_edit, 4),
@@ -407,7 +407,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("look.find", "/", "Find", "Find a text in channels, values, steps and notes", "Look", _has_steps),
     Action("look.next", ">", "Next found", "To the next place where the text stands", "Look", _found),
     Action("look.previous", "<", "Last found", "To the place before where the text stands", "Look", _found),
-    Action("look.compare", "=", "Compare", "Two steps, threads or forks side by side", "Look", _has_steps),
+    Action("look.compare", "=", "Compare", "A fork with its parent's end, or two steps", "Look",
+           _has_steps),
     Action("look.failure", "5", "Failure", "Where the node failed: its lines, and what locals held", "Look",
            _frames),
     Action("look.editor", "E", "$EDITOR", "Open your editor at the line where the node failed", "Look",
@@ -463,8 +464,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("card.back", "backspace", "Action before", "Of several actions, back to the one before", "Card",
            _card),
     Action("card.undo", "z", "Take back", "Take a decision back before it is sent", "Card", _unsent),
-    Action("app.reload", "R", "Reload", "Go on with the graph as its file is now", "App", _can_reload,
-           3, offered=True),
     Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=9),
     Action("app.queue", "W", "Waiting", "The queue of what waits for a human, the most urgent first", "App"),
     Action("app.next", "n", "Next", "The most urgent thread not shown yet: it goes on once you decide",

@@ -11,7 +11,9 @@ from hitl_tui.drivers.protocol import why_not
 from hitl_tui.engine.commands import PrepareGraph
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.engine.log.records import ROLLBACK
+from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.repeats import running_words, standing_words
 from hitl_tui.view.rows import wrap_line, wrapped
 from hitl_tui.view.run_view import RetryNotice
 from hitl_tui.view.sanitise import sanitise, sanitise_line
@@ -61,7 +63,7 @@ def banner_of(
         return _retrying(view.retry, room), "note"
     line, kind = _one_row(session, ways, room, narrow=narrow)
     if view.graph_changed is not None and kind in _BESIDE_SAVED:
-        saved = _graph_changed(view.graph_changed, ways, room)
+        saved = _graph_changed(view.graph_changed, view.repeats, ways, room)
         return ((line, saved[0]) if kind == "waiting" else saved), kind or "note"
     if not line and view.notice:
         return _wrapped(view.notice, room, "dim"), "note"
@@ -97,7 +99,9 @@ def _failed(
 ) -> tuple[Line, ...]:
     """What failed and why and how to mend it; then the keys."""
     width = max(room.width - 4, 12)
-    most = next(rows for height, rows in _SAID_ROWS if room.height >= height)
+    view = session.view
+    saved = view.graph_changed is not None
+    most = 1 if saved else next(rows for height, rows in _SAID_ROWS if room.height >= height)
     what = sanitise_line(f"{failed_what(error)}: ", 80)
     mend = sanitise_line(f" — {error.hint}" if error.hint else "", _SAID)
     why = sanitise_line(_why(error), _SAID)
@@ -107,7 +111,10 @@ def _failed(
     if len(rows) > most:
         rows = [*rows[: most - 1], cut(" ".join(rows[most - 1 :]), width)]
     first: Line = (Span("✗ ", "error"), Span(rows[0], "error"))
-    return (first, *((Span(f"  {row}", "error"),) for row in rows[1:]), _mending(session, error, ways))
+    told = (first, *((Span(f"  {row}", "error"),) for row in rows[1:]))
+    if view.graph_changed is not None:
+        return (*told, *_graph_changed(view.graph_changed, view.repeats, ways, room))
+    return (*told, _mending(session, error, ways))
 
 
 def _why(error: ErrorInfo) -> str:
@@ -158,11 +165,12 @@ def _one_row(
 
 
 def _graph_changed(
-    differences: tuple[str, ...], ways: Mapping[str, str], room: ScreenSize
+    differences: tuple[str, ...], repeats: Repeats | None, ways: Mapping[str, str], room: ScreenSize
 ) -> tuple[Line, ...]:
-    """On one row where there is room; else the key comes first, and then what differs."""
-    saved, keys = "The graph's file was saved", _keys((ways["app.reload"], "reload it"))
-    what = sanitise_line("; ".join(differences), _SAID)
+    """On one row where there is room; else the key comes first, and then what stands and what differs."""
+    saved, keys = "The graph's file was saved", _keys((ways["run.again"], "run again"))
+    told = (standing_words(repeats), running_words(repeats)) if repeats else ()
+    what = sanitise_line("; ".join((" · ".join(told), *differences) if told else differences), _SAID)
     words = f"{saved}: {what}" if what else saved
     if cells(words) + cells("".join(span.text for span in keys)) <= room.width - 4:
         return ((Span(words, "warning"), *keys),)

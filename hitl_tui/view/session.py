@@ -28,7 +28,9 @@ from hitl_tui.engine.log.events import (
 from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.records import ROLLBACK, Checkpoint
 from hitl_tui.engine.log.requests import Request
+from hitl_tui.errors import UnknownThread
 from hitl_tui.view.actions import Situation
+from hitl_tui.view.family import free_name
 from hitl_tui.view.format import limit_line
 from hitl_tui.view.run_view import InsidePlace, RunView, add_older, fold, is_gap, open_view, place_inside
 from hitl_tui.view.sanitise import sanitise_line
@@ -381,6 +383,22 @@ class ViewSession:
             return None
         place = (view.parent, head.step)
         return place if self.find(place) else None
+
+    def free_name(self, thread_id: str) -> str:
+        """A name for a fork of a thread that nobody in the family has."""
+        forks = (child for child, _ in self.view.forks)
+        return free_name(thread_id, {self.thread_id, *forks, *(each.thread_id for each in self.family)})
+
+    async def parents_end(self) -> Place | None:
+        """The newest step of the thread that this one was forked from, None where there is none."""
+        parent = self.view.parent
+        if parent is None:
+            return None
+        try:
+            head = (await (await self.driver_of(parent)).snapshot()).progress.head
+        except UnknownThread:  # it was carried here, or its parent was deleted
+            return None
+        return parent, head
 
     def move_to(self, place: Place | None) -> None:
         """Choose what to show; `load_shown` fetches it."""

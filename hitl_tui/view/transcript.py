@@ -16,6 +16,7 @@ from hitl_tui.view.frames import frame_lines
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.inside import EMPTY, InsideView, call_lines, tool_line
 from hitl_tui.view.lines import content, name, spans
+from hitl_tui.view.repeats import running_words, standing_words
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line
 from hitl_tui.view.status import held_words, retry_words
@@ -132,7 +133,8 @@ def event_lines(event: ev.Event) -> list[str]:
         case ev.HolderChanged():
             return ["Nobody runs it any more: you can go on."]
         case ev.GraphChanged():
-            return ["The graph's file was saved; R loads it again.", *content(event.differences, 20)]
+            stands = [standing_words(event.repeats), running_words(event.repeats)] if event.repeats else []
+            return ["The graph's file was saved; R runs it again.", *stands, *content(event.differences, 20)]
         case ev.ThreadForked():
             return [f"Fork {name(event.child)} was made from step {event.step}."]
     return inside_lines(event)

@@ -36,7 +36,7 @@ async def test_the_key_is_seen_though_much_differs_and_goes_when_it_is_loaded(si
     async with desk(told, at_end=False, size=size) as it:
         await it.shows("your turn" if size[0] > 100 else "decide")
         it.driver.advance()
-        await it.shows("The graph's file was saved", "R reload it")
+        await it.shows("The graph's file was saved", "R run again")
         await it.press("R")
         assert it.driver.commands == [ReloadGraph(it.run.actor)]
 
@@ -45,7 +45,7 @@ async def test_with_room_what_differs_is_told_whole():
     async with desk(tape_with(GraphChanged(LONG)), at_end=False, size=(120, 40)) as it:
         it.driver.advance()
         await it.shows(
-            "The graph's file was saved   R reload it", "goes on at node 'advisor'", "'other' is gone; its"
+            "The graph's file was saved   R run again", "goes on at node 'advisor'", "'other' is gone; its"
         )
 
 
@@ -66,4 +66,4 @@ async def test_a_thread_that_is_shown_from_its_log_offers_the_reload_once_its_gr
         await it.shows(broken)
         it.driver.advance()
         await it.gone(broken)
-        await it.shows("The graph's file was saved", "R reload it")
+        await it.shows("The graph's file was saved", "R run again")

@@ -16,7 +16,7 @@ from textual.worker import Worker, WorkerState
 from hitl_tui.engine.commands import ClearTurns, ConfigureAgents, Fork, Step
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.ui.bindings import bound, keymap_of
-from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult, fork_name
+from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.modal import Host, Modal, Severity
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, failure_words
@@ -72,7 +72,7 @@ class TryDialog(Modal[SettingsChange | None]):
         self._at = at
         # The step that was shown when it was opened: a thread that runs on does not change what is asked.
         self._place = (session.shown[0] if session.shown else session.thread_id, session.step_view.step)
-        self._fork = fork_name(session, self._place[0])
+        self._fork = session.free_name(self._place[0])
         self._trial = self._trial_of(agents[at])
         self._doubted: object = None
 

@@ -29,6 +29,7 @@ from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.allowances import exact_args, read_patterns
 from hitl_tui.view.format import count, inline
 from hitl_tui.view.keymap import Option
+from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.session import ViewSession
@@ -76,6 +77,7 @@ class Dialog(Modal[DialogResult | None]):
         self._text = text
         self._options = options
         self._fields = fields
+        self._more: tuple[str, ...] = ()
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog") as box:
@@ -87,17 +89,25 @@ class Dialog(Modal[DialogResult | None]):
 
     def on_mount(self) -> None:
         """Focus the first thing that can be typed in, else the answers."""
-        rows: list[Line] = [
-            (Span(row),)
-            for text in self._text
-            for row in wrap_line(sanitise(text), min(_TEXT, int(self.size.width * 0.96) - _AROUND))
-        ]
-        view = self.query_one("#dialog-text", LineView)
-        view.can_focus = False
-        view.show([*rows, ()])
-        view.styles.height = len(rows) + 1
+        self.query_one("#dialog-text", LineView).can_focus = False
+        self._show_text()
         fields = self.query(Input)
         (fields.first() if fields else self.query_one(Choices)).focus()
+
+    def say_more(self, sentences: Sequence[str]) -> None:
+        """Add what became known since it was asked."""
+        self._more = tuple(sentences)
+        if self.is_mounted:
+            self._show_text()
+
+    def _show_text(self) -> None:
+        width = min(_TEXT, int(self.size.width * 0.96) - _AROUND)
+        rows: list[Line] = [
+            (Span(row),) for text in (*self._text, *self._more) for row in wrap_line(sanitise(text), width)
+        ]
+        view = self.query_one("#dialog-text", LineView)
+        view.show([*rows, ()])
+        view.styles.height = len(rows) + 1
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """In the last field enter takes the first answer."""
@@ -262,7 +272,7 @@ def ask_fork(screen: Host, session: ViewSession, actor: str) -> None:
     """Ask for the new thread's name, fork the shown step, and offer to go there."""
     thread_id, step = session.shown or (session.thread_id, session.view.progress.head)
     fields = [
-        DialogField("name", "name of the new thread", fork_name(session, thread_id)),
+        DialogField("name", "name of the new thread", session.free_name(thread_id)),
         DialogField("note", "why (optional)"),
     ]
     options = [
@@ -295,7 +305,15 @@ def ask_fork(screen: Host, session: ViewSession, actor: str) -> None:
             return
         screen.command(fork(answer))
 
-    screen.app.push_screen(Dialog("Fork", text, options, fields), answered)
+    async def tell_repeats() -> None:
+        driver = await session.driver_of(thread_id)
+        repeats = (await driver.preview(Fork(step, session.free_name(thread_id)))).repeats
+        if repeats is not None:
+            dialog.say_more(repeat_lines(repeats))
+
+    dialog = Dialog("Fork", text, options, fields)
+    screen.app.push_screen(dialog, answered)
+    screen.command(tell_repeats(), group="repeats")
 
 
 def ask_limits(screen: Host, session: ViewSession, actor: str) -> None:
@@ -327,22 +345,6 @@ def ask_limits(screen: Host, session: ViewSession, actor: str) -> None:
 
 def _proposal(limit: float | None) -> str:
     return "" if limit is None else f"{limit * 2:g}"
-
-
-def fork_name(session: ViewSession, thread_id: str) -> str:
-    """`THREAD-b`, or the first letter after it that is free in the family."""
-    taken = {relative.thread_id for relative in session.family} | {session.thread_id}
-    taken |= {child for child, _ in session.view.forks}
-    letters = "bcdefghijklmnopqrstuvwxyz"
-    thread_id = "".join(char for char in thread_id if sanitise(char) == char and char != "\n") or "fork"
-    base = (
-        thread_id[:-2]
-        if len(thread_id) > 2 and thread_id[-2] == "-" and thread_id[-1] in letters
-        else thread_id
-    )
-    return next(
-        (f"{base}-{letter}" for letter in letters if f"{base}-{letter}" not in taken), f"{base}-{len(taken)}"
-    )
 
 
 def ask_hand_over(

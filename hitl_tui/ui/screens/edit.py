@@ -20,7 +20,7 @@ from hitl_tui.engine.commands import Fork, UpdateState
 from hitl_tui.engine.log.events import Preview
 from hitl_tui.errors import HitlError, StaleWriter
 from hitl_tui.ui.bindings import bound, keymap_of
-from hitl_tui.ui.screens.dialogs import ask_drop, fork_name
+from hitl_tui.ui.screens.dialogs import ask_drop
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
@@ -192,7 +192,7 @@ class EditScreen(DraftScreen):
             # The words come first wherever one edits, so that nobody's note becomes a name.
             yield _field("edit-note", "why (optional, goes into the log)", "")
             if self.forks:
-                name = fork_name(self.session, self.source_thread)
+                name = self.session.free_name(self.source_thread)
                 yield _field("new-thread", "name of the new thread", name)
         yield KeysBar(KEYS_OF_EDITOR)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from hitl_tui.engine.commands import ReloadGraph
 from hitl_tui.ui.screens.run_look import fold, go, go_first, next_mode, next_pane
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.view.frames import innermost
 from hitl_tui.view.session import ViewSession
+from hitl_tui.view.timeline import Place
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
@@ -67,14 +67,10 @@ def _roll_back(screen: RunScreen, session: ViewSession) -> None:
     screen.command(ask_rollback(screen, session.driver, screen.actor))
 
 
-def _reload(screen: RunScreen, session: ViewSession) -> None:
-    """Go on with the graph as it is in its file now."""
+def _run_again(screen: RunScreen, session: ViewSession) -> None:
+    from hitl_tui.ui.screens.rerun import ask_rerun
 
-    async def reload() -> None:
-        differences = await session.driver.execute(ReloadGraph(screen.actor))
-        screen.tell("; ".join(differences) or "the graph was loaded again", "Reloaded" if differences else "")
-
-    screen.command(reload())
+    screen.command(ask_rerun(screen, session))
 
 
 def _agents(screen: RunScreen, session: ViewSession) -> None:
@@ -124,18 +120,16 @@ def _followed(screen: RunScreen, session: ViewSession) -> None:
 
 
 def _compare(screen: RunScreen, session: ViewSession) -> None:
-    """The shown step beside the newest one; at the newest, beside the one before it.
-
-    The first step of a fork stands beside the one that its parent made in its place.
-    """
+    """The shown step beside the newest one; at the newest a fork's parent's end, or the step before."""
     from hitl_tui.ui.screens.compare import CompareScreen
 
-    if session.view.head is None:
-        return
-    newest = (session.thread_id, session.view.head.step)
-    left = session.shown or session.other_draft or (session.thread_id, max(newest[1] - 1, 0))
-    keys = screen.keymap.bindings["look.compare"]
-    screen.app.push_screen(CompareScreen(session, left, newest, keys))
+    async def compare(newest: Place) -> None:
+        left = session.shown or await session.parents_end() or (session.thread_id, max(newest[1] - 1, 0))
+        keys = screen.keymap.bindings["look.compare"]
+        screen.app.push_screen(CompareScreen(session, left, newest, keys))
+
+    if session.view.head is not None:
+        screen.command(compare((session.thread_id, session.view.head.step)))
 
 
 def _check(screen: RunScreen, session: ViewSession) -> None:
@@ -215,6 +209,7 @@ DOERS: Final[Mapping[str, Do]] = {
     "run.cancel": _shown(_cancel),
     "run.break": _shown(_break),
     "run.breaks": _shown(_breakpoints),
+    "run.again": _shown(_run_again),
     "change.decide": lambda screen: screen.review.decide(),
     "change.edit": lambda screen: screen.editing.edit_selected(),
     "change.fork": _shown(_fork),
@@ -266,7 +261,6 @@ DOERS: Final[Mapping[str, Do]] = {
     "card.previous": lambda screen: screen.review.other_request(-1),
     "card.back": lambda screen: screen.review.step_back(),
     "card.undo": lambda screen: screen.review.take_back(),
-    "app.reload": _shown(_reload),
     "app.threads": lambda screen: screen.threads.choose(),
     "app.queue": lambda screen: screen.threads.choose_waiting(),
     "app.new": lambda screen: screen.threads.new(),

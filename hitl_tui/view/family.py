@@ -1,0 +1,114 @@
+"""A thread's family: its forks, theirs and what it was forked from, as a tree; and names of new forks."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from hitl_tui.drivers.protocol import Relative
+from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.view.cells import cells, cut_start
+from hitl_tui.view.format import ago, writer
+from hitl_tui.view.glyphs import UNICODE, Glyphs
+from hitl_tui.view.sanitise import sanitise, sanitise_line
+from hitl_tui.view.spans import Line, Span
+
+_LETTERS: Final = string.ascii_lowercase[1:]
+_NAME: Final = 40
+_LABEL: Final = 24
+
+
+def free_name(thread_id: str, taken: Collection[str]) -> str:
+    """A name for a fork: `THREAD-b`, or the first letter after it that is free."""
+    thread_id = "".join(char for char in thread_id if sanitise(char) == char and char != "\n") or "fork"
+    is_fork = len(thread_id) > 2 and thread_id[-2] == "-" and thread_id[-1] in _LETTERS
+    base = thread_id[:-2] if is_fork else thread_id
+    free = (f"{base}-{letter}" for letter in _LETTERS if f"{base}-{letter}" not in taken)
+    return next(free, f"{base}-{len(taken)}")
+
+
+class FamilyMember(msgspec.Struct, frozen=True):
+    """A thread in its tree.
+
+    Args:
+        branch: what is drawn before it.
+        first: its first step of its own, None where it has none, or that isn't loaded.
+    """
+
+    relative: Relative
+    branch: str
+    first: Checkpoint | None
+
+
+def family_tree(family: Sequence[Relative], glyphs: Glyphs = UNICODE) -> tuple[FamilyMember, ...]:
+    """The members, each below what it was forked from, those that part first on top."""
+    names = {relative.thread_id for relative in family}
+    children: dict[str, list[Relative]] = {}
+    for relative in family:
+        parent = relative.parent if relative.parent in names else ""
+        children.setdefault(parent or "", []).append(relative)
+
+    def below(parent: str, lead: str) -> Iterator[FamilyMember]:
+        members = sorted(children.pop(parent, ()), key=lambda each: (each.fork_step, each.thread_id))
+        for place, relative in enumerate(members):
+            last = place == len(members) - 1
+            branch = f"{lead}{glyphs.corner if last else glyphs.tee}{glyphs.across} " if parent else ""
+            own = next(
+                (point for point in relative.checkpoints if point.step == relative.fork_step + 1), None
+            )
+            yield FamilyMember(relative, branch, own)
+            further = f"{lead}{' ' if last else glyphs.down}  " if parent else ""
+            yield from below(relative.thread_id, further)
+
+    return tuple(below("", ""))
+
+
+def parting_words(member: FamilyMember) -> str:
+    """Where a fork parts from its parent and by what: "parts behind step 4: facts by ann"."""
+    relative = member.relative
+    if relative.parent is None:
+        return ""
+    behind = f"parts behind step {relative.fork_step}"
+    if member.first is None:
+        return behind if relative.summary.head > relative.fork_step else f"{behind}, no step since"
+    by = writer(member.first)
+    person = member.first.source in ("human", "fork")
+    return f"{behind}: {'edited by ' if person else ''}{sanitise_line(by, _LABEL)}"
+
+
+def family_line(member: FamilyMember, width: int, *, shown: bool, now: int) -> Line:
+    """A row of the tree: the thread, how far it is and how it stands, where it parts.
+
+    Args:
+        width: of the widest tree and name in the list.
+        shown: it is the one on screen.
+        now: microseconds.
+    """
+    summary = member.relative.summary
+    name = _name(member)
+    gap = " " * (width - cells(member.branch) - cells(name) + 2)
+    stands = sanitise_line(summary.reason if summary.status == "waiting" else summary.status, _LABEL)
+    return (
+        Span(member.branch, "dim"),
+        Span(name, "title" if shown else "name"),
+        Span(gap),
+        Span(f"{summary.head:>6} ", "value"),
+        Span(f" {stands:<12}", "error" if summary.status == "failed" else "plain"),
+        Span(f" {ago(summary.updated_at, now):<10}", "dim"),
+        Span(f" {parting_words(member)}", "dim"),
+    )
+
+
+def _name(member: FamilyMember) -> str:
+    return cut_start(sanitise(member.relative.thread_id, multiline=False), _NAME)
+
+
+def tree_width(members: Sequence[FamilyMember]) -> int:
+    """The cells of the widest tree and name."""
+    return max(
+        (cells(member.branch) + cells(_name(member)) for member in members),
+        default=0,
+    )

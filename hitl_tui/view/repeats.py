@@ -1,0 +1,80 @@
+"""What would run again, in words: which steps stand, what reaches outside, what it used the last time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from hitl_tui.engine.log.repeats import NodeRepeat, Repeats
+from hitl_tui.view.format import cost, count, duration, tokens
+from hitl_tui.view.sanitise import sanitise_line
+
+_NAME: Final = 40
+_WORDS: Final = 60
+_NAMED: Final = 6
+"""Names that a sentence has at most."""
+
+
+def standing_words(repeats: Repeats) -> str:
+    """What is not as it was, and which steps stand: "score changed · steps 1-9 stand"."""
+    changed = f"{_names(repeats.changed)} changed" if repeats.changed else "no code that ran changed"
+    if not repeats.step:
+        stand = "only the input stands"
+    elif repeats.step == repeats.head:
+        stand = "all steps stand"
+    else:
+        stand = "step 1 stands" if repeats.step == 1 else f"steps 1–{repeats.step} stand"
+    return f"{changed} · {stand}"
+
+
+def running_words(repeats: Repeats) -> str:
+    """What would run, what of it reaches outside, what it used: "runs score · nothing outside · $0.01"."""
+    runs = _names(_run_words(repeat) for repeat in repeats.nodes)
+    return " · ".join(
+        (f"runs {runs}" if runs else "nothing ran behind it", _outside(repeats), *_used(repeats))
+    )
+
+
+def repeat_lines(repeats: Repeats) -> list[str]:
+    """The same at length, a sentence a line; sanitised."""
+    lines = []
+    if repeats.nodes:
+        lines.append(f"Runs again: {_names(_run_words(repeat) for repeat in repeats.nodes)}.")
+    lines += [
+        f"{sanitise_line(repeat.node, _NAME)} reaches outside: {_names(repeat.outside)}."
+        for repeat in repeats.outside[:_NAMED]
+    ]
+    if repeats.nodes and not repeats.outside:
+        lines.append("None of it is known to reach outside.")
+    if used := _used(repeats):
+        lines.append(f"The last time it used {', '.join(used)}.")
+    if repeats.decisions:
+        lines.append(f"{count(repeats.decisions, 'decision')} of people behind it will not be there.")
+    if repeats.unknown:
+        lines.append(f"Not everything was compared: {sanitise_line(repeats.unknown, 200)}.")
+    return lines
+
+
+def _run_words(repeat: NodeRepeat) -> str:
+    return f"{repeat.node} ×{repeat.runs}" if repeat.runs > 1 else repeat.node
+
+
+def _outside(repeats: Repeats) -> str:
+    if not repeats.outside:
+        return "nothing outside"
+    return f"outside: {_names(f'{repeat.node} {repeat.outside[0]}' for repeat in repeats.outside)}"
+
+
+def _used(repeats: Repeats) -> list[str]:
+    """Dollars, tokens and seconds, as far as any were used."""
+    sent = repeats.tokens_in + repeats.tokens_out
+    used = []
+    if sent:
+        used = [cost(repeats.cost, repeats.cost_known), tokens(sent)]
+    return [*used, duration(repeats.duration)] if repeats.duration else used
+
+
+def _names(words: Iterable[str]) -> str:
+    each = [sanitise_line(word, _WORDS) for word in words]
+    rest = len(each) - _NAMED
+    return ", ".join([*each[:_NAMED], f"{rest:,} more"] if rest > 0 else each)
