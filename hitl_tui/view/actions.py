@@ -133,7 +133,6 @@ class Situation(msgspec.Struct, frozen=True):
 
     Args:
         undoing: it is being rolled back, and goes no way on but that.
-        saved: the file of the graph was saved since it was loaded.
         inside: the shown step, or what goes on, has branches or a thread of its own.
         owned: it is the thread of a subgraph's run.
         found: a text was looked for and stands somewhere.
@@ -156,7 +155,6 @@ class Situation(msgspec.Struct, frozen=True):
     has_steps: bool = False
     limited: bool = False
     undoing: bool = False
-    saved: bool = False
     inside: bool = False
     owned: bool = False
     found: bool = False

@@ -256,7 +256,6 @@ class ViewSession:
             has_steps=bool(self.view.checkpoints),
             limited=self.view.progress.reason == "limit",
             undoing=self.view.progress.position == ROLLBACK,
-            saved=self.view.graph_changed is not None,
             inside=self.inside() is not None,
             owned=bool(self.view.owners),
             frames=bool(self.failure),
