@@ -272,7 +272,9 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
     def _look_around(self) -> None:
         """What looks for what is new once a second does so together, so that an idle screen wakes up once."""
         self.look_at_theme()
-        look: Callable[[], None] | None = getattr(self.screen, "look", None)
+        # While the first screen gives way to another, and at the end, there is none.
+        screens = self.screen_stack
+        look: Callable[[], None] | None = getattr(screens[-1], "look", None) if screens else None
         if look is not None:
             look()
 

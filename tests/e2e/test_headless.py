@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -90,19 +91,14 @@ def test_a_signal_puts_a_run_down_and_the_thread_goes_on_later(
 
 
 def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
-    run = subprocess.Popen(
-        [*APP, "run", "counter", "--json", "--input", "limit=500"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert run.stdout is not None
-    assert run.stderr is not None
-    run.stdout.readline()
-    run.stdout.close()
-    said = run.stderr.read().decode()
-    run.stderr.close()
-    assert run.wait(timeout=150) == 1
-    assert "Traceback" not in said
+    reading, writing = os.pipe()
+    words = [*APP, "run", "counter", "--json", "--input", "limit=500"]
+    run = subprocess.Popen(words, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    os.close(reading)  # before its first word: what goes into the pipe's room would be no failure
+    _, said = run.communicate(timeout=150)
+    assert run.returncode == 1
+    assert b"Traceback" not in said
 
 
 def test_a_dumb_terminal_talks_in_lines() -> None:

@@ -103,10 +103,13 @@ def leaked(text: str) -> list[str]:
 
 
 def leaking_files(folder: Path) -> dict[str, list[str]]:
-    """The files that hold a secret; only the store holds private values, to go on with."""
+    """The files that hold a secret; only the store holds private values, to go on with.
+
+    Not those of the graph's own source, which has them, and what Python has compiled it to.
+    """
     leaks = {}
     for path in folder.rglob("*"):
-        if path.is_file() and path.name != "flow.py":
+        if path.is_file() and path.name != "flow.py" and path.parent.name != "__pycache__":
             found = leaked(path.read_bytes().decode(errors="replace"))
             own = [PRIVATE] if ".db" in path.name else []
             if found and found != own:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from pathlib import Path
 
@@ -285,15 +286,20 @@ delete(store, going, actor="ann", note=None, at=NOW)
 
 @pytest.mark.parametrize("kind", ["sqlite", "files"])
 def test_killed_at_any_moment_it_is_whole_or_not_at_all(tmp_path: Path, kind: str) -> None:
+    def url_of(folder: Path) -> str:
+        return str(folder / "runs.db") if kind == "sqlite" else f"files:{folder / 'runs'}"
+
+    model = tmp_path / "model"
+    model.mkdir()
+    store = open_store(url_of(model))
+    for name in ("t", "u"):
+        nested(store, World()).invoke({"note": "x"}, thread_id=name)
+    ended(store, "other")
+    everything = names(store)
+    store.close()
     outcomes, number = set(), 0
     while True:
-        url = str(tmp_path / f"{number}.db") if kind == "sqlite" else f"files:{tmp_path / str(number)}"
-        store = open_store(url)
-        for name in ("t", "u"):
-            nested(store, World()).invoke({"note": "x"}, thread_id=name)
-        ended(store, "other")
-        everything = names(store)
-        store.close()
+        url = url_of(shutil.copytree(model, tmp_path / str(number)))
         with process(DELETING, url, number) as deleting:
             code = deleting.wait()
         store = open_store(url)
