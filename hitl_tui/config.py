@@ -100,6 +100,11 @@ def queue_file() -> Path:
     return platformdirs.user_data_path("hitl-tui", appauthor=False) / "queue.json"
 
 
+def shows_folder() -> Path:
+    """Where shows that run tell other terminals of the user where they are."""
+    return platformdirs.user_data_path("hitl-tui", appauthor=False) / "shows"
+
+
 def told_file() -> Path:
     """Where it is kept of which notices the user was told."""
     return platformdirs.user_data_path("hitl-tui", appauthor=False) / "notices.db"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 import time
@@ -16,6 +15,7 @@ import msgspec
 
 from hitl_tui.agents.backend import CallFailed, Message, ModelBackend, ToolCall, Use, rough_size, rough_tokens
 from hitl_tui.agents.redaction import redactor
+from hitl_tui.agents.tempo import TEMPO
 from hitl_tui.errors import UsageError
 
 VERSION: Final = 1
@@ -93,6 +93,13 @@ class Cassette:
         with self._lock, self.path.open("ab") as file:
             file.write(_encode(entry) + b"\n")
 
+    def rewind(self) -> None:
+        """Serve every answer once more."""
+        with self._lock:
+            self._left = {}
+            for entry in self._entries:
+                self._left.setdefault(_key(entry), deque()).append(entry)
+
     def take(self, agent: str, request: RecordedRequest) -> RecordedCall:
         """The next recorded answer to exactly this request.
 
@@ -136,7 +143,7 @@ class Cassette:
                         f"{self.path.name}, line {number}: no recorded call: {error}", "record it anew"
                     ) from None
                 self._entries.append(entry)
-                self._left.setdefault(_key(entry), deque()).append(entry)
+        self.rewind()
 
     def _check_header(self, line: bytes) -> None:
         try:
@@ -327,7 +334,7 @@ class _Player:
             )
         for wait, text in entry.pieces:
             if self._tape.pace:
-                await asyncio.sleep(wait / 1000 * self._tape.pace)
+                await TEMPO.wait(wait / 1000 * self._tape.pace)
             yield text
         for call in entry.calls:
             yield call

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from hitl_tui.agents.backend import CallFailed, Message, ToolCall, Use, rough_size, rough_tokens
+from hitl_tui.agents.tempo import TEMPO
 from hitl_tui.errors import UsageError
 
 _PIECE = re.compile(r"\s*\S{1,12}")
@@ -80,10 +81,10 @@ class ScriptedModel:
             pieces = _in_pieces(text)
             to_first_token, *between = waits(pieces, self._pace, self._seed)
             if self._pace:
-                await asyncio.sleep(to_first_token)
+                await TEMPO.wait(to_first_token)
             for piece, wait in zip(pieces, between, strict=True):
                 if self._pace:
-                    await asyncio.sleep(wait)
+                    await TEMPO.wait(wait)
                 yield piece
             for call in calls:
                 yield call

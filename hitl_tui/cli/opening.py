@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -85,11 +86,12 @@ def open_named(
     store: Checkpointer,
     options: Mapping[str, Any] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    directory: Path | None = None,
 ) -> GraphRunner:
     """The graph that the command line names, which is a word of trust; arguments as for `open_graph`."""
     from hitl_tui.loading.sources import open_graph
 
-    runner = open_graph(spec, store, options, defaults)
+    runner = open_graph(spec, store, options, defaults, directory=directory)
     trust_in(store).record(runner.source, "named")
     return runner
 

@@ -23,10 +23,12 @@ from hitl_tui.suggest import did_you_mean
 if TYPE_CHECKING:
     from hitl_tui.cli.notify import ScreenNotices
     from hitl_tui.config import Settings
+    from hitl_tui.drivers.hub import LocalHub
     from hitl_tui.drivers.protocol import Driver, Hub
     from hitl_tui.stores import Checkpointer
     from hitl_tui.ui.app import AppResult
     from hitl_tui.ui.theme import Look
+    from hitl_tui.view.stage import Performance
 
 
 def show(
@@ -37,6 +39,7 @@ def show(
     plain: bool = False,
     list_threads: bool = False,
     breaks: Sequence[str] = (),
+    perform: Callable[[LocalHub], Performance] | None = None,
 ) -> int:
     """Show a thread until the user leaves, and say what there is to know afterwards.
 
@@ -47,6 +50,7 @@ def show(
         plain: in lines, as it is without a terminal that can show a screen.
         list_threads: begin with the list of threads on screen; in lines there is only the thread.
         breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
+        perform: makes what is shown to an audience, once the hub is open; None for nothing.
 
     Raises:
         UsageError: no such theme.
@@ -89,11 +93,12 @@ def show(
     notices = ScreenNotices(settings, _not_told)
     try:
         result = run_app(
-            None if list_threads else open_driver, actor=settings.reviewer, look=_look(settings),
+            None if list_threads else open_driver, actor=settings.reviewer, look=screen_look(settings),
             breaks=breaks, prepare=opened.prepare, waits_for=_waits_for,
             notices=lambda write, sees: opened.begin_notices(notices, write, sees),
             open_hub=open_hub if list_threads else None,
             attention=Attention(settings.claim_minutes, settings.look_seconds),
+            perform=lambda: perform(opened.hub) if perform is not None and opened.hub is not None else None,
         )  # fmt: skip
     finally:
         notices.end()
@@ -146,6 +151,7 @@ class Opened:
     def __init__(self) -> None:
         self.target: Target | None = None
         self.store: Checkpointer | None = None
+        self.hub: LocalHub | None = None
 
     def begin_notices(
         self, notices: ScreenNotices, write: Callable[[str], object], sees: Callable[[str], bool]
@@ -198,7 +204,7 @@ async def _open(
     except BaseException:
         await hub.close()
         raise
-    opened.target, opened.store = target, store
+    opened.target, opened.store, opened.hub = target, store, hub
     return hub, driver
 
 
@@ -218,7 +224,8 @@ def _unbuilt(settings: Settings, thread_id: str, error: HitlError) -> str:
     )
 
 
-def _look(settings: Settings) -> Look:
+def screen_look(settings: Settings) -> Look:
+    """The look that the settings want."""
     from hitl_tui.config import user_themes
     from hitl_tui.ui.theme import Look
 

@@ -42,6 +42,11 @@ def _folder() -> Path:
     return installed if installed.is_dir() else package.parent / "sample_graphs"
 
 
+def scripts_folder() -> Path:
+    """Where the scripts for the stage are that came along."""
+    return _folder() / "shows"
+
+
 Graph: TypeAlias = StateGraph | GraphRunner
 
 USUAL_NAMES = ("runner", "graph", "workflow", "build")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import msgspec
 from textual.binding import Binding, BindingType
+from textual.events import Event, Key
 
 from hitl_tui.collector import collect_as_usual
 from hitl_tui.drivers.node_streams import keep_output, keep_python_streams, keyboard_kept
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from hitl_tui.view.keymap import Keymap
     from hitl_tui.view.presence import Attention
     from hitl_tui.view.session import ViewSession
+    from hitl_tui.view.stage import Performance
 
 log = logging.getLogger(__name__)
 OpenDriver = Callable[[], Awaitable["tuple[Hub, Driver]"]]
@@ -79,6 +81,10 @@ async def _nothing(driver: Driver) -> None:
     """Nothing is to be prepared."""
 
 
+def _no_performance() -> None:
+    """Nothing is shown to an audience."""
+
+
 BeginNotices: TypeAlias = Callable[[Callable[[str], object], Callable[[str], bool]], Callable[[], object]]
 """Begins to tell the person what happens; see `run_app`."""
 
@@ -96,6 +102,7 @@ class AppStart(msgspec.Struct, frozen=True):
     notices: BeginNotices | None = None
     open_hub: OpenHub | None = None
     attention: Attention | None = None
+    perform: Callable[[], Performance | None] = _no_performance
 
 
 def action_commands() -> type[Provider]:
@@ -158,6 +165,14 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
             self._untold.append(error)
         else:
             self.run_screen.complain(error)
+
+    async def on_event(self, event: Event) -> None:
+        """Show an audience what is pressed, but for what is typed into a text."""
+        if isinstance(event, Key) and not event.is_forwarded and self.run_screen is not None:
+            focused = self.focused
+            if focused is None or not focused.check_consume_key(event.key, event.character):
+                self.run_screen.stage.pressed(event.key)
+        await super().on_event(event)
 
     def get_default_screen(self) -> Screen[Any]:
         """What is painted first: the threads, or one of them, or while it is being opened its frames."""
@@ -357,7 +372,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         return RunScreen(
             session, start.actor, self.leave_asking, self._shown, inputs=start.inputs,
             ask_inputs=start.ask_inputs, breaks=start.breaks, keymap=self.keymap,
-            waits_for=start.waits_for, attention=start.attention,
+            waits_for=start.waits_for, attention=start.attention, performance=start.perform(),
         )  # fmt: skip
 
     async def _shown(self, screen: RunScreen, error: HitlError | None) -> None:
@@ -584,6 +599,8 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         if self._end_notices is not None:
             self._end_notices()
         session = self.run_screen.session if self.run_screen else None
+        if self.run_screen is not None and self.run_screen.stage.show is not None:
+            self.run_screen.stage.show.end()
         lost = self._kept() if self._ended_by or self._keeping else ()
         if self.hub is not None:
             try:
@@ -613,6 +630,7 @@ def run_app(
     notices: BeginNotices | None = None,
     open_hub: OpenHub | None = None,
     attention: Attention | None = None,
+    perform: Callable[[], Performance | None] = _no_performance,
 ) -> AppResult:
     """Show a thread, or the list of them, until the user leaves.
 
@@ -633,6 +651,7 @@ def run_app(
             whether the person is looking at a thread; gives what ends the notices.
         open_hub: called before the first paint, which is then the list of its threads.
         attention: how others are told what is looked at and claimed here.
+        perform: called once the thread is open; gives what is shown to an audience, None for nothing.
 
     Raises:
         Exception: whatever nobody caught, once the terminal is as it was before.
@@ -640,7 +659,17 @@ def run_app(
     keep_output(_log_written)
     app = HitlApp(
         AppStart(
-            open_driver, actor, inputs, ask_inputs, breaks, prepare, waits_for, notices, open_hub, attention
+            open_driver,
+            actor,
+            inputs,
+            ask_inputs,
+            breaks,
+            prepare,
+            waits_for,
+            notices,
+            open_hub,
+            attention,
+            perform,
         ),
         look,
     )

@@ -121,7 +121,7 @@ def _unknown(text: str, part: str, known: tuple[str, ...]) -> str:
     return f"there is no key {text!r}" + (f"; {hint}" if hint else "")
 
 
-Group = Literal["Run", "Look", "Change", "Travel", "Card", "App"]
+Group = Literal["Run", "Look", "Change", "Travel", "Card", "Stage", "App"]
 ScreenGroup = Literal[
     "Lists", "Pages", "Questions", "Forms", "Editor", "Find", "Comment", "Threads", "Queue", "Verify",
     "Compare", "Agents", "Branches", "Breakpoints",
@@ -142,6 +142,8 @@ class Situation(msgspec.Struct, frozen=True):
         voted: what is said to somebody who has voted on all that waits, "" where a vote of theirs is wanted.
         typing: letters go into a text.
         tainted, private: what the selected channel is.
+        show: a show is on, from a script or from a tape.
+        pace: that of the show, as "1.5×", and whether it is `held`.
         refusals: which commands can't be carried out now, by verb, each with why.
         ways: what to press for an action, where it isn't the default key.
     """
@@ -159,6 +161,9 @@ class Situation(msgspec.Struct, frozen=True):
     owned: bool = False
     found: bool = False
     frames: bool = False
+    show: bool = False
+    pace: str = ""
+    held: bool = False
     refusals: Mapping[str, str] = {}
     card: Literal["", "open", "aside", "sending"] = ""
     voted: str = ""
@@ -357,6 +362,10 @@ def _not_newest(now: Situation) -> str:
     return f"this is not the newest step: {now.way('app.back')} goes back to it"
 
 
+def _show(now: Situation) -> str:
+    return "" if now.show else "no show is on: `hitl-tui present` and `hitl-tui play` give one"
+
+
 def _card(now: Situation) -> str:
     return "" if now.card else "no decision is being made"
 
@@ -462,6 +471,18 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("card.back", "backspace", "Action before", "Of several actions, back to the one before", "Card",
            _card),
     Action("card.undo", "z", "Take back", "Take a decision back before it is sent", "Card", _unsent),
+    Action("stage.next", "space", "Next stop", "Of a show: on to its next stop; of a tape, to the next step",
+           "Stage", _show, footer=1, offered=True),
+    Action("stage.start", "home", "Start", "Of a show: a new thread from the start; the old one stays",
+           "Stage", _show, footer=4, offered=True),
+    Action("stage.hold", "p", "Hold", "Hold the show in the middle of a word, or go on", "Stage",
+           _show, footer=5, offered=True),
+    Action("stage.faster", "+", "Faster", "Play the show faster", "Stage",
+           _show, footer=6, twin="stage.slower", both="Pace", offered=True),
+    Action("stage.slower", "-", "Slower", "Play the show slower", "Stage", _show),
+    Action("look.spotlight", "S", "Spotlight", "Show the pane with the focus large and alone, or all again",
+           "Look", _open),
+    Action("look.last_key", "P", "Keys shown", "Show the last key that was pressed, for an audience", "Look"),
     Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=9),
     Action("app.queue", "W", "Waiting", "The queue of what waits for a human, the most urgent first", "App"),
     Action("app.next", "n", "Next", "The most urgent thread not shown yet: it goes on once you decide",

@@ -254,5 +254,5 @@ def _clash(wanted: Mapping[str, Keys]) -> tuple[str, str, str] | None:
 
 def places_of(action: Action) -> tuple[str, ...]:
     """Where its key works: the card and each screen have their own."""
-    own = (action.group,) if action.group in ("Card", *get_args(ScreenGroup)) else ("Run",)
+    own = (action.group,) if action.group in ("Card", "Stage", *get_args(ScreenGroup)) else ("Run",)
     return _PLACES.get(action.id, own)

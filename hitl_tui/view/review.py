@@ -133,6 +133,7 @@ class Review:
         bound: which request of how many, and what the answer is bound to.
         ways: where each choice would lead, as far as it is known.
         refused: why the last answer was not accepted, "" where none was refused.
+        suggested: the answer that enter takes in place of the recommended one.
         since: what has changed since a refused answer was made up.
     """
 
@@ -144,6 +145,7 @@ class Review:
         self.texts: Mapping[Path, str] = {}
         self.changed = False
         self.refused = ""
+        self.suggested = ""
         self.since: tuple[Line, ...] = ()
         self._thread = thread
         self._actor = actor
@@ -189,7 +191,7 @@ class Review:
         if (thread.thread_id, request.id) != (self._thread.thread_id, self.request.id):
             self._put_aside()
             draft, self.words = self._aside.pop((thread.thread_id, request.id), (None, ""))
-            self.since, self.refused = (), ""
+            self.since, self.refused, self.suggested = (), "", ""
         self._thread, self._actor = thread, actor
         if draft is not None and draft.request.payload == request.payload:
             draft.request = request
@@ -589,7 +591,7 @@ class Review:
         options = self.options
         places = {option.id: place for place, option in enumerate(options)}
         recommended = next((place for place, option in enumerate(options) if option.key == "ask.take"), 0)
-        return places.get(wanted, recommended)
+        return places.get(wanted, places.get(self.suggested, recommended))
 
     @property
     def chosen(self) -> str:

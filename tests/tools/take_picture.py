@@ -15,8 +15,10 @@ from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine import commands
 from hitl_tui.engine.commands import Answer, Fork, Run
 from hitl_tui.loading.sources import open_graph, reopen_graph
+from hitl_tui.loading.stage_file import find_script, read_script
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.theme import Look
+from hitl_tui.view.stage import ScriptShow
 from hitl_tui.workflows.demo import TASK
 from tests.support import rich_queue
 
@@ -103,8 +105,46 @@ async def take_queue(name: str, size: tuple[int, int]) -> None:
             (FOLDER / f"{name}.svg").write_text(app.export_screenshot(title="hitl-tui"), encoding="utf-8")
 
 
+async def take_stage(name: str, size: tuple[int, int]) -> None:
+    """Save a picture of a stop of the show that comes along."""
+    script = read_script(find_script("closures"))
+    store = MemoryCheckpointer()
+    runner = open_graph(script.file.show.graph, store, directory=script.path.parent)
+    hub = LocalHub(store, lambda info: runner)
+
+    async def new_thread() -> Driver:
+        driver = await hub.new("kitchen", runner, source=runner.source, actor=ACTOR)
+        await driver.execute(commands.Start(script.file.inputs, actor=ACTOR))
+        return driver
+
+    async def open_driver() -> tuple[Hub, Driver]:
+        return hub, await new_thread()
+
+    show = ScriptShow(script, new_thread)
+    app = HitlApp(AppStart(open_driver, ACTOR, perform=lambda: show), Look(theme="dark"))
+    async with app.run_test(size=size) as pilot:
+
+        async def shown(text: str) -> None:
+            while text.replace(" ", "&#160;") not in app.export_screenshot():
+                await pilot.pause(0.05)
+
+        await shown("stop 1")
+        show.tempo.pace = 8.0
+        for key, text in (("space", "stop 2"), ("space", "stop 3"), ("space", "Shorter,")):
+            await pilot.press(key)
+            await shown(text)
+        await pilot.pause(1.0)
+        await pilot.press("enter", "enter")
+        await shown("stop 4")
+        await pilot.press("P", "D")
+        await pilot.pause(1.0)
+        (FOLDER / f"{name}.svg").write_text(app.export_screenshot(title="hitl-tui"), encoding="utf-8")
+    show.tempo.pace = 1.0
+
+
 async def main() -> None:
     """Take all pictures."""
+    await take_stage("stage", (110, 30))
     await take_queue("queue", (160, 24))
     await take("decide")
     await take("run", "escape")

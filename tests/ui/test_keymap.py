@@ -29,10 +29,10 @@ def test_the_defaults_have_no_problems():
 
 
 def test_wishes_apply_and_are_shown():
-    keymap = load_keymap({"run.step": "S, f5", "run.continue": "s", "app.palette": "ctrl+o", "app.quit": ""})
+    keymap = load_keymap({"run.step": "Z, f5", "run.continue": "s", "app.palette": "ctrl+o", "app.quit": ""})
     assert keymap.problems == ()
-    assert keymap.bindings["run.step"] == ("S", "f5")
-    assert (keymap.all_shown("run.step"), keymap.shown("app.palette")) == ("S F5", "^o")
+    assert keymap.bindings["run.step"] == ("Z", "f5")
+    assert (keymap.all_shown("run.step"), keymap.shown("app.palette")) == ("Z F5", "^o")
     assert keymap.configured == {"run.step", "run.continue", "app.palette", "app.quit"}
 
 
@@ -69,7 +69,7 @@ def test_the_key_that_opens_the_threads_also_closes_them():
 
 
 def test_a_key_that_was_given_away_is_free():
-    assert problems(list_down="S", run_step="j", look_enter="o", look_reveal="O", run_continue="enter") == []
+    assert problems(list_down="Z", run_step="j", look_enter="o", look_reveal="O", run_continue="enter") == []
 
 
 def test_a_key_is_written_as_it_is_shown():
@@ -92,14 +92,14 @@ def test_each_screen_has_keys_of_its_own_and_its_actions_may_change_places():
         ({"run_step": 3}, 'must be text, as in "s", not a whole number'),
         ({"run_step": ["n"]}, 'must be text, as in "s", not a list'),
         ({"run_step": "ctrl+i"}, "'ctrl+i' is the same as tab to a terminal"),
-        ({"run_step": "S,,"}, 'write "comma" for the key , itself'),
+        ({"run_step": "f7,,"}, 'write "comma" for the key , itself'),
         ({"run_step": "ctrl+q"}, "^q always leaves the app"),
         ({"run_step": "j"}, "j is the key of list.down already; give that one another key too"),
         ({"run_step": "enter"}, "enter is the key of look.enter already; give that one another key too"),
         ({"run_step": "up"}, "↑ is needed to move about"),
         ({"run_step": "tab"}, "tab is needed to move about"),
         ({"run_step": "c"}, "c is the key of run.continue already; give that one another key too"),
-        ({"run_step": "S", "run_pause": "S"}, "S is the key of run.step (keys.run.step) already"),
+        ({"run_step": "f7", "run_pause": "f7"}, "F7 is the key of run.step (keys.run.step) already"),
         ({"app_palette": "a"}, "a is needed in text fields"),
         ({"app_palette": "ä"}, "ä is needed in text fields"),
         ({"app_palette": "ctrl+a"}, "^a is needed in text fields"),
@@ -161,8 +161,8 @@ def test_what_a_pane_scrolls_with_else_travels_and_both_may_be_written_down():
 
 
 def test_a_good_key_beside_a_bad_one_stays():
-    keymap = load_keymap({"run.step": "S,enter"})
-    assert keymap.bindings["run.step"] == ("S",)
+    keymap = load_keymap({"run.step": "Z,enter"})
+    assert keymap.bindings["run.step"] == ("Z",)
     assert len(keymap.problems) == 1
 
 

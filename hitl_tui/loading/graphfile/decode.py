@@ -22,6 +22,7 @@ from hitl_tui.loading.toml import KeyPath, TomlFile
 from hitl_tui.suggest import did_you_mean, nearest
 
 _SHOWN = 20
+_ARRAYS_OF_TABLES = ("edges", "routes", "stops", "captions")
 _TABLES_OF_TABLES = ("nodes", "maps", "parallels", "subgraphs", "channels", "agents", "inputs")
 
 
@@ -36,9 +37,10 @@ class FileProblem(msgspec.Struct, frozen=True):
 
 
 class Problems:
-    """Collects the problems of a file."""
+    """Collects the problems of a file, to be raised together as one error of a kind."""
 
-    def __init__(self, file: TomlFile) -> None:
+    def __init__(self, file: TomlFile, kind: type[HitlError] = GraphInvalid) -> None:
+        self._kind = kind
         self.name = shown_path(file.path)
         self._index = toml.line_index(file.text)
         self._found: list[FileProblem] = []
@@ -68,14 +70,14 @@ class Problems:
         return any(problem.path[: len(path)] == path for problem in self._found)
 
     def check(self) -> None:
-        """Raise `GraphInvalid` with every problem found so far, if there is any."""
+        """Raise one error with every problem found so far, if there is any."""
         if not self._found:
             return
         ordered = sorted(self._found, key=lambda problem: problem.line or 0)
         lines = [self._line_of(problem) for problem in ordered[:_SHOWN]]
         if len(ordered) > _SHOWN:
             lines.append(f"and {len(ordered) - _SHOWN} more")
-        failed = GraphInvalid("\n".join(lines))
+        failed = self._kind("\n".join(lines))
         failed.details = next((problem.details for problem in ordered if problem.details), "")
         raise failed
 
@@ -92,7 +94,7 @@ def key_in_words(path: toml.KeyPath) -> str:
     if not names:
         return ""
     head = str(path[0])
-    if head in ("edges", "routes"):
+    if head in _ARRAYS_OF_TABLES:
         return f"[[{head}]] {'.'.join(names[1:])}".rstrip()
     depth = 2 if head in _TABLES_OF_TABLES and len(names) > 1 else 1
     return f"[{'.'.join(names[:depth])}] {'.'.join(names[depth:])}".rstrip()

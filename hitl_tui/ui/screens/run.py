@@ -28,8 +28,10 @@ from hitl_tui.ui.screens.run_actions import DOERS
 from hitl_tui.ui.screens.run_edit import Editing
 from hitl_tui.ui.screens.run_look import Search, ShownValue, go
 from hitl_tui.ui.screens.run_review import Reviewing
+from hitl_tui.ui.screens.run_stage import Stage
 from hitl_tui.ui.screens.run_stepping import Stepping
 from hitl_tui.ui.screens.run_threads import Threads
+from hitl_tui.ui.widgets.caption import CaptionBox
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
 from hitl_tui.ui.widgets.graph import GraphPane
@@ -48,6 +50,7 @@ from hitl_tui.view.run_view import crumbs
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.session import PaintPace, ViewSession
 from hitl_tui.view.spans import Role, plain_text, untrusted
+from hitl_tui.view.stage import Performance
 from hitl_tui.view.status import status
 from hitl_tui.view.timeline import Place
 
@@ -86,12 +89,13 @@ class RunScreen(RoleScreen):
         inputs: of a thread that has no step yet; None where they are asked for, or its defaults are taken.
         breaks: breakpoints of the first thread, as NODE or NODE:CONDITION.
         waits_for: what a node in flight waits for before it can begin, in words; "" for nothing.
+        performance: what is shown to an audience; None for nothing.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(bound(action_id, f"do('{action_id}')") for action_id in _BESIDE_CARD),
         *(
-            bound(action.id, f"do('{action.id}')")
+            bound(action.id, f"do('{action.id}')", priority=action.group == "Stage")
             for action in ACTIONS
             if action.id in DOERS and action.group != "Card"
         ),
@@ -116,6 +120,7 @@ class RunScreen(RoleScreen):
         keymap: Keymap | None = None,
         waits_for: Callable[[], str] = str,
         attention: Attention | None = None,
+        performance: Performance | None = None,
     ) -> None:
         # Known from the beginning: a class that comes later has all panes styled again.
         super().__init__(id="run", classes=f"-tab-{TABS[0][0]}")
@@ -139,6 +144,7 @@ class RunScreen(RoleScreen):
         self.editing: Editing = Editing(self)
         self.review: Reviewing = Reviewing(self)
         self.threads: Threads = Threads(self)
+        self.stage: Stage = Stage(self, performance)
         self._failure: ErrorInfo | None = None
         self._family_due = 0.0
         self._laid_out = False
@@ -157,6 +163,7 @@ class RunScreen(RoleScreen):
             with Column(id="right"):
                 yield LensPane(self.ways)
                 yield StreamPane()
+        yield CaptionBox()
         yield TimelinePane(self.keymap, self.actor)
         yield FooterBar(self.keymap)
 
@@ -195,6 +202,7 @@ class RunScreen(RoleScreen):
             found=self.search.finding is not None,
             tainted=row is not None and row.tainted,
             private=row is not None and row.visibility == "private",
+            **self.stage.facts,
         )
 
     async def begin(self, session: ViewSession) -> None:
@@ -308,6 +316,7 @@ class RunScreen(RoleScreen):
 
     def on_progress(self, session: ViewSession) -> None:
         """Where a node has just failed by what a channel holds, open that; else as the card wants it."""
+        self.stage.on_progress(session)
         if not self.editing.open_failed_channel(session):
             self.review.on_progress(session)
 
@@ -327,6 +336,7 @@ class RunScreen(RoleScreen):
         with self.app.batch_update():
             self._show_channels(session)
             self.query_one(LensPane).show_session(session)
+            self.stage.show_caption(session)
             self.query_one(StreamPane).show_stream(
                 session.view.stream, session.view.inside, past=session.is_past
             )
@@ -368,6 +378,11 @@ class RunScreen(RoleScreen):
         elif session.running and (wait := self.waits_for()):
             line = msgspec.structs.replace(line, turn=wait, brief=wait)
         where = crumbs(session.thread_id, session.view.owners)
+        if place := self.stage.place:
+            where, turn = "", line.turn.partition(" — ")[0]
+            line = msgspec.structs.replace(
+                line, turn=turn, brief=turn, step=place, tokens="", cost="", elapsed=""
+            )
         if place := self.threads.place_words:
             where = f"{where} · {place}"
         self.query_one(HeaderBar).show(session.view.graph.name, where, line)
@@ -432,10 +447,15 @@ class RunScreen(RoleScreen):
         self.show_bars()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys of actions that were given none do nothing; the card's lead there while it is open."""
+        """Keys of actions that were given none do nothing; the card's lead there while it is open.
+
+        Those of a show are others' while none is on.
+        """
         if action != "do":
             return True
         action_id = str(parameters[0])
+        if BY_ID[action_id].group == "Stage" and not self.stage.takes_keys:
+            return False
         asked = action_id not in _BESIDE_CARD or bool(self.review.state)
         return asked and bool(self.keymap.bindings[action_id])
 

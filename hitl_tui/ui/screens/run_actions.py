@@ -190,11 +190,13 @@ def _help(screen: RunScreen) -> None:
 
 
 def _back(screen: RunScreen) -> None:
-    """Close the card, or go back to the newest step, or out of a thread inside."""
+    """Close the card, or the spotlight, or go back to the newest step, or out of a thread inside."""
     if screen.review.state == "sending":
         screen.review.take_back()
     elif screen.review.state:
         screen.review.close_card()
+    elif screen.stage.pane:
+        screen.stage.spotlight("")
     elif screen.search.open or (screen.session and screen.session.is_past):
         screen.search.close()
         screen.travel(None)
@@ -261,6 +263,13 @@ DOERS: Final[Mapping[str, Do]] = {
     "card.previous": lambda screen: screen.review.other_request(-1),
     "card.back": lambda screen: screen.review.step_back(),
     "card.undo": lambda screen: screen.review.take_back(),
+    "stage.next": lambda screen: screen.stage.next(),
+    "stage.start": lambda screen: screen.stage.start(),
+    "stage.hold": lambda screen: screen.stage.hold(),
+    "stage.faster": lambda screen: screen.stage.faster(),
+    "stage.slower": lambda screen: screen.stage.slower(),
+    "look.spotlight": lambda screen: screen.stage.switch_spotlight(),
+    "look.last_key": lambda screen: screen.stage.switch_keys(),
     "app.threads": lambda screen: screen.threads.choose(),
     "app.queue": lambda screen: screen.threads.choose_waiting(),
     "app.new": lambda screen: screen.threads.new(),

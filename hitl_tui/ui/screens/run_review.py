@@ -82,6 +82,7 @@ class Reviewing:
         session = self.screen.session
         assert session is not None
         self.screen.travel(None)
+        self.screen.stage.spotlight("")
         self._shown_for = request.id
         self._look_at(session, request)
         if request.subject:

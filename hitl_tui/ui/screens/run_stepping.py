@@ -93,6 +93,9 @@ class Stepping:
 
         It does so as well where another thread is shown by now.
         """
+        if self.screen.stage.show is not None:
+            self.screen.stage.go_on(session)
+            return
         if self._pace(session) == "stepping":
             return
         await session.drain()

@@ -112,7 +112,7 @@ class Threads:
             return
         hub = self.screen.hub
         session = await ViewSession.open(hub, await hub.start(graph, self.screen.actor))
-        await self._change_to(session)
+        await self.change_to(session)
 
     def open_next(self) -> None:
         """Open the next thread that waits for a human, and its card; once it is answered the run goes on."""
@@ -161,13 +161,14 @@ class Threads:
 
             show_damage(self.screen.app, hub, Damage(driver, error), "Back", self._after_damage)
         else:
-            await self._change_to(session)
+            await self.change_to(session)
 
     def _after_damage(self, outcome: ViewSession | HitlError) -> None:
         if isinstance(outcome, ViewSession):
-            self.screen.command(self._change_to(outcome))
+            self.screen.command(self.change_to(outcome))
 
-    async def _change_to(self, session: ViewSession) -> None:
+    async def change_to(self, session: ViewSession) -> None:
+        """Show a session in the place of the one that is shown."""
         self.screen.review.forget()
         await self.screen.begin(session)
 

@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from hitl_tui.ui.widgets.lines import LineBar, ours
-from hitl_tui.view.actions import ACTIONS, Action, Situation
+from hitl_tui.view.actions import ACTIONS, BY_ID, Action, Situation
 from hitl_tui.view.keymap import Keymap
 from hitl_tui.view.spans import Line, Span, plain_text
 
@@ -34,11 +34,12 @@ class FooterBar(LineBar):
         self._keymap = keymap
         self._situation = Situation()
         self._message: Line = ()
+        self._key_pressed = ""
         self._timer: Timer | None = None
         self._places: list[tuple[int, int, Action]] = []
         self._actions = sorted(
             (action for action in ACTIONS if action.footer and keymap.bindings[action.id]),
-            key=lambda action: (action.group != "Card", action.footer),
+            key=lambda action: (action.group not in ("Card", "Stage"), action.footer),
         )
 
     def show(self, situation: Situation) -> None:
@@ -54,6 +55,11 @@ class FooterBar(LineBar):
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(_MESSAGE_SECONDS, self._forget)
+
+    def show_key(self, key: str) -> None:
+        """Show the last key that was pressed, as people write it; "" shows none."""
+        self._key_pressed = key
+        self.refresh()
 
     def take_back(self, texts: Collection[str]) -> None:
         """Leave a message that is one of these."""
@@ -82,6 +88,13 @@ class FooterBar(LineBar):
             field = "reason.leave" if isinstance(self.screen.focused, ReasonField) else "form.leave"
             key = self._keymap.shown(field)
             return (ours(f" {key}", "key"), Span(" To the choices "), Span("  typing never decides", "dim"))
+        if self._key_pressed:
+            shown: Line = (
+                Span("key pressed: ", "dim"),
+                ours(f" {self._key_pressed} ", "selected"),
+                Span(" "),
+            )
+            return (*self._keys(width - cell_len(plain_text(shown))), *shown)
         palette = self._keymap.shown("app.palette")
         room = width - len(f" {palette} palette ") - 1
         keys = self._keys(room)
@@ -93,6 +106,8 @@ class FooterBar(LineBar):
         shown = [
             action for action in self._actions if not ((action.offered or now.card) and action.why_not(now))
         ]
+        if now.show:
+            shown = self._of_show(shown)
         if self._walks:  # what walks the findings is what the search was opened for
             shown.sort(key=lambda action: action.id != "app.next")
         while shown and sum(self._width(action) for action in shown) > room:
@@ -110,6 +125,14 @@ class FooterBar(LineBar):
             self._places.append((x, x + self._width(action), action))
             x += self._width(action)
         return (*spans, Span(" " * max(0, room - x)))
+
+    def _of_show(self, shown: list[Action]) -> list[Action]:
+        """The keys of a show, with what an audience sees done besides; the card has its own keys."""
+        if self._situation.card:
+            return [action for action in shown if action.group != "Stage"]
+        fork, spotlight = BY_ID["change.fork"], BY_ID["look.spotlight"]
+        first, *rest = (action for action in shown if action.group == "Stage")
+        return [first, spotlight, fork, *rest, *(action for action in shown if action.group == "App")]
 
     def on_click(self, event: events.Click) -> None:
         """Do what the key under the mouse does."""
@@ -133,6 +156,10 @@ class FooterBar(LineBar):
         return cell_len(self._key(action)) + cell_len(self._word(action)) + 3
 
     def _word(self, action: Action) -> str:
+        if action.group == "Stage" and self._situation.show:
+            words = {"stage.faster": f"Pace {self._situation.pace}"}
+            words |= {"stage.hold": "Go on"} if self._situation.held else {}
+            return words.get(action.id, action.both or action.label)
         walks = action.id == "app.next" and self._walks
         return "Next found" if walks else action.both or action.label
 

@@ -62,6 +62,8 @@ class HeaderBar(LineBar):
         graph, thread = self._names_safe
         if room < 6:
             return ()
+        if not thread:
+            return (untrusted(graph, "name", limit=room),)
         full = cell_len(graph) + cell_len(thread) + 3
         if full + 7 <= room:
             return (untrusted(graph, "name"), trusted(" · thread ", "dim"), untrusted(thread, "name"))

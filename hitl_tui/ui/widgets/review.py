@@ -164,6 +164,15 @@ class ReviewPane(Vertical):
             self._do(("choices",))
         return stays
 
+    def suggest(self, answer: str, words: str) -> None:
+        """Put an answer under the cursor and words into the reason; whoever decides still does."""
+        review = self.review
+        review.suggested = answer
+        if words and not review.reason:
+            review.words = words
+        if self.is_mounted:
+            self._do(())
+
     def focus_choices(self) -> None:
         """Back to what can be chosen."""
         self.query_one(Choices).focus()

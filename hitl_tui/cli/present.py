@@ -1,0 +1,219 @@
+"""`present`: a show from a script, and the notes of its speaker on another terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hitl_tui.cli.opening import Target, open_named
+from hitl_tui.cli.options import plain_option, reviewer_option, store_option, theme_option
+from hitl_tui.cli.output import say
+from hitl_tui.cli.storage import open_for_writing
+from hitl_tui.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.agents.cassettes import Cassette
+    from hitl_tui.config import Settings
+    from hitl_tui.drivers.hub import LocalHub
+    from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.engine.runner import GraphRunner
+    from hitl_tui.loading.stage_file import Script
+    from hitl_tui.stores import Checkpointer
+    from hitl_tui.view.show_state import ShowFile, ShowState
+    from hitl_tui.view.stage import ScriptShow
+
+
+@click.command()
+@click.argument("script", required=False, metavar="[FILE|THREAD]")
+@click.option(
+    "--notes", is_flag=True, help="The speaker's notes: follows a show that runs in another terminal."
+)
+@click.option("--check", is_flag=True, help="Only see that the script can be played.")
+@plain_option
+@store_option
+@theme_option
+@reviewer_option
+def present(
+    *,
+    script: str | None,
+    notes: bool,
+    check: bool,
+    plain: bool,
+    store: str | None,
+    theme: str | None,
+    reviewer: str | None,
+) -> int:
+    """Give a show from a script, or read its notes.
+
+    FILE is a TOML file with a graph, its input, planned stops and captions, or the name of one that came
+    with hitl-tui, as closures. Space runs on to the next
+    stop, home begins anew in a new thread, p holds, + and - change the pace, S puts a pane in the
+    spotlight, f leaves the script into a fork. With --notes it shows, on another terminal of this machine,
+    what FILE or the show of THREAD has for its speaker, or the show that was begun last.
+    """
+    from hitl_tui.config import load_settings
+    from hitl_tui.loading.stage_file import find_script, read_script
+
+    if notes:
+        return _follow(script, load_settings({"store": store, "theme": theme}), plain=plain)
+    if script is None:
+        raise UsageError("no script was named", "as in `hitl-tui present closures`")
+    read = read_script(find_script(script))
+    show_theme = theme or read.file.show.theme or None
+    settings = load_settings({"store": store, "theme": show_theme, "reviewer": reviewer})
+    if check:
+        stage = _Stage(read, settings)
+        opened = open_for_writing(settings)
+        try:
+            stage.build(opened)
+        finally:
+            opened.close()
+        say(f"{read.title}: {len(read.file.stops)} stops, nothing is wrong")
+        return ExitCode.DONE
+    if plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("a show needs a terminal", "`hitl-tui run` runs the graph in lines")
+    return _Stage(read, settings).play()
+
+
+class _Stage:
+    """A script, and what its graph is built and its threads are begun with."""
+
+    def __init__(self, script: Script, settings: Settings) -> None:
+        self.script = script
+        self.settings = settings
+        self._store: Checkpointer | None = None
+        self._cassette: Cassette | None = None
+
+    def build(self, store: Checkpointer) -> GraphRunner:
+        """The graph of the script, once all that the script says of it is right."""
+        from hitl_tui.view.stage import check_script
+
+        show = self.script.file.show
+        options = {"model": show.model} if show.model else {}
+        with self.script.problems.at(("show", "graph")):
+            runner = open_named(show.graph, store, options, directory=self.script.path.resolve().parent)
+        self.script.problems.check()
+        check_script(self.script, runner.graph.info)
+        return runner
+
+    def play(self) -> int:
+        """Give the show until the speaker leaves."""
+        from hitl_tui.agents.cassettes import cassette
+        from hitl_tui.cli.screen import show
+
+        with ExitStack() as stack:
+            if name := self.script.file.show.cassette:
+                path = self.script.path.parent / name
+                self._cassette = stack.enter_context(cassette(path, pace=1.0))
+            return show(self.settings, open_for_writing, self._first, perform=self._perform)
+
+    def _first(self, store: Checkpointer) -> Target:
+        self._store = store
+        runner = self.build(store)
+        return Target(self._name(), runner, self._inputs(runner))
+
+    def _name(self) -> str:
+        from hitl_tui.engine.log.store import new_thread_id
+
+        assert self._store is not None
+        return new_thread_id(self._store, self.script.file.show.thread)
+
+    def _inputs(self, runner: GraphRunner) -> dict[str, Any]:
+        fields = {field.name: field.channel for field in runner.graph.info.inputs}
+        return {fields.get(name, name): value for name, value in self.script.file.inputs.items()}
+
+    def _perform(self, hub: LocalHub) -> ScriptShow:
+        from hitl_tui.config import shows_folder
+        from hitl_tui.view.show_state import ShowFile
+        from hitl_tui.view.stage import ScriptShow
+
+        file = ShowFile(shows_folder(), self.script.path)
+
+        async def new_thread() -> Driver:
+            return await self._new_thread(hub)
+
+        return ScriptShow(self.script, new_thread, file, self.settings.store)
+
+    async def _new_thread(self, hub: LocalHub) -> Driver:
+        """A thread from the start, on models that know nothing of the one before."""
+        from hitl_tui.engine.commands import Start
+
+        assert self._store is not None
+        if self._cassette is not None:
+            self._cassette.rewind()
+        runner = await asyncio.to_thread(self.build, self._store)
+        actor = self.settings.reviewer
+        driver = await hub.new(self._name(), runner, source=runner.source, actor=actor)
+        await driver.execute(Start(self._inputs(runner), actor))
+        return driver
+
+
+def _follow(named: str | None, settings: Settings, *, plain: bool) -> int:
+    """Show the notes of a show that runs elsewhere, until it ends or whoever reads them leaves."""
+    from hitl_tui.config import shows_folder
+    from hitl_tui.loading.stage_file import read_script
+    from hitl_tui.view.show_state import ShowFile
+
+    state = _running_show(named)
+    script = read_script(Path(state.script))
+    file = ShowFile(shows_folder(), script.path)
+    has_screen = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    if plain or not has_screen:
+        return _follow_in_lines(script, file, state)
+    from hitl_tui.cli.screen import screen_look
+    from hitl_tui.ui.notes import NotesApp
+
+    NotesApp(script, file, screen_look(settings)).run()
+    return ExitCode.DONE
+
+
+def _running_show(named: str | None) -> ShowState:
+    """The show of a script or of a thread, or the one that was begun last.
+
+    Raises:
+        NoShow: it does not run.
+    """
+    from hitl_tui.config import shows_folder
+    from hitl_tui.loading.stage_file import find_script
+    from hitl_tui.view.show_state import NoShow, ShowFile, running_shows
+
+    running = running_shows(shows_folder())
+    if named is not None:
+        running = [state for state in running if state.thread == named] or running
+        if not running or running[0].thread != named:
+            state = ShowFile(shows_folder(), find_script(named)).read()
+            running = [state] if state else []
+    if not running:
+        what = named or "FILE"
+        raise NoShow(
+            "no other process gives it now", f"begin it in another terminal: hitl-tui present {what}"
+        )
+    return running[0]
+
+
+def _follow_in_lines(script: Script, file: ShowFile, state: ShowState | None) -> int:
+    from hitl_tui.view.spans import plain_text
+    from hitl_tui.view.stage import notes_lines, standing_words
+
+    told: tuple[int, bool, str] | None = None
+    while state is not None:
+        now = (state.stop, state.going, state.thread)
+        if now != told:
+            told = now
+            say(standing_words(script, state), *map(plain_text, notes_lines(script, state, 76)), "")
+        _pause()
+        state = file.read()
+    say("the show is over")
+    return ExitCode.DONE
+
+
+def _pause() -> None:
+    """Until it is looked again where the show is."""
+    time.sleep(0.25)

@@ -1,0 +1,174 @@
+"""A script for the stage, written in TOML: what a file may hold, reading it strictly, and its JSON Schema.
+
+What it says of a graph (nodes, channels, expressions) is checked once that is built: see `view.stage`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from hitl_tui.errors import UsageError
+from hitl_tui.loading.graphfile.decode import Problems, decode
+from hitl_tui.loading.graphfile.shape import Table, Text
+from hitl_tui.loading.graphs import scripts_folder
+from hitl_tui.loading.toml import read_toml
+from hitl_tui.suggest import did_you_mean
+
+SCHEMA_FILE: Final = Path(__file__).resolve().parent / "stage-file.schema.json"
+
+Pane: TypeAlias = Literal["graph", "channels", "value", "lens", "stream"]
+Moment: TypeAlias = Literal["start", "question", "end"]
+Pace: TypeAlias = Annotated[float, Meta(ge=0.25, le=8, description="1 is the models' own pace.")]
+Visit: TypeAlias = Annotated[int, Meta(ge=1, description="Only the so many-th time; any by default.")]
+Notes: TypeAlias = Annotated[str, Meta(description="For the speaker alone, on the terminal with --notes.")]
+
+
+class ScriptInvalid(UsageError):
+    """A script for the stage that can't be used; the message lists everything that is wrong."""
+
+    title = "The script can't be used"
+
+
+class ShowTable(Table, frozen=True):
+    """The show as a whole."""
+
+    graph: Annotated[
+        Text, Meta(description="As for `run`: a file beside this one, module:attribute, or a sample.")
+    ]
+    title: Annotated[str, Meta(description="Shown at the top of the screen.")] = ""
+    model: Annotated[str, Meta(description="A model in place of the graph's own.")] = ""
+    cassette: Annotated[str, Meta(description="Answer model calls from this file, beside this one.")] = ""
+    theme: Annotated[str, Meta(description="The colours.", examples=["presenter"])] = ""
+    thread: Annotated[str, Meta(description="What the show's threads are called; numbers follow.")] = "show"
+    pace: Pace = 1.0
+    notes: Notes = ""
+
+
+class StopTable(Table, frozen=True):
+    """A planned stop: where it is, and what is then shown and said."""
+
+    after: Annotated[str, Meta(description="Behind a step of this node.")] = ""
+    before: Annotated[str, Meta(description="Before this node runs.")] = ""
+    at: Annotated[
+        Moment | None, Meta(description="At the start, where a question waits for a human, or at the end.")
+    ] = None
+    when: Annotated[
+        str, Meta(description="An expression over channels that holds then.", examples=["revision_n > 1"])
+    ] = ""
+    visit: Visit | None = None
+    title: Annotated[str, Meta(description="The caption's bold line.")] = ""
+    text: Annotated[str, Meta(description="The caption's quiet lines.")] = ""
+    notes: Notes = ""
+    spotlight: Annotated[Pane | None, Meta(description="The pane that is shown large, alone.")] = None
+    channel: Annotated[str, Meta(description="The channel to select.")] = ""
+    view: Annotated[
+        Literal["text", "diff", "json", "blame"] | None, Meta(description="How its value is shown.")
+    ] = None
+    answer: Annotated[
+        str, Meta(description="The answer to suggest to whoever decides on stage; they still decide.")
+    ] = ""
+    words: Annotated[str, Meta(description="The words to suggest with that answer.")] = ""
+    pace: Pace | None = None
+
+
+class CaptionTable(Table, frozen=True):
+    """What is said while a node runs."""
+
+    node: Text
+    title: Text
+    text: str = ""
+    visit: Visit | None = None
+    spotlight: Annotated[Pane | None, Meta(description="The pane that is shown large meanwhile.")] = None
+
+
+class StageFile(Table, frozen=True):
+    """A script for the stage of hitl-tui."""
+
+    show: ShowTable
+    inputs: Annotated[dict[str, Any], Meta(description="The first input, by channel.")] = msgspec.field(
+        default_factory=dict
+    )
+    stops: Annotated[list[StopTable], Meta(description="In the order in which they come.")] = msgspec.field(
+        default_factory=list
+    )
+    captions: list[CaptionTable] = msgspec.field(default_factory=list)
+
+
+class Script(msgspec.Struct, frozen=True):
+    """A script that was read.
+
+    Args:
+        path: its file.
+        problems: takes what else is found to be wrong, each with its line.
+    """
+
+    path: Path
+    file: StageFile
+    problems: Problems
+
+    @property
+    def title(self) -> str:
+        """What the show is called."""
+        return self.file.show.title or self.path.stem
+
+
+def find_script(name: str) -> Path:
+    """The file of a script: the one that is named, or the one of that name that came with hitl-tui.
+
+    Raises:
+        UsageError: there is neither.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path
+    known = {script.stem: script for script in scripts_folder().glob("*.toml")}
+    if name in known:
+        return known[name]
+    raise UsageError(
+        f"there is no script {name!r}",
+        did_you_mean(name, known) or "docs/presenting.md says how to write one",
+    )
+
+
+def read_script(path: Path) -> Script:
+    """Read a script.
+
+    Raises:
+        UsageError: it can't be read, or isn't TOML.
+        ScriptInvalid: lists everything that is wrong, each with file, line and key.
+    """
+    toml = read_toml(path)
+    problems = Problems(toml, ScriptInvalid)
+    file = decode(toml.values, StageFile, problems)
+    for number, stop in enumerate(file.stops if file else ()):
+        places = [name for name in ("after", "before", "at") if getattr(stop, name)]
+        where = ("stops", number)
+        if len(places) > 1:
+            problems.add((*where, places[1]), f"a stop is either {places[0]!r} or {places[1]!r}", "keep one")
+        elif not places and not stop.when:
+            problems.add(where, "it says not where it is", "add after, before, at or when")
+        if stop.visit is not None and not (stop.after or stop.before):
+            problems.add((*where, "visit"), "it counts runs of a node", "name that by after or before")
+        if stop.words and not stop.answer:
+            problems.add((*where, "words"), "they go with an answer", "add answer")
+    if file is not None and file.show.cassette and not (path.parent / file.show.cassette).is_file():
+        missing = f"there is no file {file.show.cassette!r} beside the script"
+        problems.add(("show", "cassette"), missing, "`hitl-tui run GRAPH --record FILE` makes one")
+    problems.check()
+    assert file is not None
+    return Script(path, file, problems)
+
+
+def stage_schema_text() -> str:
+    """The JSON Schema of scripts as it is published, for editors."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "hitl-tui script for the stage",
+        **msgspec.json.schema(StageFile),
+    }
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,85 @@
+"""The speaker's notes: an app of its own on a second terminal, which follows a show by what that tells."""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from hitl_tui.errors import HitlError
+from hitl_tui.loading.stage_file import Script
+from hitl_tui.ui.theme import Look, Themed
+from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
+from hitl_tui.view.show_state import ShowFile, ShowState
+from hitl_tui.view.spans import Line, Span, untrusted
+from hitl_tui.view.stage import notes_lines, standing_words
+
+_LOOK_EVERY = 0.2
+
+
+class _Standing(LineBar):
+    """The first row: where the show is, and for how long it has gone on."""
+
+    line: Line = ()
+
+    def bar(self, width: int) -> Line:
+        """The spans."""
+        return self.line
+
+
+class NotesScreen(RoleScreen):
+    """What the speaker reads now."""
+
+    def compose(self) -> ComposeResult:
+        yield _Standing(id="header")
+        yield LineView("notes", "Notes")
+
+
+class NotesApp(Themed[None]):
+    """Follows one show until it is over, or the speaker leaves.
+
+    Args:
+        file: where the show tells its state.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,escape,ctrl+c", "quit", "Quit", show=False)]
+    CSS = "#header { background: $panel; } #notes { height: 1fr; }"
+
+    def __init__(self, script: Script, file: ShowFile, look: Look) -> None:
+        super().__init__(css_path=["screens/base.tcss"])
+        self._script = script
+        self._file = file
+        self._state: ShowState | None = None
+        self.wear(look)
+
+    def tell_error(self, error: HitlError) -> None:
+        """A theme that can't be used is told by the show itself."""
+
+    def get_default_screen(self) -> NotesScreen:
+        """The only one."""
+        return NotesScreen()
+
+    def on_mount(self) -> None:
+        """Look what has become of the show a few times a second."""
+        self.set_interval(_LOOK_EVERY, self.look_again)
+        self.call_after_refresh(self.look_again)
+
+    def look_again(self) -> None:
+        """Show where the show is; what it was at its end stays."""
+        state = self._file.read()
+        notes, standing = self.screen.query_one(LineView), self.screen.query_one(_Standing)
+        if state is None:
+            standing.line = (ours(" the show is over ", "badge-dim"), Span(" q leaves", "dim"))
+        else:
+            self._state = state
+            minutes, seconds = divmod(max(int(time.time() - state.began / 1e6), 0), 60)
+            words = untrusted(standing_words(self._script, state), "name")
+            standing.line = (Span(" "), words, Span(f"   {minutes}:{seconds:02}", "accent"))
+        standing.refresh()
+        if self._state is not None:
+            width = max(notes.scrollable_content_region.width, 20)
+            lines = notes_lines(self._script, self._state, width)
+            if lines != tuple(notes.lines):
+                notes.show(lines)

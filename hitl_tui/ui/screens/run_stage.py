@@ -1,0 +1,214 @@
+"""The run screen before an audience: a pane in the spotlight, the last key, and a show that is played."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from hitl_tui.engine.commands import Pause
+from hitl_tui.errors import HitlError
+from hitl_tui.ui.widgets.caption import CaptionBox
+from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.widgets.footer import FooterBar
+from hitl_tui.view.actions import written
+from hitl_tui.view.session import ViewSession
+
+if TYPE_CHECKING:
+    from hitl_tui.loading.stage_file import StopTable
+    from hitl_tui.ui.screens.run import RunScreen
+    from hitl_tui.view.stage import Performance
+
+PANES: Final = ("graph", "channels", "value", "lens", "stream")
+_OVER: Final = ("completed", "cancelled", "failed")
+
+
+class Stage:
+    """What is shown to an audience beside the thread itself.
+
+    Attributes:
+        show: what is played; None for nothing.
+        pane: the pane in the spotlight, "" for none.
+    """
+
+    def __init__(self, screen: RunScreen, show: Performance | None) -> None:
+        self.screen = screen
+        self.show = show
+        self.pane = ""
+        self._shows_keys = False
+
+    # The spotlight and the keys
+
+    def switch_spotlight(self) -> None:
+        """Show the pane with the focus large and alone, or all of them again."""
+        focused = self.screen.focused
+        name = focused.id if focused is not None and focused.id in PANES else "value"
+        self.spotlight("" if self.pane else name or "value")
+
+    def spotlight(self, pane: str) -> None:
+        """Show a pane large and alone; "" shows all of them again."""
+        if pane == self.pane:
+            return
+        screen = self.screen
+        with screen.app.batch_update():
+            for name in (self.pane, pane):
+                if name:
+                    screen.toggle_class(f"-spot-{name}")
+                    screen.query_one(f"#{name}").toggle_class("-spot")
+            screen.set_class(bool(pane), "-spotlight")
+            self.pane = pane
+            if pane:
+                screen.query_one(f"#{pane}").focus(scroll_visible=False)
+        screen.call_after_refresh(screen.show_all)
+
+    def switch_keys(self) -> None:
+        """Show the last key that is pressed, or no longer."""
+        self._shows_keys = not self._shows_keys
+        self.screen.query_one(FooterBar).show_key("" if not self._shows_keys else " ")
+
+    def pressed(self, key: str) -> None:
+        """A key was pressed that types no text."""
+        if self._shows_keys:
+            self.screen.query_one(FooterBar).show_key(written(key))
+
+    # The show
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the show adds to the situation."""
+        if self.show is None:
+            return {}
+        return {"show": True, "pace": f"{self.show.tempo.pace:g}×", "held": self.show.tempo.held}
+
+    @property
+    def takes_keys(self) -> bool:
+        """Whether the keys of a show do something: while a decision is made they are the card's."""
+        return self.show is not None and not self.screen.review.card_open and not self.screen.situation.typing
+
+    def next(self) -> None:
+        """On to the next stop; where something waits, its card comes up with what the script suggests."""
+        show, session = self.show, self.screen.session
+        if show is None or session is None or session.running:
+            return
+        if any(not request.breakpoint for request in session.requests) and not session.refusals:
+            self.screen.review.decide()
+            self._suggest(session)
+        else:
+            self.go_on(session)
+
+    def _suggest(self, session: ViewSession) -> None:
+        stop, card = self._stop, self.screen.review.card
+        if stop is not None and stop.answer and card is not None:
+            card.suggest(stop.answer, stop.words)
+
+    @property
+    def _stop(self) -> StopTable | None:
+        return getattr(self.show, "shown", None)
+
+    def go_on(self, session: ViewSession) -> None:
+        """Run on to the next stop."""
+        if self.show is not None and session is self.screen.session:
+            self.show.going = True
+            self.spotlight("")
+            self.screen.travel(None)
+            self.tell()
+            self.screen.run_worker(
+                self._go(self.show, session), group="stage", exclusive=True, exit_on_error=False
+            )
+
+    async def _go(self, show: Performance, session: ViewSession) -> None:
+        try:
+            while show.going and session is self.screen.session:
+                await show.go_on(session.driver, lambda: session.view.last_event)
+                await session.drain()
+                self.screen.show_news(session)
+                view = session.view
+                waits = any(not request.breakpoint for request in session.requests)
+                if show.going and (waits or view.progress.status in _OVER or view.progress.reason == "limit"):
+                    show.going = False
+        finally:
+            show.going = False
+            self.tell()
+
+    def on_progress(self, session: ViewSession) -> None:
+        """The thread has moved: where it rests a stop may have been reached, however it got there."""
+        show = self.show
+        if show is None:
+            return
+        stop = None if session.running else show.arrive(session.view)
+        if stop is not None:
+            self._present(session, stop)
+        self.tell()
+
+    def _present(self, session: ViewSession, stop: StopTable) -> None:
+        """Show a stop as the script wants it."""
+        if stop.pace is not None and self.show is not None:
+            self.show.tempo.pace = stop.pace
+        if stop.channel:
+            self.screen.query_one(ChannelsPane).select(stop.channel)
+        if stop.view is not None:
+            self.screen.shown_value.set_mode(stop.view)
+        if not self.screen.review.card_open:
+            self.spotlight(stop.spotlight or "")
+
+    def tell(self) -> None:
+        """Bring caption, bars and other terminals up to where the show is."""
+        session = self.screen.session
+        if self.show is not None and session is not None:
+            self.show.tell(session.thread_id)
+            self.show_caption(session)
+            self.screen.show_bars()
+
+    def show_caption(self, session: ViewSession) -> None:
+        """Show what the audience reads now; while a decision is made that has the room."""
+        if self.show is not None:
+            caption = self.show.caption(session.view)
+            if self.show.going and session.running:
+                self.spotlight(caption.spotlight)
+            self.screen.query_one(CaptionBox).tell(caption, self.screen.size.width)
+
+    def hold(self) -> None:
+        """Hold everything in the middle of a word, or go on."""
+        if self.show is not None:
+            self.show.tempo.held = not self.show.tempo.held
+            self.tell()
+
+    def faster(self) -> None:
+        """Play faster."""
+        if self.show is not None:
+            self.show.tempo.faster()
+            self.tell()
+
+    def slower(self) -> None:
+        """Play slower."""
+        if self.show is not None:
+            self.show.tempo.slower()
+            self.tell()
+
+    def start(self) -> None:
+        """Back to the start: a new thread; the old one stays where it is."""
+        if self.show is not None:
+            self.screen.command(self._start(self.show), group="stage")
+
+    async def _start(self, show: Performance) -> None:
+        before = self.screen.session
+        show.going = False
+        if before is not None and before.running and not before.refusals:
+            await before.driver.execute(Pause())
+        try:
+            driver = await show.restart()
+        except HitlError as error:
+            self.screen.complain(error)
+            return
+        self.spotlight("")
+        self.screen.travel(None)
+        if driver is not None:
+            await self.screen.threads.change_to(await ViewSession.open(self.screen.hub, driver))
+        self.tell()
+
+    @property
+    def place(self) -> str:
+        """Where the show is, for the header; "" without one."""
+        if self.show is None:
+            return ""
+        wide = self.screen.size.width >= 100
+        words = f"{self.show.title} · {self.show.place}" if wide and self.show.place else self.show.place
+        return words or self.show.title

@@ -1,0 +1,35 @@
+"""What the audience of a show reads: a bold line and quiet ones, in a box below the panes."""
+
+from __future__ import annotations
+
+from hitl_tui.ui.widgets.lines import LineView, ours
+from hitl_tui.view.spans import Span
+from hitl_tui.view.stage import Caption
+
+_MOST = 5
+"""Rows of a caption, in a screen of 24."""
+
+
+class CaptionBox(LineView):
+    """Hidden while there is nothing to read."""
+
+    can_focus = False
+
+    def __init__(self) -> None:
+        super().__init__("caption")
+        self._caption = Caption()
+        self._wrapped_for = 0
+
+    def tell(self, caption: Caption, width: int) -> None:
+        """Show a caption.
+
+        Args:
+            width: of the screen.
+        """
+        if (caption, width) != (self._caption, self._wrapped_for):
+            self._caption, self._wrapped_for = caption, width
+            title, text = caption.rows(max(width - 8, 20))
+            lines = [*((ours(row, "caption"),) for row in title), *((Span(row, "dim"),) for row in text)]
+            self.styles.height = min(len(lines), _MOST) + 2
+            self.set_class(bool(lines), "-told")
+            self.show(lines[:_MOST])

@@ -1,0 +1,290 @@
+"""A show from a script: which stop it has come to, what the audience reads, what the speaker reads.
+
+It knows no screen.  Whoever runs the thread asks `arrive` whenever it rests, and goes on until that says
+that a stop is there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from hitl_tui.agents.tempo import TEMPO, Tempo
+from hitl_tui.drivers.expressions import Expression, ExpressionInvalid, ExpressionUntold, check_expression
+from hitl_tui.drivers.protocol import Driver
+from hitl_tui.engine.commands import Step
+from hitl_tui.engine.graph.description import GraphInfo
+from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.thread.session import now_us
+from hitl_tui.loading.stage_file import Script, StopTable
+from hitl_tui.loading.toml import KeyPath
+from hitl_tui.view.rows import wrap_line
+from hitl_tui.view.run_view import RunView
+from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.show_state import ShowFile, ShowState, own_process_started
+from hitl_tui.view.spans import Line, Span, untrusted
+
+_OVER: Final = ("completed", "cancelled", "failed")
+_REST: Final = 0.8
+"""Seconds between two steps at pace 1: somebody reads what the first has changed."""
+
+
+class Caption(msgspec.Struct, frozen=True):
+    """What the audience reads below the panes: a bold line and quiet ones, raw; and the pane in the spotlight
+    while a node runs."""
+
+    title: str = ""
+    text: str = ""
+    spotlight: str = ""
+
+    def rows(self, width: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The rows of both in so many cells, sanitised."""
+        return tuple(_rows(self.title, width)), tuple(_rows(self.text, width))
+
+
+def _rows(text: str, width: int) -> Iterator[str]:
+    for line in sanitise(text.strip()).splitlines():
+        yield from wrap_line(line, width)
+
+
+class Performance(Protocol):
+    """What an audience is shown: a script that is played on a live thread, or a tape.
+
+    Attributes:
+        tempo: how fast.
+        going: it is on the way to the next stop.
+        title, place: what it is called, and where it is, as "stop 3 of 6".
+    """
+
+    tempo: Tempo
+    going: bool
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def place(self) -> str: ...
+
+    def caption(self, view: RunView) -> Caption:
+        """What the audience reads now."""
+
+    def arrive(self, view: RunView) -> StopTable | None:
+        """Whether a thread that rests has come to a stop, which is shown from now on."""
+
+    async def go_on(self, driver: Driver, last_event: Callable[[], int]) -> None:
+        """Go on for one step.
+
+        Args:
+            last_event: the number of the newest event that was seen of the thread.
+        """
+
+    async def restart(self) -> Driver | None:
+        """Back to the start: gives the driver of a new thread; None where it is the same one, rewound."""
+
+    def tell(self, thread: str) -> None:
+        """Tell other terminals where it stands."""
+
+    def end(self) -> None:
+        """It is over."""
+
+
+class ScriptShow:
+    """A script as it is played; see `Performance`.
+
+    Args:
+        new_thread: makes a new thread with the script's input, and opens it.
+        others: where other terminals are told; None where nobody follows.
+        store: the URL of the store, for those who follow.
+
+    Attributes:
+        stop: the number of the stop that is shown, from 0; -1 before the first.
+    """
+
+    def __init__(
+        self,
+        script: Script,
+        new_thread: Callable[[], Awaitable[Driver]],
+        others: ShowFile | None = None,
+        store: str = "",
+    ) -> None:
+        self.script = script
+        self.file = script.file
+        self.tempo = TEMPO
+        self.stop = -1
+        self.going = False
+        self._new_thread = new_thread
+        self._others = others
+        self._store = store
+        self._began = now_us()
+        self._told: ShowState | None = None
+        self._conditions = {stop.when: Expression(stop.when) for stop in self.file.stops if stop.when}
+        self.tempo.pace = self.file.show.pace
+
+    @property
+    def title(self) -> str:
+        """What the show is called."""
+        return self.script.title
+
+    async def restart(self) -> Driver:
+        """A new thread from the start."""
+        driver = await self._new_thread()
+        self.stop, self.going, self._began = -1, False, now_us()
+        self.tempo.pace, self.tempo.held = self.file.show.pace, False
+        return driver
+
+    async def go_on(self, driver: Driver, last_event: Callable[[], int]) -> None:
+        """Run one node, once there was time to read the one before."""
+        await self.tempo.wait(_REST)
+        since = last_event()
+        await driver.execute(Step())
+        await driver.ended(since)
+
+    def tell(self, thread: str) -> None:
+        """Tell other terminals where it stands."""
+        if self._others is None:
+            return
+        tempo, path = self.tempo, str(self.script.path.resolve())
+        state = ShowState(
+            path, os.getpid(), own_process_started(), self._store, thread,
+            self.stop, self.going, tempo.held, tempo.pace, self._began,
+        )  # fmt: skip
+        if state != self._told:
+            self._told = state
+            self._others.write(state)
+
+    def end(self) -> None:
+        """The show is over."""
+        if self._others is not None:
+            self._others.end()
+
+    @property
+    def shown(self) -> StopTable | None:
+        """The stop that is shown."""
+        return self.file.stops[self.stop] if self.stop >= 0 else None
+
+    @property
+    def place(self) -> str:
+        """As "stop 3 of 6"."""
+        count = len(self.file.stops)
+        return f"stop {self.stop + 1} of {count}" if count else ""
+
+    def arrive(self, view: RunView) -> StopTable | None:
+        """Whether the thread, which rests, has come to a later stop, which is shown from now on.
+
+        A way that the script did not foresee may lead past some of them.
+        """
+        for number in range(self.stop + 1, len(self.file.stops)):
+            if self._is_at(self.file.stops[number], view):
+                self.stop, self.going = number, False
+                return self.file.stops[number]
+        return None
+
+    def _is_at(self, stop: StopTable, view: RunView) -> bool:
+        progress, head = view.progress, view.head
+        if head is None:
+            return False
+        ran, runs = progress.visits.get(stop.after), progress.visits.get(stop.before, 0) + 1
+        if stop.after and (head.node != stop.after or stop.visit not in (None, ran)):
+            return False
+        if stop.before and (progress.next_node != stop.before or stop.visit not in (None, runs)):
+            return False
+        asks = any(not request.breakpoint for request in progress.pending)
+        moments = {
+            "start": not progress.visits and head.step == 0,
+            "question": asks,
+            "end": progress.status in _OVER,
+        }
+        if stop.at is not None and not moments[stop.at]:
+            return False
+        return not stop.when or self._holds(stop.when, view.values)
+
+    def _holds(self, condition: str, values: Mapping[str, Any]) -> bool:
+        public = {name: value for name, value in values.items() if value is not PRIVATE}
+        with suppress(ExpressionUntold):
+            return self._conditions[condition].holds(public)
+        return False
+
+    def caption(self, view: RunView) -> Caption:
+        """What the audience reads now."""
+        if (node := view.running_node) is not None and self.going:
+            visit = view.progress.visits.get(node, 0) + 1
+            for caption in self.file.captions:
+                if caption.node == node and caption.visit in (None, visit):
+                    return Caption(caption.title, caption.text, caption.spotlight or "")
+            return Caption()
+        if self.shown is None:
+            return Caption(self.script.title)
+        return Caption(self.shown.title, self.shown.text) if not self.going else Caption()
+
+
+def check_script(script: Script, graph: GraphInfo) -> None:
+    """See that what a script says of its graph is there.
+
+    Raises:
+        ScriptInvalid: lists everything that is not, each with file, line and key.
+    """
+    problems, file = script.problems, script.file
+    nodes = {node.name for node in graph.nodes}
+    channels = {channel.name for channel in graph.channels}
+    named: list[tuple[KeyPath, str]] = []
+    for number, stop in enumerate(file.stops):
+        where = ("stops", number)
+        named += [((*where, key), getattr(stop, key)) for key in ("after", "before")]
+        if stop.channel and stop.channel not in channels:
+            problems.unknown((*where, "channel"), "channel", stop.channel, channels)
+        if stop.when:
+            try:
+                check_expression(stop.when, graph.channels)
+            except ExpressionInvalid as error:
+                problems.add((*where, "when"), error.message, error.hint)
+    named += [(("captions", number, "node"), caption.node) for number, caption in enumerate(file.captions)]
+    for path, node in named:
+        if node and node not in nodes:
+            problems.unknown(path, "node", node, nodes)
+    known = channels | {field.name for field in graph.inputs}
+    for name in file.inputs:
+        if name not in known:
+            problems.unknown(("inputs", name), "input", name, known)
+    problems.check()
+
+
+def notes_lines(script: Script, state: ShowState, width: int) -> tuple[Line, ...]:
+    """What the speaker reads: the notes of the stop that is shown, what to answer, and what comes next."""
+    stops = script.file.stops
+    shown = stops[state.stop] if 0 <= state.stop < len(stops) else None
+    lines: list[Line] = []
+    if shown is None:
+        lines += [(untrusted(script.title, "title"),), ()]
+        lines += _plain(script.file.show.notes, width)
+    else:
+        lines += [(untrusted(shown.title or "(no title)", "title"),), ()]
+        lines += _plain(shown.notes, width)
+        if shown.answer:
+            words = f" — “{shown.words}”" if shown.words else ""
+            lines += [(), (Span("suggested  ", "dim"), untrusted(f"{shown.answer}{words}", "human"))]
+    following = stops[state.stop + 1] if state.stop + 1 < len(stops) else None
+    if following is not None:
+        lines += [(), (Span("next  ", "dim"), untrusted(following.title or _place_words(following), "plain"))]
+    else:
+        lines += [(), (Span("this is the last stop", "dim"),)]
+    return tuple(lines)
+
+
+def standing_words(script: Script, state: ShowState) -> str:
+    """Where a show is, on one line."""
+    words = [script.title, f"stop {state.stop + 1} of {len(script.file.stops)}", state.thread]
+    words += [f"pace {state.pace:g}×"] if state.pace != 1 else []
+    words += ["held"] if state.held else ["on the way"] if state.going else []
+    return " · ".join(words)
+
+
+def _plain(text: str, width: int) -> list[Line]:
+    return [(Span(row),) for row in _rows(text, width)]
+
+
+def _place_words(stop: StopTable) -> str:
+    named = ("after", "before", "at", "when")
+    return ", ".join(f"{name} {getattr(stop, name)}" for name in named if getattr(stop, name))

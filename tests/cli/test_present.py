@@ -1,0 +1,85 @@
+"""`present`: checking a script, and notes that follow a show of another process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hitl_tui.config import shows_folder
+from hitl_tui.loading.graphs import scripts_folder
+from hitl_tui.view.show_state import ShowFile, ShowState, own_process_started
+from tests.support.commands import App
+
+SAMPLE = scripts_folder() / "closures.toml"
+
+
+def state(**other: object) -> ShowState:
+    told: dict[str, object] = {
+        "script": str(SAMPLE.resolve()), "pid": os.getpid(), "process_started": own_process_started(),
+        "store": "x", "thread": "kitchen-1", "stop": 2, "going": False, "held": False, "pace": 1.5,
+        "began": 0,
+    }  # fmt: skip
+    return ShowState(**{**told, **other})  # type: ignore[arg-type]
+
+
+def test_the_script_that_comes_along_can_be_played(app: App) -> None:
+    assert "6 stops, nothing is wrong" in app.expect(0, "present", "closures", "--check").out
+
+
+def test_what_a_script_says_of_its_graph_is_checked_with_its_line(app: App, tmp_path: Path) -> None:
+    file = tmp_path / "bad.toml"
+    file.write_text(
+        '[show]\ngraph = "advisor"\n[inputs]\ntsk = "x"\n'
+        '[[stops]]\nafter = "wrker"\nchannel = "drft"\n[[stops]]\nwhen = "len(messages) >"\n'
+    )
+    told = app.expect(2, "present", str(file), "--check").err
+    for words in (
+        "line 4, [inputs.tsk]: there is no input 'tsk'",
+        "line 6, [[stops]] after: there is no node 'wrker', did you mean 'worker'?",
+        "line 7, [[stops]] channel: there is no channel 'drft'",
+        "line 9, [[stops]] when: at column",
+    ):
+        assert words in told
+
+
+def test_a_graph_that_is_not_there_is_told_at_the_line_that_names_it(app: App, tmp_path: Path) -> None:
+    file = tmp_path / "bad.toml"
+    file.write_text('[show]\ngraph = "gone.toml"\n')
+    assert "line 2, [show] graph: there is no file" in app.expect(2, "present", str(file), "--check").err
+
+
+@pytest.mark.parametrize("named", [(), (str(SAMPLE),), ("closures",)])
+def test_notes_say_so_where_no_show_runs(app: App, named: tuple[str, ...]) -> None:
+    assert "The show is not running" in app.expect(2, "present", *named, "--notes").err
+
+
+def test_a_show_whose_process_has_died_does_not_run(app: App) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
+    )
+    ShowFile(shows_folder(), SAMPLE).write(state(pid=int(ended.stdout)))
+    assert "The show is not running" in app.expect(2, "present", "closures", "--notes").err
+
+
+@pytest.mark.parametrize("named", [(), ("closures",), ("kitchen-1",)])
+def test_notes_tell_the_stop_its_notes_and_what_comes_next_until_the_show_ends(
+    app: App, named: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = ShowFile(shows_folder(), SAMPLE)
+    file.write(state())
+    moves = iter([lambda: file.write(state(stop=3)), file.end])
+    monkeypatch.setattr("hitl_tui.cli.present._pause", lambda: next(moves)())  # noqa: PLW0108
+    told = app.expect(0, "present", *named, "--notes").out
+    assert "stop 3 of 6 · kitchen-1 · pace 1.5×" in told
+    assert "revise — “Shorter, please, and keep the jar.”" in told
+    assert "stop 4 of 6" in told
+    assert "Show the struck and the underlined words." in told
+    assert told.rstrip().endswith("the show is over")
+
+
+def test_a_show_needs_a_terminal(app: App) -> None:
+    assert "a show needs a terminal" in app.expect(2, "present", "closures").err

@@ -1,0 +1,245 @@
+"""A show from a script on the run screen: stops, captions, spotlight, suggestions, pace, and a new start."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from hitl_tui import END, START, Channel, Gate, GateChoice, MemoryCheckpointer, StateGraph, append
+from hitl_tui.agents.tempo import TEMPO
+from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.drivers.protocol import Driver, Hub
+from hitl_tui.engine.commands import Start
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.loading.stage_file import read_script
+from hitl_tui.ui.app import AppStart, HitlApp
+from hitl_tui.ui.theme import Look
+from hitl_tui.view.show_state import ShowFile
+from hitl_tui.view.stage import ScriptShow, check_script
+from tests.ui.harness import Screen
+
+SCRIPT = """
+[show]
+graph = "unused"
+title = "a small show"
+pace = 8
+
+[[stops]]
+at = "start"
+title = "It begins."
+
+[[stops]]
+after = "write"
+visit = 2
+title = "Written twice."
+text = "A quiet line."
+spotlight = "value"
+channel = "draft"
+
+[[stops]]
+at = "question"
+title = "Now you decide."
+answer = "revise"
+words = "Shorter."
+notes = "Breathe."
+
+[[stops]]
+when = "len(log) > 2"
+title = "Three lines."
+
+[[stops]]
+at = "end"
+title = "Done."
+"""
+
+
+def runner() -> GraphRunner:
+    def write(state: dict[str, object]) -> dict[str, object]:
+        return {"draft": f"draft {len(state['log'])}", "log": "written"}  # type: ignore[arg-type]
+
+    def route(state: dict[str, object]) -> str:
+        return "more" if len(state["log"]) < 2 else "ask"  # type: ignore[arg-type]
+
+    choices = [GateChoice("approve", "good"), GateChoice("revise", "no", text="required")]
+    return (
+        StateGraph({"draft": Channel(""), "log": Channel([], reducer=append())}, name="small")
+        .add_node("write", write)
+        .add_node("judge", lambda state: {"log": "judged"})
+        .add_edge(START, "write")
+        .add_conditional_edge("write", route, {"more": "write", "ask": "judge"})
+        .add_edge("judge", END)
+        .compile(
+            checkpointer=MemoryCheckpointer(),
+            interrupt_before=[Gate("judge", title="Good?", choices=choices)],
+        )
+    )
+
+
+@pytest.fixture(autouse=True)
+def tempo() -> None:
+    TEMPO.pace, TEMPO.held = 1.0, False
+
+
+@asynccontextmanager
+async def stage(
+    tmp_path: Path, size: tuple[int, int] = (120, 40)
+) -> AsyncIterator[tuple[Screen, ScriptShow, ShowFile]]:
+    path = tmp_path / "show.toml"
+    path.write_text(SCRIPT)
+    script = read_script(path)
+    graph = runner()
+    check_script(script, graph.graph.info)
+    assert graph.store is not None
+    hub = LocalHub(graph.store, lambda info: graph)
+    others = ShowFile(tmp_path, path)
+    made = 0
+
+    async def new_thread() -> Driver:
+        nonlocal made
+        made += 1
+        driver = await hub.new(f"t{made}", graph)
+        await driver.execute(Start({}, "anna"))
+        return driver
+
+    async def open_driver() -> tuple[Hub, Driver]:
+        return hub, await new_thread()
+
+    show = ScriptShow(script, new_thread, others)
+    app = HitlApp(AppStart(open_driver, "anna", perform=lambda: show), Look(""))
+    async with app.run_test(size=size, notifications=True) as pilot:
+        screen = Screen(app, pilot)
+        await screen.shows("It begins.")
+        yield screen, show, others
+    await hub.close()
+
+
+async def test_space_runs_to_the_next_stop_with_its_caption_and_spotlight(tmp_path: Path) -> None:
+    async with stage(tmp_path) as (screen, _, _):
+        assert "a small show · stop 1 of 5" in screen.text()
+        await screen.press("space")
+        await screen.shows("Written twice.", "A quiet line.", "stop 2 of 5", "draft 1")
+        assert screen.session.view.progress.head == 2
+        await screen.gone("Channels")
+        await screen.press("escape")
+        await screen.shows("Channels", "Graph")
+
+
+async def test_a_question_comes_up_with_what_is_suggested_and_is_decided_by_a_person_alone(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path) as (screen, _, _):
+        await screen.press("space")
+        await screen.shows("stop 2 of 5")
+        await screen.press("space")
+        await screen.shows("Now you decide.")
+        await screen.press("space")
+        await screen.until(lambda: screen.run.review.state == "open", "the card")
+        await screen.shows("Shorter.")
+        await screen.until(lambda: screen.card.review.chosen == "revise", "the suggested answer")
+        assert screen.session.requests
+        await screen.press("escape")
+        await screen.shows("Now you decide.", "space Next stop")
+
+
+async def test_stops_at_an_expression_and_at_the_end_follow_an_answer(tmp_path: Path) -> None:
+    async with stage(tmp_path) as (screen, _, _):
+        for place in ("stop 2 of 5", "stop 3 of 5"):
+            await screen.press("space")
+            await screen.shows(place)
+        await screen.press("space")
+        await screen.until(lambda: screen.run.review.state == "open", "the card")
+        await screen.until(lambda: screen.card.review.state == "open", "the moment to read is over")
+        await screen.press("a", "enter")
+        await screen.shows("Three lines.")
+        await screen.press("space")
+        await screen.shows("Done.", "stop 5 of 5")
+
+
+async def test_home_begins_a_new_thread_and_the_old_one_stays(tmp_path: Path) -> None:
+    async with stage(tmp_path) as (screen, _, _):
+        await screen.press("space")
+        await screen.shows("stop 2 of 5")
+        await screen.press("home")
+        await screen.shows("It begins.", "stop 1 of 5")
+        assert screen.session.thread_id == "t2"
+        assert screen.session.view.progress.head == 0
+        old = await screen.run.hub.open("t1")
+        assert (await old.snapshot()).progress.head == 2
+
+
+async def test_held_it_stays_where_it_is_until_it_goes_on(tmp_path: Path) -> None:
+    async with stage(tmp_path) as (screen, _, _):
+        await screen.press("p")
+        await screen.shows("p Go on")
+        await screen.press("space")
+        await screen.until(lambda: screen.run.stage.show is not None and screen.run.stage.show.going)
+        assert screen.session.view.progress.head == 0
+        await screen.press("p")
+        await screen.shows("stop 2 of 5")
+
+
+async def test_plus_and_minus_change_the_pace_that_models_keep_to(tmp_path: Path) -> None:
+    async with stage(tmp_path) as (screen, _, _):
+        await screen.press("minus")
+        await screen.shows("Pace 4×")
+        assert TEMPO.pace == 4
+        await screen.press("plus")
+        await screen.shows("Pace 8×")
+
+
+async def test_the_last_key_is_shown_but_nothing_that_is_typed(tmp_path: Path) -> None:
+    async with stage(tmp_path) as (screen, _, _):
+        await screen.press("P", "D")
+        await screen.shows("key pressed:  D")
+        await screen.press("f")
+        await screen.shows("name of the new thread")
+        await screen.press(*"zzz", "escape", "escape")
+        await screen.gone("name of the new thread")
+        await screen.shows("key pressed:  esc")
+
+
+async def test_other_terminals_are_told_of_each_stop(tmp_path: Path) -> None:
+    async with stage(tmp_path) as (screen, _, others):
+        state = others.read()
+        assert state is not None
+        assert (state.thread, state.stop, state.pace) == ("t1", 0, 8)
+        await screen.press("space")
+        await screen.shows("stop 2 of 5")
+
+        def told() -> bool:
+            now = others.read()
+            return now is not None and (now.stop, now.going) == (1, False)
+
+        await screen.until(told, "it is told")
+
+
+@pytest.mark.parametrize("pane", ["graph", "channels", "value", "lens", "stream"])
+async def test_any_pane_has_the_spotlight_alone_in_any_size(tmp_path: Path, pane: str) -> None:
+    async with stage(tmp_path) as (screen, _, _):
+        others = {"graph", "channels", "value", "lens", "stream"} - {pane}
+        screen.run.stage.spotlight(pane)
+        for size in ((120, 40), (80, 24), (200, 60)):
+            await screen.pilot.resize_terminal(*size)
+
+            def alone(size: tuple[int, int] = size) -> bool:
+                region = screen.run.query_one(f"#{pane}").region
+                hidden = all(not screen.run.query_one(f"#{name}").region for name in others)
+                return hidden and region.width == size[0] and region.height >= size[1] // 3
+
+            await screen.until(alone, f"{pane} alone at {size}")
+        await screen.press("S")
+        await screen.until(lambda: screen.run.query_one("#channels").region.height > 0)
+
+
+async def test_the_keys_of_a_show_are_others_while_none_is_on() -> None:
+    graph = runner()
+    assert graph.store is not None
+    from tests.ui.harness import live
+
+    async with live(graph, inputs={}, ready="write") as screen:
+        await screen.press("space", "p")
+        await screen.shows("nothing runs")
+        assert "Next stop" not in screen.text()
