@@ -15,6 +15,7 @@ from hitl_tui.cli.main import COMMANDS, cli
 from hitl_tui.config import Settings, load_settings, user_themes
 from hitl_tui.drivers.policies import read_policy
 from hitl_tui.loading.sources import open_graph
+from hitl_tui.loading.stage_file import read_script
 from hitl_tui.ui.theme import Themes, theme_names
 from hitl_tui.view.actions import BY_ID
 from hitl_tui.view.keymap import load_keymap
@@ -100,7 +101,7 @@ def test_the_keys_that_the_guides_explain_are_those_of_the_app() -> None:
 def test_the_settings_of_the_guide_are_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each example names its file in its first line."""
     files = {block.split()[1]: block for block in blocks("toml")}
-    assert set(files) == {"config.toml", "themes/mine.toml", "flow.toml", "policy.toml"}
+    assert set(files) == {"config.toml", "themes/mine.toml", "flow.toml", "policy.toml", "show.toml"}
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -113,6 +114,9 @@ def test_the_settings_of_the_guide_are_right(tmp_path: Path, monkeypatch: pytest
     themes = Themes(user_themes())
     assert settings.theme in themes.names()
     assert themes.load("mine").theme.accent == "#ff9e64"
+    assert [stop.title for stop in read_script(tmp_path / "show.toml").file.stops][
+        -1
+    ] == "Now a person decides."
     assert [rule.name for rule in read_policy(tmp_path / "policy.toml").rules] == ["approved drafts"]
 
 

@@ -6,10 +6,11 @@ import time
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from hitl_tui.errors import HitlError
 from hitl_tui.loading.stage_file import Script
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.theme import Look, Themed
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.view.show_state import ShowFile, ShowState
@@ -44,7 +45,7 @@ class NotesApp(Themed[None]):
         file: where the show tells its state.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,escape,ctrl+c", "quit", "Quit", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [bound("page.close", "quit")]
     CSS = "#header { background: $panel; } #notes { height: 1fr; }"
 
     def __init__(self, script: Script, file: ShowFile, look: Look) -> None:

@@ -20,9 +20,9 @@ from tests.support import tape as tapes
 from tests.ui.harness import Desk, desk
 
 MINE = {
-    "run.step": "S",
+    "run.step": "f7",
     "run.continue": "f5",
-    "run.pause": "P",
+    "run.pause": "f8",
     "change.decide": "O",
     "change.edit": "I",
     "change.fork": "Q",
@@ -42,16 +42,16 @@ async def footer(it: Desk) -> str:
 
 async def test_the_footer_and_the_header_show_them():
     async with desk(tapes.failed_tape(), size=(160, 40), look=Look(keys=MINE)) as it:
-        await it.shows("press S to try again, I to edit, Q to fork")
+        await it.shows("press F7 to try again, I to edit, Q to fork")
         shown = await footer(it)
-        for words in ("S Step", "F5 Continue", "O Decide", "I Edit", "Q Fork", "H Help", "^o palette"):
+        for words in ("F7 Step", "F5 Continue", "O Decide", "I Edit", "Q Fork", "H Help", "^o palette"):
             assert words in shown
 
 
 async def test_new_keys_work_and_old_ones_do_not():
     async with desk(at_end=False, look=Look(keys=MINE)) as it:
         await it.press("s", "c")
-        await it.press("S")
+        await it.press("f7")
         await it.until(lambda: it.commands("step"))
         await it.press("f5")
         await it.until(lambda: it.commands("run"))
@@ -67,10 +67,10 @@ async def test_two_actions_may_change_places():
 
 async def test_reasons_name_them():
     async with desk(look=Look(keys=MINE)) as it:
-        await it.press("S")
+        await it.press("f7")
         await it.shows("it waits for your decision: O decides")
-        await it.press("P")
-        await it.shows("P pauses a run, and nothing runs")
+        await it.press("f8")
+        await it.shows("F8 pauses a run, and nothing runs")
 
 
 async def test_an_action_without_a_key_is_named_by_its_place_in_the_palette():
@@ -79,7 +79,7 @@ async def test_an_action_without_a_key_is_named_by_its_place_in_the_palette():
     tape = dataclasses.replace(tape, end=msgspec.structs.replace(tape.end, progress=progress))
     async with desk(tape, look=Look(keys=MINE), size=(160, 40)) as it:
         await it.shows("press ^o Raise limit to extend it")
-        await it.press("S")
+        await it.press("f7")
         await it.shows("a limit stopped the run: ^o Raise limit raises it")
         await it.press("m")
         await it.press("ctrl+o")
@@ -93,7 +93,7 @@ async def test_an_action_without_a_key_is_named_by_its_place_in_the_palette():
 
 async def test_banners_and_failures_show_them():
     async with desk(tapes.failed_tape(), look=Look(keys=MINE)) as it:
-        await it.shows("S try again", "I edit the state first", "Q fork from an earlier step")
+        await it.shows("F7 try again", "I edit the state first", "Q fork from an earlier step")
         await it.press("left_square_bracket")
         await it.shows("Q fork here", "I edit in a fork")
 
@@ -139,11 +139,11 @@ async def test_help_and_palette_list_every_action_with_its_key():
 
 
 async def test_problems_are_told_once_and_the_rest_applies():
-    keys = {"run.stp": "n", "run.pause": "excape", "run.step": "S"}
+    keys = {"run.stp": "n", "run.pause": "excape", "run.step": "f7"}
     places = {"run.stp": "config.toml:5", "run.pause": "config.toml:6"}
     async with desk(at_end=False, look=Look(keys=keys, key_places=places)) as it:
         await it.shows("Some keys can't be used", "config.toml:5", "config.toml:6", "all other keys apply")
-        await it.press("S")
+        await it.press("f7")
         await it.until(lambda: it.commands("step"))
 
 
