@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from hitl_tui.cli.shapes import Document, From, shows
+from hitl_tui.drivers.history import Asked, Sample, SearchHit
 from hitl_tui.engine.audit.anchor import Anchor
 from hitl_tui.engine.audit.costs import CostLine, ModelUseTotal, NodeCost, StepCost
 from hitl_tui.engine.audit.findings import Mismatch
@@ -194,6 +195,38 @@ class DiffDocument(Document, frozen=True):
     b: Annotated[Place, about("The second step.")]
     equal: Annotated[bool, about("Whether no channel that may be compared differs.")]
     channels: Annotated[tuple[Compared, ...], about("Every channel.")]
+
+
+class FindDocument(Document, frozen=True):
+    """`find`."""
+
+    thread: Annotated[str, about("The thread.")]
+    text: Annotated[str, about("What was looked for.")]
+    looked: Annotated[int, about("Steps that were looked at, from the newest on.")]
+    hits: Annotated[tuple[SearchHit, ...], about("Where it stands, newest first.")]
+
+
+class WhenDocument(Document, frozen=True):
+    """`when`."""
+
+    thread: Annotated[str, about("The thread.")]
+    expression: Annotated[str, about("The condition.")]
+    answer: Inline[Asked]
+
+
+class Series(msgspec.Struct):
+    """An expression over a run."""
+
+    expression: Annotated[str, about("The expression.")]
+    samples: Annotated[tuple[Sample, ...], about("What it was, oldest first.")]
+
+
+class ValuesDocument(Document, frozen=True):
+    """`values`."""
+
+    thread: Annotated[str, about("The thread.")]
+    step: Annotated[int, about("The newest step that was looked at.")]
+    series: Annotated[tuple[Series, ...], about("Every expression.")]
 
 
 class BlameDocument(Document, frozen=True):

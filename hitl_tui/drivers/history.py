@@ -80,11 +80,11 @@ class Asked(msgspec.Struct, frozen=True):
         looked: how many steps were looked at.
     """
 
-    moments: tuple[Moment, ...]
-    holds: bool | None
-    untold: int
-    why: str
-    looked: int
+    moments: Annotated[tuple[Moment, ...], about("The steps at which it began to, oldest first.")]
+    holds: Annotated[bool | None, about("Whether it did at the last step that was looked at.")]
+    untold: Annotated[int, about("Steps that did not tell.")]
+    why: Annotated[Maybe, about("Why the first of them did not.")]
+    looked: Annotated[int, about("Steps that were looked at.")]
 
 
 TellMoments: TypeAlias = Callable[[tuple[Moment, ...], int, int], object]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +17,6 @@ from hitl_tui.engine.thread.run_inputs import shown_entry
 from hitl_tui.errors import ThreadBusy, UnknownThread
 
 if TYPE_CHECKING:
-    from hitl_tui.drivers.history import Asked, Sample, TellHits, TellMoments
     from hitl_tui.engine.audit.lineage import Arrival
     from hitl_tui.engine.graph.description import GraphInfo
     from hitl_tui.engine.log.events import Progress
@@ -255,6 +254,11 @@ class RecordedThread:
         return self._thread.thread_id
 
     @property
+    def logged(self) -> OpenedThread:
+        """It as it is logged, to be asked by `history`."""
+        return self._thread
+
+    @property
     def graph(self) -> GraphInfo:
         """The graph that it last ran on."""
         return self._thread.declared
@@ -306,33 +310,6 @@ class RecordedThread:
     def updates(self, first: int, last: int, only: str | None = None) -> dict[int, tuple[AppliedUpdate, ...]]:
         """The updates of each of the steps `first` to `last`, of one channel or of all; see `Driver`."""
         return updates(self._thread, self._store, first, last, only=only, decoded=self._decoded)
-
-    def search(self, query: str, tell: TellHits) -> None:
-        """Look for a text in all steps; see `history.search`."""
-        from hitl_tui.drivers.history import search
-
-        search(self._thread, self._store, query, tell)
-
-    def ask(
-        self, expression: str, tell: TellMoments, *, first: bool = False, monotone: bool = False
-    ) -> Asked:
-        """The steps at which a condition began to hold; see `history.ask` and `history.bisect`.
-
-        Args:
-            first: the first of them is enough.
-            monotone: it goes on to hold once it does, so that few steps have to be looked at.
-        """
-        from hitl_tui.drivers.history import ask, bisect
-
-        if monotone:
-            return bisect(self._thread, self._store, expression)
-        return ask(self._thread, self._store, expression, tell, first=first)
-
-    def series(self, expressions: Sequence[str], last: int, most: int) -> tuple[tuple[Sample, ...], ...]:
-        """What expressions were over the run up to a step; see `history.series`."""
-        from hitl_tui.drivers.history import series
-
-        return series(self._thread, self._store, expressions, last, most)
 
     def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
         """Why a channel is tainted at a step; see `Driver`."""

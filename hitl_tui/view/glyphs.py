@@ -86,6 +86,7 @@ def _table() -> dict[int, str]:
     }
     # Parts of blocks are the ends of scroll bars, whose colours tell enough.
     table |= dict.fromkeys(map(chr, range(0x2580, 0x25A0)), " ")
+    table |= dict(zip("▁▂▃▄▅▆▇", "_.,-=+*", strict=True))  # the strips of values
     table |= _SIGNS
     twins = msgspec.structs.asdict(ASCII)
     table |= {glyph: twins[name] for name, glyph in msgspec.structs.asdict(UNICODE).items()}

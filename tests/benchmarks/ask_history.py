@@ -15,8 +15,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hitl_tui.drivers.history import SearchHit
+from hitl_tui.drivers.history import SearchHit, ask, bisect, search, series
 from hitl_tui.drivers.reading import RecordedThread
+from hitl_tui.engine.log.store import Store
 from tests.benchmarks.long_thread import many_steps
 
 STEPS, QUICK = 100_000, 10_000
@@ -36,7 +37,7 @@ def seconds(work: Callable[[], object], times: int) -> float:
     return best
 
 
-def first_hit(thread: RecordedThread, text: str) -> Callable[[], None]:
+def first_hit(store: Store, thread: RecordedThread, text: str) -> Callable[[], None]:
     """A search that ends with its first result."""
 
     def tell(hits: tuple[SearchHit, ...], _looked: int, _of: int) -> None:
@@ -45,7 +46,7 @@ def first_hit(thread: RecordedThread, text: str) -> Callable[[], None]:
 
     def work() -> None:
         try:
-            thread.search(text, tell)
+            search(thread.logged, store, text, tell)
         except _Enough:
             return
         raise AssertionError(f"{text!r} was not found")
@@ -63,14 +64,16 @@ def main() -> None:
         _, store = many_steps(Path(place), "long", steps)
         thread = RecordedThread(store, "long")
         questions: dict[str, Callable[[], object]] = {
-            "first result, newest": first_hit(thread, f"step {steps} "),
-            "first result, oldest": first_hit(thread, "step 1 step 1 "),
-            "whole search, nothing": lambda: thread.search("nowhere", lambda *_: None),
-            "whole search, 500 hits": lambda: thread.search("step", lambda *_: None),
-            "when, all": lambda: thread.ask("n % 1000 == 0", lambda *_: None),
-            "when, first at the end": lambda: thread.ask(f"n >= {steps - 1}", lambda *_: None, first=True),
-            "when, monotone": lambda: thread.ask(f"n >= {steps - 1}", lambda *_: None, monotone=True),
-            "a strip of 40": lambda: thread.series(["n", "len(text)"], steps - 1, 40),
+            "first result, newest": first_hit(store, thread, f"step {steps} "),
+            "first result, oldest": first_hit(store, thread, "step 1 step 1 "),
+            "whole search, nothing": lambda: search(thread.logged, store, "nowhere", lambda *_: None),
+            "whole search, 500 hits": lambda: search(thread.logged, store, "step", lambda *_: None),
+            "when, all": lambda: ask(thread.logged, store, "n % 1000 == 0", lambda *_: None),
+            "when, first at the end": lambda: ask(
+                thread.logged, store, f"n >= {steps - 1}", lambda *_: None, first=True
+            ),
+            "when, monotone": lambda: bisect(thread.logged, store, f"n >= {steps - 1}"),
+            "a strip of 40": lambda: series(thread.logged, store, ["n", "len(text)"], steps - 1, 40),
         }
         taken = {name: seconds(work, times) for name, work in questions.items()}
         store.close()

@@ -191,7 +191,8 @@ def test_a_run_writes_events_and_a_result(app: App, sample: str) -> None:
 def test_every_kind_is_written(review: App, tmp_path: Path) -> None:
     file = str(tmp_path / "r.jsonl")
     commands = [
-        "show r", "log r", "threads", "diff r@0 r", "blame r draft", "cost r", "taint r", "agents r",
+        "show r", "log r", "threads", "diff r@0 r", "blame r draft", "cost r", "find r a",
+        "when r draft", "values r draft", "taint r", "agents r",
         "graph review", "fork r@1 b --dry-run",
         "fork r@1 b", f"export r {file}", f"import {file} --thread c", "verify r", "anchor r",
         "replay r", "decide r --answer revise --dry-run", "claim r", "allow r --list",

@@ -13,7 +13,8 @@ import pytest
 from hitl_tui import END, START, Agent, Channel, Limits, ScriptedModel, StateGraph, append
 from hitl_tui.agents.scripted import ToolCall
 from hitl_tui.drivers.expressions import ExpressionInvalid
-from hitl_tui.drivers.history import MOST_HITS, Asked, SearchHit
+from hitl_tui.drivers.history import MOST_HITS, Asked, SearchHit, ask, bisect, series
+from hitl_tui.drivers.history import search as search_log
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.reading import RecordedThread
 from hitl_tui.stores import Checkpointer, open_store
@@ -87,13 +88,13 @@ async def asked(request: pytest.FixtureRequest, store: Checkpointer) -> Any:
 
         class Awaited:
             async def search(self, *given: Any) -> None:
-                thread.search(*given)
+                search_log(thread.logged, store, *given)
 
             async def ask(self, *given: Any) -> Asked:
-                return thread.ask(*given)
+                return ask(thread.logged, store, *given)
 
             async def series(self, *given: Any) -> Any:
-                return thread.series(*given)
+                return series(thread.logged, store, *given)
 
         yield Awaited()
     await hub.close()
@@ -149,9 +150,10 @@ async def test_the_newest_come_first_and_at_most_so_many(store: Checkpointer) ->
     graph.add_conditional_edge("count", lambda state: str(state["n"] < 600), {"True": "count", "False": END})
     graph.compile(checkpointer=store, limits=Limits(max_iterations=700)).invoke({}, thread_id="t")
     hits: list[SearchHit] = []
-    RecordedThread(store, "t").search("count", lambda some, *_: hits.extend(some))
+    logged = RecordedThread(store, "t").logged
+    search_log(logged, store, "count", lambda some, *_: hits.extend(some))
     assert hits == []
-    RecordedThread(store, "t").search("5", lambda some, *_: hits.extend(some))
+    search_log(logged, store, "5", lambda some, *_: hits.extend(some))
     assert [hit.step for hit in hits] == [n for n in range(600, 0, -1) if "5" in str(n)][:MOST_HITS]
 
 
@@ -215,23 +217,23 @@ async def test_a_search_ends_with_the_task_that_waits_for_it(store: Checkpointer
 
 def test_by_bisection_the_first_step_of_what_goes_on_to_hold(store: Checkpointer) -> None:
     run(store)
-    thread = RecordedThread(store, "t")
-    answer = thread.ask("n >= 2", lambda *_: None, monotone=True)
+    thread = RecordedThread(store, "t").logged
+    answer = bisect(thread, store, "n >= 2")
     assert [(moment.step, moment.before, moment.after) for moment in answer.moments] == [
         (3, {"n": 1}, {"n": 2})
     ]
     assert answer.looked < 6
-    assert thread.ask("n > 99", lambda *_: None, monotone=True).moments == ()
-    assert [moment.step for moment in thread.ask("n >= 0", lambda *_: None, monotone=True).moments] == [0]
+    assert bisect(thread, store, "n > 99").moments == ()
+    assert [moment.step for moment in bisect(thread, store, "n >= 0").moments] == [0]
 
 
 def test_a_fork_is_asked_about_what_it_shares_and_about_its_own(store: Checkpointer) -> None:
     runner = run(store)
     runner.fork("t", 3, "f", changes={"score": 7})
     hits: list[SearchHit] = []
-    thread = RecordedThread(store, "f")
-    thread.search("number", lambda some, *_: hits.extend(some))
+    thread = RecordedThread(store, "f").logged
+    search_log(thread, store, "number", lambda some, *_: hits.extend(some))
     assert [hit.step for hit in hits] == [3, 1]
-    answer = thread.ask("score > 0.15", lambda *_: None)
+    answer = ask(thread, store, "score > 0.15", lambda *_: None)
     assert [moment.step for moment in answer.moments] == [3]
-    assert [moment.step for moment in thread.ask("score == 7", lambda *_: None).moments] == [4]
+    assert [moment.step for moment in ask(thread, store, "score == 7", lambda *_: None).moments] == [4]

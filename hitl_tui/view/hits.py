@@ -1,0 +1,63 @@
+"""What was found in the log, as lines: places of a text, moments at which a condition began to hold."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hitl_tui.drivers.history import Asked, Moment, SearchHit
+from hitl_tui.view.format import count, inline
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Span, trusted, untrusted
+
+_NAME: Final = 24
+_AROUND: Final = 40
+_VALUE: Final = 30
+_WHAT: Final = {"streamed": "wrote", "tool": "called", "error": "failed"}
+
+
+def place_of(hit: SearchHit) -> str:
+    """What a text stands in, in words, sanitised: `facts[2].source`, `wrote`, `called lookup`."""
+    name = sanitise_line(hit.name, _NAME)
+    if hit.kind == "update":
+        return name + sanitise_line(hit.path, _NAME)
+    word = _WHAT.get(hit.kind, "")
+    if hit.kind == "streamed":
+        return f"{name} {word}" if name else word
+    return f"{word} {name}".strip()
+
+
+def hit_line(hit: SearchHit) -> Line:
+    """What a place holds: where, and the text in what stands around it."""
+    before = sanitise_line(hit.before, 4 * _AROUND)[-_AROUND:].lstrip()
+    return (
+        trusted(f"{place_of(hit)}  ", "name"),
+        trusted(before, "dim"),
+        trusted(sanitise_line(hit.match, 80), "accent"),
+        untrusted(hit.after, "dim", 3 * _AROUND),
+    )
+
+
+def moment_line(moment: Moment) -> Line:
+    """What made a condition hold: each channel that the step wrote, before and after."""
+    spans: list[Span] = []
+    for name, before in moment.before.items():
+        after = moment.after[name]
+        spans += [
+            untrusted(f"{'  ' if spans else ''}{name}  ", "name", _NAME + 4),
+            trusted(f"{inline(before, _VALUE)} → ", "dim"),
+            trusted(inline(after, _VALUE), "accent" if before != after else "dim"),
+        ]
+    return tuple(spans) or (trusted("holds from the beginning", "dim"),)
+
+
+def answer_line(answer: Asked) -> str:
+    """How often a condition began to hold, in words."""
+    steps = count(answer.looked, "step")
+    if not answer.moments:
+        told = f"it never holds in {steps}"
+    else:
+        times = "" if len(answer.moments) == 1 else f", {len(answer.moments):,} times in all"
+        told = f"first at step {answer.moments[0].step}{times}, {steps} looked at"
+    if answer.untold:
+        told += f"; {count(answer.untold, 'step')} could not tell ({sanitise_line(answer.why, 120)})"
+    return told
