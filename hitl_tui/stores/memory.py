@@ -125,7 +125,7 @@ class MemoryCheckpointer(Checkpointer):
             if not commit.gives_back:
                 return None
             thread.lease = None
-            return Stamp(thread.cursor.version, thread)
+            return thread.cursor.version, thread
 
     def write_threads(self, threads: Iterable[Carried]) -> None:
         written: dict[str, _Thread] = {}
@@ -150,7 +150,7 @@ class MemoryCheckpointer(Checkpointer):
 
     def stamp(self, thread_id: str) -> Stamp | None:
         thread = self._threads.get(thread_id)
-        return Stamp(thread.cursor.version, thread) if thread else None
+        return (thread.cursor.version, thread) if thread else None
 
     def graph(self, digest: str) -> StoredGraph | None:
         return self._graphs.get(digest)

@@ -75,10 +75,8 @@ class Store(Protocol):
         """
 
     def stamp(self, thread_id: str) -> Stamp | None:
-        """The thread's version, and what tells whether anything was written since.
-
-        None where the store can't tell, or has no such thread.
-        """
+        """What tells whether a thread was written since; None where the store can't tell, or has no such
+        thread."""
 
     def graph(self, digest: str) -> StoredGraph | None:
         """A graph as data, as a commit brought it; None when there is none of that digest."""

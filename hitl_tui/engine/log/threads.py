@@ -182,16 +182,8 @@ class PauseRequest(msgspec.Struct, frozen=True):
     at: int
 
 
-class Stamp(NamedTuple):
-    """When a store was looked at.
-
-    Args:
-        version: of the thread's cursor then.
-        moment: equal as long as nobody, here or elsewhere, writes what the thread's rows are among.
-    """
-
-    version: int
-    moment: object
+Stamp = tuple[object, ...]
+"""When a thread was looked at: equal to a later one as long as nobody, here or elsewhere, has written it."""
 
 
 class Fault(NamedTuple):

@@ -190,7 +190,6 @@ _UPDATE_CURSOR = (
 _MOVE_CURSOR = _UPDATE_CURSOR.format("")
 _MOVE_LISTED = _UPDATE_CURSOR.format(f"touched = ?, status = ?, waiting_since = nullif(?, {rows.NEVER}), ")
 _VERSION = "SELECT version FROM cursor WHERE thread = ?"
-_STAMP = "SELECT version, data_version FROM cursor, pragma_data_version WHERE thread = ?"
 _FROM_THREAD = "FROM thread AS t LEFT JOIN thread AS p ON p.key = t.parent"
 _THREAD = f"SELECT {rows.THREAD}, t.shared_entries, t.past {_FROM_THREAD} WHERE t.id = ?"
 _CHILDREN = f"SELECT {rows.THREAD} {_FROM_THREAD} WHERE t.parent = ? ORDER BY t.created_at, t.key"
@@ -500,13 +499,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             return cursor
 
     def stamp(self, thread_id: str) -> Stamp | None:
-        with self._lock:
-            fetched = self._rows(_STAMP, (self._find(thread_id),))
-            if not fetched:
-                return None
-            # The second tells of other connections, in whatever process, what is beside it of this one.
-            version, others = fetched[0]
-            return Stamp(version, (others, self._db.total_changes, self._db))
+        return None if self._find(thread_id) is None else self.changes()
 
     def graph(self, digest: str) -> StoredGraph | None:
         body = self._value(bytes, "SELECT body FROM graph WHERE digest = ?", (digest,))
@@ -571,9 +564,10 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
                 waiting.append(Waiting(thread))
         return waiting
 
-    def changes(self) -> object:
+    def changes(self) -> Stamp:
         with self._lock:
-            return self._rows("PRAGMA data_version")[0][0], self._db.total_changes, id(self._db)
+            # The first tells of other connections, in whatever process, what follows of this one.
+            return self._rows("PRAGMA data_version")[0][0], self._db.total_changes, self._db
 
     def _abandoned(self) -> list[int]:
         """Keys of the threads that nobody alive runs, though they were left running."""
