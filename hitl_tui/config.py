@@ -41,6 +41,7 @@ class Settings(msgspec.Struct, frozen=True):
         signing_key: file of the key that signs decisions, None signs none.
         claim_minutes: how long a claim lasts.
         look_seconds: how long a card is open until others are told that somebody looks.
+        after_decision: "close": the card goes once it is sent; "stay": what came of it takes its place.
         theme: name of the theme, "" for the app's own choice.
         model: litellm name for graphs that take a model, None for their own default.
         api_base: address of the model's server, None for the provider's.
@@ -59,6 +60,7 @@ class Settings(msgspec.Struct, frozen=True):
     signing_key: str | None
     claim_minutes: float
     look_seconds: float
+    after_decision: str
     theme: str
     model: str | None
     api_base: str | None
@@ -311,6 +313,10 @@ def _urls(value: object) -> str:
     return "" if right else "must be a list of URLs"
 
 
+def _after_decision(value: object) -> str:
+    return "" if value in ("close", "stay") else 'must be "close" or "stay"'
+
+
 def _nothing() -> None:
     return None
 
@@ -323,6 +329,7 @@ _SETTINGS: dict[str, tuple[Callable[[], str | None], Callable[[object], str]]] =
     "signing_key": (_nothing, _key_file),
     "claim_minutes": (lambda: "15", _above_zero),
     "look_seconds": (lambda: "3", _above_zero),
+    "after_decision": (lambda: "close", _after_decision),
     "theme": (str, _one_line),
     "model": (_nothing, _one_line),
     "api_base": (_nothing, _address),

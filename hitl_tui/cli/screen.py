@@ -97,7 +97,9 @@ def show(
             breaks=breaks, prepare=opened.prepare, waits_for=_waits_for,
             notices=lambda write, sees: opened.begin_notices(notices, write, sees),
             open_hub=open_hub if list_threads else None,
-            attention=Attention(settings.claim_minutes, settings.look_seconds),
+            attention=Attention(
+                settings.claim_minutes, settings.look_seconds, settings.after_decision == "stay"
+            ),
             perform=lambda: perform(opened.hub) if perform is not None and opened.hub is not None else None,
         )  # fmt: skip
     finally:

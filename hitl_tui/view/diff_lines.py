@@ -109,14 +109,14 @@ def _channel(row: Compared) -> Iterator[Line]:
     yield from changes(revision(row.before, row.after))
 
 
-def changes(lines: Revision) -> Iterator[Line]:
-    """The changed lines with some around them, cut where there are too many."""
+def changes(lines: Revision, *, marked: bool = True) -> Iterator[Line]:
+    """The changed lines with some around them, cut where there are too many; `marked` as for `part_spans`."""
     shown, left = near_changes(lines, _CONTEXT)
     for line in shown:
         if line is None:
             yield (Span(f"{_SIGNS['same']}…", "dim"),)
         else:
-            yield _told(line, _AROUND, _LONGEST, marked=True)
+            yield _told(line, _AROUND, _LONGEST, marked=marked)
     if left:
         yield (Span(f"{_SIGNS['same']}… {left:,} more lines", "dim"),)
 

@@ -74,7 +74,6 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "look.compare": ("Run", "Compare"),
     "look.contract": ("Run", "Pages"),
     "look.costs": ("Run", "Pages"),
-    "look.followed": ("Run", "Pages"),
     "look.inside": ("Run", "Branches"),
     "look.outside": ("Run", "Branches"),
     "look.taint": ("Run", "Pages"),

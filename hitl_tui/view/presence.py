@@ -23,15 +23,17 @@ def at_request(attending: Iterable[Presence], request: Request) -> tuple[Presenc
 
 
 class Attention(msgspec.Struct, frozen=True):
-    """How a screen tells others of whom it belongs to (see `Settings`).
+    """How a screen attends to what waits (see `Settings`).
 
     Args:
         claim_minutes: how long a claim lasts.
         look_seconds: how long a card is open until others are told.
+        stays: whether what came of a decision takes the place of its card.
     """
 
     claim_minutes: float = 15
     look_seconds: float = 3
+    stays: bool = False
 
 
 def claim_words(attending: Sequence[Presence], me: str) -> str:

@@ -109,7 +109,7 @@ def _fit(text: str, width: int) -> str:
 # -- what a row is about -----------------------------------------------------------------------------
 
 
-async def preview_lines(hub: Hub, row: QueueRow, now: int, width: int) -> list[Line]:
+async def preview_lines(hub: Hub, row: QueueRow, now: int, width: int, *, marked: bool) -> list[Line]:
     """What a row is about: the asker's words, what changed, what was decided here, what would run next."""
     async with hub.borrow(row.name, look=True) as driver:
         session = await ViewSession.open(hub, driver)
@@ -123,7 +123,7 @@ async def preview_lines(hub: Hub, row: QueueRow, now: int, width: int) -> list[L
             found = await session.versions(request.subject, request.step, 2)
         version, previous = _versions(found)
         card = review_card(request, session.view, values, version=version, previous=previous)
-        return list(_preview(row, session, card, (version, previous), now=now, width=width))
+        return list(_preview(row, session, card, (version, previous), now=now, width=width, marked=marked))
 
 
 def _versions(found: Versions | None) -> tuple[Version | None, Version | None]:
@@ -139,6 +139,7 @@ def _preview(
     *,
     now: int,
     width: int,
+    marked: bool,
 ) -> Iterator[Line]:
     request = card.request
     asked = f"{sanitise_line(row.graph, _NAME)} · step {request.step} · asked {ago(row.since, now)}"
@@ -151,7 +152,7 @@ def _preview(
         for line in card.about:
             yield from wrap_spans(line, width)
         yield ()
-        yield from _value(session, request, versions, width)
+        yield from _value(session, request, versions, width, marked=marked)
     if card.before:
         yield ()
         for line in card.before:
@@ -169,7 +170,12 @@ def _part(lines: Iterable[Line], width: int) -> Iterator[Line]:
 
 
 def _value(
-    session: ViewSession, request: Request, versions: tuple[Version | None, Version | None], width: int
+    session: ViewSession,
+    request: Request,
+    versions: tuple[Version | None, Version | None],
+    width: int,
+    *,
+    marked: bool,
 ) -> Iterator[Line]:
     """What is decided about: how it differs from its last version, else all of it."""
     assert request.subject is not None
@@ -178,7 +184,7 @@ def _value(
     if value is PRIVATE:
         return
     if version is not None and previous is not None:
-        for line in changes(revision(previous.value, version.value)):
+        for line in changes(revision(previous.value, version.value), marked=marked):
             yield from wrap_rich(line, width, _INDENT)
         return
     for text in value_lines(value, "text")[:_LONGEST]:

@@ -1,7 +1,15 @@
-"""The page of what came of one's decisions stays, and moves on with the thread."""
+"""What came of one's decisions stays in the place of the card, and moves on with the thread."""
 
 from __future__ import annotations
 
+import threading
+
+import pytest
+
+from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
+from hitl_tui.view.presence import Attention
+from hitl_tui.view.review import GRACE, UNDO
+from tests.ui.harness import Clock, live
 from tests.ui.test_waiting_threads import card_of, waiting
 
 
@@ -18,3 +26,64 @@ async def test_it_tells_what_ran_and_what_is_asked_next() -> None:
         await it.until(lambda: any(entry.kind == "answer" for entry in it.session.view.ledger), "answered")
         await it.press("F")
         await it.shows("What followed your decisions", "approve to “Is it good?”", "take back by fork")
+
+
+def printing(store: MemoryCheckpointer, may_print: threading.Event) -> GraphRunner:
+    """A memo that is written, approved, printed once that may be, and filed."""
+    choices = [GateChoice("approve", "print it", "a"), GateChoice("revise", "send back", "r", "required")]
+    graph = StateGraph({"text": Channel(""), "n": Channel(0)}, name="memo")
+    graph.add_node("write", lambda state: {"text": "A memo."}).add_edge(START, "write")
+    graph.add_node("press", lambda state: {"n": int(may_print.wait(30))}).add_edge("write", "press")
+    graph.add_node("file", lambda state: {"n": 2}).add_edge("press", "file").add_edge("file", END)
+    return graph.compile(checkpointer=store, interrupt_after=[Gate("write", "Print it?", choices)])
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
+@pytest.mark.parametrize("way", ["setting", "key"])
+async def test_after_a_decision_the_card_gives_way_to_what_comes_of_it_live(
+    way: str, size: tuple[int, int]
+) -> None:
+    may_print = threading.Event()
+    runner = printing(MemoryCheckpointer(), may_print)
+    runner.invoke({}, thread_id="t")
+    async with live(runner, ready="WAITING", size=size) as it:
+        it.run.clock = clock = Clock()
+        it.run.attention = Attention(stays=way == "setting")
+        await it.press("d")
+        await it.shows("Your decision", "keys listen in half")
+        clock.advance(GRACE + 0.01)
+        await it.gone("keys listen in half")
+        await it.press("a")
+        await it.shows("send it now")
+        if way == "key":
+            await it.press("F")
+        clock.advance(UNDO + 0.01)
+        await it.shows("What followed your", "approve to “Print it?”", "nothing ran yet; running")
+        await it.gone("Your decision")
+        may_print.set()
+        await it.shows("press, file; completed", "take back by fork", "press, file would run")
+        await it.press("escape")
+        await it.gone("What followed your")
+        await it.press("F")
+        await it.shows("press, file; completed")
+        await it.press("F")
+        await it.gone("What followed your")
+
+
+async def test_without_the_setting_the_card_closes_alone() -> None:
+    may_print = threading.Event()
+    may_print.set()
+    runner = printing(MemoryCheckpointer(), may_print)
+    runner.invoke({}, thread_id="t")
+    async with live(runner, ready="WAITING") as it:
+        it.run.clock = clock = Clock()
+        await it.press("d")
+        await it.shows("Your decision", "keys listen in half")
+        clock.advance(GRACE + 0.01)
+        await it.gone("keys listen in half")
+        await it.press("a")
+        await it.shows("send it now")
+        clock.advance(UNDO + 0.01)
+        await it.shows("DONE")
+        await it.gone("Your decision")
+        assert not it.run.review.followed_open

@@ -37,6 +37,8 @@ from hitl_tui.view.spans import Line, Role, Span, trusted
 _AT_ONCE: Final = 4
 """Decisions that are being sent at a time."""
 _NAME: Final = 200
+_ANSWER: Final = 40
+"""Cells for what would be answered, before titles are cut."""
 _LOOKS: Final[Mapping[Outcome, tuple[str, Role]]] = {
     "would": ("  ", "plain"),
     "left": ("– ", "dim"),
@@ -221,7 +223,8 @@ class BatchScreen(OverlayScreen):
 def _lines(plans: Sequence[Planned], width: int) -> Iterator[Line]:
     """What would be decided with its answer, then the rest with why not."""
     name = _widest((sanitise_line(planned.thread, _NAME) for planned in plans), width // 4)
-    title = _widest((planned.title for planned in plans), max(width - name - 44, 16))
+    what = _widest((_what(planned) for planned in plans), _ANSWER)
+    title = _widest((planned.title for planned in plans), max(width - name - what - 8, 16))
     left = False
     for planned in plans:
         if planned.outcome == "left" and not left:
@@ -229,13 +232,17 @@ def _lines(plans: Sequence[Planned], width: int) -> Iterator[Line]:
             yield ()
             yield (trusted("These would not be decided, and stay marked", "title"),)
         sign, role = _LOOKS[planned.outcome]
-        what = planned.label if planned.outcome in ("would", "decided") else planned.why
         yield (
             Span(sign, role),
             Span(_fit(sanitise_line(planned.thread, _NAME), name), "name"),
             Span(_fit(planned.title, title), "dim" if planned.outcome == "left" else "plain"),
-            Span(sanitise_line(what, _NAME), "warning" if planned.outcome == "refused" else role),
+            Span(_what(planned), "warning" if planned.outcome == "refused" else role),
         )
+
+
+def _what(planned: Planned) -> str:
+    """What would be answered, or why nothing."""
+    return sanitise_line(planned.label if planned.outcome in ("would", "decided") else planned.why, _NAME)
 
 
 def _widest(texts: Iterable[str], most: int) -> int:

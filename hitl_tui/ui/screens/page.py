@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import PurePath
 from typing import ClassVar
 
@@ -17,9 +17,6 @@ from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.view.costs import cost_lines
-from hitl_tui.view.followed import ThreadStanding, followed, followed_lines, mine
-from hitl_tui.view.rows import wrap_line
-from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, untrusted
 
@@ -120,8 +117,6 @@ class PageScreen(OverlayScreen):
 
 
 _ALL = 1 << 31
-_LOOKS_EVERY = 0.5
-_FRAME, _NARROWEST = 4, 20
 
 
 class CostsScreen(PageScreen):
@@ -133,50 +128,3 @@ class CostsScreen(PageScreen):
             return list(cost_lines(CostReport(reversed(points), session.view.progress.uses)))
 
         super().__init__(f"What {session.thread_id} has cost", load, keys)
-
-
-class FollowedScreen(PageScreen):
-    """What came of a person's decisions in a thread; it stays, and tells what comes while it does."""
-
-    def __init__(self, session: ViewSession, person: str, keys: tuple[str, ...]) -> None:
-        self._session = session
-
-        async def load() -> Sequence[Line]:
-            view = session.view
-            standing = ThreadStanding(session.thread_id, view.progress.status, view.progress.reason)
-            decisions = mine(view.ledger, person)
-            if not decisions:
-                return [(Span(f"{sanitise_line(person, 40)} has decided nothing in this thread", "dim"),)]
-            head, first = view.progress.head, min(entry.step for entry in decisions)
-            points = (await session.driver.history(limit=head + 1 - first))[::-1]
-            lines: list[Line] = []
-            for entry in decisions:
-                since = [point for point in points if point.step >= entry.step]
-                title, *rest = followed_lines(followed(entry, view.ledger, since, standing))
-                lines += [(Span(title, "name"),), *((Span(row, "plain"),) for row in self._rows(rest)), ()]
-            return lines
-
-        super().__init__("What followed your decisions", load, keys)
-        self._shown_of: object = None
-
-    def _rows(self, lines: Sequence[str]) -> Iterator[str]:
-        """Lines as rows of the page; what goes on stands under itself."""
-        for line in lines:
-            indent = " " * (len(line) - len(line.lstrip()))
-            width = max(self.size.width - _FRAME - len(indent), _NARROWEST)
-            yield from (f"{indent}{row}" for row in wrap_line(line.lstrip(), width))
-
-    def on_mount(self) -> None:
-        """Fetch the lines, now and whenever the thread has moved."""
-        super().on_mount()
-        self._shown_of = self._moment()
-        self.set_interval(_LOOKS_EVERY, self._look)
-
-    def _moment(self) -> object:
-        progress = self._session.view.progress
-        return progress.head, progress.status, len(self._session.view.ledger)
-
-    def _look(self) -> None:
-        if (now := self._moment()) != self._shown_of:
-            self._shown_of = now
-            self.run_worker(self._fill(), exit_on_error=False)

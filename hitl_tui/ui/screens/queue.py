@@ -370,7 +370,8 @@ class QueueScreen(OverlayScreen):
         await asyncio.sleep(_REST)
         pane = self.query_one("#preview", LineView)
         try:
-            lines = await preview_lines(self._hub, row, self._now(), pane.scrollable_content_region.width - 1)
+            width = pane.scrollable_content_region.width - 1
+            lines = await preview_lines(self._hub, row, self._now(), width, marked=self.app.no_color)
         except HitlError as error:
             lines = [(trusted("it can't be shown", "error"),), (Span(error.message),)]
         pane.set_titles(row.name)

@@ -112,13 +112,6 @@ def _costs(screen: RunScreen, session: ViewSession) -> None:
     screen.app.push_screen(CostsScreen(session, screen.keymap.bindings["look.costs"]))
 
 
-def _followed(screen: RunScreen, session: ViewSession) -> None:
-    from hitl_tui.ui.screens.page import FollowedScreen
-
-    keys = screen.keymap.bindings["look.followed"]
-    screen.app.push_screen(FollowedScreen(session, screen.actor, keys))
-
-
 def _compare(screen: RunScreen, session: ViewSession) -> None:
     """The shown step beside the newest one; at the newest a fork's parent's end, or the step before."""
     from hitl_tui.ui.screens.compare import CompareScreen
@@ -190,13 +183,15 @@ def _help(screen: RunScreen) -> None:
 
 
 def _back(screen: RunScreen) -> None:
-    """Close the card, or the spotlight, or go back to the newest step, or out of a thread inside."""
+    """Close the card, what followed, or the spotlight, or go back to the newest step, or out."""
     if screen.review.state == "sending":
         screen.review.take_back()
     elif screen.review.state:
         screen.review.close_card()
     elif screen.stage.pane:
         screen.stage.spotlight("")
+    elif screen.review.followed_open:
+        screen.review.turn_followed()
     elif screen.search.open or (screen.session and screen.session.is_past):
         screen.search.close()
         screen.travel(None)
@@ -234,7 +229,7 @@ DOERS: Final[Mapping[str, Do]] = {
     "look.previous": lambda screen: screen.search.walk(-1),
     "look.compare": _shown(_compare),
     "look.costs": _shown(_costs),
-    "look.followed": _shown(_followed),
+    "look.followed": lambda screen: screen.review.turn_followed(),
     "look.copy": _shown(_copy),
     "look.taint": _shown(_taint),
     "look.contract": _shown(_contract),

@@ -35,6 +35,8 @@ class Reviewing:
         self._looking: Timer | None = None
         self._looked_at: tuple[ViewSession, str] | None = None
         self._attending: tuple[object, ...] = ()
+        self._stays = False
+        """Whether what comes of this decision takes the card's place, whatever the setting says."""
 
     @property
     def state(self) -> Literal["", "open", "aside", "sending"]:
@@ -84,6 +86,8 @@ class Reviewing:
         self.screen.travel(None)
         self.screen.stage.spotlight("")
         self._shown_for = request.id
+        self._stays = False
+        self._close_followed()
         self._look_at(session, request)
         if request.subject:
             self.screen.query_one(ChannelsPane).select(request.subject)
@@ -291,8 +295,48 @@ class Reviewing:
             self.screen.query_one(ChannelsPane).focus()
             self.card_changed()
 
+    # What followed.
+
+    @property
+    def followed_open(self) -> bool:
+        """Whether what came of one's decisions stands in the place of the card."""
+        return bool(self.screen.query("#followed"))
+
+    def turn_followed(self) -> None:
+        """Show what came of one's decisions, or no more; over a card, once its decision is sent."""
+        if self.card_open:
+            self._stays = not self._stays
+            stays = "once you have decided, what came of it stays here"
+            self.screen.tell(stays if self._stays else "once you have decided, the card closes")
+        elif self.followed_open:
+            self._close_followed()
+            self.screen.query_one(ChannelsPane).focus()
+        else:
+            self._show_followed()
+
+    def _show_followed(self) -> None:
+        from hitl_tui.ui.widgets.followed import FollowedPane
+
+        session = self.screen.session
+        if session is not None and not self.followed_open:
+            self.screen.add_class("-followed")
+            way = self.screen.ways["look.followed"]
+            self.screen.query_one("#body").mount(FollowedPane(session, self.screen.actor, way))
+
+    def _close_followed(self) -> None:
+        self.screen.remove_class("-followed")
+        self.screen.query("#followed").remove()
+
+    def _close_decided(self) -> None:
+        """A decision was sent: the card closes, or gives way to what comes of it."""
+        stays = self._stays or self.screen.attention.stays
+        self.close_card()
+        if stays:
+            self._show_followed()
+
     def forget(self) -> None:
         """Another thread is shown from now on."""
+        self._close_followed()
         self.close_card()
         self._shown_for = ""
 
@@ -315,13 +359,15 @@ class Reviewing:
             if gone and not sent and card.outlives():
                 return
             if asked is None:
-                if not sent:
+                if sent:
+                    self._close_decided()
+                else:
                     self.screen.tell(how_it_went(session.view.ledger, known))
-                self.close_card()
+                    self.close_card()
             elif sent and asked.id == known and asked.votes:
                 # One of several votes: nothing is left to do here for whoever has given it.
                 self.screen.tell(vote_given(asked))
-                self.close_card()
+                self._close_decided()
             else:
                 card.follow(session, asked)
         elif request is not None and self.opens_for(session):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import ClassVar, Final
 
@@ -18,12 +18,13 @@ from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.cells import cells, cut_start
-from hitl_tui.view.format import count
+from hitl_tui.view.format import count, inline
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span
 
 _KEYS: Final = (("find.go", "Start"), ("find.up find.down", "Select"), ("find.back", "Back"))
 _LONGEST: Final = 200
+_OPTION: Final = 40
 
 
 class StartScreen(OverlayScreen):
@@ -89,7 +90,10 @@ class StartScreen(OverlayScreen):
         for graph, name in zip(self._shown, names, strict=True):
             shown, spec = cut_start(name, width), sanitise_line(str(graph.source.get("graph")), _LONGEST)
             origin = sanitise_line(graph.origin, _LONGEST)
-            where = f"  {spec}" if spec != name else ""
+            options = graph.source.get("options")
+            given = options.items() if isinstance(options, Mapping) else ()
+            told = [f"{sanitise_line(str(key), _OPTION)}={inline(value, _OPTION)}" for key, value in given]
+            where = "  ".join(["", *told, *([spec] if spec != name else [])])
             gap = " " * (width - cells(shown) + 2)
             lines.append((Span(shown + gap, "name"), Span(origin), Span(where, "dim")))
         return lines

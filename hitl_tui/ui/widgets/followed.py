@@ -1,0 +1,88 @@
+"""What came of a person's decisions in a thread, in the place of the card: it stays, and tells what comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from textual import on
+
+from hitl_tui.errors import HitlError
+from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.view.followed import ThreadStanding, followed, followed_lines, mine
+from hitl_tui.view.rows import wrap_line
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.session import ViewSession
+from hitl_tui.view.spans import Line, Span, untrusted
+
+_LOOKS_EVERY: Final = 0.5
+_NARROWEST: Final = 20
+_MOST: Final = 20
+"""Decisions that are told; `log --mine` has all of them."""
+
+
+class FollowedPane(LineView):
+    """The newest decision first; looked at again whenever the thread has moved.
+
+    Args:
+        way: the key that closes it.
+    """
+
+    def __init__(self, session: ViewSession, person: str, way: str) -> None:
+        super().__init__("followed")
+        self._session = session
+        self._person = person
+        self._way = way
+        self._shown_of: object = None
+
+    def on_mount(self) -> None:
+        """Tell it, now and whenever the thread has moved."""
+        self.set_titles("What followed your decisions", f"{self._way} closes")
+        self.show([(Span("looking…", "dim"),)])
+        self.set_interval(_LOOKS_EVERY, self._look)
+        self._look()
+        self.focus()
+
+    def _look(self) -> None:
+        view = self._session.view
+        moment = view.progress.head, view.progress.status, len(view.ledger), self._width
+        if moment != self._shown_of:
+            self._shown_of = moment
+            self.run_worker(self._load(), group="followed", exclusive=True, exit_on_error=False)
+
+    @property
+    def _width(self) -> int:
+        return max(self.scrollable_content_region.width, _NARROWEST)
+
+    @on(LineView.Widened)
+    def _widened(self, event: LineView.Widened) -> None:
+        event.stop()
+        self._look()
+
+    async def _load(self) -> None:
+        try:
+            self.show(await self._lines())
+        except HitlError as error:
+            self.show([(untrusted(error.message, "error"),)])
+
+    async def _lines(self) -> list[Line]:
+        session, view = self._session, self._session.view
+        standing = ThreadStanding(session.thread_id, view.progress.status, view.progress.reason)
+        decisions = mine(view.ledger, self._person)[:_MOST]
+        if not decisions:
+            return [(Span(f"{sanitise_line(self._person, 40)} has decided nothing in this thread", "dim"),)]
+        head, first = view.progress.head, min(entry.step for entry in decisions)
+        points = (await session.driver.history(limit=head + 1 - first))[::-1]
+        lines: list[Line] = []
+        for entry in decisions:
+            since = [point for point in points if point.step >= entry.step]
+            title, *rest = followed_lines(followed(entry, view.ledger, since, standing))
+            lines += [(Span(row, "name"),) for row in self._rows([title])]
+            lines += [*((Span(row, "plain"),) for row in self._rows(rest)), ()]
+        return lines
+
+    def _rows(self, lines: Sequence[str]) -> Iterator[str]:
+        """Lines as rows of the pane; what goes on stands under itself."""
+        for line in lines:
+            indent = " " * (len(line) - len(line.lstrip()))
+            yield from (f"{indent}{row}" for row in wrap_line(line.lstrip(), self._width - len(indent)))
