@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 _SLICE: Final = 0.05
@@ -26,10 +27,14 @@ class Tempo:
         """The next lower pace."""
         self.pace = next((pace for pace in reversed(PACES) if pace < self.pace), self.pace)
 
-    async def wait(self, seconds: float) -> None:
-        """Wait for so many seconds of a run at pace 1; while it is held, until it no longer is."""
+    async def wait(self, seconds: float, enough: Callable[[], bool] = lambda: False) -> None:
+        """Wait for so many seconds of a run at pace 1; while it is held, until it no longer is.
+
+        Args:
+            enough: says that it need not be waited any longer.
+        """
         left = seconds
-        while left > 0 or self.held:
+        while (left > 0 or self.held) and not enough():
             rest = _SLICE if self.held else min(left / self.pace, _SLICE)
             await asyncio.sleep(rest)
             left -= 0.0 if self.held else rest * self.pace

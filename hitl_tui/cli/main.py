@@ -75,6 +75,7 @@ class LazyGroup(click.Group):
 EXAMPLES = {
     "demo": ["hitl-tui demo", 'hitl-tui demo --task "Explain recursion" --theme presenter'],
     "present": ["hitl-tui present closures", "hitl-tui present my-show.toml --notes"],
+    "play": ["hitl-tui play r1", "hitl-tui play r1.jsonl --pace 2"],
     "run": [
         "hitl-tui run review --input task=Hills",
         "hitl-tui run flow.py --model anthropic/claude-sonnet-4-5 --thread r1",
@@ -169,6 +170,7 @@ GROUPS = {
         "demo": Entry("hitl_tui.cli.run", "Step through an advisor workflow; no key, no network."),
         "run": Entry("hitl_tui.cli.run", "Run a workflow of your own, on screen or without."),
         "present": Entry("hitl_tui.cli.present", "Give a show from a script, or read its notes."),
+        "play": Entry("hitl_tui.cli.play", "Play a recorded run on screen, as it was."),
         "new": Entry("hitl_tui.cli.about", "Write a commented start of a graph file."),
         "resume": Entry("hitl_tui.cli.run", "Go on with a thread where it stopped."),
         "step": Entry("hitl_tui.cli.running", "Run one node of a thread."),

@@ -40,6 +40,7 @@ def show(
     list_threads: bool = False,
     breaks: Sequence[str] = (),
     perform: Callable[[LocalHub], Performance] | None = None,
+    prepare_hub: Callable[[LocalHub], object] = lambda hub: None,
 ) -> int:
     """Show a thread until the user leaves, and say what there is to know afterwards.
 
@@ -50,6 +51,7 @@ def show(
         plain: in lines, as it is without a terminal that can show a screen.
         list_threads: begin with the list of threads on screen; in lines there is only the thread.
         breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
+        prepare_hub: called with the hub before the thread is opened.
         perform: makes what is shown to an audience, once the hub is open; None for nothing.
 
     Raises:
@@ -74,7 +76,7 @@ def show(
     from hitl_tui.view.presence import Attention
 
     _check_theme(settings)
-    opened = Opened()
+    opened = Opened(prepare_hub)
 
     async def open_driver() -> tuple[Hub, Driver]:
         try:
@@ -150,7 +152,8 @@ def _after_screen(result: AppResult, settings: Settings) -> int:
 class Opened:
     """What was to be opened, for what can be begun while somebody reads it."""
 
-    def __init__(self) -> None:
+    def __init__(self, prepare_hub: Callable[[LocalHub], object] = lambda hub: None) -> None:
+        self.prepare_hub = prepare_hub
         self.target: Target | None = None
         self.store: Checkpointer | None = None
         self.hub: LocalHub | None = None
@@ -202,6 +205,7 @@ async def _open(
     store, target = await asyncio.to_thread(prepare)
     hub = hub_over(store, settings, partial(_unbuilt, settings))
     try:
+        opened.prepare_hub(hub)
         driver = await open_target(hub, target, settings, breaks)
     except BaseException:
         await hub.close()

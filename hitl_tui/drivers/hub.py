@@ -209,6 +209,10 @@ class LocalHub:
         driver = self._drivers[thread_id] = self._driver(thread_id, prepare)
         return driver
 
+    def adopt(self, driver: LocalDriver) -> None:
+        """Keep a driver of somebody else's making with the others, by its thread."""
+        self._drivers[driver.thread_id] = driver
+
     async def known_graphs(self) -> tuple[KnownGraph, ...]:
         """See `Hub.known_graphs`."""
         return await asyncio.to_thread(self._known.list) if self._known else ()

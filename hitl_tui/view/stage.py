@@ -57,11 +57,13 @@ class Performance(Protocol):
     Attributes:
         tempo: how fast.
         going: it is on the way to the next stop.
+        live: it is a thread that is run for it, and not a tape, which plays by itself.
         title, place: what it is called, and where it is, as "stop 3 of 6".
     """
 
     tempo: Tempo
     going: bool
+    live: bool
 
     @property
     def title(self) -> str: ...
@@ -115,6 +117,7 @@ class ScriptShow:
         self.tempo = TEMPO
         self.stop = -1
         self.going = False
+        self.live = True
         self._new_thread = new_thread
         self._others = others
         self._store = store

@@ -429,6 +429,8 @@ class RunScreen(RoleScreen):
         if session is None:
             return
         session.move_to(place)
+        if place is not None:
+            self.stage.look_back()
         # Its values are there before it could be painted without them; else that is done after a moment.
         self._unshown = self._unshown or self.set_timer(_SOON, self.show_all)
         self.run_worker(self._load_step(session), group="travel", exclusive=True, exit_on_error=False)

@@ -86,7 +86,7 @@ class Stage:
     def next(self) -> None:
         """On to the next stop; where something waits, its card comes up with what the script suggests."""
         show, session = self.show, self.screen.session
-        if show is None or session is None or session.running:
+        if show is None or session is None or (session.running and show.live):
             return
         if any(not request.breakpoint for request in session.requests) and not session.refusals:
             self.screen.review.decide()
@@ -164,6 +164,11 @@ class Stage:
             if self.show.going and session.running:
                 self.spotlight(caption.spotlight)
             self.screen.query_one(CaptionBox).tell(caption, self.screen.size.width)
+
+    def look_back(self) -> None:
+        """A step of the past is looked at: a tape waits meanwhile."""
+        if self.show is not None and not self.show.live:
+            self.show.tempo.held = True
 
     def hold(self) -> None:
         """Hold everything in the middle of a word, or go on."""

@@ -1,0 +1,131 @@
+"""`play`: a tape of a real run on screen, at its pace, to be left into a live fork."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hitl_tui.cli.opening import Target, find_thread
+from hitl_tui.cli.options import reviewer_option, store_option, theme_option
+from hitl_tui.errors import UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.drivers.hub import LocalHub
+    from hitl_tui.drivers.played import PlayedThread
+    from hitl_tui.engine.commands import Fork
+    from hitl_tui.stores import Checkpointer
+
+
+@click.command()
+@click.argument("tape", metavar="TAPE|THREAD")
+@click.option(
+    "--pace",
+    type=click.FloatRange(0.25, 8),
+    default=1.0,
+    show_default=True,
+    help="How fast; + and - change it.",
+)
+@store_option
+@theme_option
+@reviewer_option
+def play(*, tape: str, pace: float, store: str | None, theme: str | None, reviewer: str | None) -> int:
+    """Play a recorded run on screen, as it was.
+
+    TAPE is a file that `export` wrote, THREAD a thread of the store. Its steps come as they came then,
+    with what its models said, and waits of more than three seconds are cut. Space goes on to the next
+    step, p holds, [ looks back and holds, home plays from the start. Nothing is written until f leaves it
+    into a live fork, which goes on with the real graph; the thread of a file is imported for that.
+    """
+    from hitl_tui.agents.tempo import TEMPO
+    from hitl_tui.cli.screen import show
+    from hitl_tui.cli.storage import open_existing, open_for_writing
+    from hitl_tui.config import load_settings
+    from hitl_tui.view.tape import TapeShow
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("a tape needs a terminal", "`hitl-tui log THREAD` tells a thread in lines")
+    settings = load_settings({"store": store, "theme": theme, "reviewer": reviewer})
+    file = Path(tape) if Path(tape).is_file() else None
+    played = Tape(tape, file)
+    TEMPO.pace = pace
+    return show(
+        settings,
+        open_for_writing if file else open_existing,
+        played.choose,
+        prepare_hub=played.adopt,
+        perform=lambda hub: TapeShow(played.driver, played.name),
+    )
+
+
+class Tape:
+    """A recorded thread, its copy in memory, and the store that its forks go to.
+
+    Args:
+        file: of an export; None for a thread of the store.
+    """
+
+    def __init__(self, name: str, file: Path | None) -> None:
+        from hitl_tui.stores import MemoryCheckpointer
+
+        self.name = name
+        self._file = file
+        self._copy = MemoryCheckpointer()
+        self._store: Checkpointer | None = None
+        self._driver: PlayedThread | None = None
+
+    @property
+    def driver(self) -> PlayedThread:
+        """What plays it."""
+        assert self._driver is not None
+        return self._driver
+
+    def choose(self, store: Checkpointer) -> Target:
+        """Copy the thread; gives its copy's name."""
+        self._store = store
+        thread = self.copy(store)
+        return Target(thread)
+
+    def copy(self, store: Checkpointer) -> str:
+        """Take the thread into a store in memory, whole, as private values are never shown; gives its name.
+
+        Raises:
+            UnknownThread, UsageError: there is no such thread, or the file is no export of one.
+        """
+        from hitl_tui.stores.transfer import export_thread, import_thread
+
+        if self._file is None:
+            self.name = find_thread(store, self.name)
+            return import_thread(
+                self._copy, export_thread(store, self.name, private=True), f"{self.name}-tape"
+            )
+        with self._file.open("rb") as lines:
+            thread = import_thread(self._copy, lines)
+        self.name = thread
+        with self._file.open("rb") as lines:
+            return import_thread(self._copy, lines, f"{thread}-tape")
+
+    def adopt(self, hub: LocalHub) -> None:
+        """Give the hub what plays the tape."""
+        from hitl_tui.agents.tempo import TEMPO
+        from hitl_tui.drivers.played import PlayedThread
+
+        async def fork(command: Fork) -> str:
+            driver = await hub.open(self._live())
+            TEMPO.held = False  # it goes on live
+            return await driver.execute(command)
+
+        self._driver = PlayedThread(f"{self.name}-tape", self._copy, TEMPO, fork)
+        hub.adopt(self._driver)
+
+    def _live(self) -> str:
+        """The thread itself in the store, imported where it is not there yet."""
+        from hitl_tui.stores.transfer import import_thread
+
+        assert self._store is not None
+        if self._file is not None and self._store.info(self.name) is None:
+            with self._file.open("rb") as lines:
+                return import_thread(self._store, lines)
+        return self.name
