@@ -28,6 +28,7 @@ def find(opened: OpenStored, *, thread: str, text: str, limit: int) -> ExitCode:
     stands nowhere.
     """
     from hitl_tui.drivers.history import search
+    from hitl_tui.view.format import count
     from hitl_tui.view.hits import hit_line
     from hitl_tui.view.lines import name
     from hitl_tui.view.spans import plain_text
@@ -59,7 +60,7 @@ def find(opened: OpenStored, *, thread: str, text: str, limit: int) -> ExitCode:
         rows = [(str(hit.step), name(hit.node), plain_text(hit_line(hit))) for hit in hits]
         say(*table([("step", "node", "what"), *rows], prose=True) if rows else ())
         more = f"; there may be more: --limit {2 * limit}" if len(hits) == limit else ""
-        say(f"{len(hits)} places in {looked:,} steps{more}", err=True)
+        say(f"{count(len(hits), 'place')} in {count(looked, 'step')}{more}", err=True)
     return ExitCode.DONE if hits else ExitCode.FAILED
 
 

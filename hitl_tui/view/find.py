@@ -1,17 +1,20 @@
-"""Finding a text in a thread as it is shown: names and values of channels, steps, what people said."""
+"""Finding a text in a thread as it is shown, and what was found in its history, as places to go to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, Literal
 
 import msgspec
 
+from hitl_tui.drivers.history import Moment, SearchHit
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.view.format import writer
+from hitl_tui.view.hits import moment_line, place_of
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import plain_text
 from hitl_tui.view.step_view import StepView
 from hitl_tui.view.value_lines import read_lines
 
@@ -32,7 +35,7 @@ class Found(msgspec.Struct, frozen=True):
         before, match, after: the text around it, on one line, sanitised.
     """
 
-    kind: Literal["channel", "value", "step", "decision"]
+    kind: Literal["channel", "value", "step", "decision", "history"]
     step: int
     channel: str
     where: str
@@ -52,6 +55,32 @@ def find(query: str, view: RunView, step: StepView) -> tuple[Found, ...]:
         return ()
     places = (*_in_channels(wanted, step), *_in_steps(wanted, view), *_in_decisions(wanted, view))
     return tuple(islice(places, MOST))
+
+
+def found_in_history(hits: Iterable[SearchHit], local: Iterable[Found]) -> Iterator[Found]:
+    """Places of the whole history, but for those that were found in what is shown already."""
+    told = {(place.step, place.channel) for place in local if place.kind in ("value", "step", "decision")}
+    for hit in hits:
+        channel = hit.name if hit.kind == "update" else ""
+        if (hit.step, channel) not in told or hit.kind in ("streamed", "tool"):
+            before = sanitise_line(hit.before, 4 * _AROUND)[-_AROUND:].lstrip()
+            what = f"{place_of(hit)}  {before}"
+            after = sanitise_line(hit.after, 120)
+            where = _where(hit.step, hit.node)
+            yield Found("history", hit.step, channel, where, what, sanitise_line(hit.match, 80), after)
+
+
+def found_moments(moments: Iterable[Moment]) -> Iterator[Found]:
+    """The steps at which a condition began to hold."""
+    for moment in moments:
+        *begin, end = moment_line(moment)
+        channel = next(iter(moment.before), "")
+        where = _where(moment.step, moment.actor or moment.node)
+        yield Found("history", moment.step, channel, where, plain_text(tuple(begin)), end.text, "")
+
+
+def _where(step: int, who: str) -> str:
+    return f"step {step}  {sanitise_line(who, 30)}"
 
 
 def pieces(text: str, query: str) -> Iterator[tuple[str, bool]]:

@@ -63,6 +63,35 @@ def with_line(stream: StreamView, event: ev.ToolCalled, line: str) -> tuple[Stre
     return replace(stream, node=event.node, agent=event.agent, length=stream.length + len(line)), line
 
 
+def past_stream(checkpoint: Checkpoint) -> StreamView:
+    """What a committed step printed and streamed, as far as its record keeps it."""
+    pieces: list[str] = []
+    many = len(checkpoint.streamed) > 1
+    for said in checkpoint.streamed:
+        who = " ".join(filter(None, (said.agent, said.path)))
+        attempt = f"attempt {said.attempt}" if said.attempt != checkpoint.attempt else ""
+        about = ", ".join(filter(None, (who, attempt)))
+        pieces.append(f"{about}:\n" if about and many else "")
+        gap = f"\n… {said.left_out:,} characters were not kept …\n" if said.left_out else ""
+        text = f"{said.text}{gap}{said.end}"
+        pieces.append(text if text.endswith("\n") else f"{text}\n")
+    text = "".join(pieces)
+    agents = {said.agent for said in checkpoint.streamed}
+    return StreamView(
+        serial=-1 - checkpoint.step,
+        node=checkpoint.node or checkpoint.source,
+        agent=agents.pop() if len(agents) == 1 else "",
+        model=checkpoint.uses[-1].model if checkpoint.uses else "",
+        text=text,
+        length=len(text),
+        tokens_in=checkpoint.tokens_in,
+        tokens_out=checkpoint.tokens_out,
+        cost=checkpoint.cost,
+        calls=len(checkpoint.uses),
+        duration=checkpoint.duration,
+    )
+
+
 def with_call(stream: StreamView, event: ev.ModelCalled) -> StreamView:
     """The stream with what a model call used."""
     known = event.cost is not None and (stream.cost is not None or not stream.calls)

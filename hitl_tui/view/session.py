@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from operator import attrgetter, is_
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -32,7 +32,17 @@ from hitl_tui.errors import UnknownThread
 from hitl_tui.view.actions import Situation
 from hitl_tui.view.family import free_name
 from hitl_tui.view.format import limit_line
-from hitl_tui.view.run_view import InsidePlace, RunView, add_older, fold, is_gap, open_view, place_inside
+from hitl_tui.view.run_view import (
+    InsidePlace,
+    RunView,
+    StreamView,
+    add_older,
+    fold,
+    is_gap,
+    open_view,
+    past_stream,
+    place_inside,
+)
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span
 from hitl_tui.view.step_view import StepView, head_step, past_step
@@ -194,6 +204,7 @@ class ViewSession:
         self.read: Sequence[str] = ()
         """The lines of the value that was read last as text."""
         self._recent = RecentSteps()
+        self._past_stream: tuple[Checkpoint, StreamView] | None = None
         self._ticket = 0
 
     @classmethod
@@ -357,6 +368,22 @@ class ViewSession:
         self.family = family
         return True
 
+    @property
+    def stream(self) -> StreamView:
+        """What the newest node writes or wrote, or what the shown past step has written.
+
+        A thread that was opened only now has the newest step's text from its record, too.
+        """
+        point = self.step_view.checkpoint
+        view = self.view
+        if not self.is_past and (view.stream.serial or view.running_node or not (point and point.streamed)):
+            return view.stream
+        if point is None:
+            return view.stream
+        if self._past_stream is None or self._past_stream[0] is not point:
+            self._past_stream = point, past_stream(point)
+        return self._past_stream[1]
+
     def find(self, place: Place) -> Checkpoint | None:
         """The checkpoint of a place in the timeline, where it is loaded."""
         thread_id, step = place
@@ -441,6 +468,22 @@ class ViewSession:
             self.view = add_older(self.view, page)
         return bool(page)
 
+    async def change_beside(self, channel: str, by: Literal[-1, 1]) -> Place | None:
+        """Where a channel changed last before the shown step, or next behind it; None for nowhere."""
+        thread_id = self.shown[0] if self.shown else self.thread_id
+        driver, step = await self.driver_of(thread_id), self.step_view.step
+        newest = await driver.history(limit=1)
+        head = newest[0].step if newest else -1
+        start = step + by
+        while 0 <= start <= head:
+            end = min(max(start + by * (_STEPS_AT_ONCE - 1), 0), head)
+            written = await driver.written(min(start, end), max(start, end))
+            for at in range(start, end + by, by):
+                if written[at].get(channel):
+                    return thread_id, at
+            start = end + by
+        return None
+
     async def versions(self, channel: str, step: int, limit: int) -> Versions:
         """The newest versions of a channel up to a step of the shown thread.
 
@@ -495,6 +538,7 @@ class ViewSession:
         return self.driver, line
 
 
+_STEPS_AT_ONCE: Final = 1_000
 FRAME: Final = 1 / 32
 """Seconds; nothing is painted more often because of events.  No thirtieth, as some frames come to nothing."""
 _SHARE: Final = 0.3

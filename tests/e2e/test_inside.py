@@ -20,7 +20,7 @@ def test_a_child_is_looked_at_and_answered_from_its_parent(isolated: Path) -> No
         terminal.wait_for("READY")
         terminal.press("s")
         terminal.wait_for("Print this?")
-        terminal.press("N")
+        terminal.press("I")
         terminal.wait_for("d › editor#1")
         terminal.wait_for("inside editor of d")
         terminal.press("escape")

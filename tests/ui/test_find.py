@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.find import Found, find
-from tests.ui.harness import desk
+from tests.ui.harness import desk, live
 
 
 async def test_a_text_is_found_and_shown_where_it_stands():
@@ -106,3 +107,61 @@ async def test_n_walks_the_places_while_a_search_is_open_and_esc_ends_it():
         await it.press("escape")
         await it.gone("n Next found")
         assert not it.run.search.open
+
+
+def asked() -> GraphRunner:
+    """Six steps, as a person looks for what went wrong: a print, a score that is null at step 3."""
+
+    def score(state: Any, config: Any) -> dict[str, Any]:
+        n = state["n"] + 1
+        if n == 3:
+            config.emit("the model said n/a\n")
+        return {"n": n, "score": None if n == 3 else n / 10}
+
+    graph = StateGraph({"n": Channel(0), "score": Channel(0.0)}, name="scores")
+    graph.add_node("score", score).add_edge(START, "score")
+    graph.add_conditional_edge("score", lambda state: str(state["n"] < 6), {"True": "score", "False": END})
+    return graph.compile(checkpointer=MemoryCheckpointer())
+
+
+async def test_what_was_printed_at_a_past_step_is_found_and_is_there_again():
+    async with live(asked(), inputs={}) as it:
+        await it.press("c")
+        await it.shows("step 6")
+        await it.press("/", *"said N/A")
+        await it.shows("step 3  score", "wrote", "1 place in 7 steps")
+        await it.press("enter")
+        await it.until(lambda: it.session.step_view.step == 3)
+        await it.shows("Stream of this step", "the model said n/a")
+
+
+async def test_a_condition_is_asked_behind_a_question_mark_and_its_steps_are_walked():
+    async with live(asked(), inputs={}) as it:
+        await it.press("c")
+        await it.shows("step 6")
+        await it.press("/", *"? score == nul")
+        await it.shows("there is no channel 'nul'", "            ^")
+        await it.press("l")
+        await it.shows("step 3  score", "0.2 → null", "first at step 3")
+        await it.press(*["backspace"] * 7, *"!= null")
+        await it.shows("step 0  anna", "2 times in all")
+        await it.press("enter")
+        await it.until(lambda: it.session.step_view.step == 0)
+        await it.press("n")
+        await it.until(lambda: it.session.step_view.step == 4)
+        await it.press("N")
+        await it.until(lambda: it.session.step_view.step == 0)
+
+
+async def test_braces_go_to_the_changes_of_the_selected_channel():
+    async with live(asked(), inputs={}) as it:
+        await it.press("c")
+        await it.shows("step 6")
+        it.run.query_one(ChannelsPane).select("score", picked=True)
+        for key, step in (("{", 5), ("{", 4), ("{", 3), ("{", 2), ("}", 3)):
+            await it.press(key)
+            await it.until(lambda step=step: it.session.step_view.step == step)
+        it.run.travel((it.session.thread_id, 1))
+        await it.until(lambda: it.session.step_view.step == 1)
+        await it.press("{")
+        await it.shows("nothing changed it before")

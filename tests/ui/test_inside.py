@@ -18,7 +18,7 @@ async def test_the_branches_of_a_step_open_as_a_list_and_esc_closes_it():
     async with real(nested.settled) as it:
         await it.press("c")
         await it.shows("DONE", "✔ scan[0]", "✗ scan[1]", "overwritten by scan[2]")
-        await it.press("N")
+        await it.press("I")
         await it.shows("scan, step 1: 2 of 3 done, 1 failed", "“ants”", "they sting", "looking at ants")
         await it.press("f")
         await it.shows("looking at bees", "ValueError: they sting")
@@ -41,7 +41,7 @@ async def test_a_branch_that_asks_is_decided_from_the_list():
     async with real(lambda store: nested.mapped(store, node)) as it:
         await it.press("s")
         await it.shows("WAITING", "1/3 ‖2", "1 more after it")
-        await it.press("N", "down", "down")
+        await it.press("I", "down", "down")
         await it.shows("scan[2] asks")
         await it.press("enter")
         await it.shows("Your decision", "2 of 2")
@@ -63,9 +63,9 @@ async def test_a_child_opens_as_a_run_of_its_own_with_the_way_back():
     async with real(lambda store: nested.team(store, deeper=True)) as it:
         await it.press("s")
         await it.shows("WAITING")
-        await it.press("N")
+        await it.press("I")
         await it.shows("t › team#1", "inside team of t")
-        await it.press("N")
+        await it.press("I")
         await it.shows("t › team#1 › desk#1", "all about moss")
         await it.press("backspace")
         await it.shows("inside team of t")
@@ -78,7 +78,7 @@ async def test_a_child_that_ends_on_its_own_lets_its_parent_go_on():
     async with real(nested.team) as it:
         await it.press("s")
         await it.shows("WAITING")
-        await it.press("N")
+        await it.press("I")
         await it.shows("t › team#1")
         session = it.session
         request = session.requests[0]
@@ -104,7 +104,7 @@ async def test_a_child_opened_while_its_parent_runs_shows_what_is_written_there_
     async with real(build) as it:
         await it.press("c")
         await it.shows("thinking about moss")
-        await it.press("N")
+        await it.press("I")
         await it.shows("inside team of t", "RUNNING", "thinking about moss")
         assert "runs this thread" not in it.text()
         await it.press("p")
@@ -132,7 +132,7 @@ async def test_a_parent_whose_child_runs_by_itself_says_so_and_the_way_on():
     async with real(build) as it:
         await it.press("s")
         await it.shows("WAITING")
-        await it.press("N")
+        await it.press("I")
         await it.shows("inside team of t")
         await it.press("d")
         await asked(it, "Begin?")
@@ -144,7 +144,7 @@ async def test_a_parent_whose_child_runs_by_itself_says_so_and_the_way_on():
         await it.press("c")
         await it.shows("t/team#1 was busy — press s to step or c to continue", "go on once that has ended")
         go_on.set()
-        await it.press("N")
+        await it.press("I")
         await it.shows("inside team of t", "DONE")
         await it.press("escape")
         await it.gone("inside team of t")
@@ -159,12 +159,12 @@ async def test_the_contract_is_told_inside_too_of_branches_and_of_the_nodes_of_a
     async with real(nested.settled) as it:
         await it.press("c")
         await it.shows("DONE")
-        await it.press("N")
+        await it.press("I")
         await it.shows("may read", "may write", "what it wrote")
     async with real(build) as it:
         await it.press("c")
         await it.shows("DONE")
-        await it.press("N")
+        await it.press("I")
         await it.shows("inside team of t", "DONE")
         await it.press("i")
         await it.shows("n1 made step 1", "may read", "step 1: wrote   draft")

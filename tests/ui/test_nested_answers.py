@@ -86,7 +86,7 @@ async def test_a_gate_inside_is_answered_from_above_while_its_thread_was_looked_
         await it.press("s")
         await it.shows("WAITING")
         for where in ["t › team#1", "t › team#1 › desk#1"][: 1 + deeper]:
-            await it.press("N")
+            await it.press("I")
             await it.shows(where)
         for _ in range(1 + deeper):
             await it.press("escape")
@@ -113,7 +113,7 @@ async def test_what_is_answered_inside_is_not_asked_above_any_more():
     async with real(nested.again) as it:
         await it.press("s")
         await it.shows("WAITING")
-        await it.press("N")
+        await it.press("I")
         await it.shows("inside team of t")
         await it.press("d")
         await asked(it, "is it good?")

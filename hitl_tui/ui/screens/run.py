@@ -337,9 +337,7 @@ class RunScreen(RoleScreen):
             self._show_channels(session)
             self.query_one(LensPane).show_session(session)
             self.stage.show_caption(session)
-            self.query_one(StreamPane).show_stream(
-                session.view.stream, session.view.inside, past=session.is_past
-            )
+            self.query_one(StreamPane).show_stream(session.stream, session.view.inside, past=session.is_past)
             self.query_one(TabsBar).show_live(session.view.stream.live and session.view.stream.length > 0)
             timeline = self.query_one(TimelinePane)
             timeline.set_class(session.is_past, "-past")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from hitl_tui.ui.screens.run_look import fold, go, go_first, next_mode, next_pane
+from hitl_tui.ui.screens.run_look import fold, go, go_first, go_to_change, next_mode, next_pane
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.view.frames import innermost
@@ -239,8 +239,8 @@ DOERS: Final[Mapping[str, Do]] = {
     "look.enter": _shown(_enter),
     "look.outside": lambda screen: screen.threads.go_outside(),
     "look.tab": next_pane,
-    "look.older": lambda screen: screen.shown_value.compare_with(1),
-    "look.newer": lambda screen: screen.shown_value.compare_with(-1),
+    "look.older": lambda screen: go_to_change(screen, -1),
+    "look.newer": lambda screen: go_to_change(screen, 1),
     "travel.back": lambda screen: go(screen, "left"),
     "travel.on": lambda screen: go(screen, "right"),
     "travel.up": lambda screen: go(screen, "up"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.tabs import TabsBar
@@ -170,6 +170,8 @@ class Search:
 
     def _go_to_found(self, finding: Finding | None) -> None:
         """Show a place: its step, its channel, and the line in it."""
+        from hitl_tui.ui.screens.find import CONDITION
+
         session = self._screen.session
         if finding is None or session is None:
             return
@@ -180,7 +182,7 @@ class Search:
         if place.channel:
             pane = self._screen.query_one(ValuePane)
             pane.seek = (place.channel, place.line)
-            pane.mark(query)
+            pane.mark("" if query.strip().startswith(CONDITION) else query)
             self._screen.query_one(ChannelsPane).select(place.channel, picked=True)
             self._screen.shown_value.set_mode("text")
             pane.show_sought()
@@ -233,6 +235,27 @@ def go(screen: RunScreen, direction: Direction) -> None:
 async def _older(screen: RunScreen, session: ViewSession, place: Place) -> None:
     if await session.load_older():
         screen.travel(neighbours(session.view, session.family, place, "left"))
+
+
+def go_to_change(screen: RunScreen, by: Literal[-1, 1]) -> None:
+    """Show the step that changed the selected channel before the shown one, or next.
+
+    Whoever decides stays at the step that is decided about, and sees the version before or after.
+    """
+    channel = screen.query_one(ChannelsPane).selected
+    if screen.review.state:
+        screen.shown_value.compare_with(-by)
+    elif screen.session is not None and channel:
+        screen.command(_go_to_change(screen, screen.session, channel, by), group="change")
+
+
+async def _go_to_change(screen: RunScreen, session: ViewSession, channel: str, by: Literal[-1, 1]) -> None:
+    place = await session.change_beside(channel, by)
+    if place is None:
+        screen.tell(f"nothing changed it {'before' if by < 0 else 'afterwards'}", channel)
+    elif session is screen.session:
+        screen.query_one(ChannelsPane).picked = True
+        screen.travel(place)
 
 
 def go_first(screen: RunScreen) -> None:

@@ -34,10 +34,10 @@ class StreamPane(TextView):
         """Show a stream, appending where it only grew; of a node with branches, what those write.
 
         Args:
-            past: the other panes show an older step, which this one does not.
+            past: it is what an older step has written.
         """
-        self.set_titles("Stream of the newest step" if past else "Stream")
-        if inside.branches and stream.serial and inside.node == stream.node:
+        self.set_titles("Stream of this step" if past else "Stream")
+        if not past and inside.branches and stream.serial and inside.node == stream.node:
             self._show_branches(inside)
             self._stream = stream
             return
