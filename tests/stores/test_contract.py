@@ -114,7 +114,7 @@ class TestCommit:
                 BranchState(
                     "n[1]",
                     outcome=BranchOutcome("n[1]", "n", 1, "ok"),
-                    updates=(("plan", {"deep": [[2**70]]}),),
+                    updates=(("plan", {"deep": [[2**70]]}, ""),),
                     child=ChildLink("t/n#1", 1, 2, 0.5, cost_known=False),
                 ),
             ),
