@@ -138,6 +138,8 @@ def not_held(thread_id: str, holder: Lease | None) -> ThreadBusy:
 
 def there(attending: Iterable[Presence], now: int) -> tuple[Presence, ...]:
     """Of who was at the questions of a thread those who still are."""
+    if not attending:
+        return ()
     still = (presence for presence in attending if is_there(presence, now))
     return tuple(sorted(still, key=attrgetter("since")))
 

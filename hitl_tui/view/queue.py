@@ -34,7 +34,7 @@ Key = tuple[str, str]
 """A thread and its request; "" where it only stopped."""
 
 
-class QueueRow(msgspec.Struct, frozen=True):
+class QueueRow(msgspec.Struct, frozen=True, gc=False):
     """What waits, as one row.
 
     Args:
@@ -179,7 +179,8 @@ class QueueView(msgspec.Struct, frozen=True):
         passing = [row for row in rows if wanted.passes(row, now, me)]
         passing.sort(key=lambda row: (urgency(row, now), row.key))
         by = SORTS.get(self.sort, SORTS["urgency"])
-        passing.sort(key=lambda row: by.of(row, now), reverse=self.reverse)
+        if by.of is not urgency or self.reverse:
+            passing.sort(key=lambda row: by.of(row, now), reverse=self.reverse)
         return passing
 
     def next_sort(self) -> QueueView:
@@ -457,10 +458,11 @@ def _for_others(row: QueueRow, me: str) -> str:
 
 def summary_words(rows: Sequence[QueueRow], now: int, me: str) -> str:
     """What of it presses: "3 are due today · 1 expired · two others look at this store"; "" for nothing."""
-    left = [row.deadline for row in rows if row.deadline is not None and not row.expired(now)]
-    due = sum(_days(now, deadline) == 0 for deadline in left)
-    expired = sum(row.expired(now) for row in rows)
-    others = {name for row in rows for name in (*row.looking, row.claimed(now)) if name and name != me}
+    deadlines = [deadline for row in rows if (deadline := row.deadline) is not None]
+    expired = sum(deadline < now for deadline in deadlines)
+    due = sum(deadline >= now and _days(now, deadline) == 0 for deadline in deadlines)
+    attended = [row for row in rows if row.thread.attending]
+    others = {name for row in attended for name in (*row.looking, row.claimed(now)) if name and name != me}
     parts = [f"{due} {'is' if due == 1 else 'are'} due today"] if due else []
     parts += [f"{expired} expired"] if expired else []
     if others:

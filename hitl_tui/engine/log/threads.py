@@ -44,7 +44,7 @@ class Owner(msgspec.Struct, frozen=True):
     node: Annotated[str, about("The node.")]
 
 
-class ThreadInfo(msgspec.Struct, frozen=True):
+class ThreadInfo(msgspec.Struct, frozen=True, gc=False):
     """What never changes about a thread: its graph and where it was forked from.
 
     `source` says how to build the graph again: {"graph": "module:attribute", "options": {...}}.
@@ -83,7 +83,7 @@ class Part(NamedTuple):
     facts: bytes
 
 
-class ThreadSummary(msgspec.Struct, frozen=True):
+class ThreadSummary(msgspec.Struct, frozen=True, gc=False):
     """A row in a list of threads.  `last_writer` is a node's name or a person's.
 
     `inside` is how many threads of subgraphs' runs are directly below it, None where nobody asked.
@@ -104,7 +104,7 @@ class ThreadSummary(msgspec.Struct, frozen=True):
     attending: tuple[Presence, ...] = ()
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class Waiting(msgspec.Struct, frozen=True, gc=False):
     """A thread that waits for a human, with what it asks.
 
     Args:

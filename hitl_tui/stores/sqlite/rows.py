@@ -30,8 +30,17 @@ from hitl_tui.engine.log.records import (
     Visibility,
     next_of,
 )
+from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage, Taint
-from hitl_tui.engine.log.threads import Lease, Owner, PauseRequest, Presence, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import (
+    Lease,
+    Owner,
+    PauseRequest,
+    Presence,
+    ThreadInfo,
+    ThreadSummary,
+    Waiting,
+)
 from hitl_tui.engine.state.values import check_nesting
 from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.stores.base import as_opened, there, waiting
@@ -352,11 +361,6 @@ def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
     return Checkpoint(thread_id, row_id & NUMBER, thread_id if parent == "" else parent, *rest)
 
 
-def state_hash_of(hashes: bytes) -> bytes:
-    """The hash of the state among a checkpoint row's hashes."""
-    return hashes[:_HASH]
-
-
 def spending_body(spent: Iterable[Spent]) -> bytes:
     """What steps took, one part for each source and node, as JSON."""
     return _encode(summed(spent))
@@ -444,6 +448,30 @@ def cursor_of(body: bytes, digest: bytes | None, facts: bytes) -> Cursor:
     if digest is not None and chained(body, facts) != digest:
         raise ValueError("a cursor is not what was written")
     return _decode_cursor(_nested(body))
+
+
+class _Asked(msgspec.Struct, gc=False):
+    """Of a cursor what its thread asks: to read all of it takes twice as long."""
+
+    pending: tuple[Request, ...] = ()
+    goal: Any = None
+
+
+_decode_asked = _late(_Asked)
+STANDING = 3
+"""The columns of `waiting_of`."""
+
+
+def waiting_of(thread: ThreadSummary, body: bytes, digest: bytes, hashes: bytes) -> Waiting:
+    """What a thread asks, by its cursor and the hashes of its newest checkpoint.
+
+    Raises:
+        ValueError, TypeError: they are not what was written.
+    """
+    if chained(body, thread.info.facts_hash) != digest:
+        raise ValueError("a cursor is not what was written")
+    asked = _decode_asked(_nested(body))
+    return Waiting(thread, asked.pending, asked.goal, hashes[:_HASH])
 
 
 # Columns of `thread AS t LEFT JOIN thread AS p ON p.key = t.parent`.

@@ -67,9 +67,11 @@ _INSIDE = "{0}.id > {1} || '/' AND {0}.id < {1} || '0' AND " + _OWNER.format("{0
 _COUNT = f"(SELECT count(*) FROM thread AS i WHERE {_INSIDE.format('i', 't.id')})"
 _OF_THREAD = " FROM cursor AS c JOIN thread AS t ON t.key = c.thread "
 _SUMMARIES = (
-    f"SELECT {rows.THREAD}, {rows.SUMMARY}, {{inside}}{_OF_THREAD}"
-    "LEFT JOIN thread AS p ON p.key = t.parent LEFT JOIN lease AS l ON l.thread = c.thread WHERE {where}"
+    f"SELECT {rows.THREAD}, {rows.SUMMARY}, {{inside}}{{standing}}{_OF_THREAD}"
+    "LEFT JOIN thread AS p ON p.key = t.parent LEFT JOIN lease AS l ON l.thread = c.thread "
+    "LEFT JOIN checkpoint AS k ON k.id = (c.thread << 32 | c.head) WHERE {where}"
 )
+_STANDING = ", c.body, c.digest, k.hashes"
 # The page is chosen first: whatever a line says and counts is looked up for the lines of the page alone.
 _CHOSEN = f"SELECT c.thread, {{since}} AS since, t.id AS name{_OF_THREAD}WHERE {{where}}"
 _ORDER = " ORDER BY c.touched DESC, c.updated_at DESC, c.thread DESC"
@@ -92,12 +94,7 @@ _RUNNING = (
 )
 _TOP = f"(t.owner IS NULL OR NOT EXISTS (SELECT 1 FROM thread AS o WHERE o.id = {_OWNER.format('t')}))"
 
-_STANDINGS = (
-    f"SELECT t.id, c.body, c.digest, t.facts_hash, k.hashes{_OF_THREAD}"
-    "LEFT JOIN checkpoint AS k ON k.id = (c.thread << 32 | c.head) "
-    "WHERE t.id IN (SELECT value FROM json_each(?))"
-)
-ONE_SUMMARY = _SUMMARIES.format(inside="NULL", where="c.thread = ?")
+ONE_SUMMARY = _SUMMARIES.format(inside="NULL", standing="", where="c.thread = ?")
 """The line of one thread, given its key."""
 
 
@@ -113,6 +110,7 @@ def listing(
     waiting: bool,
     abandoned: bool = False,
     named: str = "",
+    standing: bool = False,
 ) -> str:
     """The statement for a page of `Store.threads`; its values have the names of its marks.
 
@@ -120,6 +118,7 @@ def listing(
         last: the last line of the page before.
         abandoned: where those that wait are listed, the threads in `:abandoned`, too.
         named: a condition on their names.
+        standing: the columns of `rows.waiting_of`, too.
     """
     conditions = [named] if named else []
     if within is not None:
@@ -143,7 +142,7 @@ def listing(
         page = _CHOSEN.format(since="NULL", where=where) + order
     inside = "NULL" if within is None else _COUNT
     where = f"c.thread IN (SELECT thread FROM ({page} LIMIT :limit)){order}"
-    return _SUMMARIES.format(inside=inside, where=where)
+    return _SUMMARIES.format(inside=inside, standing=_STANDING if standing else "", where=where)
 
 
 T = TypeVar("T")
@@ -545,21 +544,22 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         abandoned = self._abandoned() if waiting else []
         values["abandoned"] = msgspec.json.encode(abandoned).decode()
         sql = listing(after, within, waiting=waiting, abandoned=bool(abandoned), named=named)
-        return self._summaries(sql, values)
+        return self._summaries(self._rows(sql, values))
 
     def waiting(self, limit: int) -> list[Waiting]:
-        threads = self.threads("", limit, None, "", waiting=True)
-        asked = msgspec.json.encode([thread.info.thread_id for thread in threads]).decode()
-        stand = {name: rest for name, *rest in self._rows(_STANDINGS, (asked,))}
+        abandoned = self._abandoned()
+        sql = listing(None, "", waiting=True, abandoned=bool(abandoned), standing=True)
+        values = {"limit": limit, "within": "", "abandoned": msgspec.json.encode(abandoned).decode()}
+        fetched = self._rows(sql, values)
+        threads = self._summaries([row[: -rows.STANDING] for row in fetched])
         waiting: list[Waiting] = []
-        for thread in threads:
-            body, digest, facts, hashes = stand.get(thread.info.thread_id, (b"", b"", b"", None))
+        for thread, row in zip(threads, fetched, strict=True):
+            body, digest, hashes = row[-rows.STANDING :]
             if not hashes:  # the step is that of a fork's parent
                 waiting.append(self._waiting(thread))
                 continue
             try:
-                cursor = rows.cursor_of(body, digest, facts)
-                waiting.append(Waiting(thread, cursor.pending, cursor.goal, rows.state_hash_of(hashes)))
+                waiting.append(rows.waiting_of(thread, body, digest, hashes))
             except (ValueError, TypeError):
                 waiting.append(Waiting(thread))
         return waiting
@@ -580,7 +580,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             ]
 
     def summary(self, thread_id: str) -> ThreadSummary | None:
-        fetched = self._summaries(ONE_SUMMARY, (self._find(thread_id),))
+        fetched = self._summaries(self._rows(ONE_SUMMARY, (self._find(thread_id),)))
         return fetched[0] if fetched else None
 
     def list_threads(self) -> list[str]:
@@ -659,8 +659,8 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             return unknown(thread_id)
         return refused(thread_id, commit, version, self.lease(thread_id)) or unknown(thread_id)
 
-    def _summaries(self, sql: str, values: tuple[Any, ...] | dict[str, Any]) -> list[ThreadSummary]:
-        fetched = self._rows(sql, values)
+    def _summaries(self, fetched: Sequence[Any]) -> list[ThreadSummary]:
+        """Lines of a list from their rows."""
         now = time.time_ns() // 1000
         attending: dict[str, list[Presence]] = {}
         # All there are: as many as there are people at the store, beside a page of many threads.
