@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 from rich.cells import cell_len
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.timer import Timer
@@ -151,7 +151,11 @@ class RunScreen(RoleScreen):
         self._unshown: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """The panes, which `on_mount` fills before they are painted."""
+        """The panes, which are filled before they are painted; styled for the size that the screen has."""
+        width, height = self.app.size
+        self.update_classes(
+            {_breakpoint(width, BREAKPOINTS): True, _breakpoint(height, HEIGHTS): True}, update=False
+        )
         yield HeaderBar()
         yield BannerBar()
         yield TabsBar(self.keymap.shown("look.tab"))
@@ -167,8 +171,14 @@ class RunScreen(RoleScreen):
         yield TimelinePane(self.keymap, self.actor)
         yield FooterBar(self.keymap)
 
-    async def on_mount(self) -> None:
-        """Show the first session: panes wrap it for the room that a layout gives, and are painted once."""
+    async def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Show the first session: panes wrap it for the room that a layout gives, and are painted once.
+
+        Before Textual paints the screen, and not as soon as it is mounting, when nothing has a place yet.
+        """
+        if self._laid_out:
+            return
+        event.refresh_styles = False  # all panes were styled a moment ago
         error = None
         with self.app.batch_update():
             self._refresh_layout(self.app.size)
@@ -551,6 +561,11 @@ class RunScreen(RoleScreen):
             self.tell(
                 f"{type(error).__name__}: {error}. The log file has the details.", "Unexpected", "error"
             )
+
+
+def _breakpoint(size: int, breakpoints: Sequence[tuple[int, str]]) -> str:
+    """The class that Textual gives a screen of that size, once it is told of it."""
+    return next(name for least, name in reversed(breakpoints) if size >= least)
 
 
 def _first_channel(session: ViewSession) -> str:
