@@ -107,6 +107,11 @@ def shows_folder() -> Path:
     return platformdirs.user_data_path("hitl-tui", appauthor=False) / "shows"
 
 
+def breakpoints_folder() -> Path:
+    """Where the breakpoints of each graph are kept."""
+    return platformdirs.user_data_path("hitl-tui", appauthor=False) / "breakpoints"
+
+
 def told_file() -> Path:
     """Where it is kept of which notices the user was told."""
     return platformdirs.user_data_path("hitl-tui", appauthor=False) / "notices.db"

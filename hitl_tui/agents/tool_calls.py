@@ -241,6 +241,8 @@ class ToolBox(msgspec.Struct, frozen=True):
     async def _new(
         self, call: ToolCall, tools: Mapping[str, Tool], activity: Activity | None, key: str
     ) -> Outcome:
+        if activity is not None and activity.before_tool is not None:
+            await self._stop_before(call, tools.get(call.name), activity, key)
         agreed = await self._agreed(call, tools, activity, key)
         if activity is None:
             return agreed if isinstance(agreed, Outcome) else await self._run(*agreed, None)
@@ -248,6 +250,19 @@ class ToolBox(msgspec.Struct, frozen=True):
             outcome = agreed if isinstance(agreed, Outcome) else await self._run(*agreed, activity)
             activity.memory.keep(f"tool:{key}", msgspec.to_builtins(outcome))
             return outcome
+
+    async def _stop_before(self, call: ToolCall, tool: Tool | None, activity: Activity, key: str) -> None:
+        """Where a breakpoint stands before the call, stop the node as a question does."""
+        assert activity.before_tool is not None
+        try:
+            arguments = tool.read(call.text) if tool is not None else call.arguments
+        except BadArguments:
+            arguments = call.arguments
+        try:
+            activity.before_tool(call.name, arguments, key)
+        except InterruptRaised:
+            await activity.in_flight.quiet()
+            raise
 
     async def _agreed(
         self, call: ToolCall, tools: Mapping[str, Tool], activity: Activity | None, key: str

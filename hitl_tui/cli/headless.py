@@ -15,14 +15,15 @@ from hitl_tui.collector import collect_as_usual
 from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from hitl_tui.config import Settings
     from hitl_tui.drivers.protocol import Driver, Snapshot
-    from hitl_tui.engine.commands import Command
+    from hitl_tui.engine.commands import Command, Run, Step
     from hitl_tui.engine.log.events import Event
     from hitl_tui.engine.log.requests import Request
     from hitl_tui.engine.thread.approval_formats import ToolAction
+    from hitl_tui.engine.thread.breakpoints import Breakpoint
     from hitl_tui.view.form import Field, Form
 
 
@@ -115,15 +116,17 @@ def run_headless(
     open_store: OpenStore,
     choose: Choose,
     *,
-    once: bool = False,
     breaks: Sequence[str] = (),
+    kept: bool = False,
+    command: Callable[[tuple[Breakpoint, ...]], Run | Step] | None = None,
     as_json: bool,
 ) -> ExitCode:
     """Run a thread without a screen until it waits, fails or ends.
 
     Args:
-        once: one node alone.
-        breaks: breakpoints, as NODE or NODE:CONDITION.
+        breaks: breakpoints, as `drivers.breakpoints` reads them.
+        kept: those that are kept for the graph count as well, as far as they fit it.
+        command: what is to be done with them; by default to run on and on.
 
     Raises:
         UsageError: a new thread of a graph that asks for inputs, and none were given.
@@ -151,28 +154,45 @@ def run_headless(
 
             await tell_repeats(driver, Run(), as_json=False)
         stops = read_breakpoints(breaks, snapshot.graph)
-        return await run_on(driver, once=once, stop_before=stops, as_json=as_json)
+        if kept:
+            stops = (*_kept(snapshot), *stops)
+        return await run_on(driver, command=(command or _run)(stops), as_json=as_json)
 
     return work_on(settings, open_store, work, as_json=as_json)
 
 
-async def run_on(
-    driver: Driver, *, once: bool = False, stop_before: Mapping[str, str] | None = None, as_json: bool
-) -> ExitCode:
+def _run(breakpoints: tuple[Breakpoint, ...]) -> Run:
+    from hitl_tui.engine.commands import Run
+
+    return Run(breakpoints)
+
+
+def _kept(snapshot: Snapshot) -> tuple[Breakpoint, ...]:
+    """The breakpoints that are kept for the graph, as far as they fit it as it is now."""
+    from hitl_tui.drivers.breakpoints import fits
+    from hitl_tui.drivers.kept_breakpoints import kept_breakpoints
+
+    kept = kept_breakpoints(snapshot.graph.name, snapshot.source)
+    points = kept.load()
+    if kept.problem:
+        say(f"hitl-tui: {kept.problem}", err=True)
+    return tuple(point for point in points if fits(point, snapshot.graph))
+
+
+async def run_on(driver: Driver, *, command: Run | Step | None = None, as_json: bool) -> ExitCode:
     """Run a thread until it waits, fails or ends, and tell what happens.
 
     Args:
-        once: one node alone; a thread that could take another step is then done with it.
-        stop_before: breakpoints: nodes, each with its condition.
+        command: how; by default on and on.  A thread that could take another step is done with a single one.
 
     Raises:
         ThreadBusy: another process runs it.
     """
     from hitl_tui.engine.commands import Run, Step
 
-    await tell_run(driver, Step() if once else Run(stop_before or {}), as_json=as_json)
+    await tell_run(driver, command or Run(), as_json=as_json)
     progress = (await driver.snapshot()).progress
-    stepped = once and progress.status == "waiting" and progress.reason == "paused"
+    stepped = isinstance(command, Step) and progress.status == "waiting" and progress.reason == "paused"
     return await report(driver, as_json=as_json, done=stepped)
 
 

@@ -69,6 +69,18 @@ class Target(NamedTuple):
     context: Mapping[str, Any] | None = None
 
 
+def owner_of(store: Checkpointer, thread: str) -> str:
+    """The thread in whose run a thread runs.
+
+    Raises:
+        UsageError: it runs for no other.
+    """
+    info = store.info(thread)
+    if info is None or info.owner is None:
+        raise UsageError(f"thread {thread!r} runs for no other one", "step it without --out")
+    return info.owner.thread_id
+
+
 OpenStore = Callable[["Settings"], "Checkpointer"]
 Choose = Callable[["Checkpointer"], Target]
 
@@ -194,7 +206,7 @@ async def open_target(hub: LocalHub, target: Target, settings: Settings, breaks:
     """Open the thread and commit its input, if it has one.
 
     Args:
-        breaks: breakpoints to begin with, as NODE or NODE:CONDITION; what is wrong with them is told
+        breaks: breakpoints to begin with, as `--break` takes them; what is wrong with them is told
             before anything is committed.
 
     Raises:

@@ -137,8 +137,15 @@ headless_option = click.option(
 break_option = click.option(
     "--break",
     "breaks",
-    metavar="NODE[:CONDITION]",
+    metavar="WHERE",
     multiple=True,
-    help='Stop before a node, always or where a condition over channels holds, as in "write:n > 2".',
+    help='Stop before a node, as "write: n > 2"; or "after NODE", "change CHANNEL", "tool [NAME]", "error"; '
+    'with hit N or log "TEXT {n}" before the colon.',
+)
+kept_breaks_option = click.option(
+    "--breakpoints",
+    "kept_breaks",
+    is_flag=True,
+    help="Without a screen: stop at those kept for the graph, too.",
 )
 thread_argument = click.argument("thread", shell_complete=complete_thread)

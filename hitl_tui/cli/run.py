@@ -16,6 +16,7 @@ from hitl_tui.cli.options import (
     dry_run_option,
     durability_option,
     headless_option,
+    kept_breaks_option,
     options_as,
     plain_option,
     reviewer_option,
@@ -77,6 +78,7 @@ class RunOptions(NamedTuple):
     plain: bool
     headless: bool
     breaks: tuple[str, ...]
+    kept_breaks: bool
     as_json: bool
     record: str | None
     cassette: str | None
@@ -106,7 +108,14 @@ class RunOptions(NamedTuple):
             if quiet:
                 from hitl_tui.cli.headless import run_headless
 
-                return run_headless(settings, open_store, choose, as_json=self.as_json, breaks=self.breaks)
+                return run_headless(
+                    settings,
+                    open_store,
+                    choose,
+                    as_json=self.as_json,
+                    breaks=self.breaks,
+                    kept=self.kept_breaks,
+                )
             from hitl_tui.cli.screen import show
 
             return show(settings, open_store, choose, plain=self.plain, breaks=self.breaks)
@@ -122,6 +131,7 @@ run_options = options_as(
     plain_option,
     headless_option,
     break_option,
+    kept_breaks_option,
     json_option,
     tape_options,
 )

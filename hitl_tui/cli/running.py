@@ -9,8 +9,10 @@ import click
 
 from hitl_tui.cli.opening import Target, find_thread
 from hitl_tui.cli.options import (
+    break_option,
     building_options,
     durability_option,
+    kept_breaks_option,
     note_option,
     store_option,
     thread_argument,
@@ -22,6 +24,7 @@ from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.stores import Checkpointer
 
 
 @click.command()
@@ -31,9 +34,21 @@ if TYPE_CHECKING:
 @durability_option
 @json_option
 @tape_options
+@break_option
+@kept_breaks_option
+@click.option(
+    "--into", is_flag=True, help="Of a subgraph: begin its thread, and pause before its first node."
+)
+@click.option("--out", is_flag=True, help="Of a thread inside another: finish it and the node that runs it.")
+@click.option("--to", metavar="NODE", help="Run on, and stop before this node.")
 def step(
     *,
     thread: str,
+    breaks: tuple[str, ...],
+    kept_breaks: bool,
+    into: bool,
+    out: bool,
+    to: str | None,
     store: str | None,
     durability: str | None,
     as_json: bool,
@@ -46,15 +61,26 @@ def step(
     human; 1: the node failed.
     """
     from hitl_tui.cli.headless import run_headless
+    from hitl_tui.cli.opening import owner_of
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
+    from hitl_tui.engine.commands import Run, Step
+
+    if into + out + (to is not None) > 1:
+        raise UsageError("--into, --out and --to don't go together", "give one of them")
+
+    def choose(opened: Checkpointer) -> Target:
+        found = find_thread(opened, thread)
+        return Target(owner_of(opened, found) if out else found)
 
     with tape(record, cassette, shown=False):
         return run_headless(
             load_settings({"store": store, "durability": durability}),
             open_existing,
-            lambda opened: Target(find_thread(opened, thread)),
-            once=True,
+            choose,
+            breaks=breaks if to is None else (*breaks, to),
+            kept=kept_breaks,
+            command=Run if to is not None else lambda points: Step(into, points),
             as_json=as_json,
         )
 

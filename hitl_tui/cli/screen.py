@@ -50,7 +50,7 @@ def show(
         open_store, choose: called one after the other, off the screen's event loop.
         plain: in lines, as it is without a terminal that can show a screen.
         list_threads: begin with the list of threads on screen; in lines there is only the thread.
-        breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
+        breaks: breakpoints to begin with, as `--break` takes them.
         prepare_hub: called with the hub before the thread is opened.
         perform: makes what is shown to an audience, once the hub is open; None for nothing.
 

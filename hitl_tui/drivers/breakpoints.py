@@ -1,4 +1,9 @@
-"""Breakpoints of a run: nodes to stop before, each with a condition or for always (DESIGN, run screen).
+"""Breakpoints of a run: read from a text, checked against a graph, and asked where the run comes by.
+
+    [before] NODE        after NODE       change CHANNEL[.path]       tool [NAME]       error [NODE]
+
+each followed by ` hit N`, ` log "a text with n={n}"` and `: CONDITION`, in this order, as far as wanted.
+A node inside a subgraph is `outer/inner`, a branch `group/member`, `scan[2]` or `scan[*]`.
 
 A run never stops twice at the same place: one that goes on from where a breakpoint, a pause or a failure
 had stopped the thread passes its first node.  Where an answer let it go on it hasn't stood there yet.
@@ -6,66 +11,312 @@ had stopped the thread passes its first node.  Where an answer let it go on it h
 
 from __future__ import annotations
 
+import json
+import re
+import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, get_args
 
-from hitl_tui.drivers.expressions import Expression, check_expression
-from hitl_tui.engine.graph.description import GraphInfo
-from hitl_tui.engine.log.events import Progress
+from msgspec.structs import replace
+
+from hitl_tui.drivers.expressions import (
+    Expression,
+    ExpressionInvalid,
+    ExpressionUntold,
+    check_expression,
+)
+from hitl_tui.engine.graph.description import GraphInfo, NodeInfo
+from hitl_tui.engine.log.events import BreakpointHit, Progress
 from hitl_tui.engine.log.records import LedgerEntry
-from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.engine.state.canonical import equal
+from hitl_tui.engine.state.state import LiveState
+from hitl_tui.engine.thread.breakpoints import Breakpoint, StopKind
 from hitl_tui.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from hitl_tui.engine.thread.session import Session
 
+KINDS: Final[tuple[StopKind, ...]] = get_args(StopKind)
+FACTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "before": ("item", "index"),
+    "after": (),
+    "change": ("old", "new"),
+    "tool": ("tool", "arguments"),
+    "error": ("error", "message"),
+}
+"""What an expression may name besides channels, by the kind of breakpoint."""
 _ANSWERS = ("answer", "timeout")
 _STEPS_LOOKED_AT = 20
+_LONGEST_VALUE: Final = 200
+_LONGEST_LINE: Final = 2_000
+_MOST_HITS: Final = 1_000_000_000
 
 
-class NoSuchNode(UsageError):
-    """A breakpoint before a node that the graph does not have."""
+class BreakpointInvalid(ExpressionInvalid):
+    """A breakpoint that can't be read, or at a place that the graph does not have; `column` says where."""
 
-    title = "No such node"
-
-
-def describe(node: str, condition: str = "") -> str:
-    """A breakpoint in words, as in "before worker: revision_n > 2"."""
-    return f"before {node}: {condition}" if condition else f"before {node}"
+    title = "The breakpoint can't be read"
 
 
-def check_breakpoint(node: str, condition: str, graph: GraphInfo) -> None:
+def describe(point: Breakpoint) -> str:
+    """A breakpoint as `read_breakpoint` takes it, as in "before worker: revision_n > 2"."""
+    words = [point.kind, point.place]
+    if point.hit:
+        words.append(f"hit {point.hit}")
+    if point.log:
+        words.append(f"log {json.dumps(point.log, ensure_ascii=False)}")
+    text = " ".join(word for word in words if word)
+    return f"{text}: {point.condition}" if point.condition else text
+
+
+_HIT = re.compile(r" +hit +(\S+?)(?=[ :]|$)")
+_LOG = re.compile(r" +log +")
+_OPENS, _CLOSES = "([{", ")]}"
+
+
+def read_breakpoint(text: str, graph: GraphInfo) -> Breakpoint:
+    """What a text says of a breakpoint of this graph; a node whose name has a colon or a word is found, too.
+
+    Raises:
+        BreakpointInvalid: it can't be read, or there is no such place.
+    """
+    return _Reader(text, graph).read()
+
+
+def read_breakpoints(texts: Iterable[str], graph: GraphInfo) -> tuple[Breakpoint, ...]:
+    """Several of them; raises as `read_breakpoint`."""
+    return tuple(read_breakpoint(text, graph) for text in texts)
+
+
+def check_breakpoint(point: Breakpoint, graph: GraphInfo) -> None:
     """See that a run of this graph can have a breakpoint.
 
     Raises:
-        NoSuchNode: the graph has no such node.
-        ExpressionInvalid: the condition can't be read.
+        BreakpointInvalid: it can't.
     """
-    names = [known.name for known in graph.nodes]
-    if node not in names:
-        raise NoSuchNode(f"the graph {graph.name!r} has no node {node!r}", did_you_mean(node, names))
-    if condition:
-        check_expression(condition, graph.channels)
+    read_breakpoint(describe(point), graph)
 
 
-def read_breakpoint(text: str, graph: GraphInfo) -> tuple[str, str]:
-    """NODE or NODE:CONDITION as (node, condition); a node whose name has a colon is found, too.
+def put(points: Sequence[Breakpoint], point: Breakpoint) -> tuple[Breakpoint, ...]:
+    """The breakpoints with one more; of two that stop, or tell a line, at one place the new one counts."""
+    same = [_mark(other) == _mark(point) for other in points]
+    if any(same):
+        return tuple(point if alike else other for other, alike in zip(points, same, strict=True))
+    return (*points, point)
 
-    Raises:
-        NoSuchNode, ExpressionInvalid: as `check_breakpoint`.
+
+def toggled(points: Sequence[Breakpoint], node: str) -> tuple[Breakpoint, ...]:
+    """The breakpoints without those that stop before a node; with one for always where none does."""
+    rest = tuple(point for point in points if (point.kind, point.place, point.log) != ("before", node, ""))
+    return rest if len(rest) < len(points) else (*points, Breakpoint("before", node))
+
+
+def _mark(point: Breakpoint) -> tuple[str, str, bool]:
+    return point.kind, point.place, bool(point.log)
+
+
+def fits(point: Breakpoint, graph: GraphInfo) -> bool:
+    """Whether a run of this graph can have a breakpoint: one that was kept may be of an older version."""
+    try:
+        check_breakpoint(point, graph)
+    except BreakpointInvalid:
+        return False
+    return True
+
+
+class _Reader:
+    def __init__(self, text: str, graph: GraphInfo) -> None:
+        self.text = text
+        self.graph = graph
+        self.at = 0
+
+    def read(self) -> Breakpoint:
+        self._skip()
+        begin = self.at
+        kind: StopKind = "before"
+        place = self._known_node(begin)
+        if place is None:
+            word = re.compile(r"[a-z]+(?=[ :]|$)").match(self.text, begin)
+            if word and word[0] in KINDS:
+                kind = next(known for known in KINDS if known == word[0])
+                self.at = word.end()
+                self._skip()
+            begin = self.at
+            place = self._known_node(begin) if kind != "change" else None
+            place = self._until_option(begin) if place is None else place
+        hit, log = self._hit(), self._log()
+        condition = self._condition()
+        self._check_place(kind, place, begin)
+        point = Breakpoint(kind, place, condition, hit, log)
+        self._check_expressions(point)
+        return point
+
+    def _skip(self) -> None:
+        while self.text[self.at : self.at + 1] == " ":
+            self.at += 1
+
+    def _known_node(self, begin: int) -> str | None:
+        """The longest name of a node that stands there, with nothing but options behind it."""
+        names = sorted((node.name for node in self.graph.nodes), key=len, reverse=True)
+        for name in names:
+            rest = self.text[begin + len(name) :]
+            if self.text.startswith(name, begin) and (
+                not rest.strip() or rest.lstrip().startswith(":") or _HIT.match(rest) or _LOG.match(rest)
+            ):
+                self.at = begin + len(name)
+                return name
+        return None
+
+    def _until_option(self, begin: int) -> str:
+        """What stands there up to a colon, ` hit ` or ` log `, but for those within brackets and quotes."""
+        depth, quote, at = 0, "", begin
+        while at < len(self.text):
+            char = self.text[at]
+            if quote:
+                quote = "" if char == quote else quote
+            elif char in "'\"":
+                quote = char
+            elif char in _OPENS or char in _CLOSES:
+                depth += 1 if char in _OPENS else -1
+            elif depth <= 0 and (char == ":" or _HIT.match(self.text, at) or _LOG.match(self.text, at)):
+                break
+            at += 1
+        self.at = at
+        return self.text[begin:at].strip()
+
+    def _hit(self) -> int:
+        match = _HIT.match(self.text, self.at)
+        if match is None:
+            return 0
+        number = match[1]
+        if not (
+            number.isascii() and number.isdigit() and 0 < int(number[:10]) <= _MOST_HITS and len(number) <= 10
+        ):
+            raise self._wrong("hit takes a number from 1", match.start(1), "as in: hit 3")
+        self.at = match.end()
+        return int(number)
+
+    def _log(self) -> str:
+        match = _LOG.match(self.text, self.at)
+        if match is None:
+            return ""
+        begin = match.end()
+        try:
+            log, self.at = json.JSONDecoder().raw_decode(self.text, begin)
+        except ValueError:
+            log = None
+        if not isinstance(log, str) or not log:
+            raise self._wrong("log takes a text in double quotes", begin, 'as in: log "n={n}"')
+        return log
+
+    def _condition(self) -> str:
+        self._skip()
+        rest = self.text[self.at :]
+        if rest and not rest.startswith(":"):
+            raise self._wrong('here only hit N, log "TEXT" or : and a condition can stand', self.at)
+        return rest[1:].strip()
+
+    def _check_place(self, kind: StopKind, place: str, begin: int) -> None:
+        if not place:
+            if kind not in ("tool", "error"):
+                what = "a channel" if kind == "change" else "a node"
+                raise self._wrong(f"{kind} takes {what}", begin)
+        elif kind == "change":
+            graph, path = inside_graph(self.graph, place)
+            offset = begin + len(place) - len(path)
+            self._check_expression(path, graph, offset)
+        elif kind != "tool":
+            self._check_node(kind, place, begin)
+
+    def _check_node(self, kind: StopKind, place: str, begin: int) -> None:
+        graph, name = inside_graph(self.graph, place)
+        names = [node.name for node in graph.nodes]
+        if name in names:
+            return
+        node, branch = branch_of(graph, name)
+        if node is not None and kind == "after":
+            why = f"a branch commits with its step: break after {node.name}"
+            raise self._wrong(why, begin)
+        if node is None or branch is None:
+            known = names if node is None else [f"{node.name}/{member.name}" for member in node.members]
+            hint = did_you_mean(name, known)
+            raise self._wrong(f"the graph {graph.name!r} has no node {name!r}", begin, hint)
+
+    def _check_expressions(self, point: Breakpoint) -> None:
+        graph = self.graph if point.kind == "tool" else inside_graph(self.graph, point.place)[0]
+        facts = FACTS[point.kind]
+        if point.condition:
+            begin = self.text.index(":", self.at) + 1
+            begin += len(self.text[begin:]) - len(self.text[begin:].lstrip())
+            self._check_expression(point.condition, graph, begin, facts)
+        for part in template(point.log):
+            if isinstance(part, tuple):
+                # Where it begins in the text is told as long as nothing in it is escaped.
+                begin = max(self.text.find("{" + part[0], 0), 0) + 1
+                self._check_expression(part[0], graph, begin, facts)
+
+    def _check_expression(
+        self, expression: str, graph: GraphInfo, begin: int, facts: Sequence[str] = ()
+    ) -> None:
+        try:
+            check_expression(expression, graph.channels, facts)
+        except ExpressionInvalid as error:
+            raise BreakpointInvalid(self.text, error.why, begin + error.column) from None
+
+    def _wrong(self, why: str, at: int, hint: str = "") -> BreakpointInvalid:
+        return BreakpointInvalid(self.text, why, min(at, len(self.text)) + 1, hint)
+
+
+def template(log: str) -> list[str | tuple[str]]:
+    """A logged text in its parts: words, and expressions as tuples of one; `{{` is a brace.
+
+    A brace that is not closed stands for itself.
     """
-    names = sorted((known.name for known in graph.nodes), key=len, reverse=True)
-    node = next((name for name in names if text == name or text.startswith(f"{name}:")), None)
-    if node is None:
-        node = text.partition(":")[0]
-    condition = text[len(node) + 1 :].strip()
-    check_breakpoint(node, condition, graph)
-    return node, condition
+    parts: list[str | tuple[str]] = []
+    words, at = "", 0
+    while at < len(log):
+        if log[at : at + 2] in ("{{", "}}"):
+            words, at = words + log[at], at + 2
+        elif log[at] == "{" and (end := _closing(log, at)) is not None:
+            parts += [words, (log[at + 1 : end],)]
+            words, at = "", end + 1
+        else:
+            words, at = words + log[at], at + 1
+    return [part for part in (*parts, words) if part]
 
 
-def read_breakpoints(texts: Iterable[str], graph: GraphInfo) -> dict[str, str]:
-    """Several of them as `Driver.run` takes them; of two before one node the later one counts."""
-    return dict(read_breakpoint(text, graph) for text in texts)
+def _closing(log: str, begin: int) -> int | None:
+    depth = 0
+    for at in range(begin, len(log)):
+        depth += {"{": 1, "}": -1}.get(log[at], 0)
+        if not depth:
+            return at
+    return None
+
+
+def inside_graph(graph: GraphInfo, place: str) -> tuple[GraphInfo, str]:
+    """The graph in which a place is, behind the subgraphs' nodes that lead there, and the rest of it."""
+    while True:
+        names = (node for node in graph.nodes if node.graph is not None and place.startswith(f"{node.name}/"))
+        node = max(names, key=lambda node: len(node.name), default=None)
+        if node is None or node.graph is None or any(other.name == place for other in graph.nodes):
+            return graph, place
+        graph, place = node.graph, place[len(node.name) + 1 :]
+
+
+_BRANCH = re.compile(r"(.+)\[(\d{1,9}|\*)\]")
+
+
+def branch_of(graph: GraphInfo, place: str) -> tuple[NodeInfo | None, str | None]:
+    """The map or the parallel whose branch a place names, and which: None where it has no such branch."""
+    if (match := _BRANCH.fullmatch(place)) and (node := graph.node(match[1])) and node.kind == "map":
+        return node, match[2]
+    for node in graph.nodes:
+        if node.kind == "parallel" and place.startswith(f"{node.name}/"):
+            member = place[len(node.name) + 1 :]
+            return node, member if any(other.name == member for other in node.members) else None
+    return None, None
 
 
 def stopped_by(progress: Progress, ledger: Sequence[LedgerEntry]) -> str:
@@ -76,37 +327,178 @@ def stopped_by(progress: Progress, ledger: Sequence[LedgerEntry]) -> str:
     return last.note or "" if _is_breakpoint(last) and last.step == progress.head else ""
 
 
-class Stops:
-    """Says of a run's next node why to stop before it.
+class Hits:
+    """How often breakpoints were hit; they are counted from run to run, and from any thread."""
 
-    Raises:
-        NoSuchNode, ExpressionInvalid: as `check_breakpoint`.
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def add(self, name: str) -> int:
+        """One more hit; gives how many there are."""
+        with self._lock:
+            self._counts[name] += 1
+            return self._counts[name]
+
+
+class _Armed:
+    """A breakpoint that is ready to be asked.
+
+    Args:
+        place: where it is in the graph of the thread.
+        name: what it is called from outside, where its hits are counted.
     """
 
-    def __init__(self, breakpoints: Mapping[str, str], graph: GraphInfo) -> None:
-        for node, condition in breakpoints.items():
-            check_breakpoint(node, condition, graph)
-        self._breakpoints = dict(breakpoints)
-        self._conditions = {node: Expression(text) for node, text in breakpoints.items() if text}
+    def __init__(self, point: Breakpoint, place: str, name: str) -> None:
+        self.point = point
+        self.place = place
+        self.name = name
+        self.condition = Expression(point.condition) if point.condition else None
+        self.parts = [
+            Expression(part[0]) if isinstance(part, tuple) else part for part in template(point.log)
+        ]
+        self.path = Expression(place) if point.kind == "change" else None
 
-    def __call__(self, session: Session, node: str, first: bool) -> str:
-        """Why to stop, "" to go on."""
-        condition = self._breakpoints.get(node)
-        if condition is None or (first and _stood_here(session)):
+    def stops_at(self, place: str) -> bool:
+        """Whether it is about a place: a node, a branch or a tool."""
+        if self.place in ("", place):
+            return True
+        return self.place.endswith("[*]") and place.startswith(self.place[:-2])
+
+    def line(self, values: Mapping[str, Any]) -> str:
+        """What it tells."""
+        return "".join(part if isinstance(part, str) else _told(part, values) for part in self.parts)[
+            :_LONGEST_LINE
+        ]
+
+
+def _told(expression: Expression, values: Mapping[str, Any]) -> str:
+    try:
+        value = expression.value(values)
+    except ExpressionUntold as error:
+        return f"({error.message})"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+
+
+class RunStops:
+    """The breakpoints of a run, or of what runs inside it.
+
+    Raises:
+        BreakpointInvalid: as `check_breakpoint`.
+    """
+
+    def __init__(
+        self, breakpoints: Iterable[Breakpoint], graph: GraphInfo, hits: Hits, outer: str = ""
+    ) -> None:
+        self._graph = graph
+        self._hits = hits
+        self._outer = outer
+        self._points = [point for point in breakpoints if not point.off]
+        self._armed: dict[str, list[_Armed]] = {kind: [] for kind in KINDS}
+        for point in self._points:
+            check_breakpoint(point, graph)
+            if point.kind == "tool" or inside_graph(graph, point.place)[0] is graph:
+                name = describe(replace(point, place=f"{outer}{point.place}"))
+                self._armed[point.kind].append(_Armed(point, point.place, name))
+
+    def before(self, session: Session, node: str, first: bool) -> str:
+        """Asked before a node; `first` where the run begins with it."""
+        armed = [each for each in self._armed["before"] if each.place == node]
+        return self._asked(armed, session, node) if armed and not (first and _stood_here(session)) else ""
+
+    def after(self, session: Session, node: str, state: LiveState) -> str:
+        """Asked once a node is committed."""
+        armed = [each for each in self._armed["after"] if each.place == node]
+        why = self._asked(armed, session, node) if armed else ""
+        for each in self._armed["change"]:
+            old, new = (_value(each, session, values) for values in (state.values, session.state.values))
+            if not (old is new or equal(old, new)):
+                why = self._asked([each], session, node, {"old": old, "new": new}) or why
+        return why
+
+    def branch(self, session: Session, path: str, item: Any, index: int) -> str:
+        """Asked before a branch."""
+        armed = [each for each in self._armed["before"] if each.stops_at(path)]
+        return self._asked(armed, session, path, {"item": item, "index": index}) if armed else ""
+
+    def error(self, session: Session, path: str, error: Exception) -> str:
+        """Asked when an attempt has failed."""
+        node = path.partition("[")[0]
+        armed = [each for each in self._armed["error"] if each.stops_at(path) or each.place == node]
+        if not armed:
             return ""
-        told = f"breakpoint {describe(node, condition)}"
-        if not condition:
-            return told
-        channels = session.graph.channels
-        values = {
-            name: value
-            for name, value in session.state.values.items()
-            if name in channels and channels[name].visibility == "public"
-        }
-        try:
-            return told if self._conditions[node].holds(values) else ""
-        except HitlError as error:
-            return f"{told} (it can't be told: {error.message})"
+        cause = error.__cause__ or error
+        facts = {"error": type(cause).__name__, "message": getattr(error, "message", str(error))}
+        return self._asked(armed, session, path, facts)
+
+    def tool(self, session: Session, path: str, tool: str, arguments: Mapping[str, Any] | str) -> str:
+        """Asked before a tool is called."""
+        armed = [each for each in self._armed["tool"] if each.place in ("", tool)]
+        return self._asked(armed, session, path, {"tool": tool, "arguments": arguments}) if armed else ""
+
+    def inside(self, node: str) -> RunStops | None:
+        """Those of a subgraph's thread: at places behind its node, and of tools and errors anywhere."""
+        info = self._graph.node(node)
+        if info is None or info.graph is None:
+            return None
+        prefix = f"{node}/"
+        points = [
+            replace(point, place=point.place[len(prefix) :])
+            for point in self._points
+            if point.kind != "tool" and point.place.startswith(prefix)
+        ]
+        points += [point for point in self._points if _anywhere(point) and fits(point, info.graph)]
+        return RunStops(points, info.graph, self._hits, f"{self._outer}{prefix}") if points else None
+
+    def _asked(
+        self, armed: Iterable[_Armed], session: Session, node: str, facts: Mapping[str, Any] | None = None
+    ) -> str:
+        """Why to stop, of several that are hit at once the first; each counts its hit and tells its line."""
+        values = {**_public(session, session.state.values), **(facts or {})}
+        whys = [self._hit(each, session, node, values) for each in armed]
+        return next(filter(None, whys), "")
+
+    def _hit(self, armed: _Armed, session: Session, node: str, values: Mapping[str, Any]) -> str:
+        point, doubt = armed.point, ""
+        if armed.condition is not None:
+            try:
+                if not armed.condition.holds(values):
+                    return ""
+            except ExpressionUntold as error:
+                doubt = f" (it can't be told: {error.message})"
+        hits = self._hits.add(armed.name)
+        counts = not point.hit or hits == point.hit
+        line = armed.line(values) + doubt if point.log and counts else ""
+        stops = counts and not point.log
+        if session.sink:
+            session.emit(BreakpointHit(node, armed.name, hits, stops, line))
+        return f"breakpoint {armed.name}{doubt}" if stops else ""
+
+
+def _anywhere(point: Breakpoint) -> bool:
+    """Whether a breakpoint is about whatever runs, inside as well where what it names is there."""
+    return point.kind == "tool" or (point.kind == "error" and not point.place)
+
+
+def _public(session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
+    channels = session.graph.channels
+    return {
+        name: value
+        for name, value in values.items()
+        if name in channels and channels[name].visibility == "public"
+    }
+
+
+def _value(armed: _Armed, session: Session, values: Mapping[str, Any]) -> Any:
+    """What a path leads to, None where there is nothing (yet)."""
+    assert armed.path is not None
+    if armed.place in values:
+        return values[armed.place]
+    try:
+        return armed.path.value(_public(session, values))
+    except ExpressionUntold:
+        return None
 
 
 def _stood_here(session: Session) -> bool:

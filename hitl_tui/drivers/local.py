@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from msgspec.structs import replace
 
 from hitl_tui.drivers import reading
-from hitl_tui.drivers.breakpoints import Stops
+from hitl_tui.drivers.breakpoints import Hits, RunStops
 from hitl_tui.drivers.buffer import EventBuffer
 from hitl_tui.drivers.engine_thread import EngineThread
 from hitl_tui.drivers.graph_file import BuildGraph, graph_notice, repeats_under
@@ -67,6 +67,7 @@ from hitl_tui.engine.nodes.children import graph_inside
 from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.agent_settings import AgentInfo
+from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.engine.thread.graph_change import take_graph
 from hitl_tui.engine.thread.rebuild import Decoded
 from hitl_tui.engine.thread.recorded import RecordedGraph, recorded_graph
@@ -143,6 +144,7 @@ class LocalDriver:
         self._engine = EngineThread(f"hitl-tui engine {thread_id}")
         self._callers = SyncCaller(self._engine.takes_jobs)
         self._session: Session | None = None
+        self._hits = Hits()
         self._run: RunLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._started: asyncio.Future[None] | None = None
@@ -418,14 +420,18 @@ class LocalDriver:
         self._watch_deadlines()
         return result
 
-    async def _step(self, _command: Step) -> None:
-        await self._launch(partial(RunLoop, once=True, on_limit="pause"))
+    async def _step(self, command: Step) -> None:
+        stops = await self._stops(command.breakpoints)
+        await self._launch(partial(RunLoop, once=True, into=command.into, on_limit="pause", stops=stops))
 
     async def _run_on(self, command: Run) -> None:
-        stops = None
-        if command.stop_before:
-            stops = Stops(command.stop_before, (await self._with_graph()).graph.info)
-        await self._launch(partial(RunLoop, on_limit="pause", stop_before=stops))
+        stops = await self._stops(command.breakpoints)
+        await self._launch(partial(RunLoop, on_limit="pause", stops=stops))
+
+    async def _stops(self, breakpoints: Sequence[Breakpoint]) -> RunStops | None:
+        if not breakpoints:
+            return None
+        return RunStops(breakpoints, (await self._with_graph()).graph.info, self._hits)
 
     async def _roll_back(self, command: Rollback) -> None:
         from hitl_tui.engine.run.rollback import RollbackLoop

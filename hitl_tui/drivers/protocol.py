@@ -69,6 +69,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     for the thread of a subgraph's run, the threads it runs for, the outermost first; `unfinished` what is
     kept of a node with branches that waits.
     `attending` are those who look at what waits or have claimed it, but for whoever looks from here.
+    `source` is what the thread's record names its graph by, "" where it doesn't.
     `signing_key` is the key that signs what is decided, "" where nothing is signed.  `refusals` say in words
     which commands the driver can't carry out, by verb (see `Driver.can`).
     """
@@ -92,6 +93,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     unfinished: Unfinished | None = None
     signing_key: str = ""
     attending: tuple[Presence, ...] = ()
+    source: str = ""
 
     @property
     def state_hash(self) -> bytes:

@@ -119,6 +119,7 @@ def snapshot(
         unfinished=_unfinished(thread),
         signing_key=signing_key,
         attending=attending,
+        source=str(thread.info.source.get("graph", "")),
     )
 
 

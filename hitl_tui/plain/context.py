@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from hitl_tui.drivers.breakpoints import put
+from hitl_tui.drivers.kept_breakpoints import KeptBreakpoints, kept_breakpoints
 from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
 from hitl_tui.engine.commands import PrepareGraph
+from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.plain.console import Console
 from hitl_tui.view.lines import content
 
@@ -21,7 +24,7 @@ class Context:
     Args:
         run: waits for a coroutine.  Between two of them the person has all the time in the world: the
             driver's own thread goes on meanwhile.
-        breakpoints: nodes to stop before, each with its condition.
+        breakpoints: those of the graph, as they are kept for it.
         claim_minutes: how long a claim lasts.
         seen: the number of the last event that was told.
         stepping: whether the person was stepping just before, so that an answer lets nothing run.
@@ -35,7 +38,7 @@ class Context:
     actor: str
     claim_minutes: float
     seen: int = 0
-    breakpoints: dict[str, str] = field(default_factory=dict)
+    breakpoints: tuple[Breakpoint, ...] = ()
     within: int | None = None
     stepping: bool = False
 
@@ -54,9 +57,34 @@ class Context:
             self.console.say("Note:", *content([snapshot.notice]))
         return snapshot
 
+    @property
+    def _kept(self) -> KeptBreakpoints:
+        snapshot = self.snapshot()
+        return kept_breakpoints(snapshot.graph.name, snapshot.source)
+
+    def bring_breakpoints(self, more: Sequence[Breakpoint] = ()) -> None:
+        """Take what is kept for the graph, with more that are not kept."""
+        kept = self._kept
+        self.breakpoints = kept.load()
+        for point in more:
+            self.breakpoints = put(self.breakpoints, point)
+        self._tell(kept)
+
+    def keep_breakpoints(self, breakpoints: tuple[Breakpoint, ...]) -> None:
+        """Have these from now on."""
+        self.breakpoints = breakpoints
+        kept = self._kept
+        kept.save(breakpoints)
+        self._tell(kept)
+
+    def _tell(self, kept: KeptBreakpoints) -> None:
+        if kept.problem:
+            self.console.say("Note:", *content([kept.problem]))
+
     def open(self, driver: Driver) -> None:
         """Turn to another thread."""
         self.driver = driver
+        self.bring_breakpoints()
         self.seen = 0
         self.within = None
         self.stepping = False

@@ -8,7 +8,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from hitl_tui.drivers.breakpoints import describe, read_breakpoint, read_breakpoints
+from msgspec.structs import replace
+
+from hitl_tui.drivers.breakpoints import (
+    describe,
+    fits,
+    put,
+    read_breakpoint,
+    read_breakpoints,
+    toggled,
+)
 from hitl_tui.drivers.node_streams import interruptible, keyboard_kept
 from hitl_tui.drivers.protocol import Check, Checked, Driver, Hub, Snapshot
 from hitl_tui.engine.commands import (
@@ -26,6 +35,7 @@ from hitl_tui.engine.commands import (
 )
 from hitl_tui.engine.graph.description import InputField
 from hitl_tui.engine.log.events import RunEnded
+from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.engine.thread.session import now_us
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.loading.known import KnownGraph
@@ -56,21 +66,37 @@ from hitl_tui.view.transcript import NodeText, channel_lines, step_lines, unfini
 _WIDE = 600
 
 
-def toggle_breakpoint(context: Context, typed: str) -> None:
-    """NODE sets a breakpoint or takes it away, NODE:CONDITION sets one; without a word they are listed.
+def change_breakpoints(context: Context, typed: str) -> None:
+    """Set a breakpoint, as `--break` takes it; NODE takes those before it away again; a number takes away the
+    one with that number, `off 2` and `on 2` switch it; without a word they are listed.
 
     Raises:
-        UsageError: no such node, or a condition that can't be read.
+        UsageError: it can't be read, or there is none with that number.
     """
-    if typed.strip() in context.breakpoints:
-        del context.breakpoints[typed.strip()]
+    graph = context.snapshot().graph
+    word, _, rest = typed.strip().partition(" ")
+    if word.isdigit() or (word in ("on", "off") and rest.strip().isdigit()):
+        _change_numbered(context, word, int(rest if word in ("on", "off") else word))
+    elif typed.strip() in {point.place for point in context.breakpoints if point.kind == "before"}:
+        context.keep_breakpoints(toggled(context.breakpoints, typed.strip()))
     elif typed:
-        node, condition = read_breakpoint(typed, context.snapshot().graph)
-        context.breakpoints[node] = condition
-    for node, condition in context.breakpoints.items():
-        context.console.say(f"It stops {sanitise_line(describe(node, condition), _WIDE)}.")
+        context.keep_breakpoints(put(context.breakpoints, read_breakpoint(typed.strip(), graph)))
+    for number, point in enumerate(context.breakpoints, 1):
+        off = ", switched off" if point.off else "" if fits(point, graph) else ", which the graph has no more"
+        does = "tells" if point.log else "stops"
+        context.console.say(f"{number}. It {does} {sanitise_line(describe(point), _WIDE)}{off}.")
     if not context.breakpoints:
         context.console.say("There is no breakpoint.")
+
+
+def _change_numbered(context: Context, word: str, number: int) -> None:
+    points = list(context.breakpoints)
+    if not 0 < number <= len(points):
+        raise UsageError(f"there is no breakpoint {number}", "b lists them")
+    point = points.pop(number - 1)
+    if word in ("on", "off"):
+        points.insert(number - 1, replace(point, off=word == "off"))
+    context.keep_breakpoints(tuple(points))
 
 
 _KINDS: dict[str, Check] = {"": "log", "log": "log", "strict": "strict", "replay": "replay"}
@@ -94,10 +120,12 @@ def check(context: Context, typed: str) -> None:
 OpenDriver = Callable[[], Awaitable[tuple[Hub, Driver]]]
 
 HELP: Final = (
-    "s: run one step.  c: continue until something waits, fails or ends; ctrl+c pauses.",
+    "s: run one step.  s into: into a subgraph; s out: out of it.",
+    "c: continue until something waits, fails or ends; c NODE: up to there; ctrl+c pauses.",
     "d: decide on what waits; d 2: on the second of several.  e CHANNEL: edit a channel.  f: fork.",
     "m: raise the limit that stopped it.  x: end the thread.  u: undo what its nodes did outside.",
-    "b NODE: stop before a node, or no more; b NODE: n > 2: only where that holds; b: list them.",
+    "b NODE: stop before a node, or no more; b after NODE, b change CHANNEL, b tool, b error; b: list them.",
+    'b NODE: n > 2: only where that holds; b NODE hit 3; b NODE log "n={n}": tell it; b 2: away; b off 2.',
     "w: where it stands, all channels.  v CHANNEL: a whole value.  l: the last steps.",
     "y CHANNEL: why it is tainted.  Y CHANNEL: declassify it, with a reason.",
     "r CHANNEL: show a private value; the ledger keeps that you looked.",
@@ -129,7 +157,7 @@ def run_plain(
     Args:
         claim_minutes: how long a claim lasts.
         go_on: the command that goes on with a thread, "" where none can.
-        breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
+        breaks: breakpoints to begin with, as `--break` takes them.
     """
     said = console or Terminal()
     with keyboard_kept(), asyncio.Runner() as runner:
@@ -150,7 +178,7 @@ def run_plain(
         hub, driver = runner.run(opened())
         try:
             context = Context(runner.run, hub, driver, said, actor, claim_minutes)
-            context.breakpoints |= read_breakpoints(breaks, context.snapshot().graph)
+            context.bring_breakpoints(read_breakpoints(breaks, context.snapshot().graph))
             return _Session(context, go_on).until_left()
         finally:
             said.say(*runner.run(hub.close()))
@@ -165,14 +193,14 @@ class _Session:
         self._listed: tuple[QueueRow, ...] = ()
         self._graphs: tuple[KnownGraph, ...] = ()
         self._commands: dict[str, Callable[[str], None]] = {
-            "s": lambda _: self._go(once=True),
-            "c": lambda _: self._go(once=False),
+            "s": self._step,
+            "c": self._run_on,
             "d": self._decide,
             "e": lambda typed: edit(self.context, typed),
             "f": lambda _: self._fork(),
             "m": lambda _: self._extend(),
             "R": lambda _: self._run_again(),
-            "b": lambda typed: toggle_breakpoint(self.context, typed),
+            "b": lambda typed: change_breakpoints(self.context, typed),
             "x": lambda _: self._cancel(),
             "u": lambda _: self._roll_back(),
             "y": lambda typed: why_tainted(self.context, typed),
@@ -277,8 +305,36 @@ class _Session:
             card = card_of(self.context, snapshot, request)
             self.say(*question(card, snapshot.values, now_us()), "d decides.")
 
-    def _go(self, *, once: bool) -> None:
+    def _step(self, typed: str) -> None:
+        """One step: over a subgraph, into it, or out of one."""
+        if typed not in ("", "into", "out"):
+            raise UsageError(f"there is no step {typed!r}", "s, s into or s out")
+        if typed == "out":
+            owners = self.context.snapshot().owners
+            if not owners:
+                raise UsageError("this thread runs for no other one", "s steps")
+            self._open(owners[-1].thread_id)
+        self._go(Step(typed == "into", self._points))
+        inside = self.context.snapshot().unfinished
+        if typed == "into" and inside is not None and inside.child:
+            self._open(inside.child)
+
+    def _run_on(self, typed: str) -> None:
+        """Run on and on, or up to a node."""
+        points = self._points
+        if typed:
+            points = (*points, read_breakpoint(typed, self.context.snapshot().graph))
+        self._go(Run(points))
+
+    @property
+    def _points(self) -> tuple[Breakpoint, ...]:
+        """The breakpoints that the graph can have as it is now."""
+        graph = self.context.snapshot().graph
+        return tuple(point for point in self.context.breakpoints if fits(point, graph))
+
+    def _go(self, command: Step | Run) -> None:
         """Run, and tell what happens until it stops."""
+        once = isinstance(command, Step)
         snapshot = self.context.snapshot()
         if waiting_request(snapshot) is not None:
             raise UsageError("it waits for your decision", "d decides")
@@ -287,7 +343,7 @@ class _Session:
         ready_to(self.context, Step if once else Run)
         driver = self.context.driver
         self.context.stepping = once
-        self.context.run(driver.execute(Step() if once else Run(dict(self.context.breakpoints))))
+        self.context.run(driver.execute(command))
         self._follow()
 
     def _decide(self, typed: str) -> None:
@@ -299,7 +355,7 @@ class _Session:
         if snapshot.progress.pending:
             return
         if snapshot.progress.status == "waiting" and not self.context.stepping:
-            self._go(once=False)
+            self._go(Run(self._points))
         else:
             self._say_standing(snapshot)
 

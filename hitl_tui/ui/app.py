@@ -644,7 +644,7 @@ def run_app(
             start with its defaults.
         look: theme, keys and characters, None for the defaults.
         mouse: whether to listen to the mouse.
-        breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
+        breaks: breakpoints to begin with, as `--break` takes them.
         prepare: called once the thread was painted, to begin with what its nodes will need.
         waits_for: what a node in flight waits for before it can begin, in words; "" for nothing.
         notices: called once a thread is shown, with what writes to the terminal from any thread and what says

@@ -380,13 +380,18 @@ def _unsent(now: Situation) -> str:
 
 
 ACTIONS: Final[tuple[Action, ...]] = (
-    Action("run.step", "s", "Step", "Run one node; on a failed node, try it again", "Run", _can_run, 1),
-    Action("run.continue", "c", "Continue", "Run until something waits, fails or ends", "Run", _can_run, 2),
+    Action("run.step", "s,f10", "Step", "Run one node; on a failed node, try it again", "Run", _can_run, 1),
+    Action("run.into", "f11", "Into", "Step into a subgraph, before its first node", "Run", _can_run),
+    Action("run.out", "shift+f11", "Out", "Finish this thread and the node that runs it", "Run", _owned),
+    Action("run.to", "G,f6", "To node", "Run, and stop before the node that is chosen in the graph", "Run",
+           _can_run),
+    Action("run.continue", "c,f5", "Continue", "Run until something waits, fails or ends", "Run",
+           _can_run, 2),
     Action("run.pause", "p", "Pause", "Stop at the next node boundary", "Run", _can_pause, 5),
     Action("run.cancel", "x", "Cancel", "Give up the node in flight, or end the thread", "Run", _can_cancel),
-    Action("run.break", "b", "Break", "Stop before a node: the one chosen in the graph, or choose one",
+    Action("run.break", "b,f9", "Break", "Stop before a node: the one chosen in the graph, or choose one",
            "Run", _can_break, 8),
-    Action("run.breaks", "B", "Breakpoints", "All breakpoints, and the conditions under which they stop",
+    Action("run.breaks", "B", "Breakpoints", "All breakpoints: add, change, switch off, take away",
            "Run", _can_break),
     Action("run.again", "R", "Again", "Run on in a fork where the thread stands under the saved code",
            "Run", _can_run_again),
@@ -577,9 +582,11 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("agents.whole", "v", "Whole texts", "Show long texts whole, or their beginning", "Agents"),
     Action("branches.decide", "enter", "Decide", "Decide what the selected branch asks", "Branches"),
     Action("branches.next", "f", "Next to look at", "To the next branch that failed or asks", "Branches"),
-    Action("breaks.switch", "space", "On and off", "Set the breakpoint, or take it away", "Breakpoints"),
-    Action("breaks.condition", "enter", "Condition", "Type when it stops", "Breakpoints"),
-    Action("breaks.back", "escape", "Back", "From the condition to the list, then to the run", "Breakpoints"),
+    Action("breaks.switch", "space", "On and off", "Set the breakpoint, or switch it off or on",
+           "Breakpoints"),
+    Action("breaks.remove", "delete,backspace", "Take away", "Take the breakpoint away", "Breakpoints"),
+    Action("breaks.condition", "enter", "Change", "Type where and when it stops", "Breakpoints"),
+    Action("breaks.back", "escape", "Back", "From the text to the list, then to the run", "Breakpoints"),
 )  # fmt: skip
 
 ALL_ACTIONS: Final = (*ACTIONS, *SCREEN_ACTIONS)

@@ -36,8 +36,8 @@ class Glyphs(msgspec.Struct, frozen=True):
     changed: str = "≠"
     same: str = "="
     tainted: str = "◆"
-    breakpoint: str = "■"
-    condition: str = "□"
+    breakpoint: str = "●"
+    logpoint: str = "○"
 
 
 UNICODE = Glyphs()
@@ -65,8 +65,8 @@ ASCII = Glyphs(
     changed="#",
     same="=",
     tainted="!",
-    breakpoint="B",
-    condition="?",
+    breakpoint="*",
+    logpoint="o",
 )
 
 

@@ -191,9 +191,9 @@ def _way(label: str, target: str, room: int) -> str:
 
 
 def stop_glyph(look: RunMarks, name: str) -> str:
-    """The glyph of a breakpoint before a node, "" for none."""
-    condition = look.breakpoints.get(name)
-    return "" if condition is None else UNICODE.condition if condition else UNICODE.breakpoint
+    """The glyph of the breakpoints at a node, "" for none."""
+    stops = look.breakpoints.get(name)
+    return "" if stops is None else UNICODE.breakpoint if stops else UNICODE.logpoint
 
 
 def words(text: str) -> str:

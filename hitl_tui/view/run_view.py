@@ -25,6 +25,9 @@ from hitl_tui.view.sanitise import sanitise_line
 STREAM_TAIL: Final = 64 * 1024
 
 
+_TOLD = 50
+
+
 class StreamView(msgspec.Struct, frozen=True):
     """What the newest attempt of a node writes or wrote while running.
 
@@ -144,6 +147,8 @@ class RunView(msgspec.Struct, frozen=True):
         repeats: which steps stand under the saved file, and what would run again behind them.
         owners: of the thread of a subgraph's run: the threads it runs for, the outermost first.
         inside: what goes on, or went on last, inside a map, a parallel or a subgraph.
+        told: the newest lines that breakpoints have told since the view was opened.
+        source: what the thread's record names its graph by, "" where it doesn't.
         signing_key: what signs the decisions made here, "" where nothing does.
     """
 
@@ -173,6 +178,8 @@ class RunView(msgspec.Struct, frozen=True):
     owners: tuple[Owner, ...] = ()
     inside: InsideView = EMPTY
     signing_key: str = ""
+    source: str = ""
+    told: tuple[str, ...] = ()
     last_event: int = 0
 
     @property
@@ -228,6 +235,7 @@ def open_view(snapshot: Snapshot) -> RunView:
         owners=snapshot.owners,
         inside=inside_at_start(unfinished, progress.pending, members),
         signing_key=snapshot.signing_key,
+        source=snapshot.source,
         last_event=snapshot.last_event,
     )
 
@@ -311,6 +319,7 @@ class _Builder:
         self.live = view.stream.live
         self.duration = view.stream.duration
         self.pieces: list[str] = []
+        self.told: list[str] = []
         self.composed = {node.name for node in view.graph.nodes if node.kind != "node"}
         self._stream = view.stream
         self._begun: tuple[int, ev.NodeStarted] | None = None
@@ -414,6 +423,7 @@ class _Builder:
             graph_changed=self.graph_changed,
             repeats=self.repeats,
             stream=self.stream,
+            told=(*view.told, *self.told)[-_TOLD:] if self.told else view.told,
             inside=view.inside if self._inside is None else self._inside.build(),
         )
 
@@ -469,6 +479,11 @@ def _text_streamed(builder: _Builder, event: ev.TextStreamed) -> None:
     builder.stream, text = with_text(builder.stream, event)
     builder.pieces.append(text)
     builder.retry = None
+
+
+def _breakpoint_hit(builder: _Builder, event: ev.BreakpointHit) -> None:
+    if event.line:
+        builder.told.append(event.line)
 
 
 def _model_called(builder: _Builder, event: ev.ModelCalled) -> None:
@@ -561,6 +576,7 @@ _APPLY: Final[dict[type, Callable[[_Builder, Any], None]]] = {
     ev.ModelCalled: _model_called,
     ev.ToolCalled: _tool_called,
     ev.NodeRetrying: _node_retrying,
+    ev.BreakpointHit: _breakpoint_hit,
     ev.StepCommitted: _step_committed,
     ev.ProgressChanged: _progress_changed,
     ev.LedgerWritten: _ledger_written,

@@ -15,6 +15,7 @@ from hitl_tui.drivers.protocol import Driver, Hub, Relative, Stamped
 from hitl_tui.engine.commands import COMMANDS, Fork, PrepareGraph, verb
 from hitl_tui.engine.log.events import (
     AppliedUpdate,
+    BreakpointHit,
     Event,
     LedgerWritten,
     LimitNear,
@@ -28,6 +29,7 @@ from hitl_tui.engine.log.events import (
 from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.records import ROLLBACK, Checkpoint
 from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.errors import UnknownThread
 from hitl_tui.view.actions import Situation
 from hitl_tui.view.family import free_name
@@ -178,8 +180,8 @@ class ViewSession:
     """One thread on screen.
 
     `shown` is the place that all panes show, None for the head.  `step_view` is what they show; after
-    a move it is the one from before until `load_shown` has fetched the new one.  `breakpoints` are the
-    nodes that a run stops before, each with its condition.
+    a move it is the one from before until `load_shown` has fetched the new one.  `breakpoints` are
+    those of its graph, `hits` how often each was hit, by its words.
     """
 
     def __init__(self, hub: Hub, driver: Driver, view: RunView) -> None:
@@ -191,7 +193,8 @@ class ViewSession:
         self.shown: Place | None = None
         self.step_view: StepView = head_step(view)
         self.pausing = False
-        self.breakpoints: dict[str, str] = {}
+        self.breakpoints: tuple[Breakpoint, ...] = ()
+        self.hits: dict[str, int] = {}
         self.revealed: Revealed | None = None
         self.untold = False
         """Whether something has happened since that the screen was not told of."""
@@ -343,6 +346,8 @@ class ViewSession:
             case LimitNear() as alert:
                 self.alerts.append(limit_line(alert))
                 self.limit_notes.add(self.alerts[-1])
+            case BreakpointHit():
+                self.hits[event.breakpoint] = event.hits
             case TaintRead() as warned:
                 self.alerts.append(taint_warning(warned))
             case ThreadForked():

@@ -116,6 +116,8 @@ def event_lines(event: ev.Event) -> list[str]:
         case ev.NodeRetrying():
             again = retry_words(event.attempt, event.max_attempts, event.wait)
             return [f"{name(event.path or event.node)} failed, {again}:", *content([event.error], 4)]
+        case ev.BreakpointHit() if event.line:
+            return [f"{name(event.node)} tells:", *content([event.line], 10)]
         case ev.AttemptFailed():
             hint = [event.error.hint] if event.error.hint else []
             what = f"{name(event.error.node)} failed" if event.error.node else name(event.error.title)

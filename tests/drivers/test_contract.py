@@ -51,6 +51,7 @@ from hitl_tui.engine.log.events import (
     ThreadForked,
 )
 from hitl_tui.engine.log.records import Limits
+from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.errors import UnknownThread
 from tests.drivers.conftest import Bench
 from tests.support.every_command import with_every_field_set
@@ -323,10 +324,10 @@ async def test_a_limit_waits_for_a_human_who_may_extend_it(bench: Bench) -> None
     await watcher.check()
 
 
-async def test_stop_before_is_a_breakpoint_of_this_run(bench: Bench) -> None:
+async def test_a_breakpoint_is_of_this_run_alone(bench: Bench) -> None:
     watcher = await bench.watch(line(bench.store, say("one"), say("two"), say("three")))
     await watcher.driver.execute(Start({}))
-    view = await watcher.run(stop_before={"c": ""})
+    view = await watcher.run(breakpoints=(Breakpoint("before", "c"),))
     assert (view.progress.head, view.progress.next_node, view.progress.reason) == (2, "c", "paused")
     assert (await watcher.run()).progress.status == "completed"
 

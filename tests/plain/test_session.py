@@ -317,7 +317,7 @@ def test_breakpoints_are_set_listed_and_taken_away(talk: Talker) -> None:
     lines = "b increment:count > 1\nc\nb\nb increment\nc\nq\n"
     done = talk(lines, "run", "counter", "--plain", "--input", "limit=4", "--thread", "c")
     assert done.code == 0
-    assert done.out.count("It stops before increment: count > 1.") == 2
+    assert done.out.count("1. It stops before increment: count > 1.") == 2
     assert "Paused at step 2: breakpoint before increment: count > 1." in done.out
     assert "There is no breakpoint." in done.out
     assert "Done at step 4" in done.out
@@ -325,7 +325,7 @@ def test_breakpoints_are_set_listed_and_taken_away(talk: Talker) -> None:
 
 def test_a_condition_that_can_not_be_read_is_said_with_its_place(talk: Talker) -> None:
     done = talk("b increment:count >\nb nowhere\nq\n", "run", "counter", "--plain", "--input", "limit=4")
-    assert "at column 8: invalid syntax" in done.out
+    assert "at column 18: invalid syntax" in done.out
     assert "has no node 'nowhere'" in done.out
 
 

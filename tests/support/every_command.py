@@ -9,6 +9,7 @@ import msgspec
 
 from hitl_tui.engine.commands import Command
 from hitl_tui.engine.thread.agent_settings import Settings
+from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.engine.thread.comments import Comment
 
 VALUES: dict[Any, Any] = {
@@ -25,6 +26,7 @@ VALUES: dict[Any, Any] = {
     Mapping[str, Any]: {"draft": "x", "list": [1, {"a": None}]},
     Mapping[str, Any] | None: {"draft": "x"},
     Mapping[str, int | float | None]: {"max_iterations": 3, "max_seconds": 1.5, "max_cost": None},
+    tuple[Breakpoint, ...]: (Breakpoint("after", "node", "n > 1", 2, "n={n}"),),
     tuple[Comment, ...]: (Comment("a jar", "keep one image", "draft", 3),),
     Settings: {"worker": {"model": "demo/x", "temperature": None}},
     Settings | None: {"worker": {"temperature": 0}},

@@ -55,9 +55,9 @@ class Watcher:
         """Run until the run has ended."""
         return await self._ended(lambda: self.driver.execute(Run(**options)))
 
-    async def step(self) -> RunView:
+    async def step(self, **options: Any) -> RunView:
         """Run one node."""
-        return await self._ended(lambda: self.driver.execute(Step()))
+        return await self._ended(lambda: self.driver.execute(Step(**options)))
 
     async def _ended(self, command: Callable[[], Awaitable[None]]) -> RunView:
         await self.driver.snapshot()  # an earlier run has told its end by then

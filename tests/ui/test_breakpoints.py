@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from hitl_tui import END, START, Channel, StateGraph
+from hitl_tui.engine.thread.breakpoints import Breakpoint
+from hitl_tui.stores import MemoryCheckpointer
 from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.graph import GraphPane
-from tests.ui.harness import Desk, desk
+from tests.ui.harness import Desk, desk, live
 
 
 async def test_b_in_the_graph_sets_and_takes_away_the_chosen_nodes_breakpoint():
@@ -14,13 +19,13 @@ async def test_b_in_the_graph_sets_and_takes_away_the_chosen_nodes_breakpoint():
         it.run.query_one(GraphPane).focus()
         await it.until(lambda: it.run.query_one(GraphPane).chosen == "worker")
         await it.press("down", "b")
-        await it.shows("runs stop before advisor", "■", "breaks advisor")
+        await it.shows("runs stop before advisor", "●", "breakpoints", "● advisor")
         await it.press("c")
         await it.until(lambda: it.commands("run"))
-        assert it.commands("run") == [{"stop_before": {"advisor": ""}}]
+        assert it.commands("run") == [{"breakpoints": (Breakpoint("before", "advisor"),)}]
         await it.press("b")
         await it.shows("runs no longer stop before advisor")
-        await it.gone("■")
+        await it.gone("breakpoints")
 
 
 async def test_a_node_is_chosen_with_the_mouse_and_no_longer_when_the_pane_is_left():
@@ -35,51 +40,94 @@ async def test_a_node_is_chosen_with_the_mouse_and_no_longer_when_the_pane_is_le
 
 async def listed(it: Desk) -> None:
     await it.press("b")
-    await it.shows("Breakpoints", "stop before worker where", "space or b: on and off")
+    await it.shows("Breakpoints", "any other: after", "space: on and off")
 
 
-async def test_a_condition_is_checked_as_one_types_and_set_with_enter():
+async def test_a_breakpoint_is_checked_as_one_types_and_set_with_enter():
     async with desk(at_end=False) as it:
         await listed(it)
-        await it.press("enter", *"revsion_n > 2")
-        await it.shows("column 1: there is no channel 'revsion_n'; did you mean", "^")
+        await it.press("enter", "end", *": revsion_n > 2")
+        await it.shows("column 9: there is no channel 'revsion_n'; did you mean", "^")
         await it.press("enter")
-        assert it.session.breakpoints == {}
-        await it.press("home", *["delete"] * 20, *"revision_n > 2")
+        assert it.session.breakpoints == ()
+        await it.write("worker hit 3: revision_n > 2")
         await it.gone("there is no channel")
         await it.press("enter")
-        await it.shows("□ worker", "revision_n > 2")
+        await it.shows("● worker  hit 0 of 3  revision_n > 2")
         await it.press("escape")
-        await it.shows("□▶worker", "breaks worker", "revision_n > 2")
+        await it.shows("●▶worker", "● worker")
         await it.press("c")
         await it.until(lambda: it.commands("run"))
-        assert it.commands("run") == [{"stop_before": {"worker": "revision_n > 2"}}]
+        point = Breakpoint("before", "worker", "revision_n > 2", 3)
+        assert it.commands("run") == [{"breakpoints": (point,)}]
 
 
-async def test_the_list_sets_takes_away_and_closes_with_the_keys_that_open_it():
+async def test_each_kind_is_added_switched_off_and_taken_away_in_the_list():
     async with desk(at_end=False) as it:
         await listed(it)
-        await it.press("b", "down", "space")
-        await it.shows("■ worker", "■ advisor")
-        await it.press("space")
-        await it.gone("■ advisor")
+        await it.press("end", "enter", *'after worker log "n={revision_n}"', "enter")
+        await it.shows("○ after worker  log “n={revision_n}”")
+        await it.press("end", "enter", *"change latest_draft", "enter")
+        await it.shows("● change latest_draft")
+        await it.press("home", "down", "space")
+        await it.shows("○ change latest_draft  off")
+        await it.press("delete")
+        await it.gone("change latest_draft  off")
         await it.press("B")
-        await it.gone("space or b")
-        await it.press("B")
-        await it.shows("■ worker")
+        await it.gone("any other")
+        assert it.session.breakpoints == (Breakpoint("after", "worker", log="n={revision_n}"),)
+
+
+async def test_they_are_there_again_in_another_session():
+    async with desk(at_end=False) as it:
+        await listed(it)
+        await it.press("space", "escape")
+        await it.shows("● worker")
+    async with desk(at_end=False) as it:
+        await it.shows("● worker")
+
+
+async def test_g_in_the_graph_runs_to_the_chosen_node_and_keeps_nothing():
+    async with desk(at_end=False) as it:
+        await it.press("G")
+        await it.until(lambda: it.run.query_one(GraphPane).chosen == "worker")
+        await it.press("down", "f6")
+        await it.until(lambda: it.commands("run"))
+        assert it.commands("run") == [{"breakpoints": (Breakpoint("before", "advisor"),)}]
+        assert it.session.breakpoints == ()
 
 
 async def test_in_ascii_the_glyphs_have_twins():
     async with desk(at_end=False, look=Look(ascii=True)) as it:
         await listed(it)
-        await it.press("b", "down", "enter", "1", "enter", "escape")
-        await it.shows("B>worker", "? advisor")
+        await it.press("space", "down", "enter", *' log "x"', "enter", "escape")
+        await it.shows("*>worker", "* worker", "o advisor")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 12)])
 async def test_on_a_small_screen_the_list_fits(size: tuple[int, int]):
     async with desk(at_end=False, size=size, ready="") as it:
         await it.press("B")
-        await it.shows("worker", "advisor", "always")
+        await it.shows("worker", "advisor")
         await it.press("enter", "(")
         await it.shows("column")
+
+
+def nested() -> Any:
+    inner = StateGraph({"n": Channel(0)}, name="inner").add_node("one", lambda s: {"n": s["n"] + 1})
+    inner.add_edge(START, "one").add_edge("one", END)
+    outer = StateGraph({"m": Channel(3)}, name="outer")
+    outer.add_subgraph("team", inner, inputs={"m": "n"}, outputs={"n": "m"}).add_node("last", lambda s: {})
+    outer.add_edge(START, "team").add_edge("team", "last").add_edge("last", END)
+    return outer.compile(checkpointer=MemoryCheckpointer())
+
+
+async def test_f11_steps_into_a_subgraph_and_shift_f11_out_of_it():
+    async with live(nested(), inputs={}, ready="team is next") as it:
+        await it.press("f11")
+        await it.shows("one is next", "team#1")
+        await it.press("shift+f11")
+        await it.shows("last is next")
+        assert it.session.thread_id == "t"
+        await it.press("f10")
+        await it.shows("reached the end")

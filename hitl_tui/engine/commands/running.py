@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 from hitl_tui.engine.commands.command import Command
+from hitl_tui.engine.thread.breakpoints import Breakpoint
 
 
 class Step(Command[None], frozen=True):
-    """Run one node; accepted at once, events tell the rest."""
+    """Run one node; accepted at once, events tell the rest.
+
+    Args:
+        into: of a subgraph's node: begin its thread, and pause that before its first node.
+        breakpoints: those inside the node; and after it.
+
+    Raises:
+        BreakpointInvalid: as for `Run`.
+    """
+
+    into: bool = False
+    breakpoints: tuple[Breakpoint, ...] = ()
 
 
 class Run(Command[None], frozen=True):
-    """Run until something waits, fails or ends, or stops before a node; accepted at once.
+    """Run until something waits, fails or ends, or a breakpoint stops it; accepted at once.
 
     Args:
-        stop_before: breakpoints of this run: nodes, each with its condition, "" for always
-            (see `drivers.breakpoints`).
+        breakpoints: of this run; how often each was hit is counted as long as the thread is open here.
 
     Raises:
-        BreakpointInvalid: no such node, or a condition that can't be read.
+        BreakpointInvalid: no such place, or an expression that can't be read.
     """
 
-    stop_before: Mapping[str, str] = {}
+    breakpoints: tuple[Breakpoint, ...] = ()
 
 
 class Pause(Command[None], frozen=True):

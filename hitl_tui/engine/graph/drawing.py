@@ -17,14 +17,14 @@ _STEPS_FOLLOWED = 500
 class RunMarks(msgspec.Struct, frozen=True):
     """What a run makes of the picture: who is current, how often nodes ran, which edges were taken.
 
-    `breakpoints` are the nodes before which it will stop, each with its condition; `notes` stand beside the
+    `breakpoints` are the nodes at which there are some, each with whether one stops; `notes` stand beside the
     names of nodes, as how many branches are done; `inside` has the looks of the newest runs of subgraphs.
     """
 
     current: str | None = None
     visits: Mapping[str, int] = {}
     taken: frozenset[tuple[str, str]] = frozenset()
-    breakpoints: Mapping[str, str] = {}
+    breakpoints: Mapping[str, bool] = {}
     notes: Mapping[str, str] = {}
     inside: Mapping[str, RunMarks] = {}
 

@@ -230,6 +230,16 @@ class NodeRetrying(Fact, frozen=True):
     path: Annotated[Maybe, about("The branch.")] = ""
 
 
+class BreakpointHit(Fact, frozen=True):
+    """A run came to a breakpoint: it stops there, or tells its line and goes on, or has counted only."""
+
+    node: Annotated[str, about("The node.")]
+    breakpoint: Annotated[str, about("The breakpoint, as `--break` takes it.")]
+    hits: Annotated[int, about("How often it was hit by now, since the thread was opened.")]
+    stops: Annotated[bool, about("Whether the run stops there.")]
+    line: Annotated[Maybe, about("The line that it tells.")] = ""
+
+
 class StepOutcome(Protocol):
     """What a step led to; whoever makes it may put it off until somebody asks."""
 
@@ -380,6 +390,7 @@ Event = (
     | TaintRead
     | ToolCalled
     | NodeRetrying
+    | BreakpointHit
     | StepCommitted
     | ProgressChanged
     | LedgerWritten

@@ -239,6 +239,9 @@ class Activity:
     """Where what it writes is kept for the step's record; None where nobody keeps one."""
     interrupt: Callable[..., Any] | None = None
     """Ask a human as `config.interrupt` does, for agents below a node; None outside a graph."""
+    before_tool: Callable[[str, Any, str], None] | None = None
+    """Told of each call of a tool that will be made now: its name, its arguments, and what names the call;
+    raises where a breakpoint stands there."""
     state: WorkflowState | None = None
     """What the node may read; None outside a graph."""
     first_input: Callable[[str], Any] = staticmethod(lambda _channel: None)
@@ -319,6 +322,7 @@ class Activity:
         if self._in_flight:
             self._in_flight.end()
         if self.interrupt is not None:
+            self.before_tool = None
             # It leads to what leads back here: a circle a step would be left to the collector.
             self.interrupt = _ask_too_late
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ from hitl_tui.engine.nodes.attempt import ItemPlace, run_attempt
 from hitl_tui.engine.nodes.branches import Branch, branches_of, mark_items
 from hitl_tui.engine.nodes.calling import BranchCaller, SyncCaller
 from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, NodeOutput, NodeResult
+from hitl_tui.engine.nodes.stopping import stop_at_branch, stop_at_tool
 from hitl_tui.engine.state.changes import Change, reduce_calls, without_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.interrupts import InterruptRaised
@@ -139,6 +141,8 @@ class _FanOut:
         self.uses = uses
         self.callers = callers
         self.retries = 0
+        self.fails_whole = node.work.on_error == "fail"
+        """One failed branch fails the node, as where a breakpoint stops at its error."""
         self.succeeded = sum(branch.succeeded for branch in branches)
         self.failed = sum(branch.failed for branch in branches)
 
@@ -186,6 +190,7 @@ class _FanOut:
             )
         )
         try:
+            stop_at_branch(session, self.node.name, branch)
             result, changes = await self._attempts(branch, first)
         except InterruptRaised as asked:
             if not self._decided():
@@ -225,9 +230,16 @@ class _FanOut:
             )
             activity.calls, activity.streamed = self.activity.calls, self.activity.streamed
             activity.first_input = self.session.first_input
+            if self.session.stops:
+                activity.before_tool = partial(stop_at_tool, self.session, activity)
             try:
                 return await self._attempt(branch, activity)
             except NodeFailed as error:
+                stops = self.session.stops
+                if stops and (why := stops.error(self.session, branch.path, error)):
+                    error.message += f" ({why})"
+                    self.fails_whole = True
+                    raise
                 if branch.tried >= retry.max_attempts or isinstance(error.__cause__, NEVER_RETRIED):
                     if branch.tried > 1:
                         error.message += f" (after {branch.tried} attempts)"
@@ -290,12 +302,12 @@ class _FanOut:
         return needed is not None and len(self.branches) - self.failed < needed
 
     def _decided(self) -> bool:
-        return self._joined() or self._unreachable() or (self.failed > 0 and self.work.on_error == "fail")
+        return self._joined() or self._unreachable() or (self.failed > 0 and self.fails_whole)
 
     def _check_join(self) -> None:
         """Raise `BranchesFailed` where the branches that failed are too many."""
         failed = [branch for branch in self.branches if branch.failed]
-        if failed and self.work.on_error == "fail":
+        if failed and self.fails_whole:
             raise self._failure("", failed)
         if self._unreachable():
             of = f"{len(self.branches)} branch{'es' if len(self.branches) != 1 else ''}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any, Final, Literal
 
@@ -37,6 +38,7 @@ from hitl_tui.engine.state.changes import after
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.allowances import allowances_for
+from hitl_tui.engine.thread.breakpoints import Stops
 from hitl_tui.engine.thread.graph_change import note_graph
 from hitl_tui.engine.thread.interrupts import InterruptRaised, ask, make_request, waiting, withdrawn
 from hitl_tui.engine.thread.journal import StepFacts, spent, with_branches
@@ -95,6 +97,10 @@ async def work(
     while True:
         activity = Activity(node.name, attempt, session.sink)
         activity.first_input = session.first_input
+        if session.stops:
+            from hitl_tui.engine.nodes.stopping import stop_at_tool
+
+            activity.before_tool = partial(stop_at_tool, session, activity)
         begun(activity)
         if session.sink:
             session.emit(NodeStarted(node.name, session.cursor.head + 1, attempt, session.clock()))
@@ -122,6 +128,9 @@ async def work(
             return NodeOutput(result, changes, read=tuple(activity.read or ()), compensations=compensations)
         except NodeFailed as error:
             tried = attempt - first + 1
+            if session.stops and (why := session.stops.error(session, node.name, error)):
+                error.message += f" ({why})"
+                raise
             if tried >= node.retry.max_attempts or isinstance(error.__cause__, NEVER_RETRIED):
                 if tried > 1:
                     error.message += f" (after {tried} attempts)"
@@ -138,7 +147,6 @@ async def work(
 
 
 OnLimit = Literal["stop", "pause"]
-StopBefore = Callable[[Session, str, bool], str]
 
 
 class RunLoop:
@@ -147,7 +155,8 @@ class RunLoop:
     Args:
         once: stop after one node.
         on_limit: what a reached limit does: end the run, or wait for a human.
-        stop_before: says of (session, next node, whether it is the run's first) why to stop, "" to go on.
+        into: with `once`: pause the thread of a subgraph before its first node.
+        stops: the breakpoints of the run.
         threads: where sync nodes run; None runs them inline.
     """
 
@@ -157,7 +166,8 @@ class RunLoop:
         *,
         once: bool = False,
         on_limit: OnLimit = "stop",
-        stop_before: StopBefore | None = None,
+        into: bool = False,
+        stops: Stops | None = None,
         threads: SyncCaller | None = None,
     ) -> None:
         self.session = session
@@ -165,7 +175,11 @@ class RunLoop:
         self.ended = False
         self._once = once
         self._on_limit = on_limit
-        self._stop_before = stop_before
+        self._into = into
+        self._stops = stops
+        self._due = ""
+        self.stopped_by = ""
+        """The breakpoint that has stopped it."""
         self._threads = threads
         self._pause_asked, self._drop_reason = False, ""
         self._trouble: HitlError | None = None
@@ -212,6 +226,7 @@ class RunLoop:
         Leaving early pauses the thread. What has begun ends with exactly one `RunEnded`.
         """
         session = self.session
+        session.stops = self._stops
         self._task = asyncio.current_task()
         begun, broken = False, None
         try:
@@ -222,8 +237,13 @@ class RunLoop:
                         if session.sink:
                             session.emit(RunStarted(session.thread_id, session.progress))
                         first = True
-                        while (node := self._next(first)) and await self._run_node(node):
+                        while node := self._next(first):
+                            before = session.state
+                            if not await self._run_node(node):
+                                break
                             first = False
+                            if self._stops:
+                                self._due = self._stops.after(session, node, before)
                             yield node
                 except Exception as error:
                     broken = error
@@ -233,6 +253,7 @@ class RunLoop:
                     if self.ended:
                         self._leave(broken)
         finally:
+            session.stops = None
             # Only now can the next run or edit have the thread.
             if self.ended and session.sink:
                 session.emit(RunEnded(session.progress))
@@ -308,10 +329,11 @@ class RunLoop:
             return self._stop("waiting" if paused else "failed", "limit", limit)
         if self._trouble:
             raise self._trouble
-        if self._pause_asked or (self._once and not first):
-            return self._stop("waiting", "paused")
-        if self._stop_before and (why := self._stop_before(session, name, first)):
-            return self._stop("waiting", "paused", why)
+        if self._pause_asked or self._due or (self._once and not first):
+            return self._stopped(self._due)
+        # A single step is about its node: nothing stops it there.
+        if self._stops and not self._once and (why := self._stops.before(session, name, first)):
+            return self._stopped(why)
         if name in session.graph.before and not cursor.passed:
             self._open([make_request(session, name, "before")])
             return ""
@@ -325,6 +347,10 @@ class RunLoop:
         elif stop:
             self._fail(stop, name, reason="policy")
         return "" if stop else name
+
+    def _stopped(self, why: str) -> str:
+        self.stopped_by = why
+        return self._stop("waiting", "paused", why)
 
     def _stop(self, status: Status, reason: str, note: str = "", cursor: Cursor | None = None) -> str:
         session = self.session
@@ -341,7 +367,10 @@ class RunLoop:
         ask(self.session, requests, cursor or self.session.cursor)
 
     def _enter(self, child: Session) -> RunLoop:
-        self._inner = RunLoop(child, on_limit=self._on_limit, threads=self._threads)
+        stops = self._stops.inside(self._activity.node) if self._stops and self._activity else None
+        self._inner = RunLoop(child, on_limit=self._on_limit, threads=self._threads, stops=stops)
+        if self._into:
+            self._inner.pause()
         return self._inner
 
     def _begun(self, activity: Activity) -> None:

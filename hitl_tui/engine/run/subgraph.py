@@ -14,6 +14,7 @@ from hitl_tui.engine.graph.compiled import Node, SubgraphWork
 from hitl_tui.engine.log.events import (
     AttemptDropped,
     AttemptFailed,
+    BreakpointHit,
     ChildMoved,
     Event,
     ModelCalled,
@@ -61,7 +62,7 @@ class InsideEvents:
             child.on_below(child.thread_id, event)
         if isinstance(event, (TextStreamed, ModelCalled, NodeRetrying)):
             self.session.emit(replace(event, node=node, path=f"{node}/{event.path or event.node}"))
-        elif isinstance(event, ToolCalled):
+        elif isinstance(event, (ToolCalled, BreakpointHit)):
             self.session.emit(replace(event, node=node))
         elif isinstance(event, ChildMoved):
             self.session.emit(replace(event, node=node, path=f"{node}/{event.path}"))
@@ -110,14 +111,15 @@ class _Visit:
             child = open_child(self.session, self.node, link.thread_id)
             self.events = InsideEvents(self.session, self.node.name, child)
             child.sink, child.on_below = self.events.tell, self.session.on_below
-            await self._run_child(child, link, make_run(child))
+            run = make_run(child)
+            await self._run_child(child, link, run)
         except ThreadBusy as busy:
             raise self._held(link.thread_id, busy) from busy
         except NodeFailed:
             raise
         except HitlError as error:
             raise self._failed(link.thread_id, f"can't run: {error.message}", error.hint) from error
-        return self._outcome(child)
+        return self._outcome(child, run.stopped_by)
 
     def _begin_visit(self) -> ChildLink:
         """Note the child's name before it is made, so that a crash in between finds it.
@@ -164,14 +166,16 @@ class _Visit:
         self.session.emit(AttemptDropped(self.node.name, self.activity.attempt, why))
         return ChildStopped("waiting", "paused", f"{thread_id} was busy")
 
-    def _outcome(self, child: Session) -> NodeOutput:
+    def _outcome(self, child: Session, stopped_by: str) -> NodeOutput:
         cursor = child.cursor
         if cursor.status == "completed":
             return self._node_output(child)
         if cursor.pending:
             raise BranchesWait(passed_on(self.session, child), self.session.cursor.branches)
         if cursor.status == "waiting" or cursor.reason == "limit":
-            raise ChildStopped(cursor.status, cursor.reason, f"in {child.thread_id}")
+            where = f"in {child.thread_id}"
+            note = f"{stopped_by} {where}" if stopped_by else where
+            raise ChildStopped(cursor.status, cursor.reason, note)
         if cursor.status == "cancelled":
             # It does not come back to life: resuming the parent begins another one.
             raise self._failed(child.thread_id, *describe_cancelled(child), child)

@@ -18,7 +18,7 @@ from hitl_tui.engine.state.canonical import equal
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.state.schema import ChannelSchema, as_schema
 from hitl_tui.engine.state.state import LiveState
-from hitl_tui.engine.state.values import normalise
+from hitl_tui.engine.state.values import keepable, normalise
 from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.engine.thread import approval_formats, journal
 from hitl_tui.engine.thread.session import Session
@@ -215,6 +215,24 @@ def breakpoint_request(cursor: Cursor, node: str, when: When, now: int) -> Reque
         recommended="continue",
         breakpoint=True,
         asked_at=now,
+    )
+
+
+def stop_request(cursor: Cursor, node: str, why: str, now: int, *, key: str, path: str = "") -> Request:
+    """The request of a breakpoint inside a node; resuming passes it."""
+    return Request(
+        id=request_id(cursor, path or node, "inside", key),
+        kind="approve",
+        node=node,
+        when="inside",
+        step=cursor.head,
+        title=keepable(why),
+        choices=_GO_ON,
+        recommended="continue",
+        breakpoint=True,
+        asked_at=now,
+        key=key,
+        path=path,
     )
 
 

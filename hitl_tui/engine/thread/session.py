@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -58,6 +58,9 @@ from hitl_tui.engine.thread.rebuild import live_state, state_at, update_of
 from hitl_tui.engine.thread.recorded import RecordedGraph, recorded_graph
 from hitl_tui.engine.thread.run_inputs import checked_context, shown_entry
 from hitl_tui.errors import HitlError, LogCorrupt, StaleWriter, StoreUnusable, ThreadBusy
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.thread.breakpoints import Stops
 
 
 class FirstInput(msgspec.Struct, frozen=True):
@@ -417,6 +420,8 @@ class Session(ThreadState):
         self.on_moved: Callable[[], None] | None = None  # taking the thread has loaded what others wrote
         self.on_below: Callable[[str, Event], None] | None = None
         """Told what happens in threads below while this one runs them."""
+        self.stops: Stops | None = None
+        """The breakpoints of the run that goes on now."""
         self.stamp: Stamp | None = None
         """The store's, where the last commit has given the thread back and the store can tell."""
         self._lease: Lease | None = None

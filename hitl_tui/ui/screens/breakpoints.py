@@ -1,10 +1,12 @@
-"""All nodes with their breakpoints: set, take away, give a condition that is checked as one types."""
+"""All breakpoints: set, change, switch off and take away; what one types is checked at once."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import PurePath
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeAlias
 
+from msgspec.structs import replace
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -12,100 +14,135 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input
 
-from hitl_tui.drivers.breakpoints import check_breakpoint
-from hitl_tui.drivers.expressions import ExpressionInvalid
-from hitl_tui.errors import HitlError
+from hitl_tui.drivers.breakpoints import BreakpointInvalid, describe, put, read_breakpoint
+from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
 from hitl_tui.ui.screens.modal import Modal
-from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView, ours
+from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
-from hitl_tui.view.glyphs import UNICODE
+from hitl_tui.view.breakpoints import breakpoint_line
 from hitl_tui.view.rows import wrapped
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, untrusted
 
-_NAME: Final = 24
+_NAME: Final = 40
+Keep: TypeAlias = Callable[[tuple[Breakpoint, ...]], None]
 
 
-class NodeList(LineView):
-    """A node a row, with its breakpoint."""
+class BreakpointList(LineView):
+    """A breakpoint a row, then the nodes that have none, then a row for any other."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *LIST_MOVES,
         bound("breaks.switch", "switch"),
+        bound("breaks.remove", "remove"),
         bound("breaks.condition", "type"),
     ]
 
-    def __init__(self, session: ViewSession, node: str) -> None:
-        super().__init__("nodes")
+    def __init__(self, session: ViewSession, node: str, keep: Keep) -> None:
+        super().__init__("breakpoints")
         self.session = session
-        known = [node.name for node in session.view.graph.nodes]
-        # A node may have gone with a new version of the graph's file.
-        self.nodes = [*known, *(name for name in session.breakpoints if name not in known)]
-        self.cursor_row = self.nodes.index(node) if node in self.nodes else 0
+        self._keep = keep
+        self._rows: list[Breakpoint | None] = []
+        self._gather()
+        at = [
+            row
+            for row, point in enumerate(self._rows)
+            if point and (point.kind, point.place) == ("before", node)
+        ]
+        self.cursor_row = at[0] if at else 0
+
+    def _gather(self) -> None:
+        points = self.session.breakpoints
+        stopped = {point.place for point in points if point.kind == "before"}
+        names = [node.name for node in self.session.view.graph.nodes if node.name not in stopped]
+        self._rows = [*points, *(Breakpoint("before", name) for name in names), None]
 
     @property
-    def node(self) -> str:
-        """The node under the cursor."""
-        return self.nodes[self.cursor_row or 0]
+    def text(self) -> str:
+        """What is under the cursor as `--break` takes it, "" on the row for any other."""
+        point = self._rows[self.cursor_row or 0]
+        return describe(point).removeprefix("before ") if point else ""
+
+    @property
+    def _is_set(self) -> bool:
+        return (self.cursor_row or 0) < len(self.session.breakpoints)
 
     def write(self) -> None:
-        """Show all nodes as they are now."""
-        self.show([self._row(node) for node in self.nodes])
+        """Show all as they are now."""
+        self._gather()
+        self.cursor_row = min(self.cursor_row or 0, len(self._rows) - 1)
+        session, count = self.session, len(self.session.breakpoints)
+        rows: list[Line] = []
+        for number, point in enumerate(self._rows):
+            if point is None:
+                rows.append((Span("   any other: after, change, tool, error …", "dim"),))
+            elif number < count:
+                rows.append((Span(" "), *breakpoint_line(point, session.view.graph, session.hits)))
+            else:
+                rows.append((Span("   "), untrusted(point.place, "dim", _NAME)))
+        self.show(rows)
 
-    def _row(self, node: str) -> Line:
-        condition = self.session.breakpoints.get(node)
-        name = f"{sanitise_line(node, _NAME):<{_NAME}} "
-        if condition is None:
-            return (Span("   "), Span(name, "dim"))
-        glyph = UNICODE.condition if condition else UNICODE.breakpoint
-        return (ours(f" {glyph} ", "human"), Span(name, "name"), untrusted(condition or "always", limit=200))
+    def put(self, point: Breakpoint) -> None:
+        """Set a breakpoint in the place of the one under the cursor, or one more."""
+        points = list(self.session.breakpoints)
+        if self._is_set:
+            points[self.cursor_row or 0] = point
+        else:
+            points = list(put(points, point))
+        self._have(tuple(points))
 
-    def action_move(self, by: int) -> None:
-        """Move the cursor."""
-        row = self.cursor_row = min(max((self.cursor_row or 0) + by, 0), len(self.nodes) - 1)
-        self.reveal(row)
-        self.post_message(self.RowChosen(self, row))
-
-    def action_switch(self) -> None:
-        """Set the breakpoint for always, or take it away."""
-        if self.session.breakpoints.pop(self.node, None) is None:
-            self.session.breakpoints[self.node] = ""
+    def _have(self, points: tuple[Breakpoint, ...]) -> None:
+        self.session.breakpoints = points
+        self._keep(points)
         self.write()
         self.post_message(self.RowChosen(self, self.cursor_row or 0))
 
-    def action_type(self) -> None:
-        """Type a condition."""
-        self.screen.query_one(Input).focus()
+    def action_move(self, by: int) -> None:
+        """Move the cursor."""
+        row = self.cursor_row = min(max((self.cursor_row or 0) + by, 0), len(self._rows) - 1)
+        self.reveal(row)
+        self.repaint()
+        self.post_message(self.RowChosen(self, row))
 
-    def on_click(self, event: events.Click) -> None:
-        """Move to a row; a second click sets or takes away its breakpoint."""
-        event.stop()
-        row = self.row_at(event)
-        if row is not None:
-            again = row == self.cursor_row
-            self.action_move(row - (self.cursor_row or 0))
-            if again:
-                self.action_switch()
+    def action_switch(self) -> None:
+        """Set the breakpoint, or switch it off or on."""
+        point = self._rows[self.cursor_row or 0]
+        if point is None:
+            self.action_type()
+        else:
+            self.put(replace(point, off=not point.off) if self._is_set else point)
+
+    def action_remove(self) -> None:
+        """Take the breakpoint away."""
+        if self._is_set:
+            points = list(self.session.breakpoints)
+            del points[self.cursor_row or 0]
+            self._have(tuple(points))
+
+    def action_type(self) -> None:
+        """Type where and when it stops."""
+        self.screen.query_one(Input).focus()
 
 
 class BreakpointsScreen(Modal[None]):
-    """What is changed here holds for the next run.
+    """The list, and a field in which the chosen one stands as text.
 
     Args:
         node: where the cursor begins.
+        keep: gets all of them whenever one has changed.
     """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "breakpoints.tcss"]
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
     BINDINGS: ClassVar[list[BindingType]] = [bound("breaks.back", "back")]
-    AUTO_FOCUS = "#nodes"
+    AUTO_FOCUS = "#breakpoints"
 
-    def __init__(self, session: ViewSession, node: str) -> None:
+    def __init__(self, session: ViewSession, node: str, keep: Keep) -> None:
         super().__init__()
         self._session = session
-        self._list = NodeList(session, node)
+        self._list = BreakpointList(session, node, keep)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog") as box:
@@ -114,22 +151,24 @@ class BreakpointsScreen(Modal[None]):
             numbers = [
                 channel.name for channel in self._session.view.graph.channels if channel.type == "number"
             ]
-            example = f"{numbers[0]} > 2" if numbers else "some_channel == 'a value'"
-            yield SafeInput(id="condition", placeholder=f"always; or as in: {example}")
+            example = f"NODE: {numbers[0]} > 2" if numbers else "NODE: some_channel == 'a value'"
+            yield SafeInput(
+                id="condition", placeholder=f"{example} · after NODE · change CHANNEL · tool · error"
+            )
             yield LineView("problem")
 
     def on_mount(self) -> None:
         """Show what there is."""
         self.query_one("#problem", LineView).can_focus = False
-        self._list.styles.height = min(len(self._list.nodes), 12)
         self._list.write()
-        self._show_node()
+        self._list.styles.height = min(len(self._list.lines), 12, max(self.app.size.height - 10, 2))
+        self._show_chosen()
 
     @on(LineView.RowChosen)
-    def _show_node(self) -> None:
+    def _show_chosen(self) -> None:
         field = self.query_one(Input)
-        field.border_title = Content(f"stop before {sanitise_line(self._list.node, 30)} where")
-        field.value = self._session.breakpoints.get(self._list.node, "")
+        field.border_title = Content('stop at; hit N counts, log "n={n}" tells, : n > 2 is a condition')
+        field.value = self._list.text
         self._check(field.value)
 
     @on(Input.Changed)
@@ -140,25 +179,23 @@ class BreakpointsScreen(Modal[None]):
     def _help(self) -> str:
         """The keys, in a row."""
         keymap = keymap_of(self.app)
-        switch = " or ".join(key for key in map(keymap.shown, ("breaks.switch", "run.break")) if key)
-        rest = f"{keymap.shown('breaks.condition')}: to the condition · {keymap.shown('breaks.back')}: back"
-        return f"{switch}: on and off · {rest}"
+        words = {"switch": "on and off", "remove": "away", "condition": "to the text", "back": "back"}
+        return " · ".join(f"{keymap.shown(f'breaks.{key}')}: {word}" for key, word in words.items())
 
-    def _check(self, text: str) -> bool:
-        """Say what is wrong with a condition; True where nothing is."""
+    def _check(self, text: str) -> Breakpoint | None:
+        """Say what is wrong with a text; the breakpoint where nothing is."""
         lines: list[Line] = [(Span(self._help, "dim"),)]
+        point = None
         try:
             if text.strip():
-                check_breakpoint(self._list.node, text.strip(), self._session.view.graph)
-        except ExpressionInvalid as error:
+                point = read_breakpoint(text, self._session.view.graph)
+        except BreakpointInvalid as error:
             room = self.query_one(Input).content_size.width
             # The mark stands under the text as long as that is not scrolled.
             mark = " " * (2 + error.column - 1) + "^" if error.column <= room else ""
             lines = [(Span(mark, "error"),), *self._wrapped(f"column {error.column}: {error.why}")]
-        except HitlError as error:
-            lines = [(), *self._wrapped(str(error))]
         self.query_one("#problem", LineView).show(lines)
-        return len(lines) == 1
+        return point
 
     def _wrapped(self, text: str) -> list[Line]:
         width = max(self.query_one("#problem", LineView).content_size.width, 20)
@@ -166,11 +203,10 @@ class BreakpointsScreen(Modal[None]):
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
-        """Set the breakpoint with this condition, unless it can't be read."""
-        text = event.value.strip()
-        if self._check(text):
-            self._session.breakpoints[self._list.node] = text
-            self._list.write()
+        """Set the breakpoint, unless it can't be read."""
+        point = self._check(event.value)
+        if point is not None:
+            self._list.put(point)
             self._list.focus()
 
     def on_key(self, event: events.Key) -> None:
@@ -188,5 +224,5 @@ class BreakpointsScreen(Modal[None]):
         if self._list.has_focus:
             self.dismiss(None)
         else:
-            self._show_node()
+            self._show_chosen()
             self._list.focus()

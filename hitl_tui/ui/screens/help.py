@@ -50,7 +50,7 @@ _SIGNS: tuple[tuple[str, str], ...] = (
     ),
     (f"{_G.edit} {_G.done} {_G.cancelled}", "there, by a person: an edit, a decision, what was undone"),
     (f"{_G.running} {_G.waiting} {_G.failed} {_G.done}", "runs, waits, failed, done"),
-    (f"{_G.breakpoint} {_G.condition}", "in the graph: a breakpoint, one with a condition; ×2 ran twice"),
+    (f"{_G.breakpoint} {_G.logpoint}", "in the graph: a breakpoint, one that does not stop; ×2 ran twice"),
 )
 
 _FEWEST_KEYS = len("backspace")

@@ -87,7 +87,7 @@ class RunScreen(RoleScreen):
         leave: leaves the app, after asking where something is in the air.
         begun: called once it shows that thread, or with why it can't.
         inputs: of a thread that has no step yet; None where they are asked for, or its defaults are taken.
-        breaks: breakpoints of the first thread, as NODE or NODE:CONDITION.
+        breaks: breakpoints of the first thread's graph, as `--break` takes them; they are not kept.
         waits_for: what a node in flight waits for before it can begin, in words; "" for nothing.
         performance: what is shown to an audience; None for nothing.
     """
@@ -218,7 +218,7 @@ class RunScreen(RoleScreen):
     async def begin(self, session: ViewSession) -> None:
         """Show a session; a thread without a step gets its input first."""
         before = self.session
-        self.stepping.bring_breakpoints(session, before=before)
+        self.stepping.bring_breakpoints(session)
         self.stepping.begin(session, before=before)
         self.search.close()
         self.attach(session)
@@ -347,7 +347,10 @@ class RunScreen(RoleScreen):
             self._show_channels(session)
             self.query_one(LensPane).show_session(session)
             self.stage.show_caption(session)
-            self.query_one(StreamPane).show_stream(session.stream, session.view.inside, past=session.is_past)
+            told = () if session.is_past else session.view.told
+            self.query_one(StreamPane).show_stream(
+                session.stream, session.view.inside, told, past=session.is_past
+            )
             self.query_one(TabsBar).show_live(session.view.stream.live and session.view.stream.length > 0)
             timeline = self.query_one(TimelinePane)
             timeline.set_class(session.is_past, "-past")

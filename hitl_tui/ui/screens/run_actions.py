@@ -42,11 +42,24 @@ def _break(screen: RunScreen, session: ViewSession) -> None:
         _breakpoints(screen, session)
 
 
+def _run_to(screen: RunScreen) -> None:
+    """Run up to the node that is chosen in the graph, or choose one there first."""
+    graph = screen.query_one(GraphPane)
+    if graph.chosen:
+        screen.stepping.run_to(graph.chosen)
+    else:
+        if screen.has_class("-narrow"):
+            screen.show_tab("graph")
+        graph.focus()
+        screen.tell(f"choose the node: {screen.ways['run.to']} again runs to it", "To node")
+
+
 def _breakpoints(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.breakpoints import BreakpointsScreen
 
     node = screen.query_one(GraphPane).chosen or session.view.progress.next_node or ""
-    screen.app.push_screen(BreakpointsScreen(session, node), lambda _: screen.show_all())
+    shown = BreakpointsScreen(session, node, lambda points: screen.stepping.keep_breakpoints(session, points))
+    screen.app.push_screen(shown, lambda _: screen.show_all())
 
 
 def _extend(screen: RunScreen, session: ViewSession) -> None:
@@ -201,6 +214,9 @@ def _back(screen: RunScreen) -> None:
 
 DOERS: Final[Mapping[str, Do]] = {
     "run.step": lambda screen: screen.stepping.step(),
+    "run.into": lambda screen: screen.stepping.step(into=True),
+    "run.out": lambda screen: screen.stepping.step_out(),
+    "run.to": _run_to,
     "run.continue": lambda screen: screen.stepping.continue_(),
     "run.pause": lambda screen: screen.stepping.pause(),
     "run.cancel": _shown(_cancel),

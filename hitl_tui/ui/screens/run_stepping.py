@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Literal
 
-from hitl_tui.drivers.breakpoints import describe, read_breakpoints
+from hitl_tui.drivers.breakpoints import describe, fits, put, read_breakpoints, toggled
+from hitl_tui.drivers.kept_breakpoints import KeptBreakpoints, kept_breakpoints
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Pause, Run, Step
+from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
@@ -20,13 +22,13 @@ Pace = Literal["opened", "stepping", "going"]
 class Stepping:
     """An answered thread goes on, unless it was being stepped through.
 
-    Breakpoints belong to a thread; a fork begins with those of the thread that it was opened from.
+    Breakpoints belong to a graph: they are kept for it, and all its threads have them.
     """
 
     def __init__(self, screen: RunScreen) -> None:
         self.screen = screen
         self._paces: dict[str, Pace] = {}
-        self._breakpoints: dict[str, dict[str, str]] | None = None
+        self._given = False
 
     @property
     def going_on(self) -> bool:
@@ -55,9 +57,47 @@ class Stepping:
         """Its next question comes up by itself, and once answered it goes on."""
         self._paces[session.thread_id] = "going"
 
-    def step(self) -> None:
-        """Run one node."""
-        self._run(lambda driver: driver.execute(Step()), "stepping")
+    def step(self, *, into: bool = False) -> None:
+        """Run one node.
+
+        Args:
+            into: of a subgraph: begin its thread, and show that before its first node.
+        """
+        session = self.screen.session
+        if session is None:
+            return
+        if into and session.view.graph.kind_of(session.view.progress.next_node or "") == "subgraph":
+            self._paces[session.thread_id] = "stepping"
+            self.screen.command(self._step_into(session))
+        else:
+            self._run(lambda driver: driver.execute(Step(False, _armed(session))), "stepping")
+
+    async def _step_into(self, session: ViewSession) -> None:
+        since = session.view.last_event
+        await session.driver.execute(Step(True, _armed(session)))
+        await session.driver.ended(since)
+        unfinished = (await session.driver.snapshot()).unfinished
+        if unfinished is not None and unfinished.child and session is self.screen.session:
+            await self.screen.open_thread(unfinished.child)
+
+    def step_out(self) -> None:
+        """Finish the thread that runs inside another one, and the node that runs it; show that one."""
+        session = self.screen.session
+        if session is not None and session.view.owners:
+            self.screen.command(self._step_out(session.view.owners[-1].thread_id))
+
+    async def _step_out(self, owner: str) -> None:
+        await self.screen.open_thread(owner)
+        session = self.screen.session
+        if session is not None and session.thread_id == owner:
+            self._paces[owner] = "stepping"
+            await session.driver.execute(Step(False, _armed(session)))
+
+    def run_to(self, node: str) -> None:
+        """Run, and stop before a node."""
+        if session := self.screen.session:
+            points = (*_armed(session), Breakpoint("before", node))
+            self._run(lambda driver: driver.execute(Run(points)), "going")
 
     def continue_(self) -> None:
         """Run until something waits."""
@@ -73,7 +113,7 @@ class Stepping:
 
     async def _run_on(self, session: ViewSession) -> None:
         """Run until something waits, fails or ends, or a breakpoint is reached."""
-        await session.driver.execute(Run(dict(session.breakpoints)))
+        await session.driver.execute(Run(_armed(session)))
 
     def pause(self) -> None:
         """Stop at the next node boundary; neither this thread nor those it runs for go on by themselves."""
@@ -111,26 +151,43 @@ class Stepping:
             await self.after_answer(session)
             self.screen.on_progress(session)
 
-    def bring_breakpoints(self, session: ViewSession, before: ViewSession | None) -> None:
-        """Give a session the breakpoints that its thread had when it was shown last.
+    def bring_breakpoints(self, session: ViewSession) -> None:
+        """Give a session what is kept for its graph, the first one also what was given for it."""
+        kept = _kept(session)
+        session.breakpoints = kept.load()
+        if not self._given:
+            self._given = True
+            for point in read_breakpoints(self.screen.breaks, session.view.graph):
+                session.breakpoints = put(session.breakpoints, point)
+        self._tell(kept)
 
-        Args:
-            before: the session that was shown until now.
-        """
-        if self._breakpoints is None:
-            given = read_breakpoints(self.screen.breaks, session.view.graph)
-            self._breakpoints = {session.thread_id: given}
-        forked = before is not None and session.view.parent == before.thread_id
-        begins = dict(before.breakpoints) if forked and before is not None else {}
-        session.breakpoints = self._breakpoints.setdefault(session.thread_id, begins)
+    def keep_breakpoints(self, session: ViewSession, breakpoints: tuple[Breakpoint, ...]) -> None:
+        """Have these from now on, and the next time."""
+        session.breakpoints = breakpoints
+        kept = _kept(session)
+        kept.save(breakpoints)
+        self._tell(kept)
+        self.screen.show_all()
+
+    def _tell(self, kept: KeptBreakpoints) -> None:
+        if kept.problem:
+            self.screen.tell(kept.problem, "Breakpoints", "warning")
 
     def toggle_breakpoint(self, session: ViewSession, node: str) -> None:
-        """Set a breakpoint for always, or take away the one that is there."""
-        if session.breakpoints.pop(node, None) is None:
-            session.breakpoints[node] = ""
-            self.screen.tell(
-                f"runs stop {describe(node)}; {self.screen.ways['run.breaks']} gives it a condition", "Break"
-            )
+        """Set a breakpoint for always, or take away those that stop there."""
+        before = session.breakpoints
+        self.keep_breakpoints(session, toggled(before, node))
+        what = describe(Breakpoint("before", node))
+        if len(session.breakpoints) > len(before):
+            self.screen.tell(f"runs stop {what}; {self.screen.ways['run.breaks']} lists them", "Break")
         else:
-            self.screen.tell(f"runs no longer stop {describe(node)}", "Break")
-        self.screen.show_all()
+            self.screen.tell(f"runs no longer stop {what}", "Break")
+
+
+def _kept(session: ViewSession) -> KeptBreakpoints:
+    return kept_breakpoints(session.view.graph.name, session.view.source)
+
+
+def _armed(session: ViewSession) -> tuple[Breakpoint, ...]:
+    """Those that the graph can have as it is now."""
+    return tuple(point for point in session.breakpoints if fits(point, session.view.graph))

@@ -13,6 +13,7 @@ from hitl_tui.engine.log.records import END, Checkpoint
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.branches import counted, short_count
+from hitl_tui.view.breakpoints import breakpoint_line, marked_nodes
 from hitl_tui.view.format import writer
 from hitl_tui.view.graph_text import Picture, draw
 from hitl_tui.view.sanitise import sanitise_line
@@ -61,6 +62,7 @@ class GraphPane(LineView):
     def __init__(self) -> None:
         super().__init__("graph", "Graph")
         self._inside: tuple[str, str] = ("", "")
+        self._breakpoints: tuple[Line, ...] = ()
         self._graph: GraphInfo | None = None
         self._look = RunMarks()
         self._waits = False
@@ -92,7 +94,11 @@ class GraphPane(LineView):
         self._inside = _inside(session)
         notes = {self._inside[0]: short_count(view.inside)} if self._inside[1] else {}
         taken = taken_edges(view.checkpoints, step.step)
-        self._look = RunMarks(current or None, visits, taken, dict(session.breakpoints), notes)
+        marks = marked_nodes(session.breakpoints, view.graph)
+        self._look = RunMarks(current or None, visits, taken, marks, notes)
+        self._breakpoints = tuple(
+            breakpoint_line(point, view.graph, session.hits) for point in session.breakpoints
+        )
         self._failed = view.error is not None and not session.is_past
         self._waits = session.request is not None and not session.is_past
         self._next = _decider(session) if self._waits and not _is_breakpoint(session) else following
@@ -118,7 +124,17 @@ class GraphPane(LineView):
         if graph is None or self.size.width < 10:
             return
         size = self.scrollable_content_region.size
-        key = (graph, self._look, self._chosen, self._inside, self._waits, self._failed, self._next, size)
+        key = (
+            graph,
+            self._look,
+            self._breakpoints,
+            self._chosen,
+            self._inside,
+            self._waits,
+            self._failed,
+            self._next,
+            size,
+        )
         if key == self._drawn:
             return
         self._drawn = key
@@ -172,10 +188,8 @@ class GraphPane(LineView):
                 (Span(f"{label if index == 0 else '':<7}", "dim"), ours(word, role))
                 for index, word in enumerate(words)
             ]
-        for index, (name, condition) in enumerate(self._look.breakpoints.items()):
-            lead = Span(f"{'' if index else 'breaks':<7}", "dim")
-            rows.append((lead, ours(sanitise_line(name, 40), "human")))
-            rows += [(ours(f"  {sanitise_line(condition, 80)}", "human"),)] if condition else []
+        if self._breakpoints:
+            rows += [(), (Span("breakpoints", "dim"),), *self._breakpoints]
         return rows
 
     def _names(self) -> list[str]:

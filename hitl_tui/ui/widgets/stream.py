@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from textual import events
@@ -10,11 +11,13 @@ from textual.geometry import Size
 from hitl_tui.ui.widgets.lines import TextView
 from hitl_tui.view.branches import branch_stream
 from hitl_tui.view.format import cost, duration, tokens
+from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.inside import EMPTY, InsideView
 from hitl_tui.view.rows import GrowingText, wrap_line
 from hitl_tui.view.run_view import StreamView
 from hitl_tui.view.spans import Line, Span, untrusted
 
+_TOLD: Final = 500
 _SHORTEST: Final = 100_000
 """Microseconds below which it is not worth telling how long a node took."""
 
@@ -28,12 +31,21 @@ class StreamPane(TextView):
         self._text = GrowingText(0)
         self._following = True
         self._about: Line = ()
+        self._told: Sequence[str] = ()
         self._inside: tuple[InsideView, Size] | None = None
 
-    def show_stream(self, stream: StreamView, inside: InsideView = EMPTY, *, past: bool = False) -> None:
+    def show_stream(
+        self,
+        stream: StreamView,
+        inside: InsideView = EMPTY,
+        told: Sequence[str] = (),
+        *,
+        past: bool = False,
+    ) -> None:
         """Show a stream, appending where it only grew; of a node with branches, what those write.
 
         Args:
+            told: what breakpoints have told.
             past: it is what an older step has written.
         """
         self.set_titles("Stream of this step" if past else "Stream")
@@ -43,8 +55,9 @@ class StreamPane(TextView):
             return
         if self._inside is not None:
             self._inside, self._stream, self._text = None, StreamView(), GrowingText(0)
-        if stream is self._stream:
+        if stream is self._stream and told == self._told:
             return
+        self._told = told
         known = self._stream
         self._stream = stream
         self._about = _about(stream)
@@ -66,8 +79,9 @@ class StreamPane(TextView):
         self.show(branch_stream(inside, size.width, self.size.height, wrap_line))
 
     def _sync(self) -> None:
-        self.lines = range(len(self._text.rows) + 1)  # type: ignore[assignment]
-        self.set_extent(Size(0, len(self._text.rows) + 1))
+        count = len(self._told) + 1 + len(self._text.rows)
+        self.lines = range(count)  # type: ignore[assignment]
+        self.set_extent(Size(0, count))
         if self._following and self.max_scroll_y > round(self.scroll_y):
             # The first time there is no scroll bar yet, and without one nothing scrolls.
             self.scroll_end(animate=False, immediate=self.show_vertical_scrollbar)
@@ -82,6 +96,9 @@ class StreamPane(TextView):
         """The line about the stream, or a row of it."""
         if self._inside is not None:
             return self.lines[row]
+        if row < len(self._told):
+            return (Span(f"{UNICODE.logpoint} ", "human"), untrusted(self._told[row], limit=_TOLD))
+        row -= len(self._told)
         if row == 0:
             return self._about
         text = Span(self._text.rows[row - 1])

@@ -270,19 +270,24 @@ def test_a_run_keeps_its_lease_however_long_a_node_blocks(
     assert store.lease("t") is None
 
 
-def test_stop_before_says_of_each_node_why_to_stop(store: Checkpointer) -> None:
+def test_stops_say_of_each_node_why_to_stop(store: Checkpointer) -> None:
     asked: list[tuple[str, bool]] = []
 
-    def stop_before(_session: Session, node: str, first: bool) -> str:
-        asked.append((node, first))
-        return "a look at b" if node == "b" and not first else ""
+    class Stops:
+        def before(self, _session: Session, node: str, first: bool) -> str:
+            asked.append((node, first))
+            return "a look at b" if node == "b" and not first else ""
 
+        def after(self, _session: Session, _node: str, _state: Any) -> str:
+            return ""
+
+    stops: Any = Stops()
     desk = Desk(line(store, say("one"), say("two"), say("three")), "t")
     desk.do(Start({}))
-    desk.run(stop_before=stop_before)
+    desk.run(stops=stops)
     assert list(desk.session.state.values["log"]) == ["one"]
     assert (store.ledger("t")[-1].kind, store.ledger("t")[-1].note) == ("stop", "a look at b")
-    desk.run(stop_before=stop_before)
+    desk.run(stops=stops)
     assert list(desk.session.state.values["log"]) == ["one", "two", "three"]
     assert asked == [("a", True), ("b", False), ("b", True), ("c", False)]
 

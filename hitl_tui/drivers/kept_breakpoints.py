@@ -1,0 +1,92 @@
+"""Breakpoints as they are kept for each graph in the user's data directory, from one session to the next."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from hitl_tui.engine.thread.breakpoints import Breakpoint
+
+_LARGEST = 1 << 20
+_VERSION = 1
+
+
+class _Kept(msgspec.Struct, forbid_unknown_fields=True):
+    graph: str
+    breakpoints: tuple[Breakpoint, ...]
+    version: int = _VERSION
+
+
+class KeptBreakpoints:
+    """The file of one graph's breakpoints.
+
+    A damaged one is set aside and told; one that can't be written keeps nothing, and is told once.  Neither
+    keeps anybody from working.
+
+    Args:
+        folder: where the files are.
+        graph: what the graph is called, and where it comes from: the same for all its threads.
+
+    Attributes:
+        problem: what is to be told, "" for nothing.
+    """
+
+    def __init__(self, folder: Path, graph: str) -> None:
+        self._graph = graph
+        digest = hashlib.sha256(graph.encode(errors="replace")).hexdigest()
+        self._file = folder / f"{digest[:24]}.json"
+        self.problem = ""
+
+    def load(self) -> tuple[Breakpoint, ...]:
+        """What is kept, () for nothing or where it can't be read."""
+        try:
+            if self._file.stat().st_size > _LARGEST:
+                raise ValueError(f"more than {_LARGEST} bytes")
+            kept = msgspec.json.decode(self._file.read_bytes(), type=_Kept)
+            if kept.version != _VERSION:
+                raise ValueError(f"version {kept.version}")
+            return kept.breakpoints
+        except FileNotFoundError:
+            return ()
+        except (OSError, ValueError, RecursionError) as error:
+            aside = self._file.with_suffix(".damaged")
+            try:
+                os.replace(self._file, aside)
+                where = f"it was set aside as {aside}"
+            except OSError as kept_there:
+                where = f"it can't be set aside: {kept_there.strerror or kept_there}"
+            self.problem = f"the kept breakpoints can't be read ({error}); {where}"
+            return ()
+
+    def save(self, breakpoints: tuple[Breakpoint, ...]) -> None:
+        """Keep these in the place of those before, all or nothing."""
+        data = msgspec.json.encode(_Kept(self._graph, breakpoints))
+        temporary = ""
+        try:
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(dir=self._file.parent, suffix=".tmp")
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            os.replace(temporary, self._file)
+        except OSError as error:
+            if temporary:
+                with suppress(OSError):
+                    os.unlink(temporary)
+            self.problem = f"breakpoints can't be kept: {error.strerror or error}"
+
+
+def kept_breakpoints(name: str, source: str) -> KeptBreakpoints:
+    """Those of a graph in the user's data directory.
+
+    Args:
+        name: the graph's.
+        source: what its threads' records name it by, "" for nothing.
+    """
+    from hitl_tui.config import breakpoints_folder
+
+    return KeptBreakpoints(breakpoints_folder(), f"{name} {source}".strip())

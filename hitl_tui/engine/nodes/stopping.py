@@ -1,0 +1,45 @@
+"""Where breakpoints stop inside a node: before a branch, before a tool is called."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hitl_tui.engine.nodes.activity import MISSING, Activity
+from hitl_tui.engine.nodes.branches import Branch
+from hitl_tui.engine.thread.interrupts import ANSWER, InterruptRaised, stop_request
+from hitl_tui.engine.thread.session import Session
+
+_KEY: Final = "breakpoint"
+
+
+def stop_at_branch(session: Session, node: str, branch: Branch) -> None:
+    """Stop before a branch, unless it was passed; the others go on.
+
+    Raises:
+        InterruptRaised: it is to stop.
+    """
+    kept, path = branch.exchanges, branch.path
+    if session.stops is None or any(exchange.key == f"{ANSWER}{_KEY}" for exchange in kept):
+        return
+    if why := session.stops.branch(session, path, branch.item, branch.index):
+        raise InterruptRaised(stop_request(session.cursor, node, why, session.clock(), key=_KEY, path=path))
+
+
+def stop_at_tool(session: Session, activity: Activity, tool: str, arguments: Any, call: str) -> None:
+    """Stop before a tool is called; the node begins again from what it has got so far.
+
+    Args:
+        call: names the call among all of the attempt.
+
+    Raises:
+        InterruptRaised: it is to stop.
+    """
+    key = f"{_KEY}:{call}"
+    if session.stops is None or activity.memory.recall(f"{ANSWER}{key}") is not MISSING:
+        return
+    path = activity.path or activity.node
+    if why := session.stops.tool(session, path, tool, arguments):
+        now = session.clock()
+        raise InterruptRaised(
+            stop_request(session.cursor, activity.node, why, now, key=key, path=activity.path)
+        )

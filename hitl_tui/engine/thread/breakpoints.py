@@ -1,0 +1,58 @@
+"""Breakpoints as data, and what a run asks of them (DESIGN, run screen); `drivers.breakpoints` answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+
+import msgspec
+
+from hitl_tui.engine.log.units import about
+from hitl_tui.engine.state.state import LiveState
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.thread.session import Session
+
+StopKind = Literal["before", "after", "change", "tool", "error"]
+
+
+class Breakpoint(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A place at which a run stops, or says a line and goes on.
+
+    Args:
+        place: before, after: a node; error: a node, "" for any; change: a channel, or a path below one;
+            tool: a tool's name, "" for any.  What is inside stands behind a slash: `outer/inner` is a node
+            of a subgraph, `group/member` a branch of a parallel, `scan[2]` or `scan[*]` one of a map.
+        hit: it counts at this hit alone, from 1; 0 for each.
+        log: a text with values as `n={n}`, told in place of a stop; "" stops.
+        off: it does nothing.
+    """
+
+    kind: Annotated[StopKind, about("Before or after a node, on a change, a tool's call, an error.")]
+    place: Annotated[str, about("The node, the path of a channel or the tool; empty for any.")] = ""
+    condition: Annotated[str, about("Only where this expression holds; empty for always.")] = ""
+    hit: Annotated[int, about("Only at this hit, from 1; 0 for each.")] = 0
+    log: Annotated[str, about("What is told in place of a stop.")] = ""
+    off: Annotated[bool, about("Whether it is switched off.")] = False
+
+
+class Stops(Protocol):
+    """What stops a run; each method says why, "" to go on.  Thread-safe: tools are called from any thread."""
+
+    def before(self, session: Session, node: str, first: bool) -> str:
+        """Asked before a node; `first` where the run begins with it."""
+
+    def after(self, session: Session, node: str, state: LiveState) -> str:
+        """Asked once a node is committed; `state` is the one before it."""
+
+    def branch(self, session: Session, path: str, item: Any, index: int) -> str:
+        """Asked before a branch of a map or a parallel."""
+
+    def error(self, session: Session, path: str, error: Exception) -> str:
+        """Asked when an attempt has failed; `path` is the node or the branch."""
+
+    def tool(self, session: Session, path: str, tool: str, arguments: Mapping[str, Any] | str) -> str:
+        """Asked before a tool is called, from any thread."""
+
+    def inside(self, node: str) -> Stops | None:
+        """What stops the run of a subgraph's thread, None where nothing does."""
