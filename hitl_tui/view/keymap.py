@@ -175,7 +175,7 @@ def load_keymap(
 def _read(action: Action, value: Any) -> tuple[Keys, list[str]]:
     """The usable keys of one entry, and what is wrong with the others."""
     if not isinstance(value, str):
-        return (), [f'must be text, as in "{action.keys}", not {in_words(value)}']
+        return (), [f'must be text, as in "{action.keys.partition(",")[0]}", not {in_words(value)}']
     if not value.strip() and action.id == _PALETTE:
         return (), ["needs a key, because every other action can be reached through it"]
     if not value.strip() and action in SCREEN_ACTIONS:

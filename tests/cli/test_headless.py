@@ -192,6 +192,6 @@ def test_a_breakpoint_that_can_not_be_makes_no_thread(app: App) -> None:
     assert "has no node 'incremnt'" in done.err
     assert "did you mean 'increment'?" in done.err
     done = app.expect(2, *run, "increment:count > lmit")
-    assert "at column 9: there is no channel 'lmit'" in done.err
+    assert "at column 19: there is no channel 'lmit'" in done.err
     assert "\n  count > lmit\n          ^" in done.err
     app.expect(2, "show", "c")

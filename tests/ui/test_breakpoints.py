@@ -100,7 +100,7 @@ async def test_g_in_the_graph_runs_to_the_chosen_node_and_keeps_nothing():
 async def test_in_ascii_the_glyphs_have_twins():
     async with desk(at_end=False, look=Look(ascii=True)) as it:
         await listed(it)
-        await it.press("space", "down", "enter", *' log "x"', "enter", "escape")
+        await it.press("space", "down", "enter", "end", *' log "x"', "enter", "escape")
         await it.shows("*>worker", "* worker", "o advisor")
 
 

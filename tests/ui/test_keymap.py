@@ -79,7 +79,7 @@ def test_a_key_is_written_as_it_is_shown():
 
 
 def test_each_screen_has_keys_of_its_own_and_its_actions_may_change_places():
-    assert problems(threads_search="s", edit_apply="f5", run_step="f6", look_json="ctrl+s") == []
+    assert problems(threads_search="s", edit_apply="f5", run_step="f3", look_json="ctrl+s") == []
     assert problems(edit_apply="f4", edit_editor="ctrl+s", threads_search="q", threads_close="/") == []
 
 
@@ -118,7 +118,7 @@ def test_each_screen_has_keys_of_its_own_and_its_actions_may_change_places():
         ({"breaks_back": "x"}, "x is needed in text fields"),
         ({"compare_swap": "="}, "= is the key of look.compare already"),
         ({"look_check": "1"}, "1 is the key of look.text already"),
-        ({"look_costs": "f9", "page_close": "f9"}, "F9 is the key of look.costs (keys.look.costs) already"),
+        ({"look_costs": "f3", "page_close": "f3"}, "F3 is the key of look.costs (keys.look.costs) already"),
         ({"agents_forget": "A"}, "A is the key of look.agents already"),
         ({"branches_next": "q"}, "q is the key of page.close already"),
         ({"check_go": "1"}, "1 is the key of check.log already"),
