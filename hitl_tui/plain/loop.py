@@ -407,7 +407,7 @@ class _Session:
             context.run(context.driver.execute(Rerun(new, context.actor)))
             context.open(context.run(context.hub.open(new)))
             self.say(f"Made {name(new)} from step {repeats.step}; this is it now.")
-            self._go(once=False)
+            self._go(Run(self._points))
         elif context.snapshot().graph_changed is not None and confirm(context.console, "Load it here?"):
             self._reload()
 

@@ -193,5 +193,5 @@ def test_a_breakpoint_that_can_not_be_makes_no_thread(app: App) -> None:
     assert "did you mean 'increment'?" in done.err
     done = app.expect(2, *run, "increment:count > lmit")
     assert "at column 19: there is no channel 'lmit'" in done.err
-    assert "\n  count > lmit\n          ^" in done.err
+    assert f"\n  increment:count > lmit\n  {18 * chr(32)}^" in done.err
     app.expect(2, "show", "c")

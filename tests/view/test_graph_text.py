@@ -57,13 +57,13 @@ def test_nodes_stand_beside_each_other_where_there_is_room_and_come_back_on_one_
     edges = [EdgeInfo("START", "manager", ""), EdgeInfo("manager", "researcher", "researcher")]
     edges += [EdgeInfo("researcher", "manager", ""), EdgeInfo("manager", "writer", "writer")]
     edges += [EdgeInfo("writer", "manager", ""), EdgeInfo("manager", "END", "DONE")]
-    look = RunMarks("writer", {"manager": 3, "researcher": 2}, breakpoints={"manager": ""})
+    look = RunMarks("writer", {"manager": 3, "researcher": 2}, breakpoints={"manager": True})
     assert text(draw(edges, [], look, 40, 30)) == "\n".join(
         [
             "                 START",
             "                   │",
             "            ╭──────▼─────╮",
-            "            ■ manager    │◀───────────╮",
+            "            ● manager    │◀───────────╮",
             "            ╰──────┬─────╯            │",
             "                ×3 │                  │",
             "  ╭────────┬───────┴───────╮          │",
