@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
@@ -147,5 +148,11 @@ kept_breaks_option = click.option(
     "kept_breaks",
     is_flag=True,
     help="Without a screen: stop at those kept for the graph, too.",
+)
+record_screen_option = click.option(
+    "--record-screen",
+    type=click.Path(path_type=Path),
+    metavar="FILE.cast",
+    help="Record the screen as asciicast v3, with its pace.",
 )
 thread_argument = click.argument("thread", shell_complete=complete_thread)

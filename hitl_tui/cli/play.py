@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from hitl_tui.cli.opening import Target, find_thread
-from hitl_tui.cli.options import reviewer_option, store_option, theme_option
+from hitl_tui.cli.options import record_screen_option, reviewer_option, store_option, theme_option
 from hitl_tui.errors import UsageError
 
 if TYPE_CHECKING:
+    from hitl_tui.agents.tempo import Tempo
     from hitl_tui.drivers.hub import LocalHub
     from hitl_tui.drivers.played import PlayedThread
     from hitl_tui.engine.commands import Fork
@@ -28,10 +29,19 @@ if TYPE_CHECKING:
     show_default=True,
     help="How fast; + and - change it.",
 )
+@record_screen_option
 @store_option
 @theme_option
 @reviewer_option
-def play(*, tape: str, pace: float, store: str | None, theme: str | None, reviewer: str | None) -> int:
+def play(
+    *,
+    tape: str,
+    pace: float,
+    record_screen: Path | None,
+    store: str | None,
+    theme: str | None,
+    reviewer: str | None,
+) -> int:
     """Play a recorded run on screen, as it was.
 
     TAPE is a file that `export` wrote, THREAD a thread of the store. Its steps come as they came then,
@@ -55,7 +65,8 @@ def play(*, tape: str, pace: float, store: str | None, theme: str | None, review
         settings,
         open_for_writing if file else open_existing,
         played.choose,
-        prepare_hub=played.adopt,
+        prepare_hub=lambda hub: played.adopt(hub, TEMPO),
+        record_screen=record_screen,
         perform=lambda hub: TapeShow(played.driver, played.name),
     )
 
@@ -107,17 +118,16 @@ class Tape:
         with self._file.open("rb") as lines:
             return import_thread(self._copy, lines, f"{thread}-tape")
 
-    def adopt(self, hub: LocalHub) -> None:
+    def adopt(self, hub: LocalHub, tempo: Tempo) -> None:
         """Give the hub what plays the tape."""
-        from hitl_tui.agents.tempo import TEMPO
         from hitl_tui.drivers.played import PlayedThread
 
         async def fork(command: Fork) -> str:
             driver = await hub.open(self._live())
-            TEMPO.held = False  # it goes on live
+            tempo.held = False  # it goes on live
             return await driver.execute(command)
 
-        self._driver = PlayedThread(f"{self.name}-tape", self._copy, TEMPO, fork)
+        self._driver = PlayedThread(f"{self.name}-tape", self._copy, tempo, fork)
         hub.adopt(self._driver)
 
     def _live(self) -> str:

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hitl_tui.cli.opening import Target, open_named
-from hitl_tui.cli.options import plain_option, reviewer_option, store_option, theme_option
+from hitl_tui.cli.options import (
+    plain_option,
+    record_screen_option,
+    reviewer_option,
+    store_option,
+    theme_option,
+)
 from hitl_tui.cli.output import say
 from hitl_tui.cli.storage import open_for_writing
 from hitl_tui.errors import ExitCode, UsageError
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
 )
 @click.option("--check", is_flag=True, help="Only see that the script can be played.")
 @plain_option
+@record_screen_option
 @store_option
 @theme_option
 @reviewer_option
@@ -46,6 +53,7 @@ def present(
     notes: bool,
     check: bool,
     plain: bool,
+    record_screen: Path | None,
     store: str | None,
     theme: str | None,
     reviewer: str | None,
@@ -79,7 +87,7 @@ def present(
         return ExitCode.DONE
     if plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("a show needs a terminal", "`hitl-tui run` runs the graph in lines")
-    return _Stage(read, settings).play()
+    return _Stage(read, settings).play(record_screen)
 
 
 class _Stage:
@@ -103,7 +111,7 @@ class _Stage:
         check_script(self.script, runner.graph.info)
         return runner
 
-    def play(self) -> int:
+    def play(self, record_screen: Path | None) -> int:
         """Give the show until the speaker leaves."""
         from hitl_tui.agents.cassettes import cassette
         from hitl_tui.cli.screen import show
@@ -112,7 +120,13 @@ class _Stage:
             if name := self.script.file.show.cassette:
                 path = self.script.path.parent / name
                 self._cassette = stack.enter_context(cassette(path, pace=1.0))
-            return show(self.settings, open_for_writing, self._first, perform=self._perform)
+            return show(
+                self.settings,
+                open_for_writing,
+                self._first,
+                perform=self._perform,
+                record_screen=record_screen,
+            )
 
     def _first(self, store: Checkpointer) -> Target:
         self._store = store

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -41,6 +42,7 @@ def show(
     breaks: Sequence[str] = (),
     perform: Callable[[LocalHub], Performance] | None = None,
     prepare_hub: Callable[[LocalHub], object] = lambda hub: None,
+    record_screen: Path | None = None,
 ) -> int:
     """Show a thread until the user leaves, and say what there is to know afterwards.
 
@@ -51,6 +53,8 @@ def show(
         plain: in lines, as it is without a terminal that can show a screen.
         list_threads: begin with the list of threads on screen; in lines there is only the thread.
         breaks: breakpoints to begin with, as `--break` takes them.
+        breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
+        record_screen: the file that the screen is recorded into, None for none.
         prepare_hub: called with the hub before the thread is opened.
         perform: makes what is shown to an audience, once the hub is open; None for nothing.
 
@@ -102,6 +106,7 @@ def show(
             attention=Attention(
                 settings.claim_minutes, settings.look_seconds, settings.after_decision == "stay"
             ),
+            record_screen=record_screen,
             perform=lambda: perform(opened.hub) if perform is not None and opened.hub is not None else None,
         )  # fmt: skip
     finally:

@@ -16,6 +16,7 @@ from hitl_tui.cli.options import (
     named_thread,
     reviewer_option,
     store_option,
+    theme_option,
     thread_argument,
 )
 from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, progress, say
@@ -29,6 +30,16 @@ if TYPE_CHECKING:
     from hitl_tui.engine.audit.findings import VerifyReport
     from hitl_tui.engine.audit.steps import Watch
     from hitl_tui.stores import Checkpointer
+
+
+def _screen_size(_: click.Context, __: click.Parameter, value: str) -> tuple[int, int]:
+    columns, _x, rows = value.partition("x")
+    if not (
+        columns.isdecimal() and rows.isdecimal() and 40 <= int(columns) <= 400 and 12 <= int(rows) <= 200
+    ):
+        raise click.BadParameter(f"{value!r} is no size: 40x12 to 400x200, as in 110x30")
+    return int(columns), int(rows)
+
 
 _ANCHORS = "give what `hitl-tui anchor` wrote"
 
@@ -45,7 +56,7 @@ _ANCHORS = "give what `hitl-tui anchor` wrote"
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["log", "html", "markdown"]),
+    type=click.Choice(["log", "html", "markdown", "svg", "asciicast"]),
     default="log",
     show_default=True,
     help="`log` imports again; the others are for people.",
@@ -57,6 +68,22 @@ _ANCHORS = "give what `hitl-tui anchor` wrote"
     show_default=True,
     help="Of a page: the newest so many steps.",
 )
+@click.option(
+    "--size",
+    default="110x30",
+    show_default=True,
+    callback=_screen_size,
+    metavar="COLUMNSxROWS",
+    help="Of a picture or a recording.",
+)
+@click.option(
+    "--pace",
+    type=click.FloatRange(0.25, 8),
+    default=1.0,
+    show_default=True,
+    help="Of a recording: how fast.",
+)
+@theme_option
 @store_option
 @reviewer_option
 @json_option
@@ -70,6 +97,9 @@ def export_command(
     output: Path | None,
     form: str,
     limit: int,
+    size: tuple[int, int],
+    pace: float,
+    theme: str | None,
     store: str | None,
     reviewer: str | None,
     as_json: bool,
@@ -81,7 +111,8 @@ def export_command(
     the thread's ledger then keeps who took them.
     With --format html or markdown it is a page to send round or to attach to an audit: the graph, every
     step with what it changed, who decided what, when and why, all hashes, and what `verify` finds. A page
-    loads nothing from elsewhere, runs nothing, and never has private values.
+    loads nothing from elsewhere, runs nothing, and never has private values. With svg it is a picture of
+    the thread's screen, with asciicast (v3) a recording of its run on the real screen, as `play` shows it.
     """
     from hitl_tui.cli.opening import find_thread
     from hitl_tui.cli.storage import open_existing
@@ -95,7 +126,15 @@ def export_command(
         raise UsageError("--private and --alone are for the log that `import` takes", "leave --format out")
     target = None if file is None or str(file) == "-" else file
     _check_target(target, as_json=as_json, force=force)
-    settings = load_settings({"store": store, "reviewer": reviewer})
+    settings = load_settings({"store": store, "reviewer": reviewer, "theme": theme})
+    if form in ("svg", "asciicast"):
+        from hitl_tui.cli.pictures import write_picture
+
+        if target is None:
+            raise UsageError("a picture goes to a file", "name one with -o FILE")
+        write_picture(thread, form, target, settings, size=size, pace=pace)
+        _told(thread, target, target.stat().st_size, as_json=as_json)
+        return
     with closing(open_existing(settings)) as opened:
         name = find_thread(opened, thread)
         if form != "log":
@@ -280,7 +319,11 @@ def _deliver(thread: str, target: Path | None, pieces: Iterable[bytes], *, as_js
     if target is None:
         _write_all(sys.stdout.buffer, pieces)
         return
-    size = _write_file(target, pieces, count=len)
+    _told(thread, target, _write_file(target, pieces, count=len), as_json=as_json)
+
+
+def _told(thread: str, target: Path, size: int, *, as_json: bool) -> None:
+    """Say what was written."""
     if as_json:
         from hitl_tui.cli.reports import PageDocument
 

@@ -58,6 +58,7 @@ class PlayedThread(LocalDriver):
 
     Attributes:
         at: the step that it has come to.
+        now: microseconds since the epoch, for what begins.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class PlayedThread(LocalDriver):
         self.at = 0
         self.tempo = tempo
         self._leave = fork
+        self.now: Callable[[], int] = lambda: time_ns() // 1000
         self._skipping = False
         self._playing: asyncio.Task[None] | None = None
 
@@ -112,6 +114,11 @@ class PlayedThread(LocalDriver):
             return result  # type: ignore[no-any-return]
         return await super().execute(command)
 
+    async def played(self) -> None:
+        """Wait until it has been played to its end."""
+        if self._playing is not None:
+            await self._playing
+
     def skip(self) -> None:
         """On to the next step without waiting."""
         self._skipping = True
@@ -151,8 +158,7 @@ class PlayedThread(LocalDriver):
                 if before.at < entry.at <= point.at:
                     self._buffer.add(LedgerWritten(entry))
             if point.source in _NODES:
-                now = time_ns() // 1000
-                self._buffer.add(NodeStarted(point.node, point.step, point.attempt, now))
+                self._buffer.add(NodeStarted(point.node, point.step, point.attempt, self.now()))
                 await self._stream(point)
             updates = (await self.updates(point.step, point.step))[point.step]
             last = point.step == self.last

@@ -12,14 +12,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import msgspec
 from textual.binding import Binding, BindingType
-from textual.events import Event, Key
+from textual.events import Event, Key, Resize
 
 from hitl_tui.collector import collect_as_usual
-from hitl_tui.drivers.node_streams import keep_output, keep_python_streams, keyboard_kept
+from hitl_tui.drivers.node_streams import keep_output, keep_python_streams, keyboard_kept, terminal_size
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.keys_in_turn import KeysInTurn
 from hitl_tui.ui.screens.opening import OpeningScreen
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver, Hub
     from hitl_tui.engine.log.events import Progress
     from hitl_tui.loading.trust import Question
+    from hitl_tui.ui.pictures import Recording
     from hitl_tui.ui.screens.damaged import Damage
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.ui.screens.threads import ThreadsScreen
@@ -151,6 +153,24 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         self._then: Callable[[RunScreen], None] | None = None
         self.wear(look or Look())
         self._opening = self._new_opening()
+        self.recording: Recording | None = None
+
+    def record(self, path: Path) -> None:
+        """Record the screen from its first paint on.
+
+        Raises:
+            UsageError: the file is there already, or can't be written.
+        """
+        from hitl_tui.ui.pictures import Recording, recorded
+
+        size = terminal_size((80, 24))
+        self.recording = Recording(path, (size.columns, size.lines), self.TITLE)
+        self.driver_class = recorded(self.driver_class, self.recording)
+
+    def on_resize(self, event: Resize) -> None:
+        """A recording tells of another size."""
+        if self.recording is not None:
+            self.recording.resize((event.size.width, event.size.height))
 
     @cached_property
     def keymap(self) -> Keymap:
@@ -631,6 +651,7 @@ def run_app(
     open_hub: OpenHub | None = None,
     attention: Attention | None = None,
     perform: Callable[[], Performance | None] = _no_performance,
+    record_screen: Path | None = None,
 ) -> AppResult:
     """Show a thread, or the list of them, until the user leaves.
 
@@ -651,6 +672,7 @@ def run_app(
             whether the person is looking at a thread; gives what ends the notices.
         open_hub: called before the first paint, which is then the list of its threads.
         attention: how others are told what is looked at and claimed here.
+        record_screen: the file that the screen is recorded into, None for none.
         perform: called once the thread is open; gives what is shown to an audience, None for nothing.
 
     Raises:
@@ -674,10 +696,14 @@ def run_app(
         look,
     )
     app.driver_class = on_our_terminal(app.driver_class)
+    if record_screen is not None:
+        app.record(record_screen)
     take_any_bytes()
     wait_for_keys()
     with short_turns(), keyboard_kept(from_all=True):
         result = app.run(mouse=mouse)
+    if app.recording is not None:
+        app.recording.close()
     if app._exception is not None:
         raise app._exception
     return result or AppResult()

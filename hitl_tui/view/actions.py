@@ -143,6 +143,7 @@ class Situation(msgspec.Struct, frozen=True):
         typing: letters go into a text.
         tainted, private: what the selected channel is.
         show: a show is on, from a script or from a tape.
+        recorded: the screen is recorded, so that nothing private comes on it.
         pace: that of the show, as "1.5×", and whether it is `held`.
         refusals: which commands can't be carried out now, by verb, each with why.
         ways: what to press for an action, where it isn't the default key.
@@ -164,6 +165,7 @@ class Situation(msgspec.Struct, frozen=True):
     show: bool = False
     pace: str = ""
     held: bool = False
+    recorded: bool = False
     refusals: Mapping[str, str] = {}
     card: Literal["", "open", "aside", "sending"] = ""
     voted: str = ""
@@ -337,6 +339,8 @@ def _can_run_again(now: Situation) -> str:
 
 
 def _can_reveal(now: Situation) -> str:
+    if now.recorded:
+        return "the screen is recorded: private values stay hidden"
     if not now.private:
         return _open(now) or "the selected channel is not private: its value is shown"
     return _has_steps(now) or now.can(Reveal) or _running(now)
@@ -490,6 +494,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("stage.slower", "-", "Slower", "Play the show slower", "Stage", _show),
     Action("look.spotlight", "S", "Spotlight", "Show the pane with the focus large and alone, or all again",
            "Look", _open),
+    Action("look.save", "ctrl+s", "Save picture", "Save the screen as SVG in the current directory",
+           "Look"),
     Action("look.last_key", "P", "Keys shown", "Show the last key that was pressed, for an audience", "Look"),
     Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=9),
     Action("app.queue", "W", "Waiting", "The queue of what waits for a human, the most urgent first", "App"),

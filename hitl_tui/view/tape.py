@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hitl_tui.agents.tempo import TEMPO
 from hitl_tui.drivers.played import PlayedThread
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Step
@@ -23,7 +22,7 @@ class TapeShow:
     """Plays a tape; once it was left into a fork, that is stepped."""
 
     def __init__(self, tape: PlayedThread, name: str) -> None:
-        self.tempo = TEMPO
+        self.tempo = tape.tempo
         self.going = False
         self.live = False
         self._tape = tape

@@ -280,6 +280,7 @@ DOERS: Final[Mapping[str, Do]] = {
     "stage.faster": lambda screen: screen.stage.faster(),
     "stage.slower": lambda screen: screen.stage.slower(),
     "look.spotlight": lambda screen: screen.stage.switch_spotlight(),
+    "look.save": lambda screen: screen.stage.save_picture(),
     "look.last_key": lambda screen: screen.stage.switch_keys(),
     "app.threads": lambda screen: screen.threads.choose(),
     "app.queue": lambda screen: screen.threads.choose_waiting(),

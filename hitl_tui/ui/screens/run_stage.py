@@ -69,14 +69,28 @@ class Stage:
         if self._shows_keys:
             self.screen.query_one(FooterBar).show_key(written(key))
 
+    def save_picture(self) -> None:
+        """Write what is on screen as SVG to a new file in the current directory."""
+        from hitl_tui.ui.pictures import new_picture
+
+        session = self.screen.session
+        place = (session.thread_id, session.step_view.step) if session else ("hitl-tui", 0)
+        try:
+            path = new_picture(self.screen.app.export_screenshot(title=place[0]), *place)
+        except HitlError as error:
+            self.screen.complain(error)
+        else:
+            self.screen.tell(f"saved as {path}", "Picture")
+
     # The show
 
     @property
     def facts(self) -> dict[str, Any]:
         """What the show adds to the situation."""
-        if self.show is None:
-            return {}
-        return {"show": True, "pace": f"{self.show.tempo.pace:g}×", "held": self.show.tempo.held}
+        facts: dict[str, Any] = {"recorded": getattr(self.screen.app, "recording", None) is not None}
+        if self.show is not None:
+            facts |= {"show": True, "pace": f"{self.show.tempo.pace:g}×", "held": self.show.tempo.held}
+        return facts
 
     @property
     def takes_keys(self) -> bool:

@@ -1,0 +1,151 @@
+"""Pictures of a screen as SVG, and recordings of it in asciicast v3.
+
+A recording (https://docs.asciinema.org/manual/asciicast/v3) is a line of JSON as a header, then an array a
+line: seconds since the one before, a code, and data.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rich.color import ColorSystem
+from textual.driver import Driver
+from textual.strip import Strip
+
+from hitl_tui.errors import HitlError, UsageError
+
+_OSC: Final = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+"""What goes to the terminal beside its screen: titles, notices, what was copied."""
+
+
+_FONTS: Final = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+_UNSAFE: Final = re.compile(r"[^\w.-]+")
+
+
+def without_fonts(svg: str) -> str:
+    """A picture that fetches nothing: the reader's own monospace font does."""
+    return _FONTS.sub("", svg)
+
+
+def new_picture(svg: str, thread: str, step: int) -> Path:
+    """Write a picture to a new file in the current directory, for its owner alone; gives its path.
+
+    Raises:
+        HitlError: it can't be written there.
+    """
+    stem = f"{_UNSAFE.sub('-', thread)[:80].strip('-.') or 'thread'}-step-{step}"
+    for number in range(1, 1000):
+        path = Path(f"{stem}.svg" if number == 1 else f"{stem}-{number}.svg")
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise HitlError(f"{path} can't be written: {error.strerror}", "go to another directory") from None
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(without_fonts(svg))
+        return path
+    raise HitlError(f"there are too many pictures {stem}-N.svg here", "go to another directory")
+
+
+class Recording:
+    """A file that a screen is recorded into, for its owner alone.
+
+    Args:
+        size: columns and rows at the start.
+        clock: seconds; those of the real clock by default.
+
+    Raises:
+        UsageError: the file is there already, or can't be written.
+    """
+
+    def __init__(
+        self, path: Path, size: tuple[int, int], title: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
+        self._size = size
+        self._latest = clock()
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            raise UsageError(f"there is a file {path} already", "give another name") from None
+        except OSError as error:
+            raise UsageError(f"{path} can't be written: {error.strerror}", "give another place") from None
+        self._file = os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace")
+        term = {"cols": size[0], "rows": size[1], "type": "xterm-256color"}
+        self._line({"version": 3, "term": term, "timestamp": int(time.time()), "title": title})
+
+    def write(self, text: str) -> None:
+        """Something was sent to the terminal."""
+        shown = _OSC.sub("", text)
+        if shown:
+            self._event("o", shown)
+
+    def resize(self, size: tuple[int, int]) -> None:
+        """The terminal has another size."""
+        if size != self._size:
+            self._size = size
+            self._event("r", f"{size[0]}x{size[1]}")
+
+    def close(self, code: int = 0) -> None:
+        """The program has ended."""
+        if not self._file.closed:
+            self._event("x", str(code))
+            self._file.close()
+
+    def _event(self, code: str, data: str) -> None:
+        if self._file.closed:
+            return
+        now = self._clock()
+        # Rounded so that what is lost in one interval is made up for in the next.
+        interval = round(now - self._latest, 6)
+        self._latest += interval
+        self._line([max(interval, 0.0), code, data])
+
+    def _line(self, value: Any) -> None:
+        self._file.write(json.dumps(value, ensure_ascii=False) + "\n")
+        self._file.flush()
+
+
+def recorded(driver: type[Driver], recording: Recording) -> type[Driver]:
+    """A driver of Textual's that writes down what it sends to the terminal."""
+
+    class Recorded(driver):  # type: ignore[valid-type,misc]  # whichever it is
+        def write(self, data: str) -> None:
+            recording.write(data)
+            super().write(data)
+
+    return Recorded
+
+
+class Frames:
+    """Makes of pictures of a screen what a terminal would be sent: the rows that have changed."""
+
+    def __init__(self) -> None:
+        self._shown: list[Strip] = []
+
+    def changes(self, rows: Sequence[Strip]) -> str:
+        """What brings a terminal up to these rows, "" where it shows them."""
+        begun = "" if self._shown else "\x1b[?25l\x1b[2J"
+        parts = [
+            f"\x1b[{y};1H{_ansi(row)}"
+            for y, row in enumerate(rows, 1)
+            if y > len(self._shown) or row != self._shown[y - 1]
+        ]
+        self._shown = list(rows)
+        return begun + "".join(parts)
+
+
+def _ansi(row: Strip) -> str:
+    return "".join(
+        segment.style.render(segment.text, color_system=ColorSystem.TRUECOLOR)
+        if segment.style
+        else segment.text
+        for segment in row
+    )
