@@ -7,11 +7,15 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+import pytest
 from textual.app import App, ComposeResult
 from textual.geometry import Region
 from textual.pilot import Pilot
+from textual.screen import Screen as TextualScreen
 from textual.strip import Strip
 
+from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
+from hitl_tui.ui.app import HitlApp
 from hitl_tui.ui.screens.run import RunScreen
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen
@@ -19,7 +23,7 @@ from hitl_tui.view.run_view import open_view
 from hitl_tui.view.spans import Line, Span
 from hitl_tui.view.step_view import head_step
 from tests.support import tape as tapes
-from tests.ui.harness import desk
+from tests.ui.harness import desk, live
 
 
 class Noted(LineView):
@@ -235,3 +239,25 @@ async def test_columns_of_short_channel_names_keep_their_distance():
         )
         await settled(pilot)
         assert "channel reducer" in text_of(pilot)
+
+
+@pytest.mark.parametrize(
+    ("size", "wanted"), [((120, 40), ("count", "END", "overwrite")), ((80, 24), ("overwrite", "‹State›"))]
+)
+async def test_the_first_paint_of_a_thread_has_graph_and_channels_in_their_places(
+    size: tuple[int, int], wanted: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = StateGraph({"n": Channel(0)}).add_node("count", lambda state: {"n": state["n"] + 1})
+    runner = graph.add_edge(START, "count").add_edge("count", END).compile(checkpointer=MemoryCheckpointer())
+    runner.invoke({}, thread_id="t")
+    paints: list[str] = []
+    display = HitlApp._display
+
+    def noted(app: HitlApp, screen: TextualScreen[Any], renderable: Any) -> None:
+        if isinstance(screen, RunScreen):
+            paints.append("\n".join(strip.text for strip in screen._compositor.render_strips()))
+        display(app, screen, renderable)
+
+    monkeypatch.setattr(HitlApp, "_display", noted)
+    async with live(runner, size=size):
+        assert [word for word in wanted if word not in paints[0]] == []
