@@ -9,7 +9,7 @@ import click
 
 from hitl_tui.cli.opening import build_now
 from hitl_tui.cli.options import building_options, store_option, thread_argument
-from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, say
+from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, progress, say
 from hitl_tui.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ def replay(thread: str, store: str | None, as_json: bool) -> int:
         name = find_thread(opened, thread)
         info = opened.info(name)
         assert info is not None
-        report = run_again(opened, build_now(opened, info).graph, name)
+        graph = build_now(opened, info).graph
+        with progress("replaying", as_json=as_json) as watch:
+            report = run_again(opened, graph, name, watch)
     if as_json:
         import msgspec
 

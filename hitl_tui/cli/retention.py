@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from hitl_tui.cli.options import complete_thread, note_option, reviewer_option, store_option
-from hitl_tui.cli.output import emit, json_option, one_line, say, table
+from hitl_tui.cli.output import emit, json_option, one_line, progress, say, table
 from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ def prune(
     given = {"older_than": older_than, "keep_last": keep_last, "keep_decided": keep_decided}
     rule = _rule({name: value for name, value in given.items() if value is not None} or settings.retention)
     with closing(open_existing(settings)) as opened:
-        going, kept = prunable(opened, rule, _now(), force=force)
+        with progress("looking", as_json=as_json) as watch:
+            going, kept = prunable(opened, rule, _now(), force=force, watch=watch)
         how = _How(note, force, dry_run, yes, as_json, rule.words)
         return _delete(opened, going, settings, how, kept)
 

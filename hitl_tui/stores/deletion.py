@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -18,6 +19,9 @@ from hitl_tui.engine.thread.journal import account
 from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, UsageError
 
 Why = Literal["named", "inside", "fork"]
+Watch = Callable[[int, int], object]
+_MANY: Final = 50
+"""Threads from which on all of a store are read at once."""
 Kept = Literal["newest", "young", "waits", "decided", "forked"]
 
 
@@ -58,6 +62,56 @@ class Retention(msgspec.Struct, frozen=True):
         return "prune: " + (", ".join(parts) or "all")
 
 
+class _Families:
+    """Who was forked from whom, and who ran inside whom; read thread by thread."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def summary(self, name: str) -> ThreadSummary | None:
+        return self.store.summary(name)
+
+    def info(self, name: str) -> ThreadInfo | None:
+        return self.store.info(name)
+
+    def forks(self, name: str) -> Sequence[ThreadInfo]:
+        return self.store.children(name)
+
+    def inside(self, name: str) -> Iterable[str]:
+        return owned(self.store, name)
+
+
+class _AllFamilies(_Families):
+    """The same, read at once for all threads of a store: for many of them."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._rows = {row.info.thread_id: row for row in all_threads(store)}
+        self._forks: dict[str, list[ThreadInfo]] = {}
+        self._inside: dict[str, list[str]] = {}
+        for name, row in self._rows.items():
+            if row.info.parent is not None:
+                self._forks.setdefault(row.info.parent, []).append(row.info)
+            if row.info.owner is not None:
+                self._inside.setdefault(row.info.owner.thread_id, []).append(name)
+
+    def summary(self, name: str) -> ThreadSummary | None:
+        return self._rows.get(name) or super().summary(name)
+
+    def info(self, name: str) -> ThreadInfo | None:
+        return self._rows[name].info if name in self._rows else super().info(name)
+
+    def forks(self, name: str) -> Sequence[ThreadInfo]:
+        return self._forks.get(name, ())
+
+    def inside(self, name: str) -> Iterable[str]:
+        return self._inside.get(name, ())
+
+
+def _families(store: Store, threads: int) -> _Families:
+    return _AllFamilies(store) if threads > _MANY else _Families(store)
+
+
 def leaving(
     store: Store, threads: Iterable[str], *, forks: bool = False, force: bool = False
 ) -> list[Leaving]:
@@ -72,21 +126,29 @@ def leaving(
         UsageError: a fork would stay behind without `forks`, or one ran inside a thread that stays.
         ThreadBusy: one runs or waits, without `force`.
     """
+    wanted = list(threads)
+    families = _families(store, len(wanted))
+    going = _with_families(families, wanted, forks=forks)
+    for name in going:
+        _check_whole(families, name, going)
+        if not force:
+            _check_still(families.summary(name))
+    return list(going.values())
+
+
+def _with_families(families: _Families, threads: Iterable[str], *, forks: bool) -> dict[str, Leaving]:
+    """Threads with what goes with them, each behind what it goes with."""
     going: dict[str, Leaving] = {}
-    todo: list[tuple[str, Why, str]] = [(name, "named", "") for name in threads]
+    todo: deque[tuple[str, Why, str]] = deque((name, "named", "") for name in threads)
     while todo:
-        name, why, of = todo.pop(0)
+        name, why, of = todo.popleft()
         if name in going:
             continue
-        going[name] = _leaving(store, name, why, of)
-        todo += [(inside, "inside", name) for inside in owned(store, name)]
+        going[name] = _leaving(families.store, name, why, of)
+        todo += [(inside, "inside", name) for inside in families.inside(name)]
         if forks:
-            todo += [(fork.thread_id, "fork", name) for fork in store.children(name)]
-    for name in going:
-        _check_whole(store, name, going)
-        if not force:
-            _check_still(store.summary(name))
-    return list(going.values())
+            todo += [(fork.thread_id, "fork", name) for fork in families.forks(name)]
+    return going
 
 
 def delete(
@@ -112,15 +174,16 @@ def farewells(store: Store, deletion: Deletion) -> list[LedgerEntry]:
     ledger = store.store_ledger()
     n, previous = (ledger[-1].n, ledger[-1].hash) if ledger else (0, b"")
     entries = []
+    families = _families(store, len(deletion.versions))
     for name, version in deletion.versions.items():
         info, cursor = _standing(store, name)
-        _check_whole(store, name, deletion.versions)
+        _check_whole(families, name, deletion.versions)
         if not deletion.force:
             if cursor.version != version:
                 raise StaleWriter(
                     f"thread {name!r} has moved since you looked at it: nothing is deleted", "look again"
                 )
-            _check_still(store.summary(name))
+            _check_still(families.summary(name))
         n += 1
         entry = LedgerEntry(
             thread_id=name,
@@ -176,21 +239,21 @@ def _leaving(store: Store, name: str, why: Why, of: str) -> Leaving:
     return Leaving(name, cursor.version, cursor.head, cursor.status, why, of, cursor.updated_at)
 
 
-def _check_whole(store: Store, name: str, going: Collection[str] | Mapping[str, Any]) -> None:
+def _check_whole(families: _Families, name: str, going: Collection[str] | Mapping[str, Any]) -> None:
     """Refuse to leave a part of a family behind that can't do without the rest."""
-    for fork in store.children(name):
+    for fork in families.forks(name):
         if fork.thread_id not in going:
             raise UsageError(
                 f"thread {fork.thread_id!r} is a fork of {name!r} and shares its steps up to "
                 f"{fork.fork_step}: nothing is deleted",
                 "delete its forks with it (--forks), or export the fork and import it under another name",
             )
-    for inside in owned(store, name):
+    for inside in families.inside(name):
         if inside not in going:
             raise UsageError(f"thread {inside!r} ran inside {name!r}: nothing is deleted", "look again")
-    info = store.info(name)
+    info = families.info(name)
     owner = info.owner.thread_id if info and info.owner else None
-    if owner is not None and owner not in going and store.info(owner) is not None:
+    if owner is not None and owner not in going and families.info(owner) is not None:
         raise UsageError(
             f"thread {name!r} ran inside {owner!r}, whose log names it: nothing is deleted",
             f"delete {owner!r}, and it goes with it",
@@ -222,11 +285,14 @@ def _at_rest(summary: ThreadSummary) -> bool:
 
 
 def prunable(
-    store: Store, rule: Retention, now: int, *, force: bool = False
+    store: Store, rule: Retention, now: int, *, force: bool = False, watch: Watch | None = None
 ) -> tuple[list[Leaving], dict[Kept, int]]:
     """What a rule takes away, and of the threads at the top how many stay for which reason.
 
     A thread stays while a fork of it, or of one inside it, stays.
+
+    Args:
+        watch: called with (threads looked at, threads that may go).
     """
     chosen: dict[str, None] = {}
     kept: dict[Kept, int] = {}
@@ -236,22 +302,24 @@ def prunable(
             chosen[summary.info.thread_id] = None
         else:
             kept[why] = kept.get(why, 0) + 1
-    families: dict[str, list[Leaving]] = {}
+    families = _families(store, len(chosen))
+    whole: dict[str, dict[str, Leaving]] = {}
+    for name in chosen:
+        whole[name] = _with_families(families, [name], forks=True)
+        if watch:
+            watch(len(whole), len(chosen))
     while True:
-        families = {
-            name: families.get(name) or leaving(store, [name], forks=True, force=True) for name in chosen
-        }
         forked = [
             name
-            for name, family in families.items()
-            if any(thread.thread_id not in chosen for thread in family if thread.why == "fork")
+            for name in chosen
+            if any(thread.thread_id not in chosen for thread in whole[name].values() if thread.why == "fork")
         ]
         if not forked:
             break
         for name in forked:
             del chosen[name]
             kept["forked"] = kept.get("forked", 0) + 1
-    going = {thread.thread_id: thread for family in families.values() for thread in family}
+    going = {name: thread for root in chosen for name, thread in whole[root].items()}
     named = {name: msgspec.structs.replace(going[name], why="named", of="") for name in chosen}
     return list((going | named).values()), kept
 

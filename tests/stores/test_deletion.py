@@ -149,6 +149,13 @@ class TestDelete:
             store.delete(Deletion({"x": 0}, None, None, NOW))
 
 
+@pytest.fixture(params=[50, 0], ids=["one by one", "at once"])
+def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Families are read thread by thread, and for many threads all at once."""
+    monkeypatch.setattr("hitl_tui.stores.deletion._MANY", request.param)
+
+
+@pytest.mark.usefixtures("many")
 class TestFamilies:
     def test_subgraphs_go_with_their_owner_and_never_alone(self, store: Checkpointer) -> None:
         nested(store, World()).invoke({"note": "x"}, thread_id="t")
@@ -175,6 +182,7 @@ class TestFamilies:
         assert "t" in names(store)
 
 
+@pytest.mark.usefixtures("many")
 class TestPrune:
     def test_the_young_the_newest_and_what_waits_stay(self, store: Checkpointer) -> None:
         for days in range(1, 6):
@@ -209,8 +217,12 @@ class TestPrune:
         alone.step(status="completed", reason="end", position="end", updated_at=NOW - 7 * DAY)
         for writer in (middle, young, alone):
             store.release(writer.thread_id, writer.lease.token)
-        going, kept = prunable(store, Retention(older_than=DAY), NOW)
+        looked: list[tuple[int, int]] = []
+        going, kept = prunable(
+            store, Retention(older_than=DAY), NOW, watch=lambda done, of: looked.append((done, of))
+        )
         assert ([thread.thread_id for thread in going], kept) == (["alone"], {"young": 1, "forked": 2})
+        assert looked == [(1, 3), (2, 3), (3, 3)]
         going, _ = prunable(store, Retention(), NOW)
         assert {thread.thread_id for thread in going} == {"old", "middle", "young", "alone"}
 

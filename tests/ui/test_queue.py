@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +17,7 @@ from hitl_tui import SQLiteCheckpointer
 from hitl_tui.config import queue_file
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.loading.sources import open_graph, reopen_graph
-from hitl_tui.stores import Checkpointer
+from hitl_tui.stores import Checkpointer, open_store
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.screens.queue import QueueScreen
 from hitl_tui.ui.theme import Look
@@ -87,6 +88,28 @@ async def test_one_that_begins_to_wait_is_shown_and_one_that_was_decided_elsewhe
         runner.answer("memo-42", request.id, "approve", step=request.step)
         await it.gone("Is this draft good enough? memo-42")
         assert it.app.screen.query_one("#queue").selected.name == "recall-k2"  # type: ignore[attr-defined]
+
+
+WAITS = """
+import sys
+from hitl_tui.stores import open_store
+from tests.support import rich_queue
+store = open_store(sys.argv[1])
+rich_queue.fill(store, (rich_queue.Asking("new-one", "review", 1),))
+store.close()
+"""
+
+
+@pytest.mark.parametrize("url", ["sqlite", "files"])
+async def test_what_another_process_writes_is_shown(tmp_path: Path, url: str) -> None:
+    store = open_store(f"{url}:///{tmp_path / 'store'}")
+    await asyncio.to_thread(rich_queue.fill, store, (rich_queue.Asking("order-7", "order", 1),))
+    async with queue(store) as it:
+        await it.shows("1 WAITS FOR YOU")
+        command = [sys.executable, "-c", WAITS, f"{url}:///{tmp_path / 'store'}"]
+        other = await asyncio.create_subprocess_exec(*command)
+        await it.shows("new-one", "2 WAIT FOR YOU")
+        assert await other.wait() == 0
 
 
 async def test_the_filter_and_the_order_stay_from_one_look_to_the_next(twelve: SQLiteCheckpointer) -> None:
