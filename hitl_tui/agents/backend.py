@@ -89,3 +89,23 @@ def _text(message: Message) -> str:
 def rough_tokens(text: str) -> int:
     """About how many tokens `text` is: four characters each, the usual rule of thumb."""
     return -(-len(text) // 4)
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a call of a tool ended: the arguments it ran with and its result, or what went wrong.
+
+    `ran` says that the tool was called, so that something from outside may have come in; `duration` is
+    in microseconds; `updates` are those of channels that the tool made.
+    """
+
+    arguments: Any
+    result: str | None = None
+    error: str | None = None
+    duration: int = 0
+    ran: bool = False
+    updates: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def reply(self) -> str:
+        """What the model reads."""
+        return self.result if self.result is not None else f"Error: {self.error}"

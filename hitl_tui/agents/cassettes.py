@@ -13,7 +13,16 @@ from typing import Any, Final
 
 import msgspec
 
-from hitl_tui.agents.backend import CallFailed, Message, ModelBackend, ToolCall, Use, rough_size, rough_tokens
+from hitl_tui.agents.backend import (
+    CallFailed,
+    Message,
+    ModelBackend,
+    Outcome,
+    ToolCall,
+    Use,
+    rough_size,
+    rough_tokens,
+)
 from hitl_tui.agents.redaction import redactor
 from hitl_tui.agents.tempo import TEMPO
 from hitl_tui.errors import UsageError
@@ -123,6 +132,10 @@ class Cassette:
             "record it anew, or run without it",
         )
 
+    def call(self, agent: str, call: ToolCall) -> Outcome | None:
+        """What a call of a tool gave; None where it is to be made.  A file has none: tools are called."""
+        return None
+
     def _begin(self) -> None:
         if self.path.exists() and self.path.stat().st_size:
             with self.path.open("rb") as file:
@@ -220,6 +233,56 @@ def _part(text: str, at: int) -> str:
     return repr(f"{'…' if at else ''}{part}{'…' if len(text) > at + _SHOWN else ''}")
 
 
+class Script(Cassette):
+    """What models and tools say, whatever they are asked, as a test of a recorded step has it.
+
+    Args:
+        replies: by agent, what its model answers one after the other: a text, calls of tools, or both.
+        results: by tool, how its calls end one after the other.
+    """
+
+    def __init__(
+        self, replies: Mapping[str, Sequence[RecordedCall]], results: Mapping[str, Sequence[Outcome]]
+    ) -> None:
+        self.recording, self.pace = False, 0.0
+        self._lock = threading.Lock()
+        self._replies = {agent: deque(said) for agent, said in replies.items()}
+        self._results = {tool: deque(outcomes) for tool, outcomes in results.items()}
+
+    def __repr__(self) -> str:
+        return f"Script({', '.join(self._replies)})"
+
+    @property
+    def left(self) -> dict[str, int]:
+        """How many answers and results nobody has asked for, by agent and tool."""
+        left = {agent: len(queue) for agent, queue in self._replies.items()}
+        left |= {f"{tool}()": len(queue) for tool, queue in self._results.items()}
+        return {name: count for name, count in left.items() if count}
+
+    def take(self, agent: str, request: RecordedRequest) -> RecordedCall:
+        """The agent's next answer.
+
+        Raises:
+            CallFailed: there is none.
+        """
+        with self._lock:
+            if queue := self._replies.get(agent):
+                return queue.popleft()
+        raise CallFailed(
+            f"agent {agent!r}: the script has no answer left", "add one, or look why it is asked again"
+        )
+
+    def call(self, agent: str, call: ToolCall) -> Outcome | None:
+        """How the next call of a tool ended; None, so that it is made, for a tool that the script has not."""
+        with self._lock:
+            if call.name not in self._results:
+                return None
+            queue = self._results[call.name]
+            if queue:
+                return queue.popleft()
+        return Outcome(call.arguments, error="the script has no result left")
+
+
 _in_use: list[Cassette] = []
 
 
@@ -229,14 +292,21 @@ def in_use() -> Cassette | None:
 
 
 @contextmanager
+def using(tape: Cassette) -> Iterator[None]:
+    """Let all agents of the process use a tape within the block."""
+    _in_use.append(tape)
+    try:
+        yield
+    finally:
+        _in_use.remove(tape)
+
+
+@contextmanager
 def cassette(path: str | os.PathLike[str], *, record: bool = False, pace: float = 0.0) -> Iterator[Cassette]:
     """Let all agents of the process use a cassette within the block; arguments as in `Cassette`."""
     tape = Cassette(path, record=record, pace=pace)
-    _in_use.append(tape)
-    try:
+    with using(tape):
         yield tape
-    finally:
-        _in_use.remove(tape)
 
 
 SAMPLING = (

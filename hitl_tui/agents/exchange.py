@@ -105,6 +105,7 @@ class Meter:
         self._abandoned = False
         self._started: int | None = None
         self._text: list[str] = []
+        self._length = self._calls = 0
 
     @property
     def streamed(self) -> bool:
@@ -116,6 +117,7 @@ class Meter:
         with self._lock:
             self._messages = messages
             self._text = []
+            self._length = self._calls = 0
             self._started = None if self._abandoned else time.monotonic_ns()
 
     def piece(self, text: str) -> None:
@@ -124,6 +126,7 @@ class Meter:
             if self._started is None:
                 return
             self._text.append(text)
+            self._length += len(text)
         if self._activity:
             self._activity.text(text, agent=self._agent)
 
@@ -131,6 +134,7 @@ class Meter:
         """The call under way wrote what is not shown as text: the arguments of a tool."""
         with self._lock:
             self._text.append(text)
+            self._calls += 1
 
     def close(self, use: Use | None) -> None:
         """The call under way ended; without `use` it is estimated from the text, if there is any."""
@@ -139,6 +143,8 @@ class Meter:
             text = "".join(self._text)
         if started is None:
             return
+        if self._activity:
+            self._activity.replied(self._agent, self._length, self._calls)
         if use is None and text:
             use = self._backend.estimate(self._messages, text)
         if use is None:
@@ -319,6 +325,7 @@ class ChatExchange:
             said = msgspec.convert(kept, Said)
             if self.activity:
                 self.activity.text(said.text, agent=self._setup.agent)
+                self.activity.replied(self._setup.agent, len(said.text), len(said.calls))
             emit(said.text)
             return said
         if self.activity is None:

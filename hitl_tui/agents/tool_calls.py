@@ -11,7 +11,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from hitl_tui.agents.backend import ToolCall
+from hitl_tui.agents.backend import Outcome, ToolCall
+from hitl_tui.agents.cassettes import in_use
 from hitl_tui.agents.mcp import McpServer
 from hitl_tui.agents.redaction import redactor
 from hitl_tui.agents.tools import Approve, BadArguments, Tool, ToolConfig, cut
@@ -123,26 +124,6 @@ LONGEST: Final = 2_000
 """Characters of the arguments and of the result that a step's checkpoint keeps."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """How a call ended: the arguments it ran with and its result, or what went wrong.
-
-    `ran` says that the tool was called, so that something from outside may have come in; `duration` is
-    in microseconds; `updates` are those of channels that the tool made.
-    """
-
-    arguments: Any
-    result: str | None = None
-    error: str | None = None
-    duration: int = 0
-    ran: bool = False
-    updates: tuple[tuple[str, Any], ...] = ()
-
-    @property
-    def reply(self) -> str:
-        """What the model reads."""
-        return self.result if self.result is not None else f"Error: {self.error}"
-
-
 def tell(activity: Activity, agent: str, tool: str, outcome: Outcome, *, anew: bool) -> None:
     """Tell those who watch of a call and note it for the step's checkpoint, without secrets.
 
@@ -164,6 +145,7 @@ def tell(activity: Activity, agent: str, tool: str, outcome: Outcome, *, anew: b
                 took,
                 activity.attempt,
                 activity.path,
+                len(outcome.updates),
             )
         )
 
@@ -243,7 +225,9 @@ class ToolBox(msgspec.Struct, frozen=True):
     ) -> Outcome:
         if activity is not None and activity.before_tool is not None:
             await self._stop_before(call, tools.get(call.name), activity, key)
-        agreed = await self._agreed(call, tools, activity, key)
+        tape = in_use()
+        told = tape.call(self.agent, call) if tape else None
+        agreed = told or await self._agreed(call, tools, activity, key)
         if activity is None:
             return agreed if isinstance(agreed, Outcome) else await self._run(*agreed, None)
         async with activity.in_flight.doing():

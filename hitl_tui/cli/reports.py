@@ -398,6 +398,14 @@ class ReplayDocument(Document, frozen=True):
     mismatches: Annotated[tuple[Mismatch, ...], about("Where it differs.")]
 
 
+class StepTestDocument(Document, frozen=True):
+    """`test`."""
+
+    thread: Annotated[str, about("The thread.")]
+    step: Annotated[int | None, about("The step that was named; null for the newest.")]
+    text: Annotated[str, about("The test, as a Python file.")]
+
+
 class RollbackDocument(Document, frozen=True):
     """`rollback`."""
 

@@ -81,6 +81,7 @@ class ToolUse(msgspec.Struct, frozen=True):
         result, error: what came of it, cut where it is long; neither is set where a tool gave no text.
         attempt: of the node.
         path: the branch it was made for, "" for a plain node.
+        updates: how many updates of channels it made.
     """
 
     agent: Annotated[str, about("Who called.")]
@@ -91,6 +92,7 @@ class ToolUse(msgspec.Struct, frozen=True):
     duration: Annotated[Duration, about("Seconds.")] = 0
     attempt: Annotated[int, about("The attempt of the node.")] = 1
     path: Annotated[Maybe, about("The branch.")] = ""
+    updates: Annotated[int, about("How many updates of channels it made.")] = 0
 
 
 class StreamedText(msgspec.Struct, frozen=True):
@@ -101,6 +103,8 @@ class StreamedText(msgspec.Struct, frozen=True):
         path: the branch it was written in, "" for a plain node.
         attempt: of the node.
         left_out: how many characters between `text` and `end` were not kept.
+        replies: of an agent, how many characters of it each answer of its model has, in their order, and how
+            many tools that answer calls.
     """
 
     agent: Annotated[Maybe, about("The agent.")]
@@ -109,6 +113,10 @@ class StreamedText(msgspec.Struct, frozen=True):
     text: Annotated[str, about("What was written; where it is long, how it begins.")]
     left_out: Annotated[int, about("Characters behind it that were not kept.")] = 0
     end: Annotated[Maybe, about("How it ends, behind those.")] = ""
+    replies: Annotated[
+        tuple[tuple[int, int], ...],
+        about("Of an agent: a pair each time its model answered, the characters and the calls of tools."),
+    ] = ()
 
     @property
     def size(self) -> int:

@@ -147,12 +147,20 @@ class StreamKeeper:
             writer = self._writers.setdefault((agent, path, attempt), _Writer())
             self._size += writer.add(text, STREAM_KEPT - self._size)
 
+    def replied(self, agent: str, path: str, attempt: int, answer: tuple[int, int]) -> None:
+        """Note how long an answer of a model was, and how many tools it called."""
+        with self._lock:
+            self.used = True
+            self._writers.setdefault((agent, path, attempt), _Writer()).replies.append(answer)
+
     @property
     def texts(self) -> tuple[StreamedText, ...]:
         """What is kept, in the order in which the writers began."""
         with self._lock:
             return tuple(
-                StreamedText(*key, "".join(writer.head), writer.left_out, "".join(writer.tail))
+                StreamedText(
+                    *key, "".join(writer.head), writer.left_out, "".join(writer.tail), tuple(writer.replies)
+                )
                 for key, writer in self._writers.items()
             )
 
@@ -164,6 +172,7 @@ class _Writer:
         self.head: list[str] = []
         self.tail: deque[str] = deque()
         self.left_out = 0
+        self.replies: list[tuple[int, int]] = []
         self._room = _HALF
         self._tail_size = 0
 
@@ -377,6 +386,11 @@ class Activity:
             self.streamed.add(text, agent, self.path, self.attempt)
         if self._sink:
             self._sink(TextStreamed(self.node, agent, text, self.path))
+
+    def replied(self, agent: str, length: int, calls: int) -> None:
+        """Note an answer of an agent's model: how many characters, and how many calls of tools."""
+        if self.streamed:
+            self.streamed.replied(agent, self.path, self.attempt, (length, calls))
 
     def model_called(self, use: ModelUse, duration: int) -> None:
         """Count a model call, failed ones included; `duration` in microseconds."""

@@ -40,7 +40,7 @@ def test_what_a_node_and_its_agent_write_is_in_the_checkpoint_and_in_its_hash() 
     point = store.checkpoints("t", None, 1)[0]
     assert point.streamed == (
         StreamedText("", "", 1, "looking done\n"),
-        StreamedText("writer", "", 1, "a draft"),
+        StreamedText("writer", "", 1, "a draft", replies=((7, 0),)),
     )
     assert verify(store, "t").ok
     forged = (replace(point.streamed[0], text="looked"), *point.streamed[1:])
