@@ -233,7 +233,7 @@ def _part(text: str, at: int) -> str:
     return repr(f"{'…' if at else ''}{part}{'…' if len(text) > at + _SHOWN else ''}")
 
 
-class Script(Cassette):
+class ScriptedCassette(Cassette):
     """What models and tools say, whatever they are asked, as a test of a recorded step has it.
 
     Args:
@@ -250,7 +250,7 @@ class Script(Cassette):
         self._results = {tool: deque(outcomes) for tool, outcomes in results.items()}
 
     def __repr__(self) -> str:
-        return f"Script({', '.join(self._replies)})"
+        return f"ScriptedCassette({', '.join(self._replies)})"
 
     @property
     def left(self) -> dict[str, int]:

@@ -398,7 +398,7 @@ class ReplayDocument(Document, frozen=True):
     mismatches: Annotated[tuple[Mismatch, ...], about("Where it differs.")]
 
 
-class StepTestDocument(Document, frozen=True):
+class TestDocument(Document, frozen=True):
     """`test`."""
 
     thread: Annotated[str, about("The thread.")]

@@ -19,14 +19,14 @@ from hitl_tui.errors import ExitCode
 )
 @on_log(acts=True)
 def test(opened: OpenStored, *, place: str, graph: str | None, private: bool) -> ExitCode:
-    """Write a pytest of one step to stdout.
+    """Write a pytest of a recorded step.
 
-    The state before it, what its models and tools said, and the updates and the way on that it must come
-    to. Without @STEP the newest step is meant, or the node that failed behind it, whose test expects the
-    error. Nothing is run.
+    The file goes to stdout: the state before the step, what its models and tools said, and the updates and
+    the way on that it must come to. Without @STEP the newest step is meant, or the node that failed behind
+    it, whose test expects the error. Nothing is run.
     """
     from hitl_tui.cli.inputs import split_place
-    from hitl_tui.cli.reports import StepTestDocument
+    from hitl_tui.cli.reports import TestDocument
     from hitl_tui.engine.audit.step_test import step_test
 
     name, step = split_place(opened.store, place)
@@ -35,7 +35,7 @@ def test(opened: OpenStored, *, place: str, graph: str | None, private: bool) ->
     if private:
         _note(opened, name, place)
     if opened.as_json:
-        emit(StepTestDocument(thread=name, step=step, text=text))
+        emit(TestDocument(thread=name, step=step, text=text))
     else:
         say(text.removesuffix("\n"))
     return ExitCode.DONE

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
-    from hitl_tui.agents.cassettes import Script
+    from hitl_tui.agents.cassettes import ScriptedCassette
     from hitl_tui.agents.scripted import Reply
     from hitl_tui.engine.graph.compiled import CompiledGraph
     from hitl_tui.engine.runner import GraphRunner
@@ -68,13 +68,13 @@ def open_graph(spec: str, **options: Any) -> GraphRunner:
 
 def script(
     replies: Mapping[str, Sequence[Reply]], tools: Mapping[str, Sequence[ToolResult | str]] | None = None
-) -> Script:
+) -> ScriptedCassette:
     """What the models of agents answer, by agent, and how calls of tools end, by tool; one after the other.
 
     Agents use it within `hitl_tui.agents.cassettes.using(script)`, whatever model they have.
     """
     from hitl_tui.agents.backend import Outcome, ToolCall
-    from hitl_tui.agents.cassettes import RecordedCall, Script
+    from hitl_tui.agents.cassettes import RecordedCall, ScriptedCassette
 
     def answer(reply: Reply) -> RecordedCall:
         parts = list(reply) if isinstance(reply, (list, tuple)) else [reply]
@@ -88,7 +88,7 @@ def script(
         known = ToolResult(given) if isinstance(given, str) else given
         return Outcome(None, known.result, known.error, updates=tuple(known.updates))
 
-    return Script(
+    return ScriptedCassette(
         {agent: [answer(reply) for reply in said] for agent, said in replies.items()},
         {tool: [outcome(result) for result in results] for tool, results in (tools or {}).items()},
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from hitl_tui.agents.cassettes import Cassette, Script
+    from hitl_tui.agents.cassettes import Cassette, ScriptedCassette
     from hitl_tui.stores import MemoryCheckpointer
 
 
@@ -34,7 +34,7 @@ def hitl_store() -> Iterator[MemoryCheckpointer]:
 
 
 @pytest.fixture
-def hitl_script() -> Iterator[Callable[..., Script]]:
+def hitl_script() -> Iterator[Callable[..., ScriptedCassette]]:
     """A function that lets all agents answer from a script until the test ends.
 
     Its arguments are those of `hitl_tui.testing.script`: `hitl_script({"writer": ["A draft."]})`.  Answers
@@ -45,10 +45,10 @@ def hitl_script() -> Iterator[Callable[..., Script]]:
     from hitl_tui.agents.cassettes import using
     from hitl_tui.testing import script
 
-    used: list[Script] = []
+    used: list[ScriptedCassette] = []
     with ExitStack() as stack:
 
-        def use(*given: Any, **named: Any) -> Script:
+        def use(*given: Any, **named: Any) -> ScriptedCassette:
             tape = script(*given, **named)
             stack.enter_context(using(tape))
             used.append(tape)
