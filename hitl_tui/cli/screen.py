@@ -53,7 +53,6 @@ def show(
         plain: in lines, as it is without a terminal that can show a screen.
         list_threads: begin with the list of threads on screen; in lines there is only the thread.
         breaks: breakpoints to begin with, as `--break` takes them.
-        breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
         record_screen: the file that the screen is recorded into, None for none.
         prepare_hub: called with the hub before the thread is opened.
         perform: makes what is shown to an audience, once the hub is open; None for nothing.
