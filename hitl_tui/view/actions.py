@@ -124,7 +124,7 @@ def _unknown(text: str, part: str, known: tuple[str, ...]) -> str:
 Group = Literal["Run", "Look", "Change", "Travel", "Card", "Stage", "App"]
 ScreenGroup = Literal[
     "Lists", "Pages", "Questions", "Forms", "Editor", "Find", "Comment", "Threads", "Queue", "Verify",
-    "Compare", "Agents", "Branches", "Breakpoints",
+    "Compare", "Family", "Agents", "Branches", "Breakpoints",
 ]  # fmt: skip
 
 
@@ -430,6 +430,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
            _frames),
     Action("look.editor", "E", "$EDITOR", "Open your editor at the line where the node failed", "Look",
            _frames, 7, offered=True),
+    Action("look.family", "H", "Family", "All forks and what they were forked from, as a tree", "Look",
+           _has_steps),
     Action("look.view", "v", "Views", "Go round text, diff, JSON and blame", "Look", _open),
     Action("look.costs", "$", "Costs", "Show what the thread has cost, by agent, by node and by step", "Look",
            _open),
@@ -581,8 +583,9 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("compare.side", "tab,shift+tab", "Other side", "The keys move the other side", "Compare"),
     Action("compare.back", "[,left,h", "Earlier", "The step before, on that side", "Compare"),
     Action("compare.on", "],right,l", "Later", "The step after, on that side", "Compare"),
-    Action("compare.place", "/", "Thread or step", "Type another thread or step for that side", "Compare"),
+    Action("compare.place", "/,t", "Thread", "Choose another thread for that side", "Compare"),
     Action("compare.swap", "x", "Swap", "Left becomes right", "Compare"),
+    Action("family.take", "enter", "Take", "Open the selected thread, or compare with it", "Family"),
     Action("agents.change", "T,c", "Try another", "Another model or instructions for the agent", "Agents"),
     Action("agents.forget", "x", "Forget turns", "Let the agent forget its turns", "Agents"),
     Action("agents.whole", "v", "Whole texts", "Show long texts whole, or their beginning", "Agents"),

@@ -1,4 +1,4 @@
-"""The checkpoint timeline: this thread's line on top, the rest of its family as branches below."""
+"""The checkpoint timeline: a thread's family as a tree, each fork below the line that it goes off."""
 
 from __future__ import annotations
 
@@ -52,52 +52,77 @@ class ThreadLine(msgspec.Struct, frozen=True):
 
 
 class ThreadLines(msgspec.Struct, frozen=True):
-    """All lines of a family in drawing order, and which one shows a thread's own steps."""
+    """All lines of a family in drawing order, the oldest ancestor's first, and which one a thread's steps are on.
+
+    Args:
+        open: the line of the open thread.
+        shared: by the line of an ancestor, its last step that the open thread has, too.
+    """
 
     branches: tuple[ThreadLine, ...]
     index: Mapping[str, int]
+    open: int
+    shared: Mapping[int, int]
 
     def home(self, place: Place) -> tuple[int, int]:
         """The line and step at which a place is shown; the nearest one where it is none."""
         thread_id, step = place
-        line = self.index.get(thread_id, 0)
+        line = self.index.get(thread_id, self.open)
         while line and step < self.branches[line].start:
             line = self.branches[line].parent
         branch = self.branches[line]
         return line, min(max(step, branch.start), max(branch.head, branch.start))
 
     def place(self, line: int, step: int) -> Place:
-        """What a step of a line is called."""
-        return self.branches[line].thread_id, step
+        """What a step of a line is called: one that the open thread has is its own."""
+        return self.branches[self.open if self.shares(line, step) else line].thread_id, step
+
+    def shares(self, line: int, step: int) -> bool:
+        """Whether a step of an ancestor is one of the open thread, too."""
+        return step <= self.shared.get(line, -1)
 
 
 def family_lines(view: RunView, family: Sequence[Relative], me: str = "") -> ThreadLines:
-    """The lines of the open thread and its relatives, for whoever looks."""
+    """The lines of the open thread and its relatives, each below the one that it was forked from.
+
+    Args:
+        me: who looks.
+    """
     relatives = {relative.thread_id: relative for relative in family if relative.thread_id != view.thread_id}
     leaves = _ancestors(view, relatives)
-    # Ancestors have no line of their own up to the step at which the way to this thread leaves them.
-    starts = {name: leaves.get(name, relative.fork_step) + 1 for name, relative in relatives.items()}
+    root = next(reversed(leaves), view.thread_id)
+    starts = {name: relative.fork_step + 1 for name, relative in relatives.items()}
+    # A fork that has run nothing yet stands at the step that it begins behind.
+    starts[view.thread_id] = max(min(view.fork_step + 1, view.progress.head), 0)
+    starts[root] = 0
+    parents = {name: relative.parent or "" for name, relative in relatives.items()}
+    parents[view.thread_id] = view.parent or ""
     children: dict[str, list[str]] = {}
-    for name, relative in relatives.items():
-        parent = relative.parent or ""
-        on_top = name in leaves or relative.fork_step < starts.get(parent, relative.fork_step + 1)
-        children.setdefault(view.thread_id if on_top else parent, []).append(name)
+    for name in parents.keys() - {root}:
+        parent = parents[name]
+        # One that was forked from a step which its parent shares goes off the line that has it.
+        while parent in starts and starts[name] <= starts[parent] and parent != root:
+            parent = parents[parent]
+        children.setdefault(parent, []).append(name)
 
-    branches = [_top(view, relatives, leaves, me)]
-    index = {view.thread_id: 0}
+    branches: list[ThreadLine] = []
+    index: dict[str, int] = {}
 
-    def add(parent: str) -> None:
-        for name in sorted(children.pop(parent, ()), key=lambda name: (-starts[name], name)):
-            relative = relatives[name]
-            if relative.summary.head >= starts[name]:
-                index[name] = len(branches)
-                branches.append(_branch(relative, index[parent], starts[name]))
-                add(name)
-            else:
-                index[name] = index[parent]
+    def add(name: str, parent: int) -> None:
+        index[name] = parent
+        if name == view.thread_id or starts[name] <= relatives[name].summary.head:
+            index[name] = len(branches)
+            branches.append(
+                _open_line(view, parent, starts[name], me)
+                if name == view.thread_id
+                else _branch(view, relatives[name], parent, starts[name], leaves.get(name, -1))
+            )
+        for child in sorted(children.pop(name, ()), key=lambda child: (-starts[child], child)):
+            add(child, index[name])
 
-    add(view.thread_id)
-    return ThreadLines(tuple(branches), index)
+    add(root, 0)
+    shared = {index[name]: last for name, last in leaves.items()}
+    return ThreadLines(tuple(branches), index, index[view.thread_id], shared)
 
 
 def _ancestors(view: RunView, relatives: Mapping[str, Relative]) -> dict[str, int]:
@@ -111,25 +136,24 @@ def _ancestors(view: RunView, relatives: Mapping[str, Relative]) -> dict[str, in
     return leaves
 
 
-def _top(view: RunView, relatives: Mapping[str, Relative], leaves: Mapping[str, int], me: str) -> ThreadLine:
-    shared = ((last, relatives[name].checkpoints) for name, last in leaves.items())
+def _open_line(view: RunView, parent: int, start: int, me: str) -> ThreadLine:
     progress = view.progress
     # Where no node is to blame, as when the store went away, none is named.
     at_fault = progress.status != "failed" or view.error is None or bool(view.error.node)
     return ThreadLine(
         thread_id=view.thread_id,
-        parent=0,
-        start=0,
+        parent=parent,
+        start=start,
         head=progress.head,
         status=progress.status,
         reason=progress.reason,
         next_node=(view.running_node or progress.next_node or "") if at_fault else "",
-        sources=((progress.head, view.checkpoints), *shared),
+        sources=((progress.head, view.checkpoints),),
         voted=bool(progress.pending) and all(has_voted(request, me) for request in progress.pending),
     )
 
 
-def _branch(relative: Relative, parent: int, start: int) -> ThreadLine:
+def _branch(view: RunView, relative: Relative, parent: int, start: int, shared: int) -> ThreadLine:
     summary = relative.summary
     return ThreadLine(
         thread_id=relative.thread_id,
@@ -139,7 +163,7 @@ def _branch(relative: Relative, parent: int, start: int) -> ThreadLine:
         status=summary.status,
         reason=summary.reason,
         next_node=summary.next_node or "",
-        sources=((summary.head, relative.checkpoints),),
+        sources=((shared, view.checkpoints), (summary.head, relative.checkpoints)),
     )
 
 
@@ -153,6 +177,8 @@ def neighbours(view: RunView, family: Sequence[Relative], place: Place, directio
             return lines.place(line, max(step - 1, branch.start))
         return lines.place(branch.parent, step - 1)
     if direction == "right":
+        if lines.shares(line, step):
+            return lines.place(*lines.home((view.thread_id, step + 1)))
         return lines.place(line, min(step + 1, branch.head))
     other = min(max(line + (1 if direction == "down" else -1), 0), len(lines.branches) - 1)
     bounds = lines.branches[other]
@@ -285,10 +311,10 @@ def layout(
 ) -> TimelineLayout:
     """Lay out the steps around the selected one (None: the head) in `width` cells, for whoever looks."""
     lines = family_lines(view, family, me)
-    top = lines.branches[0]
-    if top.head < 0 or width < 1:
+    newest = lines.open, view.progress.head
+    if view.progress.head < 0 or width < 1:
         return TimelineLayout((), (), None, None, 0)
-    chosen = lines.home(selected) if selected else (0, top.head)
+    chosen = lines.home(selected) if selected else newest
     drawing = _Drawing(lines, chosen, width, glyphs)
     drawing.draw(chosen[1] if selected else None)
     hits = drawing.hits
@@ -296,7 +322,7 @@ def layout(
         rows=drawing.canvas.lines(),
         hits=tuple(hits.values()),
         selected=hits.get(chosen) if selected else None,
-        head=hits.get((0, top.head)),
+        head=hits.get(newest),
         hidden=len(lines.branches) - len(drawing.rows),
     )
 
@@ -335,7 +361,7 @@ class _Drawing:
     def _cell(self, line: int, step: int) -> StepCell:
         key = line, step
         if key not in self.cells:
-            self.cells[key] = step_cell(self.lines.branches[line], step, line == 0, self.glyphs)
+            self.cells[key] = step_cell(self.lines.branches[line], step, line == self.lines.open, self.glyphs)
         return self.cells[key]
 
     def _columns(self, chosen: int, room: int) -> dict[int, int]:
@@ -363,7 +389,7 @@ class _Drawing:
         reaching = [
             line
             for line, branch in enumerate(self.lines.branches)
-            if line == 0 or (branch.start <= self.final and branch.head >= self.first)
+            if line == self.lines.open or (branch.start <= self.final and branch.head >= self.first)
         ]
         return [line for at, line in enumerate(reaching) if at < _LINES or line == chosen]
 
@@ -377,7 +403,7 @@ class _Drawing:
                 self._draw_step(line, row, step)
         self._draw_descents()
         for line, row in self.rows.items():
-            self._draw_name(row, self.lines.branches[line])
+            self._draw_name(row, self.lines.branches[line], "name" if line == self.lines.open else "dim")
 
     def _earlier(self, n: int) -> str:
         return f"{self.glyphs.earlier} {n:,} earlier" if self.long else self.glyphs.earlier
@@ -394,14 +420,14 @@ class _Drawing:
             count = f"{self.last - self.final:,} later " if self.long else ""
             self._put(0, self.end + 1, count + self.glyphs.later, "dim")
 
-    def _draw_name(self, row: int, branch: ThreadLine) -> None:
+    def _draw_name(self, row: int, branch: ThreadLine, role: Role) -> None:
         name = _name(branch)
         used = self.canvas.end(row)
         room = self.canvas.width - used - _BEFORE_NAME
         if room >= min(cells(name), _SHORTEST_NAME):
             # The ends of names tell forks apart.
             shown = cut_start(name, room, self.glyphs.ellipsis)
-            self.canvas.put(row, self.canvas.width - cells(shown), shown, "name" if row == 1 else "dim")
+            self.canvas.put(row, self.canvas.width - cells(shown), shown, role)
 
     def _draw_way(self, line: int, row: int, branch: ThreadLine) -> None:
         """What leads to a line's first shown step: from before the window, or from where it goes off."""

@@ -65,7 +65,7 @@ def test_the_same_picture_in_ascii() -> None:
     assert rows[1].startswith("o input --* worker --* advisor --* worker --@ advisor | you")
 
 
-def test_a_fork_shows_its_parent_in_its_own_line_and_the_rest_of_the_parent_below() -> None:
+def test_a_fork_stands_below_its_parent_where_it_goes_off() -> None:
     tape = tapes.advisor_tape()
     fork = tape.family[0]
     view = replace(
@@ -80,13 +80,43 @@ def test_a_fork_shows_its_parent_in_its_own_line_and_the_rest_of_the_parent_belo
         THREAD, None, -1, tapes.summary(THREAD, None, -1, 4, status="waiting"), tape.end.checkpoints
     )
     rows = picture(layout(view, [parent], None, 120))
-    assert rows[1].startswith("○ input ──● worker ──● advisor ──✎ by ann ──● advisor ────────◉ worker ✔ end")
-    assert rows[2].startswith("                     ╰───────────● worker ──● advisor ‖ you")
+    assert rows[1].startswith("○ input ──● worker ──● advisor ──● worker ──● advisor ‖ you")
+    assert rows[2].startswith("                     ╰───────────✎ by ann ──● advisor ────────◉ worker ✔ end")
+    # What both have is the open thread's own, and its way leads on to what it did itself.
     assert neighbours(view, [parent], (THREAD, 3), "left") == (FORK, 2)
-    # A place of the parent that both share is shown in the open line.
+    assert neighbours(view, [parent], (FORK, 3), "left") == (FORK, 2)
+    assert neighbours(view, [parent], (FORK, 2), "right") == (FORK, 3)
     found = layout(view, [parent], (THREAD, 1), 120)
     assert found.selected is not None
-    assert found.selected.row == 1
+    assert (found.selected.row, found.selected.place) == (1, (FORK, 1))
+
+
+def test_a_fork_that_has_run_nothing_stands_at_the_step_it_begins_behind() -> None:
+    tape = tapes.advisor_tape()
+    progress = msgspec.structs.replace(tape.end.progress, head=2, status="waiting", reason="paused")
+    view = replace(
+        view_of(tape),
+        thread_id="new",
+        parent=THREAD,
+        fork_step=2,
+        checkpoints=tape.end.checkpoints[:3],
+        progress=progress,
+    )
+    summary = tapes.summary(THREAD, None, -1, 4, status="waiting")
+    parent = Relative(THREAD, None, -1, summary, tape.end.checkpoints)
+    found = layout(view, [parent, tape.family[0]], None, 120)
+    assert found.head is not None
+    assert found.head.place == ("new", 2)
+    assert "◉ advisor ‖ paused" in picture(found)[found.head.row]
+    assert neighbours(view, [parent], ("new", 2), "left") == ("new", 1)
+    assert neighbours(view, [parent], ("new", 1), "right") == ("new", 2)
+
+
+def test_grandchildren_and_siblings_each_stand_below_their_parent() -> None:
+    tape = tapes.advisor_tape()
+    family = [relative("b", THREAD, 1, 3), relative("b-c", "b", 2, 4), relative("a", THREAD, 0, 2)]
+    rows = [row.split()[-1] for row in picture(layout(view_of(tape), family, None, 120))[1:]]
+    assert rows == [THREAD, "b", "b-c", "a"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import Any, ClassVar, Final
 
@@ -11,9 +11,8 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from hitl_tui.errors import UnknownThread
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
+from hitl_tui.ui.screens.family import FamilyScreen
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.lines import LineBar, LineView, ours
@@ -21,7 +20,6 @@ from hitl_tui.ui.widgets.side_by_side import SideBySide
 from hitl_tui.view.cells import cells
 from hitl_tui.view.diff_lines import MARKS, Change, Compared, compare_states, side_by_side
 from hitl_tui.view.format import preview
-from hitl_tui.view.keymap import Option
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Role, Span
@@ -90,10 +88,18 @@ class CompareScreen(OverlayScreen):
     ]
     AUTO_FOCUS = ""
 
-    def __init__(self, session: ViewSession, left: Place, right: Place, keys: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        session: ViewSession,
+        left: Place,
+        right: Place,
+        now: Callable[[], int],
+        keys: Sequence[str] = (),
+    ) -> None:
         """`keys` are those that opened it and close it again."""
         super().__init__(keys)
         self._session = session
+        self._now = now
         self._places = [left, right]
         self._states: dict[Place, dict[str, Any]] = {}
         self._rows: tuple[Compared, ...] = ()
@@ -218,27 +224,13 @@ class CompareScreen(OverlayScreen):
         self._load()
 
     def action_ask_place(self) -> None:
-        """Type another thread or step for the chosen side."""
+        """Choose another thread for the chosen side; it begins with its newest step."""
         side = self.query_one(CompareHead).side
-        thread_id, step = self._places[side]
-        field = DialogField("place", "THREAD, THREAD@STEP, or @STEP of this thread", f"{thread_id}@{step}")
-        options = [Option("go", "g", "compare with it"), Option("back", "ask.back", "go back")]
 
-        def answered(answer: DialogResult | None) -> None:
-            if answer is not None and (text := answer.fields["place"].strip()):
-                self.run_worker(self._go_to(side, text), group="move", exclusive=True, exit_on_error=False)
+        def chosen(place: Place | None) -> None:
+            if place is not None:
+                self._places[side] = place
+                self._load()
 
-        where = "right" if side else "left"
-        self.app.push_screen(Dialog("Compare", [f"What stands on the {where}:"], options, [field]), answered)
-
-    async def _go_to(self, side: int, text: str) -> None:
-        thread_id, at, word = text.rpartition("@")
-        if not at or not (word.isascii() and word.isdigit()):
-            thread_id, word = text, ""
-        thread_id = thread_id or self._session.thread_id
-        head = (await (await self._session.driver_of(thread_id)).snapshot()).progress.head
-        step = int(word) if word else head
-        if not 0 <= step <= head:
-            raise UnknownThread(f"thread {thread_id!r} has no step {word or 0}", f"its steps are 0 to {head}")
-        self._places[side] = (thread_id, step)
-        self._load()
+        others = FamilyScreen(self._session, self._now, others=True, word="Compare")
+        self.app.push_screen(others, chosen)

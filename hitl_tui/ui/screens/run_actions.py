@@ -132,10 +132,22 @@ def _compare(screen: RunScreen, session: ViewSession) -> None:
     async def compare(newest: Place) -> None:
         left = session.shown or await session.parents_end() or (session.thread_id, max(newest[1] - 1, 0))
         keys = screen.keymap.bindings["look.compare"]
-        screen.app.push_screen(CompareScreen(session, left, newest, keys))
+        screen.app.push_screen(CompareScreen(session, left, newest, screen.now, keys))
 
     if session.view.head is not None:
         screen.command(compare((session.thread_id, session.view.head.step)))
+
+
+def _family(screen: RunScreen, session: ViewSession) -> None:
+    """Show the whole family; comes back with the thread to open."""
+    from hitl_tui.ui.screens.family import FamilyScreen
+
+    def chosen(place: Place | None) -> None:
+        if place is not None and place[0] != session.thread_id:
+            screen.command(screen.open_thread(place[0]))
+
+    keys = screen.keymap.bindings["look.family"]
+    screen.app.push_screen(FamilyScreen(session, screen.now, keys), chosen)
 
 
 def _check(screen: RunScreen, session: ViewSession) -> None:
@@ -244,6 +256,7 @@ DOERS: Final[Mapping[str, Do]] = {
     "look.next": lambda screen: screen.search.walk(1),
     "look.previous": lambda screen: screen.search.walk(-1),
     "look.compare": _shown(_compare),
+    "look.family": _shown(_family),
     "look.costs": _shown(_costs),
     "look.followed": lambda screen: screen.review.turn_followed(),
     "look.copy": _shown(_copy),

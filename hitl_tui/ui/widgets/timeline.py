@@ -19,6 +19,9 @@ from hitl_tui.view.spans import Line, Span
 from hitl_tui.view.timeline import Direction, Place, TimelineLayout, layout
 
 MAX_ROWS = 5
+_TALL = 40
+"""Rows of a screen from which on the whole family has room."""
+_SHARE = 5
 
 
 class TimelinePane(LineView):
@@ -50,6 +53,7 @@ class TimelinePane(LineView):
         self._me = me
         keys = [keymap.shown(name) for name in ("travel.down", "travel.up")]
         self._keys = " ".join(key for key in keys if key) or "up and down"
+        self._all = keymap.shown("look.family")
         self._layout: TimelineLayout | None = None
         self._shown: tuple[RunView, Sequence[Relative], Place | None] | None = None
         self._state: tuple[object, ...] = ()
@@ -79,9 +83,15 @@ class TimelinePane(LineView):
         self._layout = layout(view, family, place, self.scrollable_content_region.width, me=self._me)
         rows = self._layout.rows
         self.show(rows or ((Span("each step will stand here", "dim"),),))
-        self.styles.height = min(max(len(rows), 2), MAX_ROWS) + 2
-        hidden = self._layout.hidden
-        self.set_titles("Timeline", f"{hidden} more lines: {self._keys}" if hidden else "")
+        tall = self.app.size.height
+        height = min(max(len(rows), 2), max(tall // _SHARE, MAX_ROWS) if tall >= _TALL else MAX_ROWS)
+        self.styles.height = height + 2
+        at = self._layout.selected or self._layout.head
+        if at is not None and len(rows) > height:
+            self.scroll_to(y=max(at.row - height + 1, 0), animate=False)
+        hidden = self._layout.hidden + max(len(rows) - height, 0)
+        everything = f", {self._all} all" if self._all else ""
+        self.set_titles("Timeline", f"{hidden} more lines: {self._keys}{everything}" if hidden else "")
 
     def line(self, row: int) -> Line:
         """A row; the step that is travelled to stands out."""
