@@ -52,7 +52,7 @@ class ThreadLine(msgspec.Struct, frozen=True):
 
 
 class ThreadLines(msgspec.Struct, frozen=True):
-    """All lines of a family in drawing order, the oldest ancestor's first, and which one a thread's steps are on.
+    """All lines of a family in drawing order, the oldest ancestor's first, and which has a thread's steps.
 
     Args:
         open: the line of the open thread.
@@ -308,14 +308,19 @@ def layout(
     glyphs: Glyphs = UNICODE,
     *,
     me: str = "",
+    whole: bool = False,
 ) -> TimelineLayout:
-    """Lay out the steps around the selected one (None: the head) in `width` cells, for whoever looks."""
+    """Lay out the steps around the selected one (None: the head) in `width` cells, for whoever looks.
+
+    Args:
+        whole: lines that don't reach into the shown steps have a row, too, which says where they part.
+    """
     lines = family_lines(view, family, me)
     newest = lines.open, view.progress.head
     if view.progress.head < 0 or width < 1:
         return TimelineLayout((), (), None, None, 0)
     chosen = lines.home(selected) if selected else newest
-    drawing = _Drawing(lines, chosen, width, glyphs)
+    drawing = _Drawing(lines, chosen, width, glyphs, whole)
     drawing.draw(chosen[1] if selected else None)
     hits = drawing.hits
     return TimelineLayout(
@@ -330,7 +335,9 @@ def layout(
 class _Drawing:
     """One layout in the making: first which steps and lines fit, then where everything goes."""
 
-    def __init__(self, lines: ThreadLines, chosen: tuple[int, int], width: int, glyphs: Glyphs) -> None:
+    def __init__(
+        self, lines: ThreadLines, chosen: tuple[int, int], width: int, glyphs: Glyphs, whole: bool
+    ) -> None:
         self.lines = lines
         self.glyphs = glyphs
         self.last = max(branch.head for branch in lines.branches)
@@ -355,7 +362,7 @@ class _Drawing:
         offsets = accumulate((columns[step] for step in steps), initial=self.margin)
         self.x = dict(zip(steps, offsets, strict=False))
         self.end = min(self.x[self.final] + columns[self.final] - 1, self.edge - after)
-        self.rows = {line: row for row, line in enumerate(self._visible(chosen[0]), 1)}
+        self.rows = {line: row for row, line in enumerate(self._visible(chosen[0], whole), 1)}
         self.canvas = Canvas(len(self.rows) + 1, width)
 
     def _cell(self, line: int, step: int) -> StepCell:
@@ -384,20 +391,23 @@ class _Drawing:
         widths = (self._cell(line, step).width for line, branch in enumerate(branches) if branch.covers(step))
         return max(*widths, len(str(step)), 1) + _GAP
 
-    def _visible(self, chosen: int) -> list[int]:
-        """The lines that reach into the shown steps: the first ones, and the chosen one in any case."""
-        reaching = [
-            line
-            for line, branch in enumerate(self.lines.branches)
-            if line == self.lines.open or (branch.start <= self.final and branch.head >= self.first)
-        ]
-        return [line for at, line in enumerate(reaching) if at < _LINES or line == chosen]
+    def _visible(self, chosen: int, whole: bool) -> list[int]:
+        """The lines that reach into the shown steps, or all: the first ones, and the chosen one always."""
+        shown = [line for line in range(len(self.lines.branches)) if whole or self._reaches(line)]
+        return [line for at, line in enumerate(shown) if at < _LINES or line in (chosen, self.lines.open)]
+
+    def _reaches(self, line: int) -> bool:
+        branch = self.lines.branches[line]
+        return line == self.lines.open or (branch.start <= self.final and branch.head >= self.first)
 
     def draw(self, chosen: int | None) -> None:
         """Put everything on the canvas; the number of the step that is travelled to stands in brackets."""
         self._draw_numbers(chosen)
         for line, row in self.rows.items():
             branch = self.lines.branches[line]
+            if not self._reaches(line):
+                self._draw_elsewhere(row, branch)
+                continue
             self._draw_way(line, row, branch)
             for step in range(max(branch.start, self.first), min(branch.head, self.final) + 1):
                 self._draw_step(line, row, step)
@@ -437,6 +447,15 @@ class _Drawing:
             joint = self.x[branch.start - 1]
             self._fill(row, joint + 1, self.x[branch.start])
 
+    def _draw_elsewhere(self, row: int, branch: ThreadLine) -> None:
+        """A line before or behind the shown steps: where it parts, and how far it goes."""
+        words = f"parts behind {branch.start - 1:,}, ends at {branch.head:,}"
+        if branch.head < self.first:
+            self._put(row, 0, f"{self.glyphs.earlier} {words}", "dim")
+        else:
+            said = f"{words} {self.glyphs.later}"
+            self._put(row, max(self.edge - cells(said), 0), said, "dim")
+
     def _draw_step(self, line: int, row: int, step: int) -> None:
         cell = self._cell(line, step)
         x = self.x[step]
@@ -455,7 +474,8 @@ class _Drawing:
         taken: set[tuple[int, int]] = set()
         for line, row in reversed(self.rows.items()):
             branch = self.lines.branches[line]
-            if line == 0 or branch.start <= self.first or branch.parent not in self.rows:
+            known = branch.parent in self.rows and branch.start in self.x
+            if line == 0 or branch.start <= self.first or not known:
                 continue
             x = self.x[branch.start - 1]
             taken.add((row, x))

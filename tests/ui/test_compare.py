@@ -41,22 +41,16 @@ async def test_a_past_step_beside_the_newest_and_both_sides_move():
         await it.until(lambda: it.app.screen is it.run)
 
 
-async def test_another_thread_is_typed_and_a_wrong_one_says_why():
+async def test_another_thread_is_chosen_from_a_list():
     async with desk() as it:
         await it.press("=")
         await it.shows("differ")
         await it.press("/")
-        await it.shows("What stands on the left")
-        field = it.app.screen.query_one("#place")
-        field.value = f"{tapes.FORK}@2"  # type: ignore[attr-defined]
-        await it.press("enter")
-        await it.shows(f"◂ {tapes.FORK} @ 2 ▸")
-        await it.press("/")
-        await it.shows("What stands on the left")
-        it.app.screen.query_one("#place").value = "@99"  # type: ignore[attr-defined]
-        await it.press("enter")
-        await it.shows("has no step 99")
-        assert f"{tapes.FORK} @ 2" in it.text()
+        await it.shows("of the family", tapes.FORK)
+        await it.press("home", "enter")
+        await it.shows(f"◂ {tapes.FORK} @ 5 ▸")
+        await it.press("[")
+        await it.shows(f"◂ {tapes.FORK} @ 4 ▸")
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 12)])

@@ -112,6 +112,16 @@ def test_a_fork_that_has_run_nothing_stands_at_the_step_it_begins_behind() -> No
     assert neighbours(view, [parent], ("new", 1), "right") == ("new", 2)
 
 
+def test_where_the_whole_family_has_room_what_is_elsewhere_says_where_it_parts() -> None:
+    view = long_view(100)
+    family = [relative("b", THREAD, 50, 60), relative("z", THREAD, 98, 101)]
+    rows = picture(layout(view, family, (THREAD, 10), 118, whole=True))
+    assert "parts behind 50, ends at 60 ›" in rows[3]
+    assert rows[3].split()[-1] == "b"
+    rows = picture(layout(view, family, (THREAD, 90), 118, whole=True))
+    assert rows[3].startswith("‹ parts behind 50, ends at 60")
+
+
 def test_grandchildren_and_siblings_each_stand_below_their_parent() -> None:
     tape = tapes.advisor_tape()
     family = [relative("b", THREAD, 1, 3), relative("b-c", "b", 2, 4), relative("a", THREAD, 0, 2)]

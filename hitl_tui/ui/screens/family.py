@@ -80,9 +80,9 @@ class FamilyScreen(OverlayScreen):
         self._members = (
             *members,
             *(
-                FamilyMember(Relative(summary.thread_id, None, -1, summary, ()), "", None)
+                FamilyMember(Relative(summary.info.thread_id, None, -1, summary, ()), "", None)
                 for summary in others
-                if summary.thread_id not in known
+                if summary.info.thread_id not in known
             ),
         )
         page = self.query_one("#help", LineView)

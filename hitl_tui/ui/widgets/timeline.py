@@ -13,6 +13,7 @@ from hitl_tui.drivers.protocol import Relative
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.cells import cells
+from hitl_tui.view.format import count
 from hitl_tui.view.keymap import Keymap
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.spans import Line, Span
@@ -80,18 +81,20 @@ class TimelinePane(LineView):
         if self._shown is None or self.size.width < 8:
             return
         view, family, place = self._shown
-        self._layout = layout(view, family, place, self.scrollable_content_region.width, me=self._me)
+        screen = self.app.size.height
+        tall, width = screen >= _TALL, self.scrollable_content_region.width
+        self._layout = layout(view, family, place, width, me=self._me, whole=tall)
         rows = self._layout.rows
         self.show(rows or ((Span("each step will stand here", "dim"),),))
-        tall = self.app.size.height
-        height = min(max(len(rows), 2), max(tall // _SHARE, MAX_ROWS) if tall >= _TALL else MAX_ROWS)
+        height = min(max(len(rows), 2), screen // _SHARE if tall else MAX_ROWS)
         self.styles.height = height + 2
         at = self._layout.selected or self._layout.head
         if at is not None and len(rows) > height:
             self.scroll_to(y=max(at.row - height + 1, 0), animate=False)
         hidden = self._layout.hidden + max(len(rows) - height, 0)
         everything = f", {self._all} all" if self._all else ""
-        self.set_titles("Timeline", f"{hidden} more lines: {self._keys}{everything}" if hidden else "")
+        more = f"{count(hidden, 'more line')}: {self._keys}{everything}"
+        self.set_titles("Timeline", more if hidden else "")
 
     def line(self, row: int) -> Line:
         """A row; the step that is travelled to stands out."""
