@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+
+from textual.pilot import Pilot
 
 from hitl_tui import MemoryCheckpointer, SQLiteCheckpointer
 from hitl_tui.drivers.hub import LocalHub
@@ -80,15 +84,21 @@ async def take(name: str, *keys: str, size: tuple[int, int] = SIZE, theme: str =
         (FOLDER / f"{name}.svg").write_text(app.export_screenshot(title="hitl-tui"), encoding="utf-8")
 
 
-async def take_queue(name: str, size: tuple[int, int]) -> None:
-    """Save a picture of the queue, with one of its rows beside it."""
+Shown = Callable[[str], Awaitable[None]]
+
+
+@asynccontextmanager
+async def desk(
+    thread: str, size: tuple[int, int]
+) -> AsyncIterator[tuple[Callable[[str], None], Pilot[object], Shown]]:
+    """The app on one of twelve threads that wait: saves a picture, presses keys, waits for a text."""
     with tempfile.TemporaryDirectory() as folder:
         store = SQLiteCheckpointer(Path(folder) / "runs.db")
         await asyncio.to_thread(rich_queue.fill, store, trusted=False)
         hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
 
         async def open_driver() -> tuple[Hub, Driver]:
-            return hub, await hub.open("order-7")
+            return hub, await hub.open(thread)
 
         app = HitlApp(AppStart(open_driver, actor="tester"), Look(theme="dark"))
         async with app.run_test(size=size) as pilot:
@@ -97,12 +107,37 @@ async def take_queue(name: str, size: tuple[int, int]) -> None:
                 while text.replace(" ", "&#160;") not in app.export_screenshot():
                     await pilot.pause(0.05)
 
-            await shown("What shall it be?")
-            await pilot.press("W")
-            await shown("12 WAIT FOR YOU")
-            await pilot.press(*["down"] * 9, "space", "space", "space", *["up"] * 4)
-            await shown("last time here")
-            (FOLDER / f"{name}.svg").write_text(app.export_screenshot(title="hitl-tui"), encoding="utf-8")
+            def save(name: str) -> None:
+                picture = app.export_screenshot(title="hitl-tui")
+                (FOLDER / f"{name}.svg").write_text(picture, encoding="utf-8")
+
+            yield save, pilot, shown
+
+
+async def take_queue(name: str, size: tuple[int, int]) -> None:
+    """Save a picture of the queue, with one of its rows beside it."""
+    async with desk("order-7", size) as (save, pilot, shown):
+        await shown("What shall it be?")
+        await pilot.press("W")
+        await shown("12 WAIT FOR YOU")
+        await pilot.press(*["down"] * 9, "space", "space", "space", *["up"] * 4)
+        await shown("last time here")
+        save(name)
+
+
+async def take_review(name: str, size: tuple[int, int]) -> None:
+    """Save a picture of a card beside both versions of what it is about, with comments pinned."""
+    async with desk("blog-indexes", size) as (save, pilot, shown):
+        await shown("your turn")
+        await pilot.press("d")
+        await shown("takes it back within")
+        for keys, words in (((), "phone book or register? keep one image"), (("down",), "hundreds of what?")):
+            await pilot.press("c")
+            await shown("what you say about it")
+            await pilot.press(*keys, *words, "enter")
+            await shown(words)
+        await pilot.pause(0.5)
+        save(name)
 
 
 async def take_stage(name: str, size: tuple[int, int]) -> None:
@@ -146,6 +181,7 @@ async def main() -> None:
     """Take all pictures."""
     await take_stage("stage", (110, 30))
     await take_queue("queue", (160, 24))
+    await take_review("review", (200, 42))
     await take("decide")
     await take("run", "escape")
     await take("compare", "escape", *"[[[[=", "down")
