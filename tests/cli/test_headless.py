@@ -186,6 +186,59 @@ def test_breakpoints_stop_a_run_and_resume_goes_on(app: App) -> None:
     assert "Done at step 4" in app.expect(0, "resume", "c", "--headless").out
 
 
+def test_a_logpoint_is_an_event_and_a_line(app: App) -> None:
+    stops = ("--break", 'after increment log "now {count}"')
+    done = app.expect(0, "run", "counter", "--json", "--input", "limit=2", "--thread", "c", *stops)
+    events = [document for document in done.documents if document.get("event") == "breakpoint_hit"]
+    assert [(event["line"], event["hits"], event["stops"]) for event in events] == [
+        ("now 1", 1, False),
+        ("now 2", 2, False),
+    ]
+    done = app.expect(0, "run", "counter", "--headless", "--input", "limit=1", "--thread", "d", *stops)
+    assert "increment tells:\n  | now 1\n" in done.out
+
+
+def test_kept_breakpoints_count_without_a_screen_only_where_they_are_asked_for(app: App) -> None:
+    app.expect(0, "run", "counter", "--headless", "--input", "limit=1", "--thread", "a")
+    source = app.expect(0, "show", "a", "--json").document["graph"]
+    from hitl_tui.drivers.kept_breakpoints import kept_breakpoints
+    from hitl_tui.engine.thread.breakpoints import Breakpoint
+    from hitl_tui.loading.graphs import resolve_spec
+
+    kept = kept_breakpoints(source, resolve_spec("counter"))
+    kept.save((Breakpoint("before", "increment"), Breakpoint("before", "gone")))
+    app.expect(0, "run", "counter", "--headless", "--input", "limit=1", "--thread", "b")
+    done = app.expect(
+        3, "run", "counter", "--headless", "--breakpoints", "--input", "limit=1", "--thread", "c"
+    )
+    assert "breakpoint before increment" in done.out
+
+
+def test_a_step_leads_into_a_subgraph_out_of_it_and_to_a_node(app: App, tmp_path: Path) -> None:
+    (tmp_path / "nested.py").write_text(NESTED)
+    graph = str(tmp_path / "nested.py")
+    app.expect(3, "run", graph, "--headless", "--thread", "t", "--break", "team")
+    assert "Paused at step 0" in app.expect(0, "step", "t", "--into").out
+    assert "two is next" in app.expect(0, "step", "t/team#1").out
+    assert "Paused at step 1: last is next" in app.expect(0, "step", "t/team#1", "--out").out
+    app.expect(0, "fork", "t@0", "u")
+    assert "Paused at step 1: breakpoint before last" in app.expect(3, "step", "u", "--to", "last").out
+    assert "don't go together" in app.expect(2, "step", "u", "--to", "last", "--into").err
+    assert "runs for no other one" in app.expect(2, "step", "u", "--out").err
+
+
+NESTED = """
+from hitl_tui import END, START, Channel, StateGraph
+
+inner = StateGraph({"n": Channel(0)}, name="inner")
+inner.add_node("one", lambda s: {"n": s["n"] + 1}).add_node("two", lambda s: {"n": s["n"] * 10})
+inner.add_edge(START, "one").add_edge("one", "two").add_edge("two", END)
+graph = StateGraph({"m": Channel(3)}, name="outer")
+graph.add_subgraph("team", inner, inputs={"m": "n"}, outputs={"n": "m"}).add_node("last", lambda s: {})
+graph.add_edge(START, "team").add_edge("team", "last").add_edge("last", END)
+"""
+
+
 def test_a_breakpoint_that_can_not_be_makes_no_thread(app: App) -> None:
     run = ("run", "counter", "--headless", "--input", "limit=4", "--thread", "c", "--break")
     done = app.expect(2, *run, "incremnt")

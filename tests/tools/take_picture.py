@@ -24,7 +24,7 @@ from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.theme import Look
 from hitl_tui.view.stage import ScriptShow
 from hitl_tui.workflows.demo import TASK
-from tests.support import rich_queue
+from tests.support import rich_queue, scoring_flow
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 SIZE = (120, 40)
@@ -140,6 +140,37 @@ async def take_review(name: str, size: tuple[int, int]) -> None:
         save(name)
 
 
+async def take_debug(name: str, size: tuple[int, int]) -> None:
+    """Save a picture of a node that has failed, with breakpoints."""
+    store = MemoryCheckpointer()
+    runner = scoring_flow.build().compile(checkpointer=store)
+    hub = LocalHub(store, lambda info: runner)
+
+    async def open_driver() -> tuple[Hub, Driver]:
+        driver = await hub.new("dev-3", runner, actor=ACTOR)
+        await driver.execute(commands.Start({}, actor=ACTOR))
+        return hub, driver
+
+    stops = (
+        "merge hit 5",
+        "change facts[5]",
+        'collect log "n={n} {facts[-1:]}"',
+        "error: error == 'KeyError'",
+    )
+    app = HitlApp(AppStart(open_driver, ACTOR, breaks=stops), Look(theme="dark"))
+    async with app.run_test(size=size) as pilot:
+
+        async def shown(text: str) -> None:
+            while text.replace(" ", "&#160;") not in app.export_screenshot():
+                await pilot.pause(0.05)
+
+        await shown("collect is next")
+        await pilot.press("c")
+        await shown("opens it in your editor")
+        await pilot.pause(1.0)
+        (FOLDER / f"{name}.svg").write_text(app.export_screenshot(title="hitl-tui"), encoding="utf-8")
+
+
 async def take_stage(name: str, size: tuple[int, int]) -> None:
     """Save a picture of a stop of the show that comes along."""
     script = read_script(find_script("closures"))
@@ -180,6 +211,7 @@ async def take_stage(name: str, size: tuple[int, int]) -> None:
 async def main() -> None:
     """Take all pictures."""
     await take_stage("stage", (110, 30))
+    await take_debug("debug", (120, 40))
     await take_queue("queue", (160, 24))
     await take_review("review", (200, 42))
     await take("decide")

@@ -87,7 +87,7 @@ class RunScreen(RoleScreen):
         leave: leaves the app, after asking where something is in the air.
         begun: called once it shows that thread, or with why it can't.
         inputs: of a thread that has no step yet; None where they are asked for, or its defaults are taken.
-        breaks: breakpoints of the first thread's graph, as `--break` takes them; they are not kept.
+        breaks: breakpoints of the first thread's graph, as `--break` takes them.
         waits_for: what a node in flight waits for before it can begin, in words; "" for nothing.
         performance: what is shown to an audience; None for nothing.
     """
