@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 from math import isinf
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 from hitl_tui.engine.log.events import PRIVATE, LimitNear
@@ -122,16 +123,19 @@ _KEYS_SHOWN: Final = 8
 _SECOND: Final = 1_000_000
 
 
+_KINDS: Final[Mapping[type, Kind]] = {
+    str: "text", int: "number", float: "number", bool: "bool", NoneType: "null", list: "list", tuple: "list",
+    dict: "object",
+}  # fmt: skip
+
+
 def kind(value: Any) -> Kind:
     """What a value is, in one word."""
-    if type(value) is str:  # most are
-        return "text"
+    known = _KINDS.get(type(value))  # nearly all are
+    if known is not None:
+        return known
     if value is PRIVATE:
         return "private"
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "bool"
     if isinstance(value, int | float):
         return "number"
     if isinstance(value, str):
