@@ -28,6 +28,7 @@ from hitl_tui.drivers.expressions import (
 )
 from hitl_tui.engine.graph.description import GraphInfo, NodeInfo
 from hitl_tui.engine.log.events import BreakpointHit, Progress
+from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.state.canonical import equal
 from hitl_tui.engine.state.state import LiveState
@@ -394,6 +395,7 @@ class RunStops:
         self._graph = graph
         self._hits = hits
         self._outer = outer
+        self._returned: tuple[str, tuple[Frame, ...]] = ("", ())
         self._points = [point for point in breakpoints if not point.off]
         self._armed: dict[str, list[_Armed]] = {kind: [] for kind in KINDS}
         for point in self._points:
@@ -416,6 +418,15 @@ class RunStops:
             if not (old is new or equal(old, new)):
                 why = self._asked([each], session, node, {"old": old, "new": new}) or why
         return why
+
+    def shows_return(self, node: str) -> bool:
+        """Whether the run may stop behind a node for what it has returned."""
+        armed = (*self._armed["change"], *(each for each in self._armed["after"] if each.place == node))
+        return any(not each.point.log for each in armed)
+
+    def returned(self, node: str, frames: tuple[Frame, ...]) -> None:
+        """Told of where a node returns."""
+        self._returned = (node, frames)
 
     def branch(self, session: Session, path: str, item: Any, index: int) -> str:
         """Asked before a branch."""
@@ -471,8 +482,11 @@ class RunStops:
         counts = not point.hit or hits == point.hit
         line = armed.line(values) + doubt if point.log and counts else ""
         stops = counts and not point.log
+        frames: tuple[Frame, ...] = ()
+        if stops and point.kind in ("after", "change") and self._returned[0] == node:
+            frames = self._returned[1]
         if session.sink:
-            session.emit(BreakpointHit(node, armed.name, hits, stops, line))
+            session.emit(BreakpointHit(node, armed.name, hits, stops, line, frames))
         return f"breakpoint {armed.name}{doubt}" if stops else ""
 
 

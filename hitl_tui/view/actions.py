@@ -300,7 +300,7 @@ def _found(now: Situation) -> str:
 
 @_when_open
 def _frames(now: Situation) -> str:
-    return "" if now.frames else "no code of yours has failed here"
+    return "" if now.frames else "no code of yours has failed or returned here"
 
 
 @_when_open

@@ -15,7 +15,7 @@ from hitl_tui.drivers.protocol import Snapshot, Stamped
 from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.events import AppliedUpdate, Progress
-from hitl_tui.engine.log.outcomes import ErrorInfo
+from hitl_tui.engine.log.outcomes import ErrorInfo, Frame
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.threads import Owner, Presence, takeover_notice
@@ -147,6 +147,7 @@ class RunView(msgspec.Struct, frozen=True):
         repeats: which steps stand under the saved file, and what would run again behind them.
         owners: of the thread of a subgraph's run: the threads it runs for, the outermost first.
         inside: what goes on, or went on last, inside a map, a parallel or a subgraph.
+        returned: the node behind which a breakpoint has stopped, and where it has returned.
         told: the newest lines that breakpoints have told since the view was opened.
         source: what the thread's record names its graph by, "" where it doesn't.
         signing_key: what signs the decisions made here, "" where nothing does.
@@ -180,6 +181,7 @@ class RunView(msgspec.Struct, frozen=True):
     signing_key: str = ""
     source: str = ""
     told: tuple[str, ...] = ()
+    returned: tuple[str, tuple[Frame, ...]] = ("", ())
     last_event: int = 0
 
     @property
@@ -320,6 +322,7 @@ class _Builder:
         self.duration = view.stream.duration
         self.pieces: list[str] = []
         self.told: list[str] = []
+        self.returned = view.returned
         self.composed = {node.name for node in view.graph.nodes if node.kind != "node"}
         self._stream = view.stream
         self._begun: tuple[int, ev.NodeStarted] | None = None
@@ -423,6 +426,7 @@ class _Builder:
             graph_changed=self.graph_changed,
             repeats=self.repeats,
             stream=self.stream,
+            returned=self.returned,
             told=(*view.told, *self.told)[-_TOLD:] if self.told else view.told,
             inside=view.inside if self._inside is None else self._inside.build(),
         )
@@ -461,6 +465,7 @@ _IDLE: Final = _Running()
 def _run_started(builder: _Builder, event: ev.RunStarted) -> None:
     builder.progress = event.progress
     builder.error = event.progress.error
+    builder.returned = ("", ())
     builder.notice = ""
     builder.dropped = ""
 
@@ -482,6 +487,8 @@ def _text_streamed(builder: _Builder, event: ev.TextStreamed) -> None:
 
 
 def _breakpoint_hit(builder: _Builder, event: ev.BreakpointHit) -> None:
+    if event.frames:
+        builder.returned = (event.node, event.frames)
     if event.line:
         builder.told.append(event.line)
 

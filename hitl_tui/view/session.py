@@ -272,15 +272,22 @@ class ViewSession:
             undoing=self.view.progress.position == ROLLBACK,
             inside=self.inside() is not None,
             owned=bool(self.view.owners),
-            frames=bool(self.failure),
+            frames=bool(self.frames[1]),
             refusals=self.refusals,
         )
 
     @property
-    def failure(self) -> tuple[Frame, ...]:
-        """Where in the user's code the node has failed at which the thread stands, at its newest step."""
-        error = None if self.is_past else self.view.error
-        return error.frames if error is not None else ()
+    def frames(self) -> tuple[str, tuple[Frame, ...]]:
+        """Where in the user's code the thread stands at its newest step, in words and as frames.
+
+        The node has failed there, or a breakpoint has stopped behind it.
+        """
+        if self.is_past:
+            return "", ()
+        if self.view.error is not None:
+            return f"Where {self.view.error.node} failed", self.view.error.frames
+        node, frames = self.view.returned
+        return f"Where {node} returned", frames
 
     def inside(self, node: str = "") -> InsidePlace | None:
         """What there is to open inside the shown step, or inside the newest run of a node."""

@@ -22,6 +22,7 @@ from hitl_tui.engine.log.events import BreakpointHit
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.stores import Checkpointer
 from tests.drivers.conftest import Bench
+from tests.support import scoring_flow
 
 
 def loop(store: Checkpointer | None, **options: Any) -> Any:
@@ -204,6 +205,17 @@ async def test_behind_a_node_the_thread_stands_after_its_commit(bench: Bench) ->
     assert (view.values["n"], view.progress.next_node) == (1, "check")
     assert where(await watcher.run(breakpoints=points("after count"))) == (3, "breakpoint after count")
     await watcher.check()
+
+
+async def test_behind_a_node_it_is_shown_where_that_returned(bench: Bench) -> None:
+    watcher = await bench.watch(scoring_flow.build().compile(checkpointer=bench.store))
+    await watcher.driver.execute(Start({}))
+    stops = points("change score", graph=scoring_flow.build().compile())
+    view = await watcher.run(breakpoints=stops)
+    node, frames = view.returned
+    assert (node, frames[-1].function) == ("score", "score(state, config)")
+    assert next((value.name, value.text) for value in frames[-1].values) == ("reply", "'0.4'")
+    assert (await watcher.step()).returned == ("", ())
 
 
 async def test_a_change_of_a_path_stops_behind_the_node_that_made_it(bench: Bench) -> None:

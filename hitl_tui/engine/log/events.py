@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 
-from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo, ModelUse
+from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo, Frame, ModelUse
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Limits, Operation, Source, Status, Visibility
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.requests import Request
@@ -238,6 +238,9 @@ class BreakpointHit(Fact, frozen=True):
     hits: Annotated[int, about("How often it was hit by now, since the thread was opened.")]
     stops: Annotated[bool, about("Whether the run stops there.")]
     line: Annotated[Maybe, about("The line that it tells.")] = ""
+    frames: Annotated[
+        tuple[Frame, ...], about("Where the node has returned, behind which the run stops.")
+    ] = ()
 
 
 class StepOutcome(Protocol):

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from hitl_tui.engine.log.events import Event, ModelCalled, NodeRetrying, TextStreamed
-from hitl_tui.engine.log.outcomes import Exchange, ModelUse, StreamedText, ToolUse
+from hitl_tui.engine.log.outcomes import Exchange, Frame, ModelUse, StreamedText, ToolUse
 
 if TYPE_CHECKING:
     from hitl_tui.engine.log.records import Cursor
@@ -251,6 +251,8 @@ class Activity:
     before_tool: Callable[[str, Any, str], None] | None = None
     """Told of each call of a tool that will be made now: its name, its arguments, and what names the call;
     raises where a breakpoint stands there."""
+    on_return: Callable[[tuple[Frame, ...]], None] | None = None
+    """Gets the frame of the node's function as it returns; None where nobody asks for it."""
     state: WorkflowState | None = None
     """What the node may read; None outside a graph."""
     first_input: Callable[[str], Any] = staticmethod(lambda _channel: None)

@@ -18,7 +18,7 @@ from hitl_tui.engine.graph.functions import raised_at
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.nodes.activity import MISSING, Activity, AttemptCancelled, begin_work, end_work
 from hitl_tui.engine.nodes.calling import SyncCaller, TookTooLong, call
-from hitl_tui.engine.nodes.frames import NO_MASKS, Masks, frames_of, place_of
+from hitl_tui.engine.nodes.frames import NO_MASKS, Masks, frames_of, noting_return, place_of
 from hitl_tui.engine.nodes.results import NodeResult, checked
 from hitl_tui.engine.state.changes import Change, reduce_calls, reduce_updates
 from hitl_tui.engine.state.channel import RUN_INPUTS
@@ -232,7 +232,10 @@ async def run_attempt(
     args = (view, config) if node.takes_config else (view,)
     token = begin_work(activity)
     try:
-        answer = await call(node.function, args, threads, node.timeout)
+        function = node.function
+        if activity.on_return is not None:
+            function = noting_return(function, activity.on_return, masks_of(graph, state))
+        answer = await call(function, args, threads, node.timeout)
         result = as_result(answer, node.name)
         changes = _changes(graph, node, state, result.updates, activity, step=cursor.head + 1)
         if result.compensation is not None:

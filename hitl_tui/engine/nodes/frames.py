@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import linecache
 import os
+import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from inspect import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS
+from inspect import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, iscoroutinefunction
 from pathlib import Path
 from time import perf_counter
 from types import CodeType, FrameType, FunctionType, GetSetDescriptorType, ModuleType, TracebackType
@@ -117,6 +118,39 @@ def frames_of(error: BaseException, masks: Masks) -> tuple[Frame, ...]:
 def frame_of(frame: FrameType, masks: Masks) -> tuple[Frame, ...]:
     """One frame as it stands, () where it is not the user's."""
     return _shown([(frame, frame.f_lineno)], masks)
+
+
+def noting_return(
+    function: Callable[..., Any], note: Callable[[tuple[Frame, ...]], object], masks: Masks
+) -> Callable[..., Any]:
+    """A function that also tells its frame as it returns; it takes longer for that."""
+    code = getattr(function, "__code__", None)
+
+    def profile(frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "return" and frame.f_code is code:
+            note(frame_of(frame, masks))
+
+    if iscoroutinefunction(function):
+
+        async def awaited(*args: Any) -> Any:
+            before = sys.getprofile()
+            sys.setprofile(profile)
+            try:
+                return await function(*args)
+            finally:
+                sys.setprofile(before)
+
+        return awaited
+
+    def called(*args: Any) -> Any:
+        before = sys.getprofile()
+        sys.setprofile(profile)
+        try:
+            return function(*args)
+        finally:
+            sys.setprofile(before)
+
+    return called
 
 
 def place_of(function: Any) -> tuple[Frame, ...]:

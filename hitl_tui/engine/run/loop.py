@@ -101,6 +101,8 @@ async def work(
             from hitl_tui.engine.nodes.stopping import stop_at_tool
 
             activity.before_tool = partial(stop_at_tool, session, activity)
+            if node.work is None and session.stops.shows_return(node.name):
+                activity.on_return = partial(session.stops.returned, node.name)
         begun(activity)
         if session.sink:
             session.emit(NodeStarted(node.name, session.cursor.head + 1, attempt, session.clock()))

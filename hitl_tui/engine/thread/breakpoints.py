@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import msgspec
 
+from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.units import about
 from hitl_tui.engine.state.state import LiveState
 
@@ -44,6 +45,12 @@ class Stops(Protocol):
 
     def after(self, session: Session, node: str, state: LiveState) -> str:
         """Asked once a node is committed; `state` is the one before it."""
+
+    def shows_return(self, node: str) -> bool:
+        """Whether some of them want to show where a node returns."""
+
+    def returned(self, node: str, frames: tuple[Frame, ...]) -> None:
+        """Told of where a node returns."""
 
     def branch(self, session: Session, path: str, item: Any, index: int) -> str:
         """Asked before a branch of a map or a parallel."""

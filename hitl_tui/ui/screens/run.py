@@ -19,7 +19,7 @@ from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import why_not
 from hitl_tui.engine.commands import Answer, Start
-from hitl_tui.engine.log.outcomes import ErrorInfo
+from hitl_tui.engine.log.outcomes import ErrorInfo, Frame
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.modal import Severity
@@ -146,6 +146,7 @@ class RunScreen(RoleScreen):
         self.threads: Threads = Threads(self)
         self.stage: Stage = Stage(self, performance)
         self._failure: ErrorInfo | None = None
+        self._returned: tuple[str, tuple[Frame, ...]] = ("", ())
         self._family_due = 0.0
         self._laid_out = False
         self._unshown: Timer | None = None
@@ -367,6 +368,9 @@ class RunScreen(RoleScreen):
         if fresh and not pane.picked and not session.is_past:
             pane.select(_first_channel(session))
         error = session.view.error
+        if session.view.returned is not self._returned:
+            self._returned = session.view.returned
+            self.shown_value.at_failure = bool(self._returned[1])
         if error is not self._failure:
             self._failure = error
             self.shown_value.at_failure = error is not None

@@ -102,10 +102,10 @@ def _try_agent(screen: RunScreen, session: ViewSession, agent: str = "") -> None
 
 
 def _open_editor(screen: RunScreen, session: ViewSession) -> None:
-    """Open the user's editor at the innermost line of theirs that led to the failure."""
+    """Open the user's editor at the innermost line of theirs at which the thread stands."""
     from hitl_tui.ui.editor import EditorFailed, open_at
 
-    frame = innermost(session.failure)
+    frame = innermost(session.frames[1])
     if frame is not None:
         try:
             open_at(screen.app, frame.file, frame.line)

@@ -32,7 +32,7 @@ class ShownValue:
         self._back = 0
         self._of = ""
         self.at_failure = False
-        """Where a node failed is shown in the place of a value, as long as nobody asks for one."""
+        """Where a node failed or returned is shown in the place of a value, until somebody asks for one."""
 
     @property
     def mode(self) -> Mode:
@@ -89,7 +89,13 @@ class ShownValue:
             session.revealed = None
         if channel != self._of:
             self._of, self._back = channel, 0
-        wanted = (session, session.step_view, channel, self.mode, session.failure if self.at_failure else ())
+        wanted = (
+            session,
+            session.step_view,
+            channel,
+            self.mode,
+            session.frames[1] if self.at_failure else (),
+        )
         if self._wanted and all(new is old for new, old in zip(wanted, self._wanted, strict=True)):
             return False
         self._wanted = wanted
@@ -113,13 +119,12 @@ class ShownValue:
                 done = self._wanted
                 reveal = self._screen.ways["look.reveal"]
                 pane = self._screen.query_one(ValuePane)
-                error = session.view.error
-                if self.at_failure and session.failure and error is not None:
+                title, frames = session.frames
+                if self.at_failure and frames:
                     width = pane.scrollable_content_region.width
-                    text = lines_text(frame_lines(session.failure, width), self.mode)
-                    title = f"Where {sanitise_line(error.node, 40)} failed"
+                    text = lines_text(frame_lines(frames, width), self.mode)
                     below = f"{self._screen.ways['look.editor']} opens it in your editor"
-                    pane.show_text(text, title=title, below=below)
+                    pane.show_text(text, title=sanitise_line(title, 60), below=below)
                     continue
                 text = await value_text(session, self._channel, self.mode, reveal, self._back)
                 if self._wanted is done:
