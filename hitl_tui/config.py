@@ -102,6 +102,11 @@ def queue_file() -> Path:
     return platformdirs.user_data_path("hitl-tui", appauthor=False) / "queue.json"
 
 
+def watches_file() -> Path:
+    """Where the watches of each graph are kept."""
+    return platformdirs.user_data_path("hitl-tui", appauthor=False) / "watches.json"
+
+
 def shows_folder() -> Path:
     """Where shows that run tell other terminals of the user where they are."""
     return platformdirs.user_data_path("hitl-tui", appauthor=False) / "shows"

@@ -20,7 +20,7 @@ SCREENS = {
     "run screen": (("run", "{graph}", "--thread", "t"), "READY", ""),
     "a decision waits": (("demo",), "worker is next", "c"),
     "list of threads": (("run", "{graph}", "--thread", "t"), "READY", "t"),
-    "queue": (("run", "{graph}", "--thread", "t"), "READY", "W"),
+    "queue": (("run", "{graph}", "--thread", "t"), "READY", "Q"),
 }
 _SETTLES = 15.0
 """Seconds after which nothing that was begun goes on any more: a run up to its question takes some,

@@ -45,7 +45,7 @@ async def queue(
     async with app.run_test(size=size, notifications=True) as pilot:
         it = Screen(app, pilot)
         await it.until(lambda: app.run_screen is not None and app.screen is app.run_screen, "the run screen")
-        await it.press("W")
+        await it.press("Q")
         await it.shows("FOR YOU", "live")
         yield it
 
@@ -123,7 +123,7 @@ async def test_the_filter_and_the_order_stay_from_one_look_to_the_next(twelve: S
         assert json.loads(queue_file().read_text()) == {
             "filter": "graph:advisor", "sort": "waits", "reverse": True,
         }  # fmt: skip
-        await it.press("W")
+        await it.press("Q")
         await it.shows("sorted by waiting, the other way round", "4 of 12", "graph:advisor")
         assert shown(it) == ["blog-windows", "blog-closures", "blog-joins", "blog-indexes"]
         await it.press("slash", "end", *" grph:x", "enter")
@@ -222,7 +222,7 @@ async def test_the_list_of_threads_leads_there_and_back(twelve: SQLiteCheckpoint
         await it.shows("12 threads")
         await it.press("w")
         await it.shows("12 WAIT FOR YOU")
-        await it.press("W")
+        await it.press("Q")
         await it.until(lambda: it.app.screen is it.run, "the run screen")
 
 

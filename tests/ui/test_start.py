@@ -46,7 +46,7 @@ def store(tmp_path: Path) -> SQLiteCheckpointer:
     return store
 
 
-@pytest.mark.parametrize("keys", [("t", "n"), ("W", "n"), ("ctrl+n",)])
+@pytest.mark.parametrize("keys", [("t", "n"), ("Q", "n"), ("ctrl+n",)])
 async def test_a_new_thread_of_a_graph_of_the_store_begins_with_its_input(
     store: SQLiteCheckpointer, keys: tuple[str, ...]
 ) -> None:

@@ -31,6 +31,7 @@ from hitl_tui.ui.screens.run_review import Reviewing
 from hitl_tui.ui.screens.run_stage import Stage
 from hitl_tui.ui.screens.run_stepping import Stepping
 from hitl_tui.ui.screens.run_threads import Threads
+from hitl_tui.ui.screens.run_watch import Watches
 from hitl_tui.ui.widgets.caption import CaptionBox
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
@@ -140,6 +141,7 @@ class RunScreen(RoleScreen):
         self.now: Callable[[], int] = lambda: time.time_ns() // 1_000
         self.shown_value: ShownValue = ShownValue(self)
         self.search: Search = Search(self)
+        self.watches: Watches = Watches(self)
         self.stepping: Stepping = Stepping(self)
         self.editing: Editing = Editing(self)
         self.review: Reviewing = Reviewing(self)
@@ -222,6 +224,7 @@ class RunScreen(RoleScreen):
         self.stepping.bring_breakpoints(session)
         self.stepping.begin(session, before=before)
         self.search.close()
+        self.watches.begin(session)
         self.attach(session)
         self.editing.begin(session)
         if session.view.checkpoints:
@@ -346,6 +349,7 @@ class RunScreen(RoleScreen):
             self._unshown = None
         with self.app.batch_update():
             self._show_channels(session)
+            self.watches.show(session)
             self.query_one(LensPane).show_session(session)
             self.stage.show_caption(session)
             told = () if session.is_past else session.view.told

@@ -255,6 +255,7 @@ DOERS: Final[Mapping[str, Do]] = {
     "look.find": lambda screen: screen.search.ask(),
     "look.next": lambda screen: screen.search.walk(1),
     "look.previous": lambda screen: screen.search.walk(-1),
+    "look.watch": lambda screen: screen.watches.ask(),
     "look.compare": _shown(_compare),
     "look.family": _shown(_family),
     "look.costs": _shown(_costs),

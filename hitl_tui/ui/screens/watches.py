@@ -1,0 +1,88 @@
+"""The dialog that adds an expression to the watches of a graph, or takes it away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.widgets import Input
+
+from hitl_tui.drivers.expressions import ExpressionInvalid, check_expression
+from hitl_tui.engine.state.channel import ChannelInfo
+from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.view.spans import Line, Span, untrusted
+
+
+class WatchScreen(OverlayScreen):
+    """Comes back with an expression: one that is watched already is to go."""
+
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "find.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        bound("find.back", "close", priority=True),
+        bound("find.go", "go", priority=True),
+        bound("find.up", "select(-1)", priority=True),
+        bound("find.down", "select(1)", priority=True),
+    ]
+    AUTO_FOCUS = "#find"
+
+    def __init__(self, texts: Sequence[str], channels: Sequence[ChannelInfo], channel: str) -> None:
+        super().__init__()
+        self._texts = tuple(texts)
+        self._channels = channels
+        private = {info.name for info in channels if info.visibility == "private"}
+        self._begins = "" if channel in private or channel in texts else channel
+
+    def compose(self) -> ComposeResult:
+        hint = "an expression to watch, as in: len(facts), facts[-1].source"
+        yield SafeInput(self._begins, id="find", placeholder=hint)
+        yield LineView("places", "Watches")
+        entries = ("find.go", "Watch, or no more"), ("find.up find.down", "Select"), ("find.back", "Back")
+        yield KeysBar(entries)
+
+    def on_mount(self) -> None:
+        """The list never has the focus."""
+        self.query_one("#places", LineView).can_focus = False
+        self._show(self._begins)
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self._show(event.value)
+
+    def _show(self, text: str) -> None:
+        lines: list[Line] = [
+            (Span("≠ " if text.strip() == other else "  ", "warning"), untrusted(other, "name"))
+            for other in self._texts
+        ]
+        wrong = self._wrong(text)
+        lines += [(untrusted(line, "warning"),) for line in wrong.splitlines()]
+        self.query_one("#places", LineView).show(lines or [(Span("nothing is watched yet", "dim"),)])
+
+    def _wrong(self, text: str) -> str:
+        if not text.strip() or text.strip() in self._texts:
+            return ""
+        try:
+            check_expression(text.strip(), self._channels)
+        except ExpressionInvalid as error:
+            return f"{error.message}\n{error.hint}"
+        return ""
+
+    def action_select(self, by: int) -> None:
+        """Another watch, to be taken away."""
+        field = self.query_one("#find", Input)
+        if self._texts:
+            at = self._texts.index(field.value) + by if field.value in self._texts else min(by, 0)
+            field.value = self._texts[at % len(self._texts)]
+            field.cursor_position = len(field.value)
+
+    def action_go(self) -> None:
+        """Watch it, or no longer; one that can't be read stays to be mended."""
+        text = self.query_one("#find", Input).value.strip()
+        if text and not self._wrong(text):
+            self.dismiss(text)

@@ -1,0 +1,53 @@
+"""Watches above the channels: added and taken away by a key, told at every step, kept for the graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hitl_tui.ui.widgets.watches import WatchesPane
+from hitl_tui.view.watches import read_watches
+from tests.ui.harness import live
+from tests.ui.test_find import asked
+
+
+@pytest.fixture(autouse=True)
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "data" / "watches.json"
+    monkeypatch.setattr("hitl_tui.ui.screens.run_watch.watches_file", lambda: file)
+    return file
+
+
+async def test_a_watch_shows_its_value_at_the_shown_step_and_how_it_went(file: Path):
+    async with live(asked(), inputs={}) as it:
+        await it.press("c")
+        await it.shows("step 6")
+        await it.press("W", *["backspace"] * 20, *"n * 2")
+        await it.press("enter")
+        await it.shows("Watches at step 6", "≠ n * 2  12", "▁▂▃▅▆▇█")
+        await it.press("W", *["backspace"] * 20, *"score > 0.15", "enter")
+        await it.shows("score > 0.15")
+        it.run.travel((it.session.thread_id, 3))
+        await it.shows("Watches at step 3", "null can't be compared with")
+        it.run.travel((it.session.thread_id, 0))
+        await it.shows("Watches at step 0", "false")
+    assert read_watches(file) == {"scores": ("n * 2", "score > 0.15")}
+    async with live(asked(), inputs={}) as it:
+        await it.shows("Watches at step 0", "n * 2")
+        await it.press("W", *["backspace"] * 20, *"n * 2", "enter")
+        await it.gone("n * 2")
+        await it.press("W", "up", "enter")
+        await it.until(lambda: not it.run.query(WatchesPane))
+    assert read_watches(file) == {}
+
+
+async def test_one_that_can_not_be_read_is_told_at_its_character_and_stays_to_be_mended():
+    async with live(asked(), inputs={}) as it:
+        await it.press("W", *["backspace"] * 20, *"len(facts)")
+        await it.shows("there is no channel 'facts'", "      ^")
+        await it.press("enter")
+        await it.shows("there is no channel 'facts'")
+        await it.press("escape")
+        await it.until(lambda: it.app.screen is it.run)
+        assert not it.run.query(WatchesPane)
