@@ -184,8 +184,44 @@ def _follow(named: str | None, settings: Settings, *, plain: bool) -> int:
     from hitl_tui.cli.screen import screen_look
     from hitl_tui.ui.notes import NotesApp
 
-    NotesApp(script, file, screen_look(settings)).run()
+    thread = _ShownThread()
+    try:
+        NotesApp(script, file, screen_look(settings), thread.standing).run()
+    finally:
+        thread.close()
     return ExitCode.DONE
+
+
+class _ShownThread:
+    """The thread of a show, looked at in its store from another process."""
+
+    def __init__(self) -> None:
+        self._store: Checkpointer | None = None
+        self._read: tuple[object, str, str] = (None, "", "")
+
+    def standing(self, state: ShowState) -> str:
+        """How it stands, read again only once the store was written; "" where that can't be told."""
+        from hitl_tui.errors import HitlError
+        from hitl_tui.stores import open_store
+
+        if state.store == "memory:":
+            return ""
+        try:
+            self._store = self._store or open_store(state.store)
+            changes = self._store.changes()
+            if changes is None or (changes, state.thread) != self._read[:2]:
+                summary = self._store.summary(state.thread)
+                reason = f" ({summary.reason})" if summary and summary.reason else ""
+                words = f"step {summary.head}: {summary.status}{reason}" if summary else ""
+                self._read = (changes, state.thread, words)
+        except HitlError:
+            return ""
+        return self._read[2]
+
+    def close(self) -> None:
+        """Give the store back."""
+        if self._store is not None:
+            self._store.close()
 
 
 def _running_show(named: str | None) -> ShowState:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -43,15 +44,19 @@ class NotesApp(Themed[None]):
 
     Args:
         file: where the show tells its state.
+        standing: says in words how a thread of the show stands in its store; "" where that can't be told.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [bound("page.close", "quit")]
     CSS = "#header { background: $panel; } #notes { height: 1fr; }"
 
-    def __init__(self, script: Script, file: ShowFile, look: Look) -> None:
+    def __init__(
+        self, script: Script, file: ShowFile, look: Look, standing: Callable[[ShowState], str]
+    ) -> None:
         super().__init__(css_path=["screens/base.tcss"])
         self._script = script
         self._file = file
+        self._thread_stands = standing
         self._state: ShowState | None = None
         self.wear(look)
 
@@ -77,7 +82,8 @@ class NotesApp(Themed[None]):
             self._state = state
             minutes, seconds = divmod(max(int(time.time() - state.began / 1e6), 0), 60)
             words = untrusted(standing_words(self._script, state), "name")
-            standing.line = (Span(" "), words, Span(f"   {minutes}:{seconds:02}", "accent"))
+            stands = untrusted(f"   {self._thread_stands(state)}", "warning")
+            standing.line = (Span(f" {minutes}:{seconds:02}  ", "accent"), words, stands)
         standing.refresh()
         if self._state is not None:
             width = max(notes.scrollable_content_region.width, 20)

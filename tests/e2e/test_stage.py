@@ -43,10 +43,12 @@ def test_notes_follow_a_show_in_another_terminal_and_the_recording_is_what_was_s
         with Terminal([*APP, "present", str(script), "--notes"], size=(80, 24), cwd=tmp_path) as notes:
             notes.wait_for("Take a breath.")
             notes.wait_for("It is counted.")  # what comes next
+            notes.wait_for("step 0: ")  # as the store has it
             show.resize(80, 24)
             show.press("space")
             show.wait_for("stop 2 of 2")
             notes.wait_for("Say goodbye.")
+            notes.wait_for(": completed (end)")
             show.press("q")
             notes.wait_for("the show is over")
     header, *events = map(json.loads, cast.read_text(encoding="utf-8").splitlines())
