@@ -323,6 +323,39 @@ def test_breakpoints_are_set_listed_and_taken_away(talk: Talker) -> None:
     assert "Done at step 4" in done.out
 
 
+def test_breakpoints_are_switched_taken_away_by_number_and_kept(talk: Talker) -> None:
+    lines = 'b after increment log "now {count}"\nb change count\nb off 2\nc\nq\n'
+    done = talk(lines, "run", "counter", "--plain", "--input", "limit=2", "--thread", "c")
+    assert "2. It stops change count, switched off." in done.out
+    assert "increment tells:\n  | now 1\n" in done.out
+    assert "Done at step 2" in done.out
+    done = talk("b\nb 2\nb 9\nq\n", "run", "counter", "--plain", "--input", "limit=2", "--thread", "d")
+    assert '1. It tells after increment log "now {count}".' in done.out
+    assert done.out.count("change count") == 1
+    assert "there is no breakpoint 9" in done.out
+
+
+def test_steps_lead_into_a_subgraph_and_out_of_it(talk: Talker, tmp_path: Path) -> None:
+    (tmp_path / "nested.py").write_text(NESTED)
+    done = talk("s into\ns\ns out\nc\nq\n", "run", str(tmp_path / "nested.py"), "--plain", "--thread", "t")
+    assert "Thread t/team#1, graph inner." in done.out
+    assert "Paused at step 1: two is next." in done.out
+    assert "Paused at step 1: last is next." in done.out
+    assert "Done at step 2" in done.out
+
+
+NESTED = """
+from hitl_tui import END, START, Channel, StateGraph
+
+inner = StateGraph({"n": Channel(0)}, name="inner")
+inner.add_node("one", lambda s: {"n": s["n"] + 1}).add_node("two", lambda s: {"n": s["n"] * 10})
+inner.add_edge(START, "one").add_edge("one", "two").add_edge("two", END)
+graph = StateGraph({"m": Channel(3)}, name="outer")
+graph.add_subgraph("team", inner, inputs={"m": "n"}, outputs={"n": "m"}).add_node("last", lambda s: {})
+graph.add_edge(START, "team").add_edge("team", "last").add_edge("last", END)
+"""
+
+
 def test_a_condition_that_can_not_be_read_is_said_with_its_place(talk: Talker) -> None:
     done = talk("b increment:count >\nb nowhere\nq\n", "run", "counter", "--plain", "--input", "limit=4")
     assert "at column 18: invalid syntax" in done.out
