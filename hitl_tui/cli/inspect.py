@@ -17,6 +17,7 @@ from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.cli.inputs import LoggedPlace
+    from hitl_tui.cli.reports import Parting
     from hitl_tui.cli.shapes import ThreadDocument
     from hitl_tui.drivers.reading import RecordedThread
     from hitl_tui.engine.log.events import AppliedUpdate
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
 def diff(opened: OpenStored, *, a: str, b: str) -> ExitCode:
     """Compare two steps, threads or forks, channel by channel.
 
-    Without @STEP the newest step is meant. Private channels are named, not compared.
+    Without @STEP the newest step is meant. Private channels are named, not compared. Of two threads it also
+    says at which step they part, and what made it so.
     """
     from hitl_tui.cli.inputs import logged_place
     from hitl_tui.cli.reports import DiffDocument, Place
     from hitl_tui.view.diff_lines import compare_states, diff_text
+    from hitl_tui.view.lines import name
 
     left, right = logged_place(opened, a), logged_place(opened, b)
     before, after = left.thread.state_at(left.step), right.thread.state_at(right.step)
@@ -45,10 +48,33 @@ def diff(opened: OpenStored, *, a: str, b: str) -> ExitCode:
     if opened.as_json:
         places = [Place(at.thread.thread_id, at.step) for at in (left, right)]
         equal = all(row.change in ("same", "private") for row in rows)
-        emit(DiffDocument(a=places[0], b=places[1], equal=equal, channels=rows))
+        parts = _parting(opened, left, right)
+        emit(DiffDocument(a=places[0], b=places[1], equal=equal, channels=rows, parts=parts))
     else:
         say(f"--- {left.name}", f"+++ {right.name}", *diff_text(rows))
+        if parts := _parting(opened, left, right):
+            by = f"by {name(parts.a_by)} and by {name(parts.b_by)}"
+            say("", f"They part at step {parts.step}, {by}:", *diff_text(parts.channels))
     return ExitCode.DONE
+
+
+def _parting(opened: OpenStored, left: LoggedPlace, right: LoggedPlace) -> Parting | None:
+    """The first step at which two threads differ; None where they don't, or are one thread."""
+    from hitl_tui.cli.reports import Parting
+    from hitl_tui.drivers.history import parting
+    from hitl_tui.view.diff_lines import compare_states
+    from hitl_tui.view.format import writer
+
+    threads = left.thread, right.thread
+    if threads[0].thread_id == threads[1].thread_id:
+        return None
+    step = parting(opened.store, (threads[0].thread_id, left.step), (threads[1].thread_id, right.step))
+    if step is None:
+        return None
+    rows = compare_states(*(thread.state_at(step) for thread in threads))
+    changed = tuple(row for row in rows if row.change != "same")
+    a_by, b_by = (writer(thread.checkpoint(step)) for thread in threads)
+    return Parting(step=step, a_by=a_by, b_by=b_by, channels=changed)
 
 
 @click.command()

@@ -188,6 +188,15 @@ class AttendingDocument(Document, frozen=True):
     attending: Annotated[tuple[Presence, ...], about("Who looks at it, or has claimed it.")]
 
 
+class Parting(msgspec.Struct):
+    """Where two threads part."""
+
+    step: Annotated[int, about("The first step whose states differ.")]
+    a_by: Annotated[str, about("Who made it in `a`.")]
+    b_by: Annotated[str, about("Who made it in `b`.")]
+    channels: Annotated[tuple[Compared, ...], about("The channels that differ there.")]
+
+
 class DiffDocument(Document, frozen=True):
     """`diff`."""
 
@@ -195,6 +204,7 @@ class DiffDocument(Document, frozen=True):
     b: Annotated[Place, about("The second step.")]
     equal: Annotated[bool, about("Whether no channel that may be compared differs.")]
     channels: Annotated[tuple[Compared, ...], about("Every channel.")]
+    parts: Annotated[Parting | None, about("Of two threads: where they part; null where they don't.")] = None
 
 
 class FindDocument(Document, frozen=True):

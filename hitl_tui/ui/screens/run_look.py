@@ -163,7 +163,7 @@ class Search:
 
         if self._screen.session is None:
             return
-        ways = (self._screen.ways["look.next"], self._screen.ways["look.previous"])
+        ways = (self._screen.ways["app.next"], self._screen.ways["look.previous"])
         query = self.finding[0] if self.finding else self._query
         self._screen.app.push_screen(FindScreen(self._screen.session, query, ways), self._go_to_found)
 
