@@ -30,7 +30,7 @@ MINE = {
     "card.undo": "u",
     "card.edit": "E",
     "app.palette": "ctrl+o",
-    "app.help": "X",
+    "app.help": "f2",
     "look.tab": "Z",
 }
 
@@ -44,7 +44,7 @@ async def test_the_footer_and_the_header_show_them():
     async with desk(tapes.failed_tape(), size=(160, 40), look=Look(keys=MINE)) as it:
         await it.shows("press F7 to try again, L to edit, Q to fork")
         shown = await footer(it)
-        for words in ("F7 Step", "F5 Continue", "O Decide", "L Edit", "Q Fork", "X Help", "^o palette"):
+        for words in ("F7 Step", "F5 Continue", "O Decide", "L Edit", "Q Fork", "F2 Help", "^o palette"):
             assert words in shown
 
 
@@ -122,14 +122,14 @@ async def test_the_narrow_screen_names_its_key():
 
 async def test_help_and_palette_list_every_action_with_its_key():
     keymap = load_keymap(MINE)
-    async with desk(look=Look(keys=MINE), size=(140, 130)) as it:
+    async with desk(look=Look(keys=MINE), size=(140, 180)) as it:
         entries = {command.title: command.help for command in it.app.get_system_commands(it.run)}
         for action in ACTIONS:
             key = keymap.shown(action.id)
             if action.id != "app.palette":
                 title = f"{action.label}  ({key})" if key else action.label
                 assert entries[title] == action.help
-        await it.press("X")
+        await it.press("f2")
         rows: list[str] = []
         await it.shows("Raise the limit")
         rows = [row.strip(" │") for row in it.text().splitlines()]
@@ -169,7 +169,7 @@ async def test_the_list_of_threads_has_them():
 
 
 async def test_help_lists_the_screens_under_their_names():
-    async with desk(look=Look(keys={"edit.apply": "f5"}), size=(140, 240)) as it:
+    async with desk(look=Look(keys={"edit.apply": "f5"}), size=(140, 300)) as it:
         await it.press("question_mark")
         await it.shows("Editor", "F5        Apply", "Threads", "/         Search", "tab shift+tab Other side")
 

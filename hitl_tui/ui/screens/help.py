@@ -6,16 +6,21 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import ClassVar, get_args
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.events import Key
+from textual.widgets import Input
 
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.page import KEYS_OF_PAGE, KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.lines import LineView, ours
-from hitl_tui.view.actions import ACTIONS, SCREEN_ACTIONS, Action, Group, ScreenGroup, Situation
+from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.view.actions import ACTIONS, ALL_BY_ID, SCREEN_ACTIONS, Action, Group, ScreenGroup, Situation
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.keymap import Keymap
 from hitl_tui.view.rows import wrap_line
+from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span
 
 _ALSO: tuple[tuple[str, str], ...] = (
@@ -56,39 +61,106 @@ _SIGNS: tuple[tuple[str, str], ...] = (
 _FEWEST_KEYS = len("backspace")
 _MOST_KEYS = len("tab shift+tab")
 _NARROWEST = 16
+_LONGEST = 60
 _NARROW = 36
 """Cells for what an action does; with fewer it stands below the name."""
 _LABELS = max(len(action.label) for action in (*ACTIONS, *SCREEN_ACTIONS))
 
 
+class _Filter(SafeInput):
+    """What is looked for; while that is nothing, the keys that close the page do."""
+
+    def __init__(self, closers: Sequence[str]) -> None:
+        super().__init__(id="find", placeholder="type a part of a word")
+        self._closers = closers
+
+    def on_key(self, event: Key) -> None:
+        """Close the page with its keys, as long as they are no part of a word."""
+        if not self.value and event.key in self._closers:
+            event.stop()
+            event.prevent_default()
+            self.screen.dismiss()
+
+
 class HelpScreen(OverlayScreen):
-    """One scrolled page."""
+    """One scrolled page, which begins with the keys of the pane that has the focus; what is typed filters it.
 
-    CSS_PATH: ClassVar[list[str | PurePath]] = ["help.tcss"]
-    BINDINGS: ClassVar[list[BindingType]] = [bound("page.close", "close")]
+    Args:
+        pane: what the pane is called, "" for none.
+        keys_of_pane: the actions that it has keys of its own for.
+    """
 
-    def __init__(self, situation: Situation, keymap: Keymap) -> None:
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "help.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        bound("page.close", "close"),
+        bound("list.up", "scroll(-1)"),
+        bound("list.down", "scroll(1)"),
+        bound("list.page_up", "scroll(-15)"),
+        bound("list.page_down", "scroll(15)"),
+    ]
+    AUTO_FOCUS = "#find"
+
+    def __init__(
+        self, situation: Situation, keymap: Keymap, pane: str = "", keys_of_pane: Sequence[str] = ()
+    ) -> None:
         super().__init__(keymap.bindings["app.help"])
         self._situation = situation
         self._keymap = keymap
+        self._pane = pane
+        self._keys_of_pane = keys_of_pane
 
     def compose(self) -> ComposeResult:
+        yield _Filter((*self._keymap.bindings["app.help"], *self._keymap.bindings["page.close"]))
         yield LineView("help", "Keys, words and signs")
         yield KeysBar(KEYS_OF_PAGE)
 
     def on_mount(self) -> None:
         """The page is written once its width is known."""
-        self.query_one("#help", LineView).focus()
+        self.query_one("#help", LineView).can_focus = False
+
+    @on(Input.Changed)
+    def _typed(self) -> None:
+        self._write()
+
+    def action_scroll(self, by: int) -> None:
+        """Move the page."""
+        self.query_one("#help", LineView).scroll_relative(y=by, animate=False)
 
     def on_resize(self) -> None:
         """Write the page for the width."""
         self.call_after_refresh(self._write)
 
     def _write(self) -> None:
-        self.query_one("#help", LineView).show(self._lines())
+        typed = self.query_one(Input).value.lower().split()
+        lines = self._matching(typed) if typed else self._lines()
+        self.query_one("#help", LineView).show(
+            lines or [(Span("nothing has these words", "dim"),)], home=True
+        )
+
+    def _matching(self, typed: Sequence[str]) -> list[Line]:
+        """The actions, words and signs that have all that was typed."""
+
+        def matches(*texts: str) -> bool:
+            return all(word in " ".join(texts).lower() for word in typed)
+
+        shown = [
+            action
+            for action in (*ACTIONS, *SCREEN_ACTIONS)
+            if matches(self._keymap.all_shown(action.id), action.label, action.help, action.group)
+        ]
+        room = max((_FEWEST_KEYS, *(len(self._keys_of(action)) for action in shown)))
+        told = [(name, words) for name, words in (*_WORDS, *_SIGNS) if matches(name, words)]
+        return [
+            *(line for action in shown for line in self._rows(action, room)),
+            *(line for name, words in told for line in self._told(f"{name:<{_FEWEST_KEYS}}", words)),
+        ]
 
     def _lines(self) -> list[Line]:
         lines: list[Line] = []
+        if own := [ALL_BY_ID[name] for name in self._keys_of_pane]:
+            room = max(_FEWEST_KEYS, *(len(self._keys_of(action)) for action in own))
+            lines.append((Span(f"In the pane {sanitise_line(self._pane, _LONGEST)}", "title"),))
+            lines += [*(line for action in own for line in self._rows(action, room)), ()]
         for group in get_args(Group):
             lines += self._group(group, ACTIONS)
             lines.append(())

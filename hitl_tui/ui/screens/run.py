@@ -69,6 +69,9 @@ _STATUS_WORDS: Final = {
 }
 _SOON: Final = 0.05
 """Seconds for which the paint of another step waits for its values."""
+_LONG_KINDS: Final = ("list", "object")
+_SHORT: Final = 40
+"""Characters of a value on one line that need no room of their own."""
 _READ_SECONDS: Final = 8
 _READ_CHARS: Final = 200
 
@@ -363,6 +366,14 @@ class RunScreen(RoleScreen):
             self.query_one(GraphPane).show_session(session)
             self.show_bars()
             self.shown_value.show()
+            self._share_rows(session)
+
+    def _share_rows(self, session: ViewSession) -> None:
+        """A value of a word, or a stream without text, leaves its rows to the pane above it."""
+        row = self.query_one(ChannelsPane).selected_row
+        short = row is not None and row.kind not in _LONG_KINDS and len(row.preview) < _SHORT
+        self.set_class(short and not session.failure, "-short-value")
+        self.set_class(not session.stream.length and not session.stream.live, "-no-stream")
 
     def _show_channels(self, session: ViewSession) -> None:
         pane = self.query_one(ChannelsPane)
@@ -512,6 +523,8 @@ class RunScreen(RoleScreen):
         if event.picked:
             self.shown_value.at_failure = False
         self.shown_value.show()
+        if self.session is not None:
+            self._share_rows(self.session)
 
     @on(TimelinePane.Chosen)
     def _place_chosen(self, event: TimelinePane.Chosen) -> None:

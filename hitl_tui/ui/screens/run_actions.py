@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from textual.binding import Binding
+
 from hitl_tui.ui.screens.run_look import fold, go, go_first, go_to_change, next_mode, next_pane
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.graph import GraphPane
+from hitl_tui.view.actions import ALL_BY_ID
 from hitl_tui.view.frames import innermost
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.timeline import Place
@@ -204,7 +207,12 @@ def _enter(screen: RunScreen, session: ViewSession) -> None:
 def _help(screen: RunScreen) -> None:
     from hitl_tui.ui.screens.help import HelpScreen
 
-    screen.app.push_screen(HelpScreen(screen.situation, screen.keymap))
+    pane = screen.focused
+    bindings = [each for kind in type(pane).__mro__ for each in vars(kind).get("BINDINGS", ())]
+    ids = {each.id for each in bindings if isinstance(each, Binding)}
+    keys = [name for name in ALL_BY_ID if name in ids]
+    title = str(pane.border_title or "") if pane is not None else ""
+    screen.app.push_screen(HelpScreen(screen.situation, screen.keymap, title, keys))
 
 
 def _back(screen: RunScreen) -> None:
