@@ -20,6 +20,9 @@ from hitl_tui.view.spans import Line, Span
 from hitl_tui.view.timeline import Direction, Place, TimelineLayout, layout
 
 MAX_ROWS = 5
+_WIDE = 100
+_NARROW_ROWS = 3
+"""On screens that are not that wide."""
 _TALL = 40
 """Rows of a screen from which on the whole family has room."""
 _SHARE = 5
@@ -86,11 +89,12 @@ class TimelinePane(LineView):
         self._layout = layout(view, family, place, width, me=self._me, whole=tall)
         rows = self._layout.rows
         self.show(rows or ((Span("each step will stand here", "dim"),),))
-        height = min(max(len(rows), 2), screen // _SHARE if tall else MAX_ROWS)
+        most = screen // _SHARE if tall else MAX_ROWS if self.app.size.width >= _WIDE else _NARROW_ROWS
+        height = min(max(len(rows), 2), most)
         self.styles.height = height + 2
         at = self._layout.selected or self._layout.head
         if at is not None and len(rows) > height:
-            self.scroll_to(y=max(at.row - height + 1, 0), animate=False)
+            self.call_after_refresh(self.reveal, at.row)
         hidden = self._layout.hidden + max(len(rows) - height, 0)
         everything = f", {self._all} all" if self._all else ""
         more = f"{count(hidden, 'more line')}: {self._keys}{everything}"
