@@ -52,6 +52,8 @@ async def test_the_footer_keeps_the_keys_that_do_something_now():
 async def test_help_has_what_an_action_does_below_its_name():
     async with desk(size=SMALL, ready="") as it:
         await it.press("escape", "?")
+        await it.shows("Keys, words and signs")
+        await it.press(*"failed")
         await it.shows("Step", "Run one node; on a failed node, try it again", "not now: it waits")
         name, words = (
             next(y for y, row in enumerate(it.text().splitlines()) if word in row)

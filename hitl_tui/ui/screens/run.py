@@ -372,7 +372,7 @@ class RunScreen(RoleScreen):
         """A value of a word, or a stream without text, leaves its rows to the pane above it."""
         row = self.query_one(ChannelsPane).selected_row
         short = row is not None and row.kind not in _LONG_KINDS and len(row.preview) < _SHORT
-        self.set_class(short and not session.failure, "-short-value")
+        self.set_class(short and not session.frames[1], "-short-value")
         self.set_class(not session.stream.length and not session.stream.live, "-no-stream")
 
     def _show_channels(self, session: ViewSession) -> None:
