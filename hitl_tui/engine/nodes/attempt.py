@@ -8,7 +8,7 @@ import inspect
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -18,7 +18,6 @@ from hitl_tui.engine.graph.functions import raised_at
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.nodes.activity import MISSING, Activity, AttemptCancelled, begin_work, end_work
 from hitl_tui.engine.nodes.calling import SyncCaller, TookTooLong, call
-from hitl_tui.engine.nodes.frames import NO_MASKS, Masks, frames_of, noting_return, place_of
 from hitl_tui.engine.nodes.results import NodeResult, checked
 from hitl_tui.engine.state.changes import Change, reduce_calls, reduce_updates
 from hitl_tui.engine.state.channel import RUN_INPUTS
@@ -29,6 +28,9 @@ from hitl_tui.engine.state.workflow_state import NotedState, StateView, Workflow
 from hitl_tui.engine.thread.interrupts import ANSWER, InterruptRaised, inside_request, with_schema
 from hitl_tui.engine.thread.taint_policy import check_source, mark
 from hitl_tui.errors import HitlError, ModelFailed, NodeFailed, UndeclaredChannel, WriteDenied, in_words
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.nodes.frames import Masks
 
 _encode = msgspec.json.Encoder().encode
 # JSON means the same with these escaped, and no text in it can then open or close a tag.
@@ -234,6 +236,8 @@ async def run_attempt(
     try:
         function = node.function
         if activity.on_return is not None:
+            from hitl_tui.engine.nodes.frames import noting_return
+
             function = noting_return(function, activity.on_return, masks_of(graph, state))
         answer = await call(function, args, threads, node.timeout)
         result = as_result(answer, node.name)
@@ -375,11 +379,15 @@ def _words_of(error: BaseException) -> str:
 
 def masks_of(graph: CompiledGraph, state: LiveState) -> Masks:
     """What a state keeps private, and no frame may show."""
+    from hitl_tui.engine.nodes.frames import NO_MASKS, Masks
+
     private = [name for name, channel in graph.channels.items() if channel.visibility == "private"]
     return Masks({name: state.values.get(name) for name in private}) if private else NO_MASKS
 
 
 def _failure(node: Node, activity: Activity, error: BaseException, masks: Masks) -> NodeFailed:
+    from hitl_tui.engine.nodes.frames import frames_of, place_of
+
     if isinstance(error, HitlError):
         cause, hint = error.message, error.hint
     elif isinstance(error, asyncio.CancelledError):

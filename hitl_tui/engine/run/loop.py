@@ -32,7 +32,6 @@ from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, StreamKee
 from hitl_tui.engine.nodes.attempt import masks_of, run_attempt
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.children import may_go_on, refresh
-from hitl_tui.engine.nodes.frames import frames_of
 from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, ChildStopped, NodeOutput
 from hitl_tui.engine.state.changes import after
 from hitl_tui.engine.state.state import LiveState
@@ -563,6 +562,8 @@ class RunLoop:
         if isinstance(error, NodeFailed):
             details, frames = error.details, error.frames
         elif error.__cause__ is not None:  # as of a routing function
+            from hitl_tui.engine.nodes.frames import frames_of
+
             frames = frames_of(error.__cause__, masks_of(session.graph, session.state))
         info = ErrorInfo(
             node, attempt, error.title, error.message, error.hint, details, error.channel, frames

@@ -6,7 +6,6 @@ a thread find them again.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -83,6 +82,8 @@ def context_facts(context: Mapping[str, Any], private_context: tuple[str, ...]) 
     """What the ledger says of a context.  A salt keeps the hash of an entry from telling a private value."""
     facts: dict[str, Any] = {"context": thaw(context)}
     if private_context:
+        import secrets
+
         facts |= {"private": list(private_context), "salt": secrets.token_hex(16)}
     return facts
 

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 from rich.cells import cell_len
@@ -51,9 +51,11 @@ from hitl_tui.view.run_view import crumbs
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.session import PaintPace, ViewSession
 from hitl_tui.view.spans import Role, plain_text, untrusted
-from hitl_tui.view.stage import Performance
 from hitl_tui.view.status import status
 from hitl_tui.view.timeline import Place
+
+if TYPE_CHECKING:
+    from hitl_tui.view.stage import Performance
 
 log = logging.getLogger(__name__)
 _FAMILY_EVERY: Final = 0.5

@@ -14,7 +14,6 @@ from hitl_tui.ui.screens.run_look import fold, go, go_first, go_to_change, next_
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.view.actions import ALL_BY_ID
-from hitl_tui.view.frames import innermost
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.timeline import Place
 
@@ -107,6 +106,7 @@ def _try_agent(screen: RunScreen, session: ViewSession, agent: str = "") -> None
 def _open_editor(screen: RunScreen, session: ViewSession) -> None:
     """Open the user's editor at the innermost line of theirs at which the thread stands."""
     from hitl_tui.ui.editor import EditorFailed, open_at
+    from hitl_tui.view.frames import innermost
 
     frame = innermost(session.frames[1])
     if frame is not None:

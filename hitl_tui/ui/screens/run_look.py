@@ -9,7 +9,6 @@ from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.tabs import TabsBar
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.format import kind
-from hitl_tui.view.frames import frame_lines
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.timeline import Direction, Place, neighbours
@@ -121,6 +120,8 @@ class ShownValue:
                 pane = self._screen.query_one(ValuePane)
                 title, frames = session.frames
                 if self.at_failure and frames:
+                    from hitl_tui.view.frames import frame_lines
+
                     width = pane.scrollable_content_region.width
                     text = lines_text(frame_lines(frames, width), self.mode)
                     below = f"{self._screen.ways['look.editor']} opens it in your editor"

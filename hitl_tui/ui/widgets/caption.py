@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.spans import Span
-from hitl_tui.view.stage import Caption
+
+if TYPE_CHECKING:
+    from hitl_tui.view.stage import Caption
 
 _MOST = 5
 """Rows of a caption, in a screen of 24."""
@@ -17,7 +21,7 @@ class CaptionBox(LineView):
 
     def __init__(self) -> None:
         super().__init__("caption")
-        self._caption = Caption()
+        self._caption: Caption | None = None
         self._wrapped_for = 0
 
     def tell(self, caption: Caption, width: int) -> None:
