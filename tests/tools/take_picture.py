@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 from textual.pilot import Pilot
 
@@ -23,6 +24,7 @@ from hitl_tui.loading.stage_file import find_script, read_script
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.theme import Look
 from hitl_tui.view.stage import ScriptShow
+from hitl_tui.view.watches import keep_watches
 from hitl_tui.workflows.demo import TASK
 from tests.support import rich_queue, scoring_flow
 
@@ -141,7 +143,7 @@ async def take_review(name: str, size: tuple[int, int]) -> None:
 
 
 async def take_debug(name: str, size: tuple[int, int]) -> None:
-    """Save a picture of a node that has failed, with breakpoints."""
+    """Save a picture of a node that has failed, with breakpoints and watches."""
     store = MemoryCheckpointer()
     runner = scoring_flow.build().compile(checkpointer=store)
     hub = LocalHub(store, lambda info: runner)
@@ -158,6 +160,14 @@ async def take_debug(name: str, size: tuple[int, int]) -> None:
         "error: error == 'KeyError'",
     )
     app = HitlApp(AppStart(open_driver, ACTOR, breaks=stops), Look(theme="dark"))
+    with tempfile.TemporaryDirectory() as folder:
+        watches = Path(folder) / "watches.json"
+        keep_watches(watches, "score", ("score", "len(facts)", "facts[-1].source"))
+        with patch("hitl_tui.ui.screens.run_watch.watches_file", lambda: watches):
+            await _save_failure(app, name, size)
+
+
+async def _save_failure(app: HitlApp, name: str, size: tuple[int, int]) -> None:
     async with app.run_test(size=size) as pilot:
 
         async def shown(text: str) -> None:
