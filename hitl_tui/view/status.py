@@ -225,7 +225,9 @@ def held_words(holder: str) -> str:
 
 
 def stopped_words(request: Request) -> str:
-    """Where a plain interrupt stopped."""
+    """Where a plain interrupt or a breakpoint inside a node stopped."""
+    if request.when == "inside":
+        return sanitise_line(request.title, _WIDE)
     return f"stopped {request.when} {_short(request.node)}"
 
 

@@ -21,6 +21,7 @@ from hitl_tui.engine.commands import Answer, Run, Start, UpdateState
 from hitl_tui.engine.log.events import BreakpointHit
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.stores import Checkpointer
+from hitl_tui.view.status import standing_line
 from tests.drivers.conftest import Bench
 from tests.support import scoring_flow
 
@@ -317,6 +318,8 @@ async def test_a_tool_is_stopped_at_before_it_is_called_and_nothing_is_done_twic
     assert request.breakpoint
     assert request.title == "breakpoint tool search: arguments.query == 'b'"
     assert called == ["a"]
+    stands = standing_line(view.progress, "", view.ledger)
+    assert stands == "Waiting at step 0: breakpoint tool search: arguments.query == 'b'."
     view = await watcher.run(breakpoints=stops)
     assert (view.progress.status, view.values["said"]) == ("completed", "done")
     assert called == ["a", "b"]
