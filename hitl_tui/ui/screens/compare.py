@@ -15,6 +15,7 @@ from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.family import FamilyScreen
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineBar, LineView, ours
 from hitl_tui.ui.widgets.side_by_side import SideBySide
 from hitl_tui.view.cells import cells
@@ -105,6 +106,7 @@ class CompareScreen(OverlayScreen):
         self._rows: tuple[Compared, ...] = ()
 
     def compose(self) -> ComposeResult:
+        yield PageHeader()
         yield CompareHead()
         yield LineView("channels", "Channels")
         yield SideBySide()

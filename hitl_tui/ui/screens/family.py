@@ -13,6 +13,7 @@ from textual.binding import BindingType
 from hitl_tui.drivers.protocol import Relative
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.view.family import FamilyMember, family_line, family_tree, tree_width
 from hitl_tui.view.format import count
@@ -61,6 +62,7 @@ class FamilyScreen(OverlayScreen):
         self._members: tuple[FamilyMember, ...] = ()
 
     def compose(self) -> ComposeResult:
+        yield PageHeader()
         yield LineView("help", "Family")
         yield KeysBar((("family.take", self._word), ("list.up list.down", "Select"), ("page.close", "Back")))
 

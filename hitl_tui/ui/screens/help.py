@@ -14,6 +14,7 @@ from textual.widgets import Input
 
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.page import KEYS_OF_PAGE, KeysBar, OverlayScreen
+from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.actions import ACTIONS, ALL_BY_ID, SCREEN_ACTIONS, Action, Group, ScreenGroup, Situation
@@ -110,6 +111,7 @@ class HelpScreen(OverlayScreen):
         self._keys_of_pane = keys_of_pane
 
     def compose(self) -> ComposeResult:
+        yield PageHeader()
         yield _Filter((*self._keymap.bindings["app.help"], *self._keymap.bindings["page.close"]))
         yield LineView("help", "Keys, words and signs")
         yield KeysBar(KEYS_OF_PAGE)

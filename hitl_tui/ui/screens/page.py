@@ -15,6 +15,7 @@ from textual.worker import Worker, WorkerState
 from hitl_tui.engine.audit.costs import CostReport
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
+from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.view.costs import cost_lines
 from hitl_tui.view.session import ViewSession
@@ -101,6 +102,7 @@ class PageScreen(OverlayScreen):
         self._load = load
 
     def compose(self) -> ComposeResult:
+        yield PageHeader()
         yield LineView("help", self._title)
         yield KeysBar(KEYS_OF_PAGE)
 

@@ -32,6 +32,8 @@ class HeaderBar(LineBar):
             self._where, self._status = (graph, thread), status
             self._names_safe = (sanitise_line(graph, 60), sanitise_line(thread, 120))
             self.refresh()
+            for bar in self.app.screen.query(PageHeader):
+                bar.refresh()
 
     def bar(self, width: int) -> Line:
         """The spans in `width` cells; names give way first, then how to go on, which the footer says."""
@@ -104,3 +106,15 @@ class BannerBar(LineBar):
     def render_line(self, y: int) -> Strip:
         """Draw a row."""
         return strip_of(self, self._bar(y), self.size.width, self.rich_style)
+
+
+class PageHeader(LineBar):
+    """The header of the run, over a page that covers it: how it stands and whose turn it is."""
+
+    DEFAULT_CSS = "PageHeader { background: $panel; height: 1; dock: top; }"
+
+    def bar(self, width: int) -> Line:
+        """What the header below says."""
+        headers = (bar for screen in reversed(self.app.screen_stack) for bar in screen.query(HeaderBar))
+        below = next(headers, None)
+        return below.bar(width) if below is not None else (ours(" hitl-tui ", "brand"),)
