@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hitl_tui.engine.log.records import END, START, Checkpoint, Limits
     from hitl_tui.engine.log.requests import Request
     from hitl_tui.engine.nodes.attempt import NodeConfig
-    from hitl_tui.engine.nodes.results import NodeResult, RunResult, StepResult
+    from hitl_tui.engine.nodes.results import Artifact, NodeResult, RunResult, StepResult
     from hitl_tui.engine.runner import GraphRunner
     from hitl_tui.engine.state import reducers
     from hitl_tui.engine.state.channel import Channel
@@ -90,7 +90,7 @@ _NAMES = {
     "engine.log.records": "Checkpoint END Limits START",
     "engine.log.requests": "Request",
     "engine.nodes.attempt": "NodeConfig",
-    "engine.nodes.results": "NodeResult RunResult StepResult",
+    "engine.nodes.results": "Artifact NodeResult RunResult StepResult",
     "engine.runner": "GraphRunner",
     "engine.state.channel": "Channel",
     "engine.state.reducers": "append last_n",
@@ -118,6 +118,7 @@ __all__ = [
     "Agent",
     "AllowedSigners",
     "AnswerRefused",
+    "Artifact",
     "Channel",
     "Checkpoint",
     "Checkpointer",

@@ -408,6 +408,26 @@ class ReplayDocument(Document, frozen=True):
     mismatches: Annotated[tuple[Mismatch, ...], about("Where it differs.")]
 
 
+class ArtifactRow(msgspec.Struct, frozen=True):
+    """An artifact of a step."""
+
+    step: Annotated[int, about("The step.")]
+    name: Annotated[str, about("Its name.")]
+    media_type: Annotated[str, about("What it is, as `text/markdown`.")]
+    size: Annotated[int, about("Bytes.")]
+    sha256: Annotated[str, about("Of its bytes.")]
+    binary: Annotated[bool, about("Whether it is bytes in place of text.")]
+    path: Annotated[Maybe, about("The branch.")]
+
+
+class ArtifactsDocument(Document, frozen=True):
+    """`artifacts`."""
+
+    thread: Annotated[str, about("The thread.")]
+    artifacts: Annotated[tuple[ArtifactRow, ...], about("Oldest first.")]
+    body: Annotated[Maybe, about("Of one that was named: the text, or the bytes in base64.")] = ""
+
+
 class TestDocument(Document, frozen=True):
     """`test`."""
 

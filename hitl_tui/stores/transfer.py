@@ -527,6 +527,7 @@ def _without_quotes(point: Checkpoint) -> Checkpoint:
         compensations=tuple(replace(compensation, args=None) for compensation in point.compensations),
         calls=tuple(map(_unquoted, point.calls)),
         streamed=(),
+        artifacts=(),
     )
 
 

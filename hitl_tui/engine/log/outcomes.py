@@ -5,6 +5,7 @@ Units are those of `records`.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
@@ -124,6 +125,27 @@ class StreamedText(msgspec.Struct, frozen=True):
         return len(self.text) + len(self.end)
 
 
+class KeptArtifact(msgspec.Struct, frozen=True):
+    """What a node gave besides its updates, as it is kept with the step (SPEC 5).
+
+    Args:
+        body: the text, or the bytes in base64.
+        binary: whether it is bytes.
+        path: the branch it came from, "" for a plain node.
+    """
+
+    name: Annotated[str, about("Its name.")]
+    media_type: Annotated[str, about("What it is, as `text/markdown`.")]
+    body: str
+    binary: Annotated[bool, about("Whether it is bytes in place of text.")] = False
+    path: Annotated[Maybe, about("The branch.")] = ""
+
+    @property
+    def content(self) -> bytes:
+        """What a file with it holds; raises `ValueError` where that was damaged."""
+        return b64decode(self.body, validate=True) if self.binary else self.body.encode()
+
+
 class Compensation(msgspec.Struct, frozen=True):
     """How to undo what a node did: a handler's name and what it is given (SPEC 13).
 
@@ -206,4 +228,5 @@ class BranchState(msgspec.Struct, frozen=True):
     read: tuple[str, ...] = ()
     lineage: Lineage | None = None
     compensation: Compensation | None = None
+    artifacts: tuple[KeptArtifact, ...] = ()
     child: ChildLink | None = None

@@ -18,6 +18,7 @@ from hitl_tui.engine.log.outcomes import (
     Compensation,
     ErrorInfo,
     Exchange,
+    KeptArtifact,
     ModelUse,
     StreamedText,
     ToolUse,
@@ -133,9 +134,10 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     on is decided on resume), "end" or `ROLLBACK`.  `node` is the node's name, or "" for input and humans.
     `tainted` are the tainted channels after it.  `read` is what the node read, where that was noted: in
     runs that somebody watches or that have taint to follow.  `calls` are the tools that its agents
-    called, in failed attempts, too, and `streamed` what was printed and streamed in them.  `ledger_hash`
-    is that of the newest decision at its commit, so that the checkpoint a decision made names it;
-    `checkpoint_hash` is over all of it (see `thread.hashes`).
+    called, in failed attempts, too, and `streamed` what was printed and streamed in them;
+    `artifacts` are those of its node.  `ledger_hash` is that of the newest decision at its commit,
+    so that the checkpoint a decision made names it; `checkpoint_hash` is over all of it (see
+    `thread.hashes`).
     """
 
     thread_id: Annotated[
@@ -174,6 +176,7 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     compensations: tuple[Compensation, ...] = ()
     calls: Annotated[tuple[ToolUse, ...], about("The tools that its agents called.")] = ()
     streamed: tuple[StreamedText, ...] = ()
+    artifacts: tuple[KeptArtifact, ...] = ()
     ledger_hash: bytes = b""
     checkpoint_hash: bytes = b""
 

@@ -14,6 +14,7 @@ from hitl_tui.engine.log.outcomes import (
     ErrorInfo,
     Exchange,
     Frame,
+    KeptArtifact,
 )
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.requests import Request
@@ -48,6 +49,7 @@ class Branch:
         self.outcome: BranchOutcome | None = None
         self.updates: tuple[tuple[str, Any, str], ...] = ()
         self.compensation: Compensation | None = None
+        self.artifacts: tuple[KeptArtifact, ...] = ()
         self.text = ""
         self.read: tuple[str, ...] = ()
         self.lineage: Lineage | None = None
@@ -67,7 +69,7 @@ class Branch:
     def recall(self, kept: BranchState, request: Request | None) -> None:
         """Take over what it did before the step had to wait."""
         self.answers, self.exchanges = kept.answers, kept.exchanges
-        self.compensation = kept.compensation
+        self.compensation, self.artifacts = kept.compensation, kept.artifacts
         self.outcome, self.updates, self.text = kept.outcome, kept.updates, kept.text
         self.read, self.lineage, self.attempt = kept.read, kept.lineage, kept.attempt
         self.request = request
@@ -90,6 +92,7 @@ class Branch:
             read=self.read if outcome else (),
             lineage=self.lineage if outcome else None,
             compensation=self.compensation if outcome else None,
+            artifacts=self.artifacts if outcome else (),
         )
 
     def ended(self, status: Any, now: int, error: NodeFailed | None = None) -> BranchOutcome:
@@ -181,7 +184,9 @@ def answered(branches: tuple[BranchState, ...], request: Request, value: Any) ->
 def to_run_again(branches: tuple[BranchState, ...]) -> tuple[BranchState, ...]:
     """The kept branches after an edit of the state: their answers stay, what they made of it does not."""
     return tuple(
-        replace(state, outcome=None, updates=(), text="", read=(), lineage=None, compensation=None)
+        replace(
+            state, outcome=None, updates=(), text="", read=(), lineage=None, compensation=None, artifacts=()
+        )
         for state in branches
     )
 

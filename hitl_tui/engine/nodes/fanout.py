@@ -23,7 +23,7 @@ from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
 from hitl_tui.engine.nodes.attempt import ItemPlace, run_attempt
 from hitl_tui.engine.nodes.branches import Branch, branches_of, mark_items
 from hitl_tui.engine.nodes.calling import BranchCaller, SyncCaller
-from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, NodeOutput, NodeResult
+from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, NodeOutput, NodeResult, kept_artifacts
 from hitl_tui.engine.nodes.stopping import stop_at_branch, stop_at_tool
 from hitl_tui.engine.state.changes import Change, reduce_calls, without_values
 from hitl_tui.engine.state.state import LiveState
@@ -216,6 +216,7 @@ class _FanOut:
                 branch.text = result.text or ""
                 branch.lineage = next((change.lineage for change in changes if change.lineage), None)
                 self.uses.extend(result.usage or ())
+                branch.artifacts = kept_artifacts(result.artifacts, branch.path)
                 if result.compensation is not None:
                     undo = check_compensation(result.compensation, session.graph.compensations)
                     branch.compensation = replace(undo, path=branch.path)
@@ -372,6 +373,7 @@ class _FanOut:
             retries=self.retries,
             read=tuple(dict.fromkeys(name for branch in counted for name in branch.read)),
             compensations=tuple(branch.compensation for branch in counted if branch.compensation),
+            artifacts=tuple(artifact for branch in counted for artifact in branch.artifacts),
         )
 
     def _spoilt(self, branch: Branch, error: HitlError) -> None:

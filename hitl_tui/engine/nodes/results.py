@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from base64 import b64encode
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -10,7 +12,14 @@ from typing import Any
 import msgspec
 
 from hitl_tui.engine.log.events import AppliedUpdate
-from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, Compensation, ErrorInfo, ModelUse
+from hitl_tui.engine.log.outcomes import (
+    BranchOutcome,
+    BranchState,
+    Compensation,
+    ErrorInfo,
+    KeptArtifact,
+    ModelUse,
+)
 from hitl_tui.engine.log.records import Source, Status
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.state.changes import Change
@@ -20,6 +29,20 @@ from hitl_tui.engine.state.values import keepable
 from hitl_tui.errors import HitlError, NodeFailed, in_words
 
 _MOST = 1 << 53
+
+
+class Artifact(msgspec.Struct, frozen=True):
+    """What a node gives besides its updates, as a report or a picture: kept with the step, no state.
+
+    Attributes:
+        name: as of a file, without a folder: "report.md".
+        media_type: as "text/markdown", "application/json", "image/png".
+        content: text or bytes; those of a step take at most 256 KiB together.
+    """
+
+    name: str
+    media_type: str
+    content: str | bytes
 
 
 class NodeResult(msgspec.Struct, frozen=True):
@@ -32,6 +55,7 @@ class NodeResult(msgspec.Struct, frozen=True):
         compensation: (handler, args), how to undo what this run of the node did outside the state: the
             name of a registered handler and any JSON (SPEC 13).
         usage: model calls the engine did not see, for the totals.
+        artifacts: evidence and handoff material, as files, kept with the step.
     """
 
     updates: Mapping[str, Any] = {}
@@ -39,6 +63,23 @@ class NodeResult(msgspec.Struct, frozen=True):
     status: str = "completed"
     compensation: tuple[str, Any] | None = None
     usage: Sequence[ModelUse] | None = None
+    artifacts: Sequence[Artifact] = ()
+
+
+MOST_ARTIFACTS = 256 << 10
+"""Bytes of all artifacts of a step."""
+_ARTIFACT_NAME = re.compile(r"[\w(][\w.,+() @=-]{0,127}")
+_MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(; ?[\w.+-]+=[\w.+-]+)*", re.ASCII)
+
+
+def kept_artifacts(artifacts: Sequence[Artifact], path: str = "") -> tuple[KeptArtifact, ...]:
+    """Artifacts, which were checked, as they are kept."""
+    return tuple(
+        KeptArtifact(given.name, given.media_type, given.content, path=path)
+        if isinstance(given.content, str)
+        else KeptArtifact(given.name, given.media_type, b64encode(given.content).decode(), True, path)
+        for given in artifacts
+    )
 
 
 def checked(result: NodeResult, node: str) -> NodeResult:
@@ -62,9 +103,41 @@ def checked(result: NodeResult, node: str) -> NodeResult:
         )
     if result.usage is not None:
         _check_usage(result.usage, node)
+    if result.artifacts:
+        _check_artifacts(result.artifacts, node)
     if text and (kept := keepable(text)) != text:
         return msgspec.structs.replace(result, text=kept)
     return result
+
+
+def _check_artifacts(artifacts: Any, node: str) -> None:
+    what = f"node {node!r} returned a NodeResult with an artifact"
+    if not isinstance(artifacts, Sequence) or not all(isinstance(given, Artifact) for given in artifacts):
+        raise HitlError(
+            f"node {node!r} returned a NodeResult whose artifacts are {in_words(artifacts)}",
+            'give a list of Artifact("report.md", "text/markdown", text)',
+        )
+    names: set[str] = set()
+    size = 0
+    for given in artifacts:
+        name, kind, content = given.name, given.media_type, given.content
+        if not isinstance(name, str) or not _ARTIFACT_NAME.fullmatch(name):
+            raise HitlError(f"{what} named {name!r:.100}", 'name it as a file, without a folder: "report.md"')
+        if name in names:
+            raise HitlError(f"{what} {name!r} twice", "give each its own name")
+        if not isinstance(kind, str) or not _MEDIA_TYPE.fullmatch(kind):
+            raise HitlError(f"{what} {name!r} of media type {kind!r:.100}", 'as in "text/plain"')
+        if not isinstance(content, (str, bytes)) or (
+            isinstance(content, str) and keepable(content) != content
+        ):
+            raise HitlError(f"{what} {name!r} that is {in_words(content)}", "give text or bytes")
+        names.add(name)
+        size += len(content.encode() if isinstance(content, str) else content)
+    if size > MOST_ARTIFACTS:
+        raise HitlError(
+            f"node {node!r} returned artifacts of {size:,} bytes, and they may take {MOST_ARTIFACTS:,}",
+            "store what is large elsewhere, and give an artifact that names it",
+        )
 
 
 def _check_usage(usage: Any, node: str) -> None:
@@ -178,6 +251,7 @@ class NodeOutput(msgspec.Struct, frozen=True, gc=False):
     retries: int = 0
     read: tuple[str, ...] = ()
     compensations: tuple[Compensation, ...] = ()
+    artifacts: tuple[KeptArtifact, ...] = ()
     counted: tuple[ModelUse, ...] = ()
 
 

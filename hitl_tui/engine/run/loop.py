@@ -32,7 +32,13 @@ from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, StreamKee
 from hitl_tui.engine.nodes.attempt import masks_of, run_attempt
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.children import may_go_on, refresh
-from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, ChildStopped, NodeOutput
+from hitl_tui.engine.nodes.results import (
+    BranchesFailed,
+    BranchesWait,
+    ChildStopped,
+    NodeOutput,
+    kept_artifacts,
+)
 from hitl_tui.engine.state.changes import after
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
@@ -126,7 +132,13 @@ async def work(
             )
             undo = result.compensation
             compensations = () if undo is None else (check_compensation(undo, session.graph.compensations),)
-            return NodeOutput(result, changes, read=tuple(activity.read or ()), compensations=compensations)
+            return NodeOutput(
+                result,
+                changes,
+                read=tuple(activity.read or ()),
+                compensations=compensations,
+                artifacts=kept_artifacts(result.artifacts),
+            )
         except NodeFailed as error:
             tried = attempt - first + 1
             if session.stops and (why := session.stops.error(session, node.name, error)):
@@ -502,6 +514,7 @@ class RunLoop:
             streamed=self._written(before),
             attempt=before.attempt,
             compensations=output.compensations,
+            artifacts=output.artifacts,
             read=output.read,
             branches=output.branches,
         )

@@ -14,6 +14,7 @@ from hitl_tui.engine.log.outcomes import (
     BranchOutcome,
     BranchState,
     Compensation,
+    KeptArtifact,
     ModelUse,
     StreamedText,
     ToolUse,
@@ -319,6 +320,7 @@ class StepFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         duration: microseconds.
         uses, calls: what its agents asked of models and tools, in failed attempts, too.
         streamed: what was printed and streamed in them.
+        artifacts: what its node gave besides its updates.
         read: what the node read, where that was noted.
     """
 
@@ -336,6 +338,7 @@ class StepFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     read: tuple[str, ...] = ()
     compensations: tuple[Compensation, ...] = ()
     streamed: tuple[StreamedText, ...] = ()
+    artifacts: tuple[KeptArtifact, ...] = ()
 
 
 def records_of(
@@ -406,4 +409,5 @@ def checkpoint_of(
         step.compensations,
         step.calls,
         step.streamed,
+        step.artifacts,
     )

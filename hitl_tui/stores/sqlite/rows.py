@@ -17,7 +17,14 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from hitl_tui.engine.log.outcomes import BranchOutcome, Compensation, ModelUse, StreamedText, ToolUse
+from hitl_tui.engine.log.outcomes import (
+    BranchOutcome,
+    Compensation,
+    KeptArtifact,
+    ModelUse,
+    StreamedText,
+    ToolUse,
+)
 from hitl_tui.engine.log.records import (
     Checkpoint,
     Cursor,
@@ -87,6 +94,7 @@ _decode_compensations = _late(tuple[Compensation, ...])
 _decode_uses = _late(tuple[ModelUse, ...])
 _decode_calls = _late(tuple[ToolUse, ...])
 _decode_streamed = _late(tuple[StreamedText, ...])
+_decode_artifacts = _late(tuple[KeptArtifact, ...])
 _decode_tainted = _late(tuple[Taint, ...])
 _decode_read = _late(tuple[str, ...])
 _decode_lineage = _late(Lineage)
@@ -287,13 +295,13 @@ def record_hash_of(hashes: bytes) -> bytes:
 CHECKPOINT = (
     "id, parent_thread, parent_step, source, node, position, status, reason, invocation, iteration, attempt, "
     "duration, tokens_in, tokens_out, cost, hashes, first_seq, last_seq, at, read, actor, note, decision, "
-    "text, uses, branches, tainted, compensations, calls, streamed"
+    "text, uses, branches, tainted, compensations, calls, streamed, artifacts"
 )
 
 
 _CHECKPOINT_KINDS = (
     *(int, _TEXT, int, str, str, str, str, str, int, int, int, int, int, int, _COST, bytes, int, int, int),
-    *(_BLOB, _TEXT, _TEXT, _TEXT, _TEXT, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB),
+    *(_BLOB, _TEXT, _TEXT, _TEXT, _TEXT, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB),
 )
 _CHECKPOINT_TYPES: set[tuple[type, ...]] = set()
 _HASHES = CHECKPOINT.split(", ").index("hashes") - 2
@@ -336,6 +344,7 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
         _encode(point.compensations) if point.compensations else None,
         _encode(point.calls) if point.calls else None,
         _encode(point.streamed) if point.streamed else None,
+        _encode(point.artifacts) if point.artifacts else None,
     )
 
 
@@ -344,10 +353,10 @@ def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
     if tuple(map(type, row)) not in _CHECKPOINT_TYPES:
         _typed_alike(row, _CHECKPOINT_KINDS, _CHECKPOINT_TYPES)
     row_id, parent, *rest = row
-    read, uses, branches, tainted, compensations, calls, streamed = rest.pop(_READ), *rest[-6:]
+    read, uses, branches, tainted, compensations, calls, streamed, artifacts = rest.pop(_READ), *rest[-7:]
     hashes = rest[_HASHES]
     rest[_HASHES] = hashes[:_HASH]
-    rest[-6:] = (
+    rest[-7:] = (
         _decode_uses(uses) if uses else (),
         _decode_branches(branches) if branches else (),
         _decode_tainted(tainted) if tainted else (),
@@ -355,6 +364,7 @@ def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
         _decode_compensations(_nested(compensations)) if compensations else (),
         _decode_calls(_nested(calls)) if calls else (),
         _decode_streamed(streamed) if streamed else (),
+        _decode_artifacts(artifacts) if artifacts else (),
         hashes[_HASH : 2 * _HASH],
         hashes[2 * _HASH :],
     )

@@ -139,7 +139,8 @@ TABLES = (
         read BLOB,
         compensations BLOB,
         calls BLOB,
-        streamed BLOB
+        streamed BLOB,
+        artifacts BLOB
     )""",
     "CREATE TABLE snapshot (id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
     # What a thread's own steps took up to one of them, as JSON: spares summing up a long thread.

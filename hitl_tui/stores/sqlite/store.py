@@ -229,6 +229,7 @@ _CHECKPOINT_BYTES = " + ".join(
         "compensations",
         "calls",
         "streamed",
+        "artifacts",
     )
 )
 # A graph that no thread was begun with or has gone on with.
