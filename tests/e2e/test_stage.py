@@ -48,7 +48,7 @@ def test_notes_follow_a_show_in_another_terminal_and_the_recording_is_what_was_s
             show.press("space")
             show.wait_for("stop 2 of 2")
             notes.wait_for("Say goodbye.")
-            notes.wait_for(": completed (end)")
+            notes.wait_for("step 2: completed")
             show.press("q")
             notes.wait_for("the show is over")
     header, *events = map(json.loads, cast.read_text(encoding="utf-8").splitlines())

@@ -12,7 +12,7 @@ from hitl_tui import END, START, Channel, Gate, GateChoice, MemoryCheckpointer, 
 from hitl_tui.agents.tempo import TEMPO
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver, Hub
-from hitl_tui.engine.commands import Start
+from hitl_tui.engine.commands import Cancel, Start
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.loading.stage_file import read_script
 from hitl_tui.ui.app import AppStart, HitlApp
@@ -156,6 +156,18 @@ async def test_stops_at_an_expression_and_at_the_end_follow_an_answer(tmp_path: 
         await screen.shows("Three lines.")
         await screen.press("space")
         await screen.shows("Done.", "stop 5 of 5")
+
+
+async def test_an_answer_that_ends_the_thread_leads_to_the_stop_at_its_end(tmp_path: Path) -> None:
+    async with stage(tmp_path) as (screen, show, _):
+        for place in ("stop 2 of 5", "stop 3 of 5"):
+            await screen.press("space")
+            await screen.shows(place)
+        await screen.session.driver.execute(Cancel("anna"))
+        await screen.shows("Done.", "stop 5 of 5")
+        await screen.press("space")
+        await screen.until(lambda: not show.going, "nothing goes on behind the end")
+        await screen.shows("Done.")
 
 
 async def test_home_begins_a_new_thread_and_the_old_one_stays(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ class Reviewing:
         session = self.screen.session
         assert session is not None
         self.screen.travel(None)
-        self.screen.stage.spotlight("")
+        self.screen.stage.make_room()
         self._shown_for = request.id
         self._stays = False
         self._close_followed()

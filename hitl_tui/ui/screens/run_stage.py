@@ -34,6 +34,7 @@ class Stage:
         self.show = show
         self.pane = ""
         self._shows_keys = False
+        self._asked_at: StopTable | None = None
 
     # The spotlight and the keys
 
@@ -117,9 +118,27 @@ class Stage:
     def _stop(self) -> StopTable | None:
         return getattr(self.show, "shown", None)
 
+    def make_room(self) -> None:
+        """A card comes up: it has the room, and once it is answered the show goes on from this stop."""
+        self._asked_at = self._stop
+        self.spotlight("")
+
+    async def after_answer(self, session: ViewSession) -> None:
+        """Go on, unless the answer alone has led to the next stop, or to the end."""
+        await session.drain()
+        if session is self.screen.session:
+            self.screen.show_news(session)
+            if self._stop is self._asked_at and session.view.progress.status not in _OVER:
+                self.go_on(session)
+
     def go_on(self, session: ViewSession) -> None:
         """Run on to the next stop."""
         if self.show is not None and session is self.screen.session:
+            # Several stops may be at one place.
+            if not session.running and (stop := self.show.arrive(session.view)) is not None:
+                self._present(session, stop)
+                self.tell()
+                return
             self.show.going = True
             self.spotlight("")
             self.screen.travel(None)
@@ -131,6 +150,8 @@ class Stage:
     async def _go(self, show: Performance, session: ViewSession) -> None:
         try:
             while show.going and session is self.screen.session:
+                if session.view.progress.status in _OVER and show.live:
+                    break
                 await show.go_on(session.driver, lambda: session.view.last_event)
                 await session.drain()
                 self.screen.show_news(session)

@@ -134,7 +134,7 @@ class Stepping:
         It does so as well where another thread is shown by now.
         """
         if self.screen.stage.show is not None:
-            self.screen.stage.go_on(session)
+            await self.screen.stage.after_answer(session)
             return
         if self._pace(session) == "stepping":
             return
