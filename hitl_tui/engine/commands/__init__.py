@@ -161,11 +161,17 @@ def encode_command(command: AnyCommand) -> bytes:
         ValueRejected: a value in it is none of JSON.
     """
     fields = {
-        field.name: normalise(getattr(command, field.name), field.name, max_bytes=_LONGEST)
+        field.name: normalise(_plain(getattr(command, field.name)), field.name, max_bytes=_LONGEST)
         for field in msgspec.structs.fields(command)
         if field.type is not bytes
     }
     return msgspec.json.encode(msgspec.structs.replace(command, **fields))
+
+
+def _plain(value: Any) -> Any:
+    """Structs that a command holds, as comments and breakpoints, in the place of each its fields."""
+    structs = isinstance(value, tuple) and value and isinstance(value[0], msgspec.Struct)
+    return msgspec.to_builtins(value) if structs else value
 
 
 def decode_command(data: bytes | str) -> AnyCommand:

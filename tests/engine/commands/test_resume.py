@@ -281,6 +281,9 @@ def test_stops_say_of_each_node_why_to_stop(store: Checkpointer) -> None:
         def after(self, _session: Session, _node: str, _state: Any) -> str:
             return ""
 
+        def shows_return(self, _node: str) -> bool:
+            return False
+
     stops: Any = Stops()
     desk = Desk(line(store, say("one"), say("two"), say("three")), "t")
     desk.do(Start({}))
