@@ -51,8 +51,8 @@ def repeats_after(store: Store, cursor: Cursor, step: int, graph: GraphInfo) -> 
         decisions += point.source in _MADE_BY_PEOPLE
         if point.source in _RAN:
             reach.setdefault(point.node, []).extend(_reached(point.calls, point.compensations))
-    if (node := cursor.next_node) in graph_nodes(graph):
-        reach.setdefault(node or "", []).extend(_reached(cursor.calls, ()))
+    if (node := cursor.next_node) is not None and graph.node(node) is not None:
+        reach.setdefault(node, []).extend(_reached(cursor.calls, ()))
     runs = {node: count - totals.visits.get(node, 0) for node, count in cursor.visits.items()}
     ran = [node for node, count in runs.items() if count > 0 and node not in reach]
     return Repeats(
@@ -90,11 +90,6 @@ def repeats_of_retry(cursor: Cursor, graph: GraphInfo) -> Repeats | None:
         cost_known=spent.cost_known,
         duration=sum(call.duration for call in cursor.calls),
     )
-
-
-def graph_nodes(graph: GraphInfo) -> frozenset[str]:
-    """The names of a graph's nodes."""
-    return frozenset(node.name for node in graph.nodes)
 
 
 def _reached(calls: Iterable[ToolUse], compensations: Iterable[Compensation]) -> Iterator[str]:
