@@ -130,7 +130,8 @@ def followed_lines(decision: DecisionOutcome) -> list[str]:
     lines = [f"{name}, step {decision.step}: {what}{to}"]
     if decision.note:
         lines.append(f"  because: {sanitise_line(decision.note, _TITLE)}")
-    lines.append(f"  then: {_names(decision.ran) or 'nothing ran yet'}; {_outcome(decision)}")
+    none = "nothing ran" if decision.status in _OVER else "nothing ran yet"
+    lines.append(f"  then: {_names(decision.ran) or none}; {_outcome(decision)}")
     return [*lines, *(line for way in decision.take_back for line in _way_lines(way))]
 
 
