@@ -195,6 +195,8 @@ class RunScreen(RoleScreen):
                 await self._first.drain()
             except HitlError as refused:
                 error = refused
+            if not (self._first.untold or self._first.view.checkpoints):
+                self.show_all()
             self.show_news(self._first)
             self._refresh_layout(self.app.size)
         self._laid_out = True
@@ -262,7 +264,8 @@ class RunScreen(RoleScreen):
         self.shown_value.forget()
         self._family_due = 0.0
         self.query_one(ChannelsPane).picked = False
-        self.show_all()
+        if self._laid_out or session.view.checkpoints:  # a first step is about to come, and is shown at once
+            self.show_all()
         if self._laid_out:  # nothing competes with the first paint
             self._begin_following()
 
