@@ -14,7 +14,6 @@ from hitl_tui.errors import ExitCode, StaleWriter, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver
-    from hitl_tui.engine.commands import Fork, Rerun, Run, Step
 
 
 agent_option = click.option(
@@ -91,6 +90,7 @@ async def fork(
     them. The other thread is left as it is. --agent lets an agent go on with another model. It says which
     nodes would run again, which of them reach outside, and what they used the last time.
     """
+    from hitl_tui.cli.headless import tell_repeats
     from hitl_tui.cli.inputs import Inputs, open_place
     from hitl_tui.cli.reports import ForkDocument
     from hitl_tui.engine.commands import Fork
@@ -130,7 +130,7 @@ async def rerun(
     which of them reach outside, and what they used the last time; then the fork runs until something
     waits, fails or ends. Compare it with `hitl-tui diff THREAD NEW`.
     """
-    from hitl_tui.cli.headless import run_on
+    from hitl_tui.cli.headless import run_on, tell_repeats
     from hitl_tui.cli.reports import ForkDocument
     from hitl_tui.engine.commands import Rerun
     from hitl_tui.view.family import free_name
@@ -148,20 +148,6 @@ async def rerun(
         step = (await fork.snapshot()).fork_step
         emit(ForkDocument(thread=name, parent=driver.thread_id, step=step))
     return await run_on(fork, as_json=opened.as_json)
-
-
-async def tell_repeats(driver: Driver, command: Fork | Rerun | Run | Step, *, as_json: bool) -> None:
-    """Tell what a command would run again; words go to stderr, as they are no result."""
-    from hitl_tui.cli.reports import RepeatsDocument
-    from hitl_tui.engine.commands import Rerun
-    from hitl_tui.view.repeats import repeat_lines, standing_words
-
-    repeats = (await driver.preview(command)).repeats
-    if as_json:
-        emit(RepeatsDocument(thread=driver.thread_id, repeats=repeats))
-    elif repeats is not None:
-        stands = [f"{driver.thread_id}: {standing_words(repeats)}"] if isinstance(command, Rerun) else []
-        say(*stands, *repeat_lines(repeats), err=True)
 
 
 async def _check(driver: Driver, changes: Mapping[str, Any], step: int, as_node: str | None) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from hitl_tui.config import Settings
     from hitl_tui.drivers.protocol import Driver, Snapshot
-    from hitl_tui.engine.commands import Command, Run, Step
+    from hitl_tui.engine.commands import Command, Fork, Rerun, Run, Step
     from hitl_tui.engine.log.events import Event
     from hitl_tui.engine.log.requests import Request
     from hitl_tui.engine.thread.approval_formats import ToolAction
@@ -150,8 +150,6 @@ def run_headless(
         if snapshot.notice:
             say(f"hitl-tui: {snapshot.notice}", err=True)
         if not as_json:
-            from hitl_tui.cli.change import tell_repeats
-
             await tell_repeats(driver, Run(), as_json=False)
         stops = read_breakpoints(breaks, snapshot.graph)
         if kept:
@@ -159,6 +157,20 @@ def run_headless(
         return await run_on(driver, command=(command or _run)(stops), as_json=as_json)
 
     return work_on(settings, open_store, work, as_json=as_json)
+
+
+async def tell_repeats(driver: Driver, command: Fork | Rerun | Run | Step, *, as_json: bool) -> None:
+    """Tell what a command would run again; words go to stderr, as they are no result."""
+    from hitl_tui.cli.reports import RepeatsDocument
+    from hitl_tui.engine.commands import Rerun
+    from hitl_tui.view.repeats import repeat_lines, standing_words
+
+    repeats = (await driver.preview(command)).repeats
+    if as_json:
+        emit(RepeatsDocument(thread=driver.thread_id, repeats=repeats))
+    elif repeats is not None:
+        stands = [f"{driver.thread_id}: {standing_words(repeats)}"] if isinstance(command, Rerun) else []
+        say(*stands, *repeat_lines(repeats), err=True)
 
 
 def _run(breakpoints: tuple[Breakpoint, ...]) -> Run:

@@ -220,7 +220,7 @@ def resume(*, thread: str | None, dry_run: bool, how: RunOptions) -> int:
 
 def _would_repeat(thread: str | None, how: RunOptions) -> int:
     """Tell what going on would try again."""
-    from hitl_tui.cli.change import tell_repeats
+    from hitl_tui.cli.headless import tell_repeats
     from hitl_tui.cli.thread import OpenThread, work_on
     from hitl_tui.engine.commands import Run
     from hitl_tui.errors import ExitCode

@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import hitl_tui
 from hitl_tui.engine.graph.builder import StateGraph
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.nodes.children import WITHIN, inner_graph
@@ -59,7 +58,7 @@ def source_file(source: Mapping[str, Any]) -> Path | None:
     """The user's own file that a graph of this source is built from, None where there is none."""
     spec = source.get("graph")
     path = spec_file(spec) or _module_file(spec, source) if isinstance(spec, str) else None
-    return None if path is None or path.is_relative_to(Path(hitl_tui.__file__).parent) else path
+    return None if path is None or path.is_relative_to(Path(__file__).resolve().parents[1]) else path
 
 
 def _module_file(spec: str, source: Mapping[str, Any]) -> Path | None:

@@ -83,7 +83,7 @@ def _roll_back(screen: RunScreen, session: ViewSession) -> None:
 
 
 def _run_again(screen: RunScreen, session: ViewSession) -> None:
-    from hitl_tui.ui.screens.rerun import ask_rerun
+    from hitl_tui.ui.screens.run_again import ask_rerun
 
     screen.command(ask_rerun(screen, session))
 
