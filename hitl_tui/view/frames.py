@@ -24,7 +24,9 @@ def innermost(frames: Sequence[Frame]) -> Frame | None:
     return next((frame for frame in reversed(frames) if frame.file), None)
 
 
-def frame_lines(frames: Sequence[Frame], width: int = 78, glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
+def frame_lines(
+    frames: Sequence[Frame], width: int = 78, glyphs: Glyphs = UNICODE, *, height: int = 0
+) -> tuple[Line, ...]:
     """The frames, the innermost first: of that one the source around the line, of the others the line alone.
 
     score.py:41 in score(state, config)
@@ -34,13 +36,17 @@ def frame_lines(frames: Sequence[Frame], width: int = 78, glyphs: Glyphs = UNICO
 
     Args:
         width: of the rows in which the values of locals stand side by side.
+        height: of a pane as wide as that, which the source fills as far as it goes and no line of it
+            leaves; 0 for none, where a few lines are enough.
     """
     lines: list[Line] = []
     last = innermost(frames)
     for frame in reversed(frames):
         if frame.file:
             lines += [()] if lines else []
-            lines += _frame(frame, width, glyphs, whole=frame is last)
+            lines.append(_head(frame))
+            lines += _source(frame, width, glyphs, height if frame is last else None)
+            lines += _value_rows(frame.values, width)
         else:
             many = "frame" if frame.count == 1 else "frames"
             lines.append(
@@ -49,24 +55,32 @@ def frame_lines(frames: Sequence[Frame], width: int = 78, glyphs: Glyphs = UNICO
     return tuple(lines)
 
 
-def _frame(frame: Frame, width: int, glyphs: Glyphs, *, whole: bool) -> list[Line]:
+def _head(frame: Frame) -> Line:
     name, rest = frame.function.partition("(")[0], "".join(frame.function.partition("(")[1:])
-    place = f"{os.path.basename(frame.file)}:{frame.line}"
-    head: Line = (
-        untrusted(place, "dim", _NAME),
+    return (
+        untrusted(f"{os.path.basename(frame.file)}:{frame.line}", "dim", _NAME),
         trusted(" in ", "dim"),
         untrusted(name, "title", _NAME),
         untrusted(rest, "dim", _NAME),
     )
-    last = frame.first + len(frame.lines) - 1
-    rows: list[Line] = [head]
-    for number, text in enumerate(frame.lines, frame.first):
+
+
+def _source(frame: Frame, width: int, glyphs: Glyphs, height: int | None) -> list[Line]:
+    """The lines around the frame's own; `height` as for `frame_lines`, None for its own line alone."""
+    before, after = (0, 0) if height is None else (3, 2)
+    if height:
+        room = height - 2 - len(_value_rows(frame.values, width))
+        after = max(after, room * 2 // 5)
+        before = max(before, room - 1 - after)
+    first, last = frame.first, frame.first + len(frame.lines) - 1
+    rows: list[Line] = []
+    for number in range(max(first, frame.line - before), min(last, frame.line + after) + 1):
         at = number == frame.line
-        if at or whole:
-            lead = f"{glyphs.arrow if at else ' '} {number:>{len(str(last))}} {glyphs.down} "
-            code = untrusted(text, "title" if at else "plain", _CODE)
-            rows.append((trusted(lead, "warning" if at else "dim"), code))
-    return [*rows, *_value_rows(frame.values, width)]
+        lead = f"{glyphs.arrow if at else ' '} {number:>{len(str(last))}} {glyphs.down} "
+        longest = max(width - len(lead), _NARROW) if height else _CODE
+        code = untrusted(frame.lines[number - first], "title" if at else "plain", longest)
+        rows.append((trusted(lead, "warning" if at else "dim"), code))
+    return rows
 
 
 def _value_rows(values: Sequence[LocalValue], width: int) -> list[Line]:

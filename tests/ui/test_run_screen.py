@@ -29,7 +29,7 @@ async def test_travel_shows_the_step_in_every_pane_and_says_so():
             "not the newest",
             "Channels at step 3",
             "What step 3 changed",
-            "Stream of the newest step",
+            "Stream of this step",
         )
         await it.press("left_square_bracket", "left_square_bracket")
         await it.shows("Channels at step 1", "Technically it captures")
@@ -37,7 +37,7 @@ async def test_travel_shows_the_step_in_every_pane_and_says_so():
         await it.press("escape")
         await it.shows("Channels at step 4")
         await it.gone("not the newest")
-        await it.gone("Stream of the newest step")
+        await it.gone("Stream of this step")
 
 
 async def test_oldest_and_newest_keys():

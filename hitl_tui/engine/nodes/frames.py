@@ -26,7 +26,8 @@ _MOST_FRAMES: Final = 8
 _MOST_VALUES: Final = 16
 _MOST_LINES: Final = 200
 """Entries of a traceback that are looked at, from its end."""
-_BEFORE, _AFTER = 3, 2
+_BEFORE, _AFTER = 12, 8
+"""Source lines that are kept around the innermost line; of other frames their own line alone."""
 _LONGEST_LINE: Final = 160
 _LONGEST_VALUE: Final = 200
 _LONGEST_NAME: Final = 60
@@ -201,15 +202,17 @@ def _shown(entries: Iterable[tuple[FrameType, int]], masks: Masks) -> tuple[Fram
         frame, line = entry
         values = _values(frame, masks, room) if perf_counter() < until else ()
         room -= sum(len(value.text) for value in values)
-        shown.append(_frame(frame.f_code, line, values))
+        innermost = not any(inner.file for inner in shown)
+        shown.append(_frame(frame.f_code, line, values, around=innermost))
     if not any(frame.file for frame in shown):
         return ()
     return tuple(reversed(shown))
 
 
-def _frame(code: CodeType, line: int, values: tuple[LocalValue, ...] = ()) -> Frame:
-    first = max(line - _BEFORE, 1)
-    lines = [text.rstrip() for text in _source(code.co_filename)[first - 1 : line + _AFTER]]
+def _frame(code: CodeType, line: int, values: tuple[LocalValue, ...] = (), *, around: bool = True) -> Frame:
+    first = max(line - (_BEFORE if around else 0), 1)
+    last = line + (_AFTER if around else 0)
+    lines = [text.rstrip() for text in _source(code.co_filename)[first - 1 : last]]
     while lines and not lines[0] and first < line:
         del lines[0]
         first += 1

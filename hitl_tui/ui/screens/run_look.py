@@ -122,8 +122,8 @@ class ShownValue:
                 if self.at_failure and frames:
                     from hitl_tui.view.frames import frame_lines
 
-                    width = pane.scrollable_content_region.width
-                    text = lines_text(frame_lines(frames, width), self.mode)
+                    room = pane.scrollable_content_region
+                    text = lines_text(frame_lines(frames, room.width, height=room.height), self.mode)
                     below = f"{self._screen.ways['look.editor']} opens it in your editor"
                     pane.show_text(text, title=sanitise_line(title, 60), below=below)
                     continue
