@@ -25,7 +25,7 @@ _SAID = 600
 _RAGGED = 8
 """Cells that wrapping leaves empty at the end of a row, about."""
 _EDGES = 2
-_BESIDE_SAVED = ("", "waiting")
+_BESIDE_SAVED = ("", "waiting", "past")
 """The kinds of row that leave room for a word about the graph's file."""
 _SAID_ROWS = ((30, 3), (20, 2), (0, 1))
 """How many rows a failure may take, by the height of the screen."""
@@ -64,7 +64,7 @@ def banner_of(
     line, kind = _one_row(session, ways, room, narrow=narrow)
     if view.graph_changed is not None and kind in _BESIDE_SAVED:
         saved = _graph_changed(view.graph_changed, view.repeats, ways, room)
-        return ((line, saved[0]) if kind == "waiting" else saved), kind or "note"
+        return ((line, saved[0]) if line else saved), kind or "note"
     if not line and view.notice:
         return _wrapped(view.notice, room, "dim"), "note"
     return ((line,) if line else ()), kind
