@@ -30,6 +30,8 @@ TOO_LONG = 240
 
 MOST_FROZEN = 3_000_000
 """Objects that no collection looks at, some 600 MB."""
+MOST_FILES = 400
+"""Open files, which what is frozen may hold; `select` takes no more than 1,024."""
 
 
 hypothesis.settings.register_profile("patient", deadline=None)
@@ -48,8 +50,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     with no_longer_than(TOO_LONG * 3 if item.get_closest_marker("wheel") else TOO_LONG):
         outcome = yield
     # An app freezes what it finds, for the one life of its process; here others follow.
-    if gc.get_freeze_count() > MOST_FROZEN:
+    if gc.get_freeze_count() > MOST_FROZEN or len(os.listdir("/dev/fd")) > MOST_FILES:
         gc.unfreeze()
+        gc.collect()
     return outcome
 
 

@@ -123,7 +123,7 @@ async def fork(
 async def rerun(
     opened: OpenThread, *, thread: str, new: str | None, dry_run: bool, note: str | None
 ) -> ExitCode:
-    """Run a thread again in a fork, from the last step that stands under its code as it is now.
+    """Run a thread again in a fork, from where its code changed.
 
     A step stands while its node, its route, its questions and the reducers of what it wrote are what they
     were. NEW is the fork's name, THREAD-b by default. It says first what changed, which nodes run again,

@@ -192,7 +192,10 @@ GROUPS = {
         "allow": Entry("hitl_tui.cli.allow", "Allow calls of a tool in a thread, unasked."),
         "update-state": Entry("hitl_tui.cli.change", "Set channels of a thread as one new step."),
         "fork": Entry("hitl_tui.cli.change", "Make a new thread from a step of another."),
-        "rerun": Entry("hitl_tui.cli.change", "Run what a changed graph makes anew, in a fork."),
+        "rerun": Entry(
+            "hitl_tui.cli.change",
+            "Run a thread again in a fork, from where its code changed.",
+        ),
         "agents": Entry("hitl_tui.cli.agents", "Show the agents of a thread, or change them."),
         "declassify": Entry("hitl_tui.cli.taint", "Say that a tainted channel may be trusted as it is now."),
     },

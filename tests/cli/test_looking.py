@@ -223,7 +223,7 @@ def test_themes_keys_and_config(app: App, monkeypatch: pytest.MonkeyPatch) -> No
     assert (rows["light"]["in_use"], rows["light"]["dark"], rows["dark"]["in_use"]) == (False, False, True)
     assert "run.step" in app.expect(0, "keys").out
     keys = {one["id"]: one["keys"] for one in app.expect(0, "keys", "--json").document["keys"]}
-    assert (keys["run.step"], keys["app.palette"]) == (["s"], ["ctrl+p"])
+    assert (keys["run.step"], keys["app.palette"]) == (["s", "f10"], ["ctrl+p"])
     rows = {
         one["name"]: one for one in app.expect(0, "config", "--json", "--theme", "light").document["config"]
     }
@@ -235,12 +235,12 @@ def test_themes_keys_and_config(app: App, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_wrong_keys_and_themes_are_told_with_their_place(app: App) -> None:
     config_path().parent.mkdir(parents=True)
-    config_path().write_text('[keys]\n"run.step" = "S"\n"run.stop" = "z"\n')
+    config_path().write_text('[keys]\n"run.step" = "Z"\n"run.stop" = "z"\n')
     user_themes().mkdir()
     (user_themes() / "mine.toml").write_text('bse = "dark"\n')
     done = app.expect(2, "keys", "--json")
     rows = {one["id"]: one for one in done.document["keys"]}
-    assert (rows["run.step"]["keys"], rows["run.step"]["configured"]) == (["S"], True)
+    assert (rows["run.step"]["keys"], rows["run.step"]["configured"]) == (["Z"], True)
     assert f"{config_path()}:3: there is no action 'run.stop'" in done.err
     settings = config_path().read_text()
     config_path().write_text(f'theme = "prsenter"\n{settings}')
@@ -317,12 +317,12 @@ def test_threads_are_completed_from_the_store_that_was_typed(
 def test_config_shows_each_key_of_ones_own_and_where_it_stands(app: App) -> None:
     path = config_path()
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text('[keys]\n"run.step" = "S"\n"change.extend" = ""\n')
+    path.write_text('[keys]\n"run.step" = "Z"\n"change.extend" = ""\n')
     lines = [line.split() for line in app.expect(0, "config").out.splitlines()]
-    assert ["keys.run.step", "S", f"{path}:2"] in lines
+    assert ["keys.run.step", "Z", f"{path}:2"] in lines
     assert ["keys.change.extend", "-", f"{path}:3"] in lines
     rows = {row["name"]: row["value"] for row in app.expect(0, "config", "--json").document["config"]}
-    assert rows["keys"] == {"run.step": "S", "change.extend": ""}
+    assert rows["keys"] == {"run.step": "Z", "change.extend": ""}
 
 
 def test_cost_is_told_by_agent_node_and_step(review: App) -> None:

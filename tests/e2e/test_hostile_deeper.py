@@ -68,7 +68,7 @@ def leave(watched: Watched, shown: str) -> None:
 def test_questions_what_runs_inside_and_the_screens_over_the_run(watched: Watched) -> None:
     terminal = watched.terminal
     terminal.wait_for("ask ␛[31m")
-    over(watched, "B", "stop before", "space", "enter", "evil [red] $(", "escape")
+    over(watched, "B", "hit N counts", "space", "enter", "evil [red] $(", "escape")
 
     watched.press("s")
     decide(watched, "enter", "Your answer")
@@ -98,7 +98,7 @@ def test_questions_what_runs_inside_and_the_screens_over_the_run(watched: Watche
     over(watched, "T", "Try otherwise", "tab", "enter")
     over(watched, "V", "What it means", "2", "3", "down")
     over(watched, "=", "compare  ", "down", "[", "tab", "[", "x", "/", "escape")
-    over(watched, "/", "find in channels", "evil", "down", "down")
+    over(watched, "/", "type what to look for", "evil", "down", "down")
     over(watched, "t", "search: ", "space", "down", "/", "[red]", "escape")
     over(watched, "U", "These run in this order")
     watched.press("U", shows="These run in this order")

@@ -1,4 +1,4 @@
-"""A graph of six nodes with three bugs: each is found and mended from the screen, without a print or a restart."""
+"""A graph of six nodes with three bugs: each is found and mended from the screen, without a restart."""
 
 from __future__ import annotations
 

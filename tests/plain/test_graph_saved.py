@@ -20,7 +20,7 @@ from hitl_tui import END, START, Channel, StateGraph
 graph = StateGraph({"text": Channel("")}, name="small").add_node("a", lambda state: {"text": "WORD"})
 graph.add_node("b", lambda state: {}).add_edge(START, "a").add_edge("a", "b").add_edge("b", END)
 """
-TOLD = "The graph's file was saved; R loads it again."
+TOLD = "The graph's file was saved; R runs it again."
 Line = str | Callable[[], object]
 
 
@@ -82,7 +82,7 @@ def talk(file: Path, *lines: Line) -> tuple[int, list[str]]:
 
 def test_a_saved_graph_is_told_with_what_differs_and_loaded_again(file: Path) -> None:
     grown = GRAPH.replace('Channel("")}', 'Channel(""), "more": Channel(7)}')
-    code, said = talk(file, "R", lambda: file.write_text(grown), f"…{TOLD}", "R", "v more", "c")
+    code, said = talk(file, "R", lambda: file.write_text(grown), f"…{TOLD}", "R", "no", "yes", "v more", "c")
     assert said.count("Refused: Wrong usage.") == 0
     assert [line for line in said if "more" in line][:2] == [
         "  | channel 'more' is new and starts at its default",
@@ -94,10 +94,10 @@ def test_a_saved_graph_is_told_with_what_differs_and_loaded_again(file: Path) ->
 def test_a_broken_graph_is_looked_at_mended_and_gone_on_with(file: Path) -> None:
     file.write_text(GRAPH + "1 / 0\n")
     code, said = talk(
-        file, "s", "s", "e text", "d", "R", lambda: file.write_text(GRAPH), f"…{TOLD}", "R", "c"
+        file, "s", "s", "e text", "d", "R", lambda: file.write_text(GRAPH), f"…{TOLD}", "R", "no", "yes", "c"
     )
     assert code == 0
     assert any("division by zero" in line for line in said)
-    assert said.count("  | thread 't' can only be looked at") == 2, "s and e, and d has nothing to decide"
+    assert said.count("  | thread 't' can only be looked at") == 3, "s, e and R, and d has nothing to decide"
     assert not [line for line in said if "New value" in line], "refused before anything is typed"
     assert "The graph was loaded again." in said

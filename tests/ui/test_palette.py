@@ -31,4 +31,4 @@ async def test_what_is_chosen_is_done():
         await it.press("ctrl+p")
         await it.shows("Search for commands")
         await it.press(*"all keys", "enter")
-        await it.shows("Go round text, diff, JSON and blame", "esc Back")
+        await it.shows("Keys, words and signs", "esc Back")

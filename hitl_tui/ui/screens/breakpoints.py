@@ -168,7 +168,9 @@ class BreakpointsScreen(Modal[None]):
     def _show_chosen(self) -> None:
         field = self.query_one(Input)
         field.border_title = Content('stop at; hit N counts, log "n={n}" tells, : n > 2 is a condition')
-        field.value = self._list.text
+        text = self._list.text
+        # A name that nobody could type is switched in the list alone; a field would show it as it is.
+        field.value = text if text.isprintable() else ""
         self._check(field.value)
 
     @on(Input.Changed)

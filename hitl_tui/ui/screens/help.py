@@ -59,6 +59,7 @@ _SIGNS: tuple[tuple[str, str], ...] = (
     (f"{_G.breakpoint} {_G.logpoint}", "in the graph: a breakpoint, one that does not stop; ×2 ran twice"),
 )
 
+_HEIGHTS: list[tuple[int, str]] = [(0, "-low"), (16, "-tall")]
 _FEWEST_KEYS = len("backspace")
 _MOST_KEYS = len("tab shift+tab")
 _NARROWEST = 16
@@ -100,6 +101,7 @@ class HelpScreen(OverlayScreen):
         bound("list.page_down", "scroll(15)"),
     ]
     AUTO_FOCUS = "#find"
+    VERTICAL_BREAKPOINTS = _HEIGHTS
 
     def __init__(
         self, situation: Situation, keymap: Keymap, pane: str = "", keys_of_pane: Sequence[str] = ()

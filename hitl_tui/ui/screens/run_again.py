@@ -26,8 +26,11 @@ async def ask_rerun(screen: RunScreen, session: ViewSession) -> None:
         elif answer is not None:
             screen.command(_reload(screen, session))
 
-    if repeats is None:
-        await _reload(screen, session)
+    if repeats is None or repeats.head <= 0:  # nothing ran that could run again
+        if session.view.graph_changed is None:
+            screen.tell("the file of the graph is as it was")
+        else:
+            await _reload(screen, session)
     elif session is screen.session:
         dialog = Dialog("Again", _text(session, repeats), _options(session, repeats, name))
         screen.app.push_screen(dialog, answered)

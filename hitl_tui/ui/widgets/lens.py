@@ -60,7 +60,7 @@ class LensPane(LineView):
         other = session.other_draft
         if other is None:
             return session.step_view.agent_changes
-        beside = f"{self._ways['look.compare']} shows it beside step {other[1]} of {sanitise(other[0])}"
+        beside = f"{self._ways['look.compare']} compares it with {sanitise(other[0])}"
         return (*session.step_view.agent_changes, beside)
 
     @on(LineView.Widened)
