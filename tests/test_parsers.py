@@ -17,6 +17,7 @@ MOST = 30
 """Seconds of processor time for all shapes; what is quadratic takes hours.  Measured: 0.01 to 3 each."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARSERS)
 def test_a_megabyte_of_each_hostile_shape_is_read_or_refused_at_once(name: str, tmp_path: Path) -> None:
     done = subprocess.run(

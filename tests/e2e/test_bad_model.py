@@ -60,7 +60,10 @@ graph = (
 """
 
 
-@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=str)
+SIZES = [pytest.param((120, 40), id="120x40"), pytest.param((80, 24), marks=pytest.mark.slow, id="80x24")]
+
+
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
     ("answer", "reason", "mend"),
     [

@@ -113,6 +113,7 @@ def test_without_a_command_the_threads_are_listed() -> None:
         leave(terminal, code=0)
 
 
+@pytest.mark.slow
 def test_a_power_cut_loses_only_what_was_not_committed() -> None:
     with opened("demo", "--thread", "cut") as terminal:
         terminal.wait_for("worker is next")

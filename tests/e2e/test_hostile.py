@@ -43,6 +43,7 @@ def look_at_all(watched: Watched) -> None:
         watched.press("down")
 
 
+@pytest.mark.slow
 def test_every_screen(watched: Watched) -> None:
     terminal = watched.terminal
     terminal.wait_for("◉ input")

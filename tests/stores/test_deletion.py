@@ -296,6 +296,7 @@ delete(store, going, actor="ann", note=None, at=NOW)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "files"])
 def test_killed_at_any_moment_it_is_whole_or_not_at_all(tmp_path: Path, kind: str) -> None:
     def url_of(folder: Path) -> str:

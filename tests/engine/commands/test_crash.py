@@ -89,6 +89,7 @@ def test_a_fork_whose_process_was_killed_after_its_first_commit_asks_what_waited
         check_log(runner, "f")
 
 
+@pytest.mark.slow
 def test_killed_again_and_again_at_any_moment_it_loses_and_repeats_nothing(tmp_path: Path) -> None:
     """Each process goes on where the one before it was killed, within a step or between two."""
     path, dice, seen = tmp_path / "runs.db", random.Random(11), 0
