@@ -53,7 +53,7 @@ class KeptBreakpoints:
             return kept.breakpoints
         except FileNotFoundError:
             return ()
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError, msgspec.MsgspecError, RecursionError) as error:
             aside = self._file.with_suffix(".damaged")
             try:
                 os.replace(self._file, aside)
