@@ -26,7 +26,7 @@ _MOST_FRAMES: Final = 8
 _MOST_VALUES: Final = 16
 _MOST_LINES: Final = 200
 """Entries of a traceback that are looked at, from its end."""
-_BEFORE, _AFTER = 12, 8
+_BEFORE, _AFTER = 3, 2
 """Source lines that are kept around the innermost line; of other frames their own line alone."""
 _LONGEST_LINE: Final = 160
 _LONGEST_VALUE: Final = 200
