@@ -44,11 +44,13 @@ def starts(folder: Path) -> dict[str, Start]:
     for number in range(20):
         runner.invoke({"n": number}, thread_id=f"thread-{number:02}")
     store.close()
-    at = ["--store", str(folder / "runs.db")]
+    at, new = (["--store", str(folder / name)] for name in ("runs.db", "new.db"))
     return {
         "empty": Start([sys.executable, "-c", EMPTY], ["hello"]),
-        "demo": Start([APP, "demo"], ["advisor", "latest_draft", "Explain what a closure is", "step 0"]),
-        "run": Start([APP, "run", str(graph_file(folder)), *at], ["count", "overwrite 0", "READY"]),
+        "demo": Start(
+            [APP, "demo", *new], ["advisor", "latest_draft", "Explain what a closure is", "step 0"]
+        ),
+        "run": Start([APP, "run", str(graph_file(folder)), *new], ["count", "overwrite 0", "READY"]),
         "resume": Start([APP, "resume", "thread-07", *at, "--trust"], ["count", "overwrite 8", "END"]),
         "list of threads": Start([APP], ["thread-19", "thread-10"]),
     }
