@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hitl_tui.ui.widgets.watches import WatchesPane
-from hitl_tui.view.watches import read_watches
+from hitl_tui.drivers.history import Sample
+from hitl_tui.ui.screens.watches import WatchesPane
+from hitl_tui.view.watches import WatchedValue, read_watches
 from tests.ui.harness import live
 from tests.ui.test_find import asked
 
@@ -51,3 +52,13 @@ async def test_one_that_can_not_be_read_is_told_at_its_character_and_stays_to_be
         await it.press("escape")
         await it.until(lambda: it.app.screen is it.run)
         assert not it.run.query(WatchesPane)
+
+
+async def test_a_strip_that_was_read_before_the_first_layout_is_painted_behind_it():
+    async with live(asked(), inputs={}) as it:
+        pane = WatchesPane()
+        mounted = it.run.query_one("#middle").mount(pane)
+        pane.show_watches([WatchedValue("n", " ", 1)], [[Sample(0, 0), Sample(1, 1)]], 1)
+        assert not pane.size
+        await mounted
+        await it.shows("n  1  ▁█")

@@ -49,7 +49,7 @@ class Watches:
         """Bring the pane up to the shown step."""
         if not self._texts and not self._shown:
             return
-        from hitl_tui.ui.widgets.watches import WatchesPane
+        from hitl_tui.ui.screens.watches import WatchesPane
         from hitl_tui.view.watches import watch
 
         panes = self._screen.query(WatchesPane)

@@ -1,4 +1,4 @@
-"""The dialog that adds an expression to the watches of a graph, or takes it away."""
+"""Watches: their pane above the channels, and the dialog that adds an expression or takes it away."""
 
 from __future__ import annotations
 
@@ -6,18 +6,52 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Input
 
 from hitl_tui.drivers.expressions import ExpressionInvalid, check_expression
+from hitl_tui.drivers.history import Sample
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.spans import Line, Span, untrusted
+from hitl_tui.view.watches import WatchedValue, watch_columns, watch_line
+
+
+class WatchesPane(LineView):
+    """Expressions, their values at the shown step, and how they went over the run; there while some are."""
+
+    def __init__(self) -> None:
+        super().__init__("watches", "Watches")
+        self.can_focus = False
+        self._watches: Sequence[WatchedValue] = ()
+        self._samples: Sequence[Sequence[Sample]] = ()
+
+    def show_watches(
+        self, watches: Sequence[WatchedValue], samples: Sequence[Sequence[Sample]], step: int
+    ) -> None:
+        """Show them at a step; samples as far as they are there."""
+        self._watches, self._samples = watches, samples
+        self._fill_rows()
+        self.set_titles(f"Watches at step {step}")
+
+    def _fill_rows(self) -> None:
+        columns, width = watch_columns(self._watches), self.scrollable_content_region.width
+        lines = [
+            watch_line(shown, self._samples[at] if at < len(self._samples) else (), columns, width)
+            for at, shown in enumerate(self._watches)
+        ]
+        if lines != list(self.lines):
+            self.show(lines)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Fill the rows anew: what is shown before the first layout has no room for its strips yet."""
+        super().on_resize(event)
+        self._fill_rows()
 
 
 class WatchScreen(OverlayScreen):
