@@ -17,7 +17,6 @@ from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.cli.inputs import LoggedPlace
-    from hitl_tui.cli.reports import Parting
     from hitl_tui.cli.shapes import ThreadDocument
     from hitl_tui.drivers.reading import RecordedThread
     from hitl_tui.engine.log.events import AppliedUpdate
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from hitl_tui.engine.log.threads import ThreadSummary
     from hitl_tui.view.blame import BlameLine
     from hitl_tui.view.followed import DecisionOutcome
+    from hitl_tui.view.parting import Parting
 
 
 @click.command()
@@ -48,33 +48,38 @@ def diff(opened: OpenStored, *, a: str, b: str) -> ExitCode:
     if opened.as_json:
         places = [Place(at.thread.thread_id, at.step) for at in (left, right)]
         equal = all(row.change in ("same", "private") for row in rows)
-        parts = _parting(opened, left, right)
+        parts = _parting(left, right)
         emit(DiffDocument(a=places[0], b=places[1], equal=equal, channels=rows, parts=parts))
     else:
         say(f"--- {left.name}", f"+++ {right.name}", *diff_text(rows))
-        if parts := _parting(opened, left, right):
+        if parts := _parting(left, right):
             by = f"by {name(parts.a_by)} and by {name(parts.b_by)}"
             say("", f"They part at step {parts.step}, {by}:", *diff_text(parts.channels))
     return ExitCode.DONE
 
 
-def _parting(opened: OpenStored, left: LoggedPlace, right: LoggedPlace) -> Parting | None:
-    """The first step at which two threads differ; None where they don't, or are one thread."""
-    from hitl_tui.cli.reports import Parting
-    from hitl_tui.drivers.history import parting
-    from hitl_tui.view.diff_lines import compare_states
-    from hitl_tui.view.format import writer
+class _History:
+    """The past of a recorded thread, as `parting` asks for it."""
 
-    threads = left.thread, right.thread
-    if threads[0].thread_id == threads[1].thread_id:
+    def __init__(self, thread: RecordedThread) -> None:
+        self._thread = thread
+
+    async def history(self, before: int | None = None, limit: int = 50) -> tuple[Checkpoint, ...]:
+        return self._thread.history(before, limit)
+
+    async def state_at(self, step: int) -> dict[str, Any]:
+        return self._thread.state_at(step)
+
+
+def _parting(left: LoggedPlace, right: LoggedPlace) -> Parting | None:
+    """Where two threads part; None where they don't, or are one thread."""
+    from asyncio import run
+
+    from hitl_tui.view.parting import parting
+
+    if left.thread.thread_id == right.thread.thread_id:
         return None
-    step = parting(opened.store, (threads[0].thread_id, left.step), (threads[1].thread_id, right.step))
-    if step is None:
-        return None
-    rows = compare_states(*(thread.state_at(step) for thread in threads))
-    changed = tuple(row for row in rows if row.change != "same")
-    a_by, b_by = (writer(thread.checkpoint(step)) for thread in threads)
-    return Parting(step=step, a_by=a_by, b_by=b_by, channels=changed)
+    return run(parting(_History(left.thread), _History(right.thread), min(left.step, right.step)))
 
 
 @click.command()

@@ -31,6 +31,7 @@ from hitl_tui.view.blame import BlameLine
 from hitl_tui.view.diff_lines import Compared
 from hitl_tui.view.followed import DecisionOutcome
 from hitl_tui.view.notices import Notice
+from hitl_tui.view.parting import Parting
 from hitl_tui.view.queue_facts import Planned, WaitingRequest
 
 
@@ -186,15 +187,6 @@ class AttendingDocument(Document, frozen=True):
     step: Annotated[int, about("The step it is about.")]
     handed: Annotated[HandedOn | None, about("Whom it was passed on to.")]
     attending: Annotated[tuple[Presence, ...], about("Who looks at it, or has claimed it.")]
-
-
-class Parting(msgspec.Struct):
-    """Where two threads part."""
-
-    step: Annotated[int, about("The first step whose states differ.")]
-    a_by: Annotated[str, about("Who made it in `a`.")]
-    b_by: Annotated[str, about("Who made it in `b`.")]
-    channels: Annotated[tuple[Compared, ...], about("The channels that differ there.")]
 
 
 class DiffDocument(Document, frozen=True):

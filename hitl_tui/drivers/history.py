@@ -338,32 +338,6 @@ def bisect(thread: OpenedThread, store: Store, text: str) -> Asked:
     return Asked((moment,), True, untold, why, looked)
 
 
-def parting(store: Store, left: tuple[str, int], right: tuple[str, int]) -> int | None:
-    """The first step whose states differ in two threads, up to a step of each; None where none does.
-
-    What forks share is passed over by bisection: once checkpoints differ, all behind them do.
-    """
-    (one, last_one), (other, last_other) = left, right
-    low, high = 0, min(last_one, last_other) + 1
-    end = high
-    while low < high:
-        middle = (low + high) // 2
-        points = store.checkpoint(one, middle), store.checkpoint(other, middle)
-        alike = points[0] and points[1] and points[0].checkpoint_hash == points[1].checkpoint_hash
-        low, high = (middle + 1, high) if alike else (low, middle)
-    for first in range(low, end, _CHUNK):
-        last = min(first + _CHUNK, end)
-        pairs = zip(
-            reversed(store.checkpoints(one, last, last - first)),
-            reversed(store.checkpoints(other, last, last - first)),
-            strict=True,
-        )
-        for mine, theirs in pairs:
-            if mine.state_hash != theirs.state_hash:
-                return mine.step
-    return None
-
-
 def series(
     thread: OpenedThread, store: Store, texts: Sequence[str], last: int, most: int
 ) -> tuple[tuple[Sample, ...], ...]:

@@ -586,6 +586,7 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("compare.on", "],right,l", "Later", "The step after, on that side", "Compare"),
     Action("compare.place", "/,t", "Thread", "Choose another thread for that side", "Compare"),
     Action("compare.swap", "x", "Swap", "Left becomes right", "Compare"),
+    Action("compare.parting", "P", "Parting", "Both sides to the step at which two threads part", "Compare"),
     Action("family.take", "enter", "Take", "Open the selected thread, or compare with it", "Family"),
     Action("agents.change", "T,c", "Try another", "Another model or instructions for the agent", "Agents"),
     Action("agents.forget", "x", "Forget turns", "Let the agent forget its turns", "Agents"),

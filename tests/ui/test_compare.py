@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
 from hitl_tui.ui.screens.compare import CompareScreen
 from hitl_tui.ui.widgets.side_by_side import SideBySide
 from hitl_tui.view.revision import Pair
 from hitl_tui.view.words import Fragment
 from tests.support import tape as tapes
 from tests.support.spec import spec
-from tests.ui.harness import desk
+from tests.ui.harness import desk, live
 
 pytestmark = spec("11")
 
@@ -61,6 +64,30 @@ async def test_channels_and_lines_are_walked_on_any_size(size: tuple[int, int]):
         for key in ("down", "down", "pagedown", "pageup", "up", "j", "k"):
             await it.press(key)
         await it.shows("compare")
+
+
+def count(state: Any, config: Any) -> dict[str, Any]:
+    return {"n": state["n"] + 1}
+
+
+async def test_of_two_threads_it_says_where_they_part_and_by_whom_and_goes_there():
+    graph = StateGraph({"n": Channel(0), "other": Channel("")}).add_node("count", count)
+    graph.add_edge(START, "count").add_conditional_edge(
+        "count", lambda state: "on" if state["n"] % 100 < 5 else "end", {"on": "count", "end": END}
+    )
+    runner = graph.compile(checkpointer=MemoryCheckpointer())
+    runner.invoke({}, thread_id="t")
+    runner.fork("t", 2, "t-b", changes={"n": 102}, actor="ada")
+    runner.invoke(thread_id="t-b")
+    async with live(runner, ready="reached the end") as it:
+        await it.press("=", "/")
+        await it.shows("of the family")
+        await it.press("end", "enter")
+        await it.shows("◂ t-b @ 6 ▸", "They part at step 3, by ada and by count: n")
+        await it.press("P")
+        await it.shows("◂ t-b @ 3 ▸", "t @ 3", "102 → 3")
+        await it.press("[")
+        await it.gone("They part")
 
 
 async def test_a_value_begins_at_its_first_difference():

@@ -11,7 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.screens.family import FamilyScreen
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
@@ -21,6 +21,7 @@ from hitl_tui.ui.widgets.side_by_side import SideBySide
 from hitl_tui.view.cells import cells
 from hitl_tui.view.diff_lines import MARKS, Change, Compared, compare_states, side_by_side
 from hitl_tui.view.format import preview
+from hitl_tui.view.parting import Parting, parting, parting_line
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Role, Span
@@ -61,10 +62,22 @@ class CompareHead(LineBar):
         return tuple(spans)
 
 
+class PartingBar(LineBar):
+    """Where the two threads part, and by which updates."""
+
+    parting: Parting | None = None
+
+    def bar(self, width: int) -> Line:
+        if self.parting is None:
+            return ()
+        way = keymap_of(self.app).shown("compare.parting")
+        return (Span(" "), *parting_line(self.parting), ours(f"  {way}", "key"), Span(" goes there", "dim"))
+
+
 _KEYS = (
     ("compare.side", "Side"), ("compare.back compare.on", "Step"),
-    ("compare.place", "Thread"), ("compare.swap", "Swap"), ("list.up list.down", "Channel"),
-    ("page.close", "Back"), ("list.page_down", "Scroll"),
+    ("compare.place", "Thread"), ("compare.parting", "Parting"), ("compare.swap", "Swap"),
+    ("list.up list.down", "Channel"), ("page.close", "Back"), ("list.page_down", "Scroll"),
 )  # fmt: skip
 
 
@@ -86,6 +99,7 @@ class CompareScreen(OverlayScreen):
         bound("list.last", "select(1_000_000)"),
         bound("compare.place", "ask_place"),
         bound("compare.swap", "swap"),
+        bound("compare.parting", "go_to_parting"),
     ]
     AUTO_FOCUS = ""
 
@@ -108,6 +122,7 @@ class CompareScreen(OverlayScreen):
     def compose(self) -> ComposeResult:
         yield PageHeader()
         yield CompareHead()
+        yield PartingBar()
         yield LineView("channels", "Channels")
         yield SideBySide()
         yield KeysBar(_KEYS)
@@ -143,6 +158,18 @@ class CompareScreen(OverlayScreen):
         channels.set_titles(f"Channels: {words}")
         channels.styles.height = min(max(len(rows), 1), max(self.size.height // 3, 4)) + 2
         await self._show_values(home=True)
+        await self._show_parting()
+
+    async def _show_parting(self) -> None:
+        """Of two threads where they part; what lies behind the shown steps does not count."""
+        (a, a_step), (b, b_step) = self._places
+        bar = self.query_one(PartingBar)
+        bar.parting = None
+        if a != b:
+            drivers = await self._session.driver_of(a), await self._session.driver_of(b)
+            bar.parting = await parting(*drivers, min(a_step, b_step))
+        bar.display = bar.parting is not None
+        bar.refresh()
 
     @property
     def _selected(self) -> str:
@@ -213,6 +240,12 @@ class CompareScreen(OverlayScreen):
         """Left becomes right."""
         self._places.reverse()
         self._load()
+
+    def action_go_to_parting(self) -> None:
+        """Both sides to the step at which the threads part."""
+        if parts := self.query_one(PartingBar).parting:
+            self._places = [(thread_id, parts.step) for thread_id, _ in self._places]
+            self._load()
 
     def action_move(self, by: int) -> None:
         """The step before or after, on the side that is chosen."""

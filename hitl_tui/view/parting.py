@@ -1,0 +1,72 @@
+"""Where two threads part: the first step whose states differ, who made it, and what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Protocol
+
+import msgspec
+
+from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.engine.log.units import about
+from hitl_tui.view.diff_lines import Compared, compare_states
+from hitl_tui.view.format import writer
+from hitl_tui.view.spans import Line, trusted, untrusted
+
+_CHUNK: Final = 64
+"""Steps that are compared at once."""
+_NAMED: Final = 4
+
+
+class Parting(msgspec.Struct, frozen=True):
+    """Where two threads part."""
+
+    step: Annotated[int, about("The first step whose states differ.")]
+    a_by: Annotated[str, about("Who made it in `a`.")]
+    b_by: Annotated[str, about("Who made it in `b`.")]
+    channels: Annotated[tuple[Compared, ...], about("The channels that differ there.")]
+
+
+class History(Protocol):
+    """The past of a thread, as a `Driver` has it."""
+
+    async def history(self, before: int | None = None, limit: int = 50) -> tuple[Checkpoint, ...]: ...
+    async def state_at(self, step: int) -> Mapping[str, Any]: ...
+
+
+async def parting(a: History, b: History, last: int) -> Parting | None:
+    """Where two threads part, up to a step that both have; None where they don't.
+
+    What forks share is passed over by bisection: once checkpoints differ, all behind them do.
+    """
+    low, high = 0, last + 1
+    while low < high:
+        middle = (low + high) // 2
+        points = *await a.history(middle + 1, 1), *await b.history(middle + 1, 1)
+        alike = len(points) == 2 and points[0].checkpoint_hash == points[1].checkpoint_hash
+        low, high = (middle + 1, high) if alike else (low, middle)
+    for first in range(low, last + 1, _CHUNK):
+        end = min(first + _CHUNK, last + 1)
+        theirs = {point.step: point for point in await b.history(end, end - first)}
+        for mine in reversed(await a.history(end, end - first)):
+            other = theirs.get(mine.step)
+            if other is not None and mine.state_hash != other.state_hash:
+                rows = compare_states(await a.state_at(mine.step), await b.state_at(mine.step))
+                changed = tuple(row for row in rows if row.change != "same")
+                return Parting(mine.step, writer(mine), writer(other), changed)
+    return None
+
+
+def parting_line(parting: Parting) -> Line:
+    """Where they part, by whose updates and of which channels, in one row."""
+    names = [row.channel for row in parting.channels]
+    more = f", {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return (
+        trusted(f"They part at step {parting.step}", "accent"),
+        trusted(", by ", "dim"),
+        untrusted(parting.a_by, "name"),
+        trusted(" and by ", "dim"),
+        untrusted(parting.b_by, "name"),
+        trusted(": ", "dim"),
+        untrusted(", ".join(names[:_NAMED]) + more, "value"),
+    )
