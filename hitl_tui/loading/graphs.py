@@ -17,9 +17,17 @@ from hitl_tui.engine.graph.builder import StateGraph
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.errors import GraphInvalid, UsageError, in_words
 from hitl_tui.loading.code import blaming, import_file, import_named
+from hitl_tui.loading.langgraph import (
+    LangGraphObject,
+    find_langgraph,
+    is_factory,
+    is_langgraph,
+    speaks_langgraph,
+)
 from hitl_tui.suggest import did_you_mean
 
 _SUFFIXES: Final = (".py", ".toml")
+_GRAPH_FILES: Final = (*_SUFFIXES, ".json")
 
 
 def sample_path(name: str) -> Path | None:
@@ -57,13 +65,14 @@ _NO_GRAPHS = frozenset(
 )
 _FEW = 12
 _BUILT = ("StateGraph", "GraphRunner")
+_PROJECT: Final = "langgraph.json"
 _KINDS = "a StateGraph, a GraphRunner, or a function that returns one"
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """A graph, and the options that it was built with."""
+    """A graph, and the options that it was built with; one of LangGraph isn't built yet."""
 
-    graph: Graph
+    graph: Graph | LangGraphObject
     options: Mapping[str, Any]
 
 
@@ -102,6 +111,8 @@ def _instead_of(missing: Path) -> str:
     from difflib import get_close_matches
 
     if os.path.isdir(missing):
+        if os.path.isfile(missing / _PROJECT):
+            return f"give its {_PROJECT}"
         return "give a .py or .toml file"
     if not os.path.isdir(missing.parent):
         return f"there is no directory {missing.parent} either"
@@ -119,7 +130,8 @@ def _instead_of(missing: Path) -> str:
 
 
 def _may_be_a_graph(path: Path) -> bool:
-    return path.suffix in (".py", ".toml") and path.name not in _NO_GRAPHS and path.is_file()
+    named = path.suffix in _SUFFIXES and path.name not in _NO_GRAPHS
+    return (named or path.name == _PROJECT) and path.is_file()
 
 
 def spec_file(spec: str) -> Path | None:
@@ -149,7 +161,8 @@ def load_graph(
     """The graph that `spec` names.
 
     Args:
-        spec: `module:attribute`, `file.py`, `file.py:name`, `file.toml` or the name of a sample.
+        spec: `module:attribute`, `file.py`, `file.py:name`, `file.toml`, `langgraph.json`,
+            `langgraph.json:id` or the name of a sample.
         options: what a function that builds the graph is called with; it must take all of them.
         defaults: options that are passed to a function only if it takes them.
         directory: what relative files and modules are looked for in; the current one if None.
@@ -164,14 +177,33 @@ def load_graph(
         from hitl_tui.loading.graphfile.build import open_graph_file
 
         return Loaded(*open_graph_file(path, options or {}, defaults or {}))
+    if path is not None and path.suffix == ".json":
+        from hitl_tui.loading.langgraph_json import load_langgraph_json
+
+        return _theirs(load_langgraph_json(path, name), options)
     if path is None:
         module_name, _, name = spec.partition(":")
         module = import_named(module_name, directory)
     else:
         module = import_file(path)
+    public = {key: value for key, value in vars(module).items() if not key.startswith("_")}
+    if not name and speaks_langgraph(public):
+        return _theirs(find_langgraph(public, spec, module.__name__), options)
     label, target = _find(module, name, spec)
+    if is_langgraph(target) or (not isinstance(target, Graph) and is_factory(target, public)):
+        return _theirs(LangGraphObject(label, name, target), options)
     _check_builder(label, target, None if path is None else module.__name__)
     return _build(label, target, dict(options or {}), dict(defaults or {}))
+
+
+def _theirs(target: LangGraphObject, options: Mapping[str, Any] | None) -> Loaded:
+    """A graph of LangGraph, which takes no options of ours."""
+    if options:
+        raise UsageError(
+            f"{target.label} is a graph of LangGraph and takes no {_listed(options)}",
+            "say in its code which model it uses, or read an environment variable there",
+        )
+    return Loaded(target, {})
 
 
 def _split(spec: str) -> tuple[Path | None, str]:
@@ -179,16 +211,16 @@ def _split(spec: str) -> tuple[Path | None, str]:
     if sample := sample_path(spec):
         return sample, ""
     head, colon, name = spec.rpartition(":")
-    if colon and head.endswith(".py"):
+    if colon and head.endswith((".py", ".json")):
         return Path(head), name
     if colon and head.endswith(".toml"):
         raise UsageError(f"{spec!r}: a graph file holds one graph", f"leave out {':' + name!r}: {head}")
-    if spec.endswith((".py", ".toml")):
+    if spec.endswith(_GRAPH_FILES):
         return Path(spec), ""
     if colon and all(part.isidentifier() for part in head.split(".")) and name:
         return None, name
     samples = ", ".join(sample_names())
-    hint = f"give module:attribute, file.py, file.py:name, file.toml, or a sample: {samples}"
+    hint = f"give module:attribute, file.py, file.py:name, file.toml, langgraph.json, or a sample: {samples}"
     for suffix in (".py", ".toml"):
         if os.path.isfile(f"{spec}{suffix}"):  # unlike a Path, also where there can be no such name
             hint = f"did you mean {spec}{suffix}?"
@@ -269,6 +301,8 @@ def _build(label: str, target: object, options: dict[str, Any], defaults: dict[s
     graph = blaming(label, lambda: target(**arguments))
     if isinstance(graph, Graph):
         return Loaded(graph, arguments)
+    if is_langgraph(graph):
+        return _theirs(LangGraphObject(label, label.partition(" ")[0], graph), options)
     if inspect.iscoroutine(graph):
         graph.close()
         raise GraphInvalid(

@@ -13,9 +13,18 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.nodes.children import WITHIN, inner_graph
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.values import keepable
-from hitl_tui.errors import UsageError
+from hitl_tui.errors import GraphInvalid, UsageError
 from hitl_tui.loading.code import OURS, blaming, code_files
-from hitl_tui.loading.graphs import current_directory, load_graph, named_file, resolve_spec, spec_file
+from hitl_tui.loading.graphs import (
+    Graph,
+    Loaded,
+    current_directory,
+    load_graph,
+    named_file,
+    resolve_spec,
+    spec_file,
+)
+from hitl_tui.loading.langgraph import LangGraphObject, LangGraphSource, open_langgraph
 from hitl_tui.loading.toml import read_toml
 from hitl_tui.loading.trust import Trust
 
@@ -34,10 +43,50 @@ def open_graph(
 
     `options` and `defaults` are those of `load_graph`.  Options must be JSON, and none may be a key or
     a password: they are stored with each thread.
+
+    Raises:
+        UsageError: it is a graph of LangGraph.
     """
+    loaded, where = _load(spec, store, options, defaults, directory)
+    if isinstance(loaded.graph, LangGraphObject):
+        raise UsageError(
+            f"{loaded.graph.label} is a graph of LangGraph, which can't be used here",
+            "`hitl-tui run` runs it",
+        )
+    return _runner(spec, loaded.graph, {**where, "options": _kept(loaded)}, store)
+
+
+def open_any_graph(
+    spec: str,
+    store: Store,
+    options: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    *,
+    data: Path,
+    directory: Path | None = None,
+) -> GraphRunner | LangGraphSource:
+    """As `open_graph`, also for the graphs of LangGraph, which keep their threads with a checkpointer.
+
+    Args:
+        data: as for `open_langgraph`.
+    """
+    loaded, where = _load(spec, store, options, defaults, directory)
+    if isinstance(loaded.graph, LangGraphObject):
+        return open_langgraph(loaded.graph, {**where, "options": {}}, data)
+    return _runner(spec, loaded.graph, {**where, "options": _kept(loaded)}, store)
+
+
+def _load(
+    spec: str,
+    store: Store | None,
+    options: Mapping[str, Any] | None,
+    defaults: Mapping[str, Any] | None,
+    directory: Path | None,
+) -> tuple[Loaded, dict[str, Any]]:
+    """The graph that `spec` names, and how a record names it."""
     directory = directory or current_directory()
-    where = {"graph": resolve_spec(spec, directory)}
-    if ":" in spec and not spec.startswith(OURS) and ".py" not in spec and not spec.endswith(".toml"):
+    where: dict[str, Any] = {"graph": resolve_spec(spec, directory)}
+    if ":" in spec and not spec.startswith(OURS) and named_file(spec) is None:
         where["directory"] = str(directory)
     for place in where.values():
         if keepable(place) != place:
@@ -45,13 +94,18 @@ def open_graph(
                 f"{place!r} is no text in UTF-8, so a thread can't note where its graph is",
                 "rename the file or the directory",
             )
-    loaded = load_graph(spec, options, {_STORE_OPTION: store, **(defaults or {})}, directory=directory)
-    graph = loaded.graph
+    return load_graph(spec, options, {_STORE_OPTION: store, **(defaults or {})}, directory=directory), where
+
+
+def _kept(loaded: Loaded) -> dict[str, Any]:
+    return {name: value for name, value in loaded.options.items() if name != _STORE_OPTION}
+
+
+def _runner(spec: str, graph: Graph, source: Mapping[str, Any], store: Store) -> GraphRunner:
     if isinstance(graph, StateGraph):
         built = graph
         graph = blaming(spec, lambda: built.compile(checkpointer=store))
-    kept = {name: value for name, value in loaded.options.items() if name != _STORE_OPTION}
-    return graph.with_store(store, {**where, "options": kept})
+    return graph.with_store(store, source)
 
 
 def source_file(source: Mapping[str, Any]) -> Path | None:
@@ -83,6 +137,12 @@ def source_files(path: Path) -> set[Path]:
     if path.suffix == ".toml":
         with suppress(UsageError):
             files |= set(read_toml(path).named_files())
+    if path.suffix == ".json":
+        from hitl_tui.loading.langgraph_json import read_langgraph_json
+
+        with suppress(UsageError):
+            config = read_langgraph_json(path)
+            files |= {*config.files(), *(file for folder in config.folders() for file in code_files(folder))}
     return files
 
 
@@ -113,6 +173,45 @@ def reopen_graph(
             trust.record(runner.source, "named")
         source = {**runner.source, WITHIN: source.get(WITHIN, [])}
         return GraphRunner(inner_graph(runner.graph, source), store).with_store(store, source)
+    spec, directory = _trusted(thread_id, source, options, trust)
+    runner = open_graph(spec, store, source.get("options"), directory=directory)
+    if trust is not None:
+        trust.record(source)
+    if not source.get(WITHIN):
+        return runner
+    return GraphRunner(inner_graph(runner.graph, source), store).with_store(store, source)
+
+
+def reopen_langgraph(
+    thread_id: str,
+    source: Mapping[str, Any],
+    data: Path,
+    *,
+    options: str = "",
+    graph: str | None = None,
+    trust: Trust | None = None,
+) -> LangGraphSource:
+    """The graph of LangGraph of a thread, from the source in its record; arguments and errors as above.
+
+    Args:
+        data: as for `open_langgraph`.
+    """
+    spec, directory = (
+        (graph, current_directory()) if graph is not None else _trusted(thread_id, source, options, trust)
+    )
+    loaded, where = _load(spec, None, None, None, directory)
+    if not isinstance(loaded.graph, LangGraphObject):
+        raise GraphInvalid(f"{spec} is no graph of LangGraph", f"thread {thread_id!r} was run by one")
+    built = open_langgraph(loaded.graph, {**where, "options": {}}, data)
+    if trust is not None:
+        trust.record(built.source, "" if graph is None else "named")
+    return built
+
+
+def _trusted(
+    thread_id: str, source: Mapping[str, Any], options: str, trust: Trust | None
+) -> tuple[str, Path | None]:
+    """GRAPH of a thread's record and the directory it is looked for in; the user has agreed to run it."""
     spec = source.get("graph")
     if not isinstance(spec, str):
         raise UsageError(
@@ -127,11 +226,4 @@ def reopen_graph(
         )
     if trust is not None:
         trust.check(source)
-    runner = open_graph(
-        spec, store, source.get("options"), directory=Path(directory) if isinstance(directory, str) else None
-    )
-    if trust is not None:
-        trust.record(source)
-    if not source.get(WITHIN):
-        return runner
-    return GraphRunner(inner_graph(runner.graph, source), store).with_store(store, source)
+    return spec, Path(directory) if isinstance(directory, str) else None

@@ -112,24 +112,33 @@ class _Source(msgspec.Struct, frozen=True):
 
     @property
     def main_files(self) -> list[Path]:
-        """The file that is named, and those that a TOML file names."""
+        """The file that is named, and those that a TOML file or a langgraph.json names."""
         if sample_path(self.spec):
             return []
         if (file := named_file(self.spec)) is None:
             return _module_files(self.spec.partition(":")[0], Path(self.directory))
-        if file.suffix != ".toml":
-            return [file]
         with contextlib.suppress(UsageError):
-            return [file, *read_toml(file).named_files()]
+            if file.suffix == ".toml":
+                return [file, *read_toml(file).named_files()]
+            if file.suffix == ".json":
+                from hitl_tui.loading.langgraph_json import read_langgraph_json
+
+                return read_langgraph_json(file).files()
         return [file]
 
     @property
-    def folder(self) -> Path | None:
-        """Where its imports are looked for first, None where that is nowhere of the user's."""
+    def folders(self) -> list[Path]:
+        """Where its imports are looked for first, none where that is nowhere of the user's."""
         if sample_path(self.spec) or self.spec.startswith(OURS):
-            return None
-        file = named_file(self.spec)
-        return Path(self.directory) if file is None else file.parent
+            return []
+        if (file := named_file(self.spec)) is None:
+            return [Path(self.directory)]
+        if file.suffix == ".json":
+            from hitl_tui.loading.langgraph_json import read_langgraph_json
+
+            with contextlib.suppress(UsageError):
+                return read_langgraph_json(file).folders()
+        return [file.parent]
 
     def hashes(self, known: Iterable[str] = ()) -> dict[str, str]:
         """A hash of each file that may come to run: those named, those loaded, all that can be imported.
@@ -138,9 +147,9 @@ class _Source(msgspec.Struct, frozen=True):
             known: files that were loaded when it ran before.
         """
         files = dict.fromkeys([*self.main_files, *map(Path, known)])
-        if self.folder is not None:
-            beside = islice(_importable(self.folder), _MOST_FILES)
-            files |= dict.fromkeys([*sorted(code_files(self.folder)), *beside])
+        for folder in self.folders:
+            beside = islice(_importable(folder), _MOST_FILES)
+            files |= dict.fromkeys([*sorted(code_files(folder)), *beside])
         return {str(file): _hash(file) for file in files}
 
 

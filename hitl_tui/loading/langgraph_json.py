@@ -1,0 +1,250 @@
+"""langgraph.json: the graphs of a LangGraph project, with what they need to be loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from hitl_tui.errors import UsageError
+from hitl_tui.loading.code import CodeFailed, import_file, import_named
+from hitl_tui.loading.langgraph import LangGraphObject
+from hitl_tui.suggest import did_you_mean
+
+_FORM: Final = '"graphs": {"agent": "./agent.py:graph"}'
+_MODULE: Final = re.compile(r"No module named '([^']+)'")
+_JAVASCRIPT: Final = (".ts", ".js", ".mjs", ".tsx", ".cts", ".mts")
+
+
+class LangGraphConfig(msgspec.Struct, frozen=True):
+    """A project as its langgraph.json says; paths are relative to where that is.
+
+    Attributes:
+        path: the file.
+        graphs: places by id, as `./agent.py:graph`.
+        dependencies: directories and packages that its code imports from.
+        env: variables, or the file that holds them; "" for none.
+        checkpointer: the place of what gives a checkpointer, "" for none.
+    """
+
+    path: Path
+    text: str
+    graphs: Mapping[str, str]
+    dependencies: tuple[str, ...] = ()
+    env: str | Mapping[str, str] = ""
+    checkpointer: str = ""
+
+    def place(self, *keys: str) -> str:
+        """`file:line` of a key."""
+        at = 0
+        for key in keys:
+            match = re.compile(rf"{re.escape(json.dumps(key))}\s*:").search(self.text, at)
+            if match is None:
+                break
+            at = match.start()
+        return f"{self.path}:{self.text.count(chr(10), 0, at) + 1}"
+
+    def files(self) -> list[Path]:
+        """The files that it names: those of its graphs and of its variables."""
+        places = [*self.graphs.values(), self.checkpointer]
+        named = [place.rpartition(":")[0] for place in places if place]
+        named += [self.env] if isinstance(self.env, str) and self.env else []
+        return [self.path, *(path for name in named if (path := self._beside(name)).is_file())]
+
+    def folders(self) -> list[Path]:
+        """The directories that its code imports from, first its own."""
+        local = [self._beside(name) for name in self.dependencies]
+        folders = [self.path.parent, *(path for path in local if path.is_dir())]
+        sources = [path / "src" for path in folders if (path / "src").is_dir()]
+        return list(dict.fromkeys([*folders, *sources]))
+
+    def choose(self, name: str) -> str:
+        """The id of the named graph; of the only one, or of the one called "agent", for "".
+
+        Raises:
+            UsageError: there is none of that name, or it isn't plain which is meant.
+        """
+        if name in self.graphs:
+            return name
+        if name:
+            raise UsageError(
+                f"{self.path} has no graph {name!r}", did_you_mean(name, list(self.graphs)) or self._listed()
+            )
+        if len(self.graphs) == 1:
+            return next(iter(self.graphs))
+        raise UsageError(
+            f"{self.path} has several graphs ({', '.join(sorted(self.graphs))})",
+            f"say which: {self.path.name}:{sorted(self.graphs)[0]}",
+        )
+
+    def _listed(self) -> str:
+        return f"there are: {', '.join(sorted(self.graphs))}" if self.graphs else ""
+
+    def prepare(self) -> None:
+        """Set its variables, and let its code import from its directories.
+
+        Raises:
+            UsageError: the file of variables can't be read.
+        """
+        os.environ.update(self.variables())
+        for folder in map(str, self.folders()):
+            if folder not in sys.path:
+                sys.path.append(folder)
+
+    def variables(self) -> Mapping[str, str]:
+        """What it wants in the environment.
+
+        Raises:
+            UsageError: the file can't be read.
+        """
+        if not isinstance(self.env, str):
+            return self.env
+        if not self.env:
+            return {}
+        file = self._beside(self.env)
+        if not file.is_file():
+            raise UsageError(
+                f"{self.place('env')}: there is no file {file}", "make it, or take env out of langgraph.json"
+            )
+        from dotenv import dotenv_values
+
+        return {name: value for name, value in dotenv_values(file).items() if value is not None}
+
+    def load(self, place: str, *keys: str) -> tuple[str, Any]:
+        """The object at a place as `./agent.py:graph` or `package.agent:graph`, with words for where it is.
+
+        Args:
+            keys: where the file names it.
+
+        Raises:
+            UsageError: there is no such file, module or attribute, or a package is missing.
+            CodeFailed: its code raised.
+        """
+        where = self.place(*keys)
+        head, _, attribute = place.rpartition(":")
+        if head.endswith(_JAVASCRIPT):
+            raise UsageError(
+                f"{where}: {place} is JavaScript", "open it through its server: hitl-tui run --server URL"
+            )
+        if not head or not attribute:
+            raise UsageError(f"{where}: {place!r} names no object", f"write it as in {_FORM}")
+        try:
+            if head.endswith(".py") or "/" in head:
+                module = import_file(self._file(head, where))
+            else:
+                module = import_named(head, self.path.parent)
+        except CodeFailed as error:
+            raise self._missing(error) from None
+        target: Any = module
+        for part in attribute.split("."):
+            if not hasattr(target, part):
+                known = [name for name in vars(module) if not name.startswith("_")]
+                raise UsageError(f"{where}: there is no {part!r} in {head}", did_you_mean(part, known))
+            target = getattr(target, part)
+        return f"{attribute} in {self._beside(head)}", target
+
+    def _file(self, name: str, where: str) -> Path:
+        file = self._beside(name)
+        if not file.is_file():
+            raise UsageError(f"{where}: there is no file {file}", "paths are relative to langgraph.json")
+        return file
+
+    def _missing(self, error: CodeFailed) -> CodeFailed:
+        """The error with a hint where a package is missing."""
+        if match := _MODULE.search(error.message):
+            package = match[1].partition(".")[0]
+            listed = [name for name in self.dependencies if _tame(name) == _tame(package)]
+            if listed:
+                error.hint = f"langgraph.json lists it as a dependency: pip install {listed[0]!r}"
+            elif any((self._beside(name) / "pyproject.toml").is_file() for name in self.dependencies):
+                error.hint = f"install what the project depends on: pip install -e {self.path.parent}"
+        return error
+
+    def _beside(self, name: str) -> Path:
+        return (self.path.parent / name).resolve()
+
+
+def _tame(requirement: str) -> str:
+    return re.split(r"[\s\[<>=!~;]", requirement, maxsplit=1)[0].lower().replace("_", "-")
+
+
+def load_langgraph_json(path: Path, name: str) -> LangGraphObject:
+    """A graph of a project; its variables are set and its directories can be imported from then on.
+
+    Args:
+        name: the graph's id; "" for the only one.
+
+    Raises:
+        UsageError: the file or what it names can't be used; names file, line and key.
+        CodeFailed: the project's code raised.
+    """
+    config = read_langgraph_json(path)
+    graph = config.choose(name)
+    config.prepare()
+    label, value = config.load(config.graphs[graph], "graphs", graph)
+    return LangGraphObject(label, graph, value, config)
+
+
+def read_langgraph_json(path: Path) -> LangGraphConfig:
+    """Read a langgraph.json; nothing that it names is looked at.
+
+    Raises:
+        UsageError: it can't be read, isn't JSON, or a key holds what it can't; names file, key and line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} isn't UTF-8 text (byte {error.start})", "save the file as UTF-8") from None
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UsageError(
+            f"{path}:{error.lineno}:{error.colno}: {error.msg}", "the file must be JSON without comments"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: {error}", "the file must be JSON of a sensible size") from None
+    if not isinstance(values, dict) or "graphs" not in values:
+        raise UsageError(f"{path} names no graphs", f"a langgraph.json has {_FORM}")
+    return _config(path.resolve(), text, values)
+
+
+def _config(path: Path, text: str, values: Mapping[str, Any]) -> LangGraphConfig:
+    bare = LangGraphConfig(path, text, {})
+
+    def refuse(must: str, *keys: str) -> UsageError:
+        return UsageError(
+            f"{bare.place(*keys)}: {'.'.join(keys)} must be {must}", f"a langgraph.json has {_FORM}"
+        )
+
+    graphs = values["graphs"]
+    if not isinstance(graphs, dict) or not graphs:
+        raise refuse("an object with a place for each graph", "graphs")
+    places = {}
+    for name, value in graphs.items():
+        place = value.get("path") if isinstance(value, dict) else value
+        if not isinstance(place, str) or not place:
+            raise refuse("a text as ./agent.py:graph, or an object with a path", "graphs", name)
+        places[name] = place
+    dependencies = values.get("dependencies", [])
+    if not isinstance(dependencies, list) or not all(isinstance(part, str) for part in dependencies):
+        raise refuse("a list of texts", "dependencies")
+    env = values.get("env", "")
+    if isinstance(env, dict):
+        if not all(isinstance(value, str | int | float) for value in env.values()):
+            raise refuse("a file, or an object of texts", "env")
+        env = {name: str(value) for name, value in env.items()}
+    elif not isinstance(env, str):
+        raise refuse("a file, or an object of texts", "env")
+    saver = values.get("checkpointer") or {}
+    place = saver.get("path", "") if isinstance(saver, dict) else saver
+    if not isinstance(place, str):
+        raise refuse("an object with a path", "checkpointer")
+    return LangGraphConfig(path, text, places, tuple(dependencies), env, place)
