@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
@@ -276,6 +277,10 @@ class Checkpointer(ABC):
         if cursor is None:
             return Waiting(thread)
         return Waiting(thread, cursor.pending, cursor.goal, point.state_hash if point else b"")
+
+    def now(self) -> int:
+        """See `Store.now`."""
+        return time.time_ns() // 1000
 
     def changes(self) -> object:
         """See `Store.changes`."""

@@ -290,7 +290,7 @@ going = leaving(store, ["t", "u"])
 os.rename, os.replace, os.unlink = counted(os.rename), counted(os.replace), counted(os.unlink)
 if isinstance(store, SQLiteCheckpointer):
     store._take_out = counted(store._take_out)
-    from hitl_tui.stores.sqlite import rows
+    from hitl_tui.stores import rows
     rows.ledger_row = counted(rows.ledger_row)
 delete(store, going, actor="ann", note=None, at=NOW)
 """

@@ -165,6 +165,9 @@ class Store(Protocol):
     def changes(self) -> object:
         """What stays equal as long as nobody, here or elsewhere, writes; None where the store can't tell."""
 
+    def now(self) -> int:
+        """Microseconds since the epoch, by the clock that all who write the store go by."""
+
     def new_lease(self, now: int) -> Lease:
         """A lease of this process with a fresh token; `now` in microseconds."""
 

@@ -14,10 +14,6 @@ APPLICATION_ID = 0x4869546C
 PAGE_BYTES = 1024
 """The page size of new files: a commit writes a page of each of a few tables, so small ones are faster."""
 
-TOUCHED_SHIFT = 20
-"""`cursor.touched` is its `updated_at`, in microseconds, without these many bits: about its second."""
-
-
 VERSION = 15
 """The version of the tables; a file with another one is not read."""
 

@@ -15,9 +15,8 @@ from hitl_tui import Gate, GateChoice, GraphRunner, LogCorrupt
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.state.canonical import show_hash
 from hitl_tui.engine.thread.hashes import request_hash
-from hitl_tui.stores import Checkpointer
+from hitl_tui.stores import Checkpointer, rows
 from hitl_tui.stores.files import json
-from hitl_tui.stores.sqlite import rows
 from tests.engine.audit.rich import opened
 from tests.support.flows import review_loop
 from tests.support.spec import spec

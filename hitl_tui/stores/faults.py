@@ -1,6 +1,6 @@
-"""What is stored twice in a store file and differs, or belongs to no thread (SPEC 12).
+"""What is stored twice in the tables of a store and differs, or belongs to no thread (SPEC 12).
 
-The hash chains cover what a thread reads.  What lies beside that, where a hand on the file may have put
+The hash chains cover what a thread reads.  What lies beside that, where a hand on the tables may have put
 it, is found here.
 """
 
@@ -11,10 +11,9 @@ from typing import Any
 
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.threads import Fault
+from hitl_tui.stores import rows
 from hitl_tui.stores.base import writer
 from hitl_tui.stores.lineage import Origin, Spent, summed
-from hitl_tui.stores.sqlite import rows
-from hitl_tui.stores.sqlite.schema import TOUCHED_SHIFT
 
 Rows = Callable[..., list[Any]]
 """Runs a statement with its values."""
@@ -26,18 +25,13 @@ KEYED = ("cursor", "lease", "pause", "presence")
 _MOST = 10
 """Rows of one kind that are named one by one."""
 
-SPENDING = (
-    "SELECT source, node, count(*), sum(tokens_in), sum(tokens_out), coalesce(sum(cost), 0.0), "
-    "count(*) - count(cost), sum(duration) FROM checkpoint WHERE id > ? AND id <= ? GROUP BY source, node"
-)
-"""What the steps between two ids took."""
 
+def of_store(run: Rows, given: int) -> Iterator[Fault]:
+    """Rows of no thread, and threads that have gone without a word.
 
-def of_file(run: Rows) -> Iterator[Fault]:
-    """What SQLite itself finds, and rows of no thread."""
-    for (told,) in run(f"PRAGMA integrity_check({_MOST})"):
-        if told != "ok":
-            yield Fault("file", None, "ok", told)
+    Args:
+        given: how many keys the store has given to threads.
+    """
     keys = [row[0] for row in run("SELECT key FROM thread ORDER BY key")]
     for key in [key for key in keys if not 0 <= key < 1 << 31]:
         yield Fault("thread.key", None, None, key)
@@ -51,25 +45,26 @@ def of_file(run: Rows) -> Iterator[Fault]:
     for table in KEYED:
         for _ in run(f"SELECT 1 FROM {table} WHERE thread NOT IN (SELECT key FROM thread) LIMIT 1"):
             yield Fault(table, None, None, "a row of no thread")
-    yield from _deleted(run)
+    yield from _deleted(run, given)
     for (name,) in run(f"SELECT id FROM thread WHERE key NOT IN (SELECT thread FROM cursor) LIMIT {_MOST}"):
         yield Fault("cursor", None, name, None)
 
 
-def _deleted(run: Rows) -> Iterator[Fault]:
+def _deleted(run: Rows, given: int) -> Iterator[Fault]:
     """Threads that were there and are not, without an entry in the ledger of the store."""
-    given = run("SELECT seq FROM sqlite_sequence WHERE name = 'thread'")
     there, deleted = run("SELECT (SELECT count(*) FROM thread), (SELECT count(*) FROM store_ledger)")[0]
-    keys = given[0][0] if given else 0
-    if keys != there + deleted:
-        yield Fault("store_ledger", None, f"{keys} threads", f"{there}, and {deleted} deleted")
+    if given != there + deleted:
+        yield Fault("store_ledger", None, f"{given} threads", f"{there}, and {deleted} deleted")
 
 
-def of_thread(run: Rows, key: int, origin: Origin, cursor: Cursor | None, since: int = 0) -> Iterator[Fault]:
+def of_thread(
+    run: Rows, key: int, origin: Origin, cursor: Cursor | None, since: int, *, spending: str
+) -> Iterator[Fault]:
     """Rows of a thread that nothing leads to, and columns that differ from what they were copied from.
 
     Args:
         since: what the steps took until this one is taken as it was noted.
+        spending: see `Dialect`.
     """
     if cursor is None:
         return
@@ -87,7 +82,7 @@ def of_thread(run: Rows, key: int, origin: Origin, cursor: Cursor | None, since:
             for (row_id,) in run(sql, (first, end)):
                 yield Fault(table, row_id & rows.NUMBER, None, "a row that is no part of the log")
     yield from _columns(run, key, origin, cursor)
-    yield from _spending(run, base, since)
+    yield from _spending(run, base, since, spending)
 
 
 def _columns(run: Rows, key: int, origin: Origin, cursor: Cursor) -> Iterator[Fault]:
@@ -103,13 +98,13 @@ def _columns(run: Rows, key: int, origin: Origin, cursor: Cursor) -> Iterator[Fa
         writer(rows.checkpoint_of(cursor.thread_id, newest[0])) if newest else origin.info.created_by or ""
     )
     copied = rows.cursor_row(cursor, b"", wrote)[:-2]
-    should = (*copied, cursor.updated_at >> TOUCHED_SHIFT)
+    should = (*copied, cursor.updated_at >> rows.TOUCHED_SHIFT)
     for name, expected, actual in zip(names, should, fetched[0], strict=True):
         if actual != (None if (name, expected) == ("waiting_since", rows.NEVER) else expected):
             yield Fault(f"cursor.{name}", None, expected, actual)
 
 
-def _spending(run: Rows, base: int, since: int) -> Iterator[Fault]:
+def _spending(run: Rows, base: int, since: int, spending: str) -> Iterator[Fault]:
     """Notes of what the steps took that are not what these took."""
     place, earlier = base - 1, list[Spent]()
     for row_id, body in run(
@@ -120,7 +115,7 @@ def _spending(run: Rows, base: int, since: int) -> Iterator[Fault]:
     for row_id, body in run(
         "SELECT id, body FROM spending WHERE id > ? AND id <= ? ORDER BY id", (place, base + rows.NUMBER)
     ):
-        expected = summed([*earlier, *map(rows.spent_of, run(SPENDING, (place, row_id)))])
+        expected = summed([*earlier, *map(rows.spent_of, run(spending, (place, row_id)))])
         place, earlier = row_id, rows.spending_of(body)
         if expected != earlier:
             yield Fault("spending", row_id & rows.NUMBER, str(expected), str(earlier))

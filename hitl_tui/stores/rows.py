@@ -1,4 +1,4 @@
-"""Between records and rows of a store file (the tables are in schema).
+"""Between records and rows of a store's tables, which stand in the schema of each database.
 
 Python's sqlite3 looks for an adapter for each None and each `bytes`, which takes it as long as the rest
 of an insert does.  What is written with every step therefore goes as a `bytearray`, and columns that
@@ -56,6 +56,9 @@ from hitl_tui.stores.lineage import Past, Spent, summed
 
 Row = Sequence[Any]
 T = TypeVar("T")
+
+TOUCHED_SHIFT = 20
+"""`cursor.touched` is its `updated_at`, in microseconds, without these many bits: about its second."""
 
 NUMBER = 0xFFFFFFFF
 """The lower half of an id: seq, step or entry number."""
@@ -275,7 +278,6 @@ def effect_of(row: Row) -> Effect:
 
 
 PATCHED_FLAGS = _UPDATE_PATCHED | _RESULT_PATCHED
-LIKE = "CAST({} AS TEXT) LIKE ? ESCAPE '\\'"
 _ALIKE = re.compile(r"[ !#-\[\]-~]+")
 """What is written in JSON as it is."""
 
@@ -531,7 +533,7 @@ def source_of(info: ThreadInfo) -> bytes:
     return _encode(info.source)
 
 
-LEASE = "token, user, host, pid, process_started, expires_at, boot, namespace"
+LEASE = 'token, "user", host, pid, process_started, expires_at, boot, namespace'
 # Columns of the cursor AS c and the lease AS l (left joined) behind those of `THREAD`; a count comes last.
 SUMMARY = (
     "c.head, c.status, c.reason, c.position, c.waiting_for, c.waiting_since, c.last_writer, c.updated_at, "

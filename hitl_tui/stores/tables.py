@@ -1,0 +1,606 @@
+"""Threads as rows of SQL tables: what a store reads, whichever database has the rows (SPEC 10).
+
+Rows of a thread have the id `thread << 32 | number`; the columns are those of `rows`.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from operator import lt
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import msgspec
+
+from hitl_tui.engine.log.records import (
+    Checkpoint,
+    Commit,
+    Cursor,
+    Effect,
+    LedgerEntry,
+    StoredGraph,
+    UpdateRecord,
+)
+from hitl_tui.engine.log.threads import (
+    Fault,
+    Lease,
+    Part,
+    PauseRequest,
+    Presence,
+    ThreadInfo,
+    ThreadSize,
+    ThreadSummary,
+    Waiting,
+)
+from hitl_tui.engine.thread.hashes import chained
+from hitl_tui.errors import HitlError
+from hitl_tui.stores import faults, rows, snapshots
+from hitl_tui.stores.base import Checkpointer, refused, there, unknown
+from hitl_tui.stores.lease import holder
+from hitl_tui.stores.lineage import Origin, Spent
+
+T = TypeVar("T")
+
+# Records read at a time: long logs are read in pieces, so that a writer never waits for a reader.
+_CHUNK = 512
+SPENDING_STEPS = 128
+"""Every so many steps what they took so far is noted, so that totals cost no walk over all steps."""
+
+_FEW = 1000
+_OF_THREAD = " FROM cursor AS c JOIN thread AS t ON t.key = c.thread "
+_STANDING = ", c.body, c.digest, k.hashes"
+# The page is chosen first: whatever a line says and counts is looked up for the lines of the page alone.
+_CHOSEN = f"SELECT c.thread, {{since}} AS since, t.id AS name{_OF_THREAD}WHERE {{where}}"
+_ORDER = " ORDER BY c.touched DESC, c.updated_at DESC, c.thread DESC"
+_BEHIND = (
+    "c.touched <= :touched AND (c.touched, c.updated_at, c.thread) < "
+    "(:touched, :moved, coalesce((SELECT key FROM thread WHERE id = :name), 0))"
+)
+_BY_AGE = " ORDER BY t.created_at, t.id"
+_YOUNGER = "(t.created_at, t.id) > (:created, :name)"
+_BY_WAIT = " ORDER BY since, name"
+_LATER = "{0} >= :since AND ({0}, t.id) > (:since, :name)"
+_RUNNING = (
+    f"SELECT cursor.thread, {', '.join(f'lease.{name}' for name in rows.LEASE.split(', '))} "
+    "FROM cursor LEFT JOIN lease ON lease.thread = cursor.thread WHERE status = 'running'"
+)
+_STORE_LEDGER = f"SELECT thread, {rows.LEDGER} FROM store_ledger ORDER BY id"
+_VERSION = "SELECT version FROM cursor WHERE thread = ?"
+_FROM_THREAD = "FROM thread AS t LEFT JOIN thread AS p ON p.key = t.parent"
+_THREAD = f"SELECT {rows.THREAD}, t.shared_entries, t.past {_FROM_THREAD} WHERE t.id = ?"
+_CHILDREN = f"SELECT {rows.THREAD} {_FROM_THREAD} WHERE t.parent = ? ORDER BY t.created_at, t.key"
+_CHECKPOINTS = f"SELECT {rows.CHECKPOINT} FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
+_RECORDS = f"SELECT {rows.RECORD} FROM record WHERE id > ? AND id <= ? ORDER BY id LIMIT {_CHUNK}"
+_EFFECTS = f"SELECT {rows.EFFECT} FROM record WHERE id > ? AND id <= ? ORDER BY id LIMIT {_CHUNK}"
+_SNAPSHOT = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
+_PARTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
+_SNAPSHOTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id"
+_LEDGER = f"SELECT {rows.LEDGER} FROM ledger WHERE id BETWEEN ? AND ? ORDER BY id"
+_LAST_SPENDING = "SELECT id, body FROM spending WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
+_SIZE_OF_CHANNELS = (
+    "SELECT channel, sum(length(change) + coalesce(length(result), 0)) "
+    "FROM record WHERE id BETWEEN ? AND ? GROUP BY channel"
+)
+_SIZE_OF = "SELECT count(*), coalesce(sum({}), 0) FROM {} WHERE id BETWEEN ? AND ?"
+_CHECKPOINT_BYTES = " + ".join(
+    f"coalesce(length({name}), 0)"
+    for name in (
+        "hashes",
+        "note",
+        "text",
+        "uses",
+        "branches",
+        "tainted",
+        "read",
+        "compensations",
+        "calls",
+        "streamed",
+        "artifacts",
+    )
+)
+_LET_GO = (
+    "it tells who is at the thread alone: where nobody is, delete the rows of the tables lease, pause and "
+    "presence"
+)
+_ATTENDING = "SELECT t.id, p.body FROM presence AS p JOIN thread AS t ON t.key = p.thread"
+_LEASE = f"SELECT {rows.LEASE} FROM lease WHERE thread = ?"
+
+
+def _like(part: str) -> str:
+    """The pattern of names that hold a part, in any (ASCII) case."""
+    return "%" + re.sub("([%_!])", r"!\1", part) + "%"
+
+
+class Dialect(NamedTuple):
+    """What the SQL of databases says differently.
+
+    Args:
+        owner: the id of the thread that the thread `{}` runs for.
+        members: the numbers in the JSON list `{}`.
+        json: a column of JSON as text.
+        like: the operator of a pattern, A to Z in any case.
+        spending: what the steps between two ids took, as columns of `rows.spent_of`.
+    """
+
+    owner: str
+    members: str
+    json: str
+    like: str
+    spending: str
+
+    def one_summary(self) -> str:
+        """The line of one thread, given its key."""
+        return self._summaries(inside="NULL", standing="", where="c.thread = ?")
+
+    def matches(self) -> str:
+        """Keys of threads by `:like`, `:most` at most."""
+        return f"SELECT t.key FROM thread AS t WHERE {self.named()} LIMIT :most"
+
+    def named(self) -> str:
+        """Whether a name is `:like`."""
+        return f"t.id {self.like} :like ESCAPE '!'"
+
+    def among(self, name: str) -> str:
+        """Whether a thread is in a list of keys."""
+        return f"c.thread IN ({self.members.format(':' + name)})"
+
+    def steps_of_records(self) -> str:
+        """Steps whose records hold a text; what was only edited may hold one that no row has as a whole."""
+        held = self._holds(("note", "actor"), ("change", "result"))
+        edited = f"flags & {rows.PATCHED_FLAGS} <> 0"
+        return f"SELECT step FROM record WHERE id > ? AND id <= ? AND ({edited} OR {held})"
+
+    def steps_of_points(self) -> str:
+        """Steps whose checkpoints hold a text."""
+        held = self._holds(("text", "note", "decision", "actor"), ("streamed", "calls", "branches"))
+        return f"SELECT id & {rows.NUMBER} FROM checkpoint WHERE id BETWEEN ? AND ? AND ({held})"
+
+    def _holds(self, texts: Sequence[str], jsons: Sequence[str]) -> str:
+        columns = [*texts, *map(self.json.format, jsons)]
+        return " OR ".join(f"{column} {self.like} ? ESCAPE '\\'" for column in columns)
+
+    def _inside(self, thread: str, owner: str) -> str:
+        # A thread inside another is named after it: "/" is followed by "0" in the order of names.
+        return (
+            f"{thread}.id > {owner} || '/' AND {thread}.id < {owner} || '0' "
+            f"AND {self.owner.format(thread)} = {owner}"
+        )
+
+    def _summaries(self, *, inside: str, standing: str, where: str) -> str:
+        return (
+            f"SELECT {rows.THREAD}, {rows.SUMMARY}, {inside}{standing}{_OF_THREAD}"
+            "LEFT JOIN thread AS p ON p.key = t.parent LEFT JOIN lease AS l ON l.thread = c.thread "
+            f"LEFT JOIN checkpoint AS k ON k.id = (c.thread << 32 | c.head) WHERE {where}"
+        )
+
+    def listing(
+        self,
+        last: ThreadSummary | None,
+        within: str | None,
+        *,
+        waiting: bool,
+        abandoned: bool = False,
+        named: str = "",
+        standing: bool = False,
+    ) -> str:
+        """The statement for a page of `Store.threads`; its values have the names of its marks.
+
+        Args:
+            last: the last line of the page before.
+            abandoned: where those that wait are listed, the threads in `:abandoned`, too.
+            named: a condition on their names.
+            standing: the columns of `rows.waiting_of`, too.
+        """
+        conditions = [named] if named else []
+        if within is not None:
+            top = f"NOT EXISTS (SELECT 1 FROM thread AS o WHERE o.id = {self.owner.format('t')})"
+            conditions.append(self._inside("t", ":within") if within else f"(t.owner IS NULL OR {top})")
+        if waiting:
+            kinds = [("c.waiting_since", "c.waiting_since IS NOT NULL")]
+            if abandoned:
+                # That a runner has died only its lease says; its thread waits since the last commit.
+                among = self.among("abandoned")
+                kinds.append(("c.updated_at", f"c.waiting_since IS NULL AND {among}"))
+            later = [_LATER] if last else []
+            chosen = " UNION ALL ".join(
+                _CHOSEN.format(
+                    since=since,
+                    where=" AND ".join([kind, *conditions, *(part.format(since) for part in later)]),
+                )
+                for since, kind in kinds
+            )
+            page, order = f"{chosen}{_BY_WAIT}", " ORDER BY coalesce(c.waiting_since, c.updated_at), t.id"
+        else:
+            order, behind = (_BY_AGE, _YOUNGER) if within else (_ORDER, _BEHIND)
+            where = " AND ".join([*conditions, *([behind] if last else [])]) or "TRUE"
+            page = _CHOSEN.format(since="NULL", where=where) + order
+        count = f"(SELECT count(*) FROM thread AS i WHERE {self._inside('i', 't.id')})"
+        return self._summaries(
+            inside="NULL" if within is None else count,
+            standing=_STANDING if standing else "",
+            where=f"c.thread IN (SELECT thread FROM ({page} LIMIT :limit) AS page){order}",
+        )
+
+
+class TableStore(Checkpointer):
+    """A store whose threads are rows of tables; how these are written is each database's own."""
+
+    dialect: ClassVar[Dialect]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys: dict[str, int] = {}
+
+    @abstractmethod
+    def _rows(self, sql: str, values: tuple[Any, ...] | dict[str, Any] = ()) -> list[Any]:
+        """What a statement gives; its marks are `?`, or `:name` of a dict."""
+
+    @abstractmethod
+    def _damaged(self, what: str, hint: str = "") -> HitlError:
+        """The error of a store whose rows can't be read as they should."""
+
+    @abstractmethod
+    def _faults_of_store(self) -> Iterator[Fault]:
+        """See `Store.faults`, of the store as a whole."""
+
+    def store_ledger(self) -> list[LedgerEntry]:
+        entries: list[LedgerEntry] = []
+        previous = b""
+        with self._decoding():
+            for thread, *row in self._rows(_STORE_LEDGER):
+                entries += rows.ledger_of(rows.value_of(str, (thread,)), (row,), previous)
+                previous = entries[-1].hash
+        return entries
+
+    def size(self, thread_id: str) -> ThreadSize:
+        base = self._key(thread_id) << 32
+        span = (base, base | rows.NUMBER)
+
+        def filled(column: str, table: str) -> tuple[int, int]:
+            number, size = self._rows(_SIZE_OF.format(column, table), span)[0]
+            return number, size
+
+        with self._decoding():
+            channels = {
+                rows.value_of(str, row[:1]): rows.value_of(int, row[1:])
+                for row in self._rows(_SIZE_OF_CHANNELS, span)
+            }
+        steps, checkpoints = filled(_CHECKPOINT_BYTES, "checkpoint")
+        return ThreadSize(
+            thread_id,
+            steps,
+            channels,
+            checkpoints,
+            filled("length(body)", "snapshot")[1],
+            filled("length(data) + coalesce(length(note), 0)", "ledger")[1],
+        )
+
+    def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
+        fetched: list[Any] = []
+        # A key that is known may be that of a thread which another process has deleted.
+        while not fetched:
+            known, key = thread_id in self._keys, self._find(thread_id)
+            if key is None:
+                return None
+            fetched = self._rows("SELECT body, digest FROM cursor WHERE thread = ?", (key,))
+            if not known:
+                break
+            if not fetched:
+                self._forget(thread_id)
+        with self._decoding():
+            body, digest = fetched[0]
+            cursor = rows.cursor_of(body, None if unchecked else digest, self._facts(thread_id))
+            if cursor.thread_id != thread_id:
+                raise ValueError(f"the cursor of {thread_id!r} is that of {cursor.thread_id!r}")
+            return cursor
+
+    def graph(self, digest: str) -> StoredGraph | None:
+        body = self._value(bytes, "SELECT body FROM graph WHERE digest = ?", (digest,))
+        return None if body is None else StoredGraph(digest, body)
+
+    def faults(self, thread_id: str | None, since: int = 0) -> Iterator[Fault]:
+        if thread_id is None:
+            yield from self._faults_of_store()
+        elif (origin := self._origin(thread_id)) is not None:
+            key, cursor = self._key(thread_id), self.cursor(thread_id, unchecked=True)
+            with self._decoding():
+                yield from faults.of_thread(
+                    self._rows, key, origin, cursor, since, spending=self.dialect.spending
+                )
+            yield from self._unreadable(thread_id)
+
+    def children(self, thread_id: str) -> list[ThreadInfo]:
+        fetched = self._rows(_CHILDREN, (self._find(thread_id),))
+        with self._decoding():
+            return [rows.thread_of(row) for row in fetched]
+
+    def threads(
+        self, query: str = "", limit: int = 50, after: ThreadSummary | None = None, within: str | None = None,
+        *, waiting: bool = False,
+    ) -> list[ThreadSummary]:  # fmt: skip
+        values: dict[str, Any] = {"limit": limit, "within": within}
+        if after is not None:
+            values |= {
+                "name": after.info.thread_id,
+                "created": after.info.created_at,
+                "moved": after.updated_at,
+                "touched": after.updated_at >> rows.TOUCHED_SHIFT,
+                "since": after.updated_at if after.waiting_since is None else after.waiting_since,
+            }
+        named = ""
+        if query:
+            values |= {"like": _like(query), "most": _FEW}
+            matches = [key for (key,) in self._rows(self.dialect.matches(), values)]
+            named = self.dialect.named() if len(matches) == _FEW else self.dialect.among("matches")
+            values["matches"] = msgspec.json.encode(matches).decode()
+        abandoned = self._abandoned() if waiting else []
+        values["abandoned"] = msgspec.json.encode(abandoned).decode()
+        sql = self.dialect.listing(after, within, waiting=waiting, abandoned=bool(abandoned), named=named)
+        return self._summaries(self._rows(sql, values))
+
+    def waiting(self, limit: int) -> list[Waiting]:
+        abandoned = self._abandoned()
+        sql = self.dialect.listing(None, "", waiting=True, abandoned=bool(abandoned), standing=True)
+        values = {"limit": limit, "within": "", "abandoned": msgspec.json.encode(abandoned).decode()}
+        fetched = self._rows(sql, values)
+        threads = self._summaries([row[: -rows.STANDING] for row in fetched])
+        waiting: list[Waiting] = []
+        for thread, row in zip(threads, fetched, strict=True):
+            body, digest, hashes = row[-rows.STANDING :]
+            if not hashes:  # the step is that of a fork's parent
+                waiting.append(self._waiting(thread))
+                continue
+            try:
+                waiting.append(rows.waiting_of(thread, body, digest, hashes))
+            except (ValueError, TypeError):
+                waiting.append(Waiting(thread))
+        return waiting
+
+    def _abandoned(self) -> list[int]:
+        """Keys of the threads that nobody alive runs, though they were left running."""
+        now = self.now()
+        with self._decoding(_LET_GO):
+            return [
+                key
+                for key, *held in self._rows(_RUNNING)
+                if holder(rows.lease_of(tuple(held)) if held[0] is not None else None, now) is None
+            ]
+
+    def summary(self, thread_id: str) -> ThreadSummary | None:
+        fetched = self._summaries(self._rows(self.dialect.one_summary(), (self._find(thread_id),)))
+        return fetched[0] if fetched else None
+
+    def list_threads(self) -> list[str]:
+        sql = "SELECT id FROM thread JOIN cursor ON thread = key WHERE head >= 0 ORDER BY id"
+        with self._decoding():
+            return [rows.value_of(str, row) for row in self._rows(sql)]
+
+    def lease(self, thread_id: str) -> Lease | None:
+        fetched = self._rows(_LEASE, (self._find(thread_id),))
+        with self._decoding(_LET_GO):
+            return rows.lease_of(fetched[0]) if fetched else None
+
+    def pause_request(self, thread_id: str) -> PauseRequest | None:
+        sql = "SELECT actor, note, at FROM pause WHERE thread = ?"
+        fetched = self._rows(sql, (self._find(thread_id),))
+        with self._decoding(_LET_GO):
+            return rows.pause_of(fetched[0]) if fetched else None
+
+    def attending(self, thread_id: str, now: int) -> tuple[Presence, ...]:
+        return there(self._attending(self._find(thread_id)), now)
+
+    def _attending(self, key: int | None) -> list[Presence]:
+        fetched = self._rows("SELECT body FROM presence WHERE thread = ?", (key,))
+        with self._decoding(_LET_GO):
+            return [rows.presence_of(row[0]) for row in fetched]
+
+    def _refusal(self, thread_id: str, key: int, commit: Commit) -> HitlError:
+        version = self._value(int, _VERSION, (key,))
+        if version is None:
+            self._forget(thread_id)
+            return unknown(thread_id)
+        return refused(thread_id, commit, version, self.lease(thread_id)) or unknown(thread_id)
+
+    def _summaries(self, fetched: Sequence[Any]) -> list[ThreadSummary]:
+        """Lines of a list from their rows."""
+        now = self.now()
+        attending: dict[str, list[Presence]] = {}
+        # All there are: as many as there are people at the store, beside a page of many threads.
+        present = self._rows(_ATTENDING) if fetched else ()
+        with self._decoding(_LET_GO):
+            for name, body in present:
+                attending.setdefault(name, []).append(rows.presence_of(body))
+        with self._decoding():
+            return [rows.summary_of(row, now, attending) for row in fetched]
+
+    def _origin(self, thread_id: str) -> Origin | None:
+        fetched = self._rows(_THREAD, (thread_id,))
+        if not fetched:
+            return None
+        row = fetched[0]
+        with self._decoding():
+            return Origin(rows.thread_of(row[:-2]), row[-2], rows.past_of(row[-1]))
+
+    def _own_checkpoints(self, thread_id: str, first: int, last: int, limit: int) -> list[Checkpoint]:
+        base = self._key(thread_id) << 32
+        fetched = self._ordered(
+            self._rows(_CHECKPOINTS, (base + first, base + last, limit)), base + first, base + last, down=True
+        )
+        with self._decoding():
+            return [rows.checkpoint_of(thread_id, row) for row in fetched]
+
+    def _own_records(self, thread_id: str, first: int, last: int) -> Iterator[UpdateRecord]:
+        for fetched in self._record_rows(_RECORDS, thread_id, first, last):
+            previous = self._record_link(thread_id, (fetched[0][0] & rows.NUMBER) - 1)
+            with self._decoding():
+                records = list(rows.records_of(thread_id, fetched, previous))
+            yield from [record for record in records if first <= record.step <= last]
+
+    def _own_effects(
+        self, thread_id: str, first: int, last: int, channels: Container[str] | None
+    ) -> Iterator[Effect]:
+        for fetched in self._record_rows(_EFFECTS, thread_id, first, last):
+            with self._decoding():
+                effects = [
+                    rows.effect_of(row)
+                    for row in fetched
+                    if first <= row[1] <= last and (channels is None or row[2] in channels)
+                ]
+            yield from effects
+
+    def _own_steps_with(self, thread_id: str, first: int, last: int, text: str) -> Iterable[int]:
+        pattern = rows.like(text)
+        if not pattern:
+            return range(first, last + 1)
+        base = self._key(thread_id) << 32
+        steps: set[int] = set()
+        for sql, places in (
+            (self.dialect.steps_of_records(), self._seqs(thread_id, first, last)),
+            (self.dialect.steps_of_points(), (base + first, base + last)),
+        ):
+            matching = self._rows(sql, (*places, *[pattern] * sql.count("LIKE ?")))
+            steps.update(step for (step,) in matching if isinstance(step, int) and first <= step <= last)
+        return sorted(steps)
+
+    def _record_rows(self, sql: str, thread_id: str, first: int, last: int) -> Iterator[list[Any]]:
+        """Rows of records, in pieces: those of steps `first` to `last` and maybe some beside them."""
+        place, end = self._seqs(thread_id, first, last)
+        while fetched := self._ordered(self._rows(sql, (place, end)), place + 1, end):
+            place = fetched[-1][0]
+            yield fetched
+
+    def _seqs(self, thread_id: str, first: int, last: int) -> tuple[int, int]:
+        """The ids of records behind which those of some steps begin, and with which they end."""
+        base = self._key(thread_id) << 32
+        # A step's records are those after the last one of the step before.
+        seqs = "SELECT last_seq FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id {} LIMIT 1"
+        below = self._value(int, seqs.format("DESC"), (base, base + first - 1))
+        above = self._value(int, seqs.format("ASC"), (base + last, base + rows.NUMBER))
+        return base + (0 if below is None else below), base + (rows.NUMBER if above is None else above)
+
+    def _record_link(self, thread_id: str, seq: int) -> bytes:
+        """What the record after `seq` is chained to."""
+        link = b""
+        for segment in self._lineage(thread_id):
+            if segment.after_seq < seq <= segment.last_seq:
+                row_id = self._key(segment.thread_id) << 32 | seq
+                hashes = self._value(bytes, "SELECT hashes FROM record WHERE id = ?", (row_id,))
+                link = rows.record_hash_of(hashes or b"")
+                break
+        return self._begun(thread_id, link, lambda part: part.after_seq == seq)
+
+    def _entry_link(self, thread_id: str, n: int) -> bytes:
+        """What the decision after `n` is chained to."""
+        link = b""
+        for segment in self._lineage(thread_id):
+            if segment.after_entry < n <= segment.last_entry:
+                row_id = self._key(segment.thread_id) << 32 | n
+                link = self._value(bytes, "SELECT hash FROM ledger WHERE id = ?", (row_id,)) or b""
+                break
+        return self._begun(thread_id, link, lambda part: part.after_entry == n)
+
+    def _begun(self, thread_id: str, link: bytes, begins: Callable[[Part], bool]) -> bytes:
+        """A link with the facts of the parts that begin behind it."""
+        for part in self.parts(thread_id):
+            if begins(part):
+                link = chained(link, part.facts)
+        return link
+
+    def _facts(self, thread_id: str) -> bytes:
+        lineage = self._lineage(thread_id)
+        return lineage[0].facts if lineage else b""
+
+    def _own_snapshot(self, thread_id: str, first: int, last: int) -> tuple[int, bytes] | None:
+        base = self._key(thread_id) << 32
+        fetched = self._ordered(
+            self._rows(_SNAPSHOT, (base + first, base + last)), base + first, base + last, down=True
+        )
+        if not fetched:
+            return None
+        with self._decoding():
+            return fetched[0][0] & rows.NUMBER, snapshots.whole(
+                chain((fetched[0][1],), self._parts(base, fetched[0][0] - 1))
+            )
+
+    def _own_snapshots(self, thread_id: str, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+        base = self._key(thread_id) << 32
+        fetched = self._ordered(
+            self._rows(_SNAPSHOTS, (base + first, base + last)), base + first, base + last
+        )
+        parts = (part for _, part in fetched)
+        with self._decoding():
+            wholes = list(snapshots.each_whole(parts, self._parts(base, base + first - 1)))
+        return zip((row_id & rows.NUMBER for row_id, _ in fetched), wholes, strict=True)
+
+    def _parts(self, base: int, last: int) -> Iterator[bytes]:
+        """The parts of the snapshots up to the row `last`, newest first."""
+        # How many a reader needs is known to it alone: the further it reads, the more come at once.
+        count = 1
+        while fetched := self._ordered(self._rows(_PARTS, (base, last, count)), base, last, down=True):
+            yield from (body for _, body in fetched)
+            last, count = fetched[-1][0] - 1, 2 * count
+
+    def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
+        base = self._key(thread_id) << 32
+        fetched = self._ordered(self._rows(_LEDGER, (base + first, base + last)), base + first, base + last)
+        previous = self._entry_link(thread_id, (fetched[0][0] & rows.NUMBER) - 1) if fetched else b""
+        with self._decoding():
+            return list(rows.ledger_of(thread_id, fetched, previous))
+
+    def _own_spending(self, thread_id: str, last: int) -> list[Spent]:
+        return self._spending(self._key(thread_id), last)
+
+    def _spending(self, key: int, last: int) -> list[Spent]:
+        base = key << 32
+        noted = self._rows(_LAST_SPENDING, (base, base + last))
+        # A thread's ids begin at `base`, the id of step 0.
+        place, body = noted[0] if noted else (base - 1, b"[]")
+        with self._decoding():
+            earlier = rows.spending_of(body)
+            return earlier + list(map(rows.spent_of, self._rows(self.dialect.spending, (place, base + last))))
+
+    def _forget(self, thread_id: str) -> None:
+        """What is known of a thread that has gone."""
+        self._keys.pop(thread_id, None)
+        self._lineages.pop(thread_id, None)
+
+    def _key(self, thread_id: str) -> int:
+        key = self._find(thread_id)
+        if key is None:
+            raise unknown(thread_id)
+        return key
+
+    def _find(self, thread_id: str) -> int | None:
+        key = self._keys.get(thread_id)
+        if key is None:
+            fetched = self._rows("SELECT key FROM thread WHERE id = ?", (thread_id,))
+            if fetched:
+                key = self._keys[thread_id] = fetched[0][0]
+        return key
+
+    def _ordered(self, fetched: list[Any], first: int, last: int, *, down: bool = False) -> list[Any]:
+        """Rows whose ids go from `first` to `last`, strictly up or down, so that reading on comes to an end.
+
+        Raises:
+            LogCorrupt: they do not, as in a damaged file.
+        """
+        ids = [row[0] for row in (reversed(fetched) if down else fetched)]
+        if ids and not (first <= ids[0] and ids[-1] <= last and all(map(lt, ids, ids[1:]))):
+            raise self._damaged("the numbers of its rows do not grow")
+        return fetched
+
+    def _value(self, kind: type[T], sql: str, values: tuple[Any, ...]) -> T | None:
+        """The only column of the first row, None where there is no row; `LogCorrupt` for another type."""
+        fetched = self._rows(sql, values)
+        with self._decoding():
+            return rows.value_of(kind, fetched[0]) if fetched else None
+
+    @contextmanager
+    def _decoding(self, hint: str = "") -> Iterator[None]:
+        try:
+            yield
+        except (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError) as error:
+            raise self._damaged(f"a row can't be read ({error})", hint) from error
