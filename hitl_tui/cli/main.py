@@ -16,6 +16,7 @@ from hitl_tui.cli.failures import guarded, tell_warning
 from hitl_tui.cli.options import store_option
 from hitl_tui.cli.streams import open_the_closed
 from hitl_tui.collector import collect_no_more
+from hitl_tui.drivers.node_streams import has_screen
 from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean
 
@@ -267,7 +268,7 @@ def cli(ctx: click.Context, store: str | None) -> None:
             known = f"hitl-tui {ctx.invoked_subcommand} --store {shlex.quote(store)}"
             raise click.UsageError(f"--store stands behind the command: {known}")
         return
-    if sys.stdin.isatty() and sys.stdout.isatty():
+    if has_screen():
         from hitl_tui.cli.screen import browse
 
         if browse(store):

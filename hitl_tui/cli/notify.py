@@ -14,7 +14,7 @@ import click
 
 from hitl_tui.cli.options import reviewer_option, store_option
 from hitl_tui.cli.output import json_option, say
-from hitl_tui.drivers.node_streams import own_out
+from hitl_tui.drivers.node_streams import in_browser, own_out
 from hitl_tui.errors import ExitCode, HitlError, UsageError
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class ScreenNotices:
         from hitl_tui.view.notices import GIVE_TITLE_BACK
 
         self._stop()
-        if self._titled:
+        if self._titled and not in_browser():
             _writing(own_out())(GIVE_TITLE_BACK)
 
 

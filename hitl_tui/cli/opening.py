@@ -159,18 +159,28 @@ def agreed(question: Question) -> bool:
             return False
 
 
-def hub_over(store: Checkpointer, settings: Settings, unbuilt: Unbuilt | None = None) -> LocalHub:
+def hub_over(
+    store: Checkpointer,
+    settings: Settings,
+    unbuilt: Unbuilt | None = None,
+    *,
+    asks: bool = True,
+    read_only: str = "",
+) -> LocalHub:
     """The hub over an open store, which it closes; graphs are built as `builder` does.
 
     Args:
-        unbuilt: as for `LocalHub`.
+        unbuilt, asks, read_only: as for `LocalHub`.
     """
     from hitl_tui.drivers.hub import LocalHub
     from hitl_tui.loading.known import KnownGraphs
 
     known = KnownGraphs(store, trust_in(store))
     observe = observer_of(settings)
-    return LocalHub(store, builder(store), unbuilt, signer_of(settings), known, observe=observe)
+    signer = signer_of(settings)
+    return LocalHub(
+        store, builder(store), unbuilt, signer, known, observe=observe, asks=asks, read_only=read_only
+    )
 
 
 def observer_of(settings: Settings) -> Observe | None:

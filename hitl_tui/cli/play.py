@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import click
 
 from hitl_tui.cli.opening import Target, find_thread
 from hitl_tui.cli.options import record_screen_option, reviewer_option, store_option, theme_option
+from hitl_tui.drivers.node_streams import has_screen
 from hitl_tui.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def play(
     from hitl_tui.config import load_settings
     from hitl_tui.view.tape import TapeShow
 
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not has_screen():
         raise UsageError("a tape needs a terminal", "`hitl-tui log THREAD` tells a thread in lines")
     settings = load_settings({"store": store, "theme": theme, "reviewer": reviewer})
     file = Path(tape) if Path(tape).is_file() else None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +20,7 @@ from hitl_tui.cli.options import (
 )
 from hitl_tui.cli.output import say
 from hitl_tui.cli.storage import open_for_writing
+from hitl_tui.drivers.node_streams import has_screen
 from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def present(
             opened.close()
         say(f"{read.title}: {len(read.file.stops)} stops, nothing is wrong")
         return ExitCode.DONE
-    if plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if plain or not has_screen():
         raise UsageError("a show needs a terminal", "`hitl-tui run` runs the graph in lines")
     return _Stage(read, settings).play(record_screen)
 
@@ -178,8 +177,7 @@ def _follow(named: str | None, settings: Settings, *, plain: bool) -> int:
     state = _running_show(named)
     script = read_script(Path(state.script))
     file = ShowFile(shows_folder(), script.path)
-    has_screen = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-    if plain or not has_screen:
+    if plain or not has_screen():
         return _follow_in_lines(script, file, state)
     from hitl_tui.cli.screen import screen_look
     from hitl_tui.ui.notes import NotesApp

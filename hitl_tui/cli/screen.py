@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ import click
 from hitl_tui.cli.opening import Choose, OpenStore, Target, hub_over, open_target
 from hitl_tui.cli.output import keep_nodes_apart, say
 from hitl_tui.collector import collect_as_usual
+from hitl_tui.drivers.node_streams import has_screen
 from hitl_tui.errors import ExitCode, HitlError, NoSuchStore, UsageError
 from hitl_tui.suggest import did_you_mean
 
@@ -43,6 +43,9 @@ def show(
     perform: Callable[[LocalHub], Performance] | None = None,
     prepare_hub: Callable[[LocalHub], object] = lambda hub: None,
     record_screen: Path | None = None,
+    request: str = "",
+    asks: bool = True,
+    read_only: str = "",
 ) -> int:
     """Show a thread until the user leaves, and say what there is to know afterwards.
 
@@ -56,19 +59,25 @@ def show(
         record_screen: the file that the screen is recorded into, None for none.
         prepare_hub: called with the hub before the thread is opened.
         perform: makes what is shown to an audience, once the hub is open; None for nothing.
+        request: the id of the request whose card is opened once the thread is shown; "" for none.
+        asks, read_only: as for `LocalHub`.
 
     Raises:
         UsageError: no such theme.
         HitlError: the thread can't be opened.
     """
-    has_screen = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    shows = has_screen() and not plain
     keep_nodes_apart()
-    if plain or not has_screen:
+
+    def make_hub(store: Checkpointer) -> LocalHub:
+        return hub_over(store, settings, partial(_unbuilt, settings), asks=asks, read_only=read_only)
+
+    if not shows:
         collect_as_usual()
         from hitl_tui.plain.loop import run_plain
 
         return run_plain(
-            lambda: _open(settings, open_store, choose, breaks, Opened()),
+            lambda: _open(settings, open_store, choose, breaks, Opened(), make_hub=make_hub),
             actor=settings.reviewer,
             breaks=breaks,
             go_on=lambda thread: _resume_command(thread, settings),
@@ -83,7 +92,7 @@ def show(
 
     async def open_driver() -> tuple[Hub, Driver]:
         try:
-            return await _open(settings, open_store, choose, breaks, opened)
+            return await _open(settings, open_store, choose, breaks, opened, make_hub=make_hub)
         except HitlError:
             raise
         except Exception as error:
@@ -93,7 +102,7 @@ def show(
 
     async def open_hub() -> Hub:
         opened.store = store = open_store(settings)
-        return hub_over(store, settings, partial(_unbuilt, settings))
+        return make_hub(store)
 
     notices = ScreenNotices(settings, _not_told)
     try:
@@ -105,7 +114,7 @@ def show(
             attention=Attention(
                 settings.claim_minutes, settings.look_seconds, settings.after_decision == "stay"
             ),
-            record_screen=record_screen,
+            record_screen=record_screen, request=request,
             perform=lambda: perform(opened.hub) if perform is not None and opened.hub is not None else None,
         )  # fmt: skip
     finally:
@@ -193,7 +202,13 @@ def _waits_for() -> str:
 
 
 async def _open(
-    settings: Settings, open_store: OpenStore, choose: Choose, breaks: Sequence[str], opened: Opened
+    settings: Settings,
+    open_store: OpenStore,
+    choose: Choose,
+    breaks: Sequence[str],
+    opened: Opened,
+    *,
+    make_hub: Callable[[Checkpointer], LocalHub],
 ) -> tuple[Hub, Driver]:
     from hitl_tui.cli.logs import start_log
 
@@ -207,7 +222,7 @@ async def _open(
             raise
 
     store, target = await asyncio.to_thread(prepare)
-    hub = hub_over(store, settings, partial(_unbuilt, settings))
+    hub = make_hub(store)
     try:
         opened.prepare_hub(hub)
         driver = await open_target(hub, target, settings, breaks)

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from hitl_tui.drivers.graph_file import BuildGraph
-from hitl_tui.drivers.local import LocalDriver, Observe, Unbuilt, only_reading
+from hitl_tui.drivers.local import LocalDriver, Observe, Unbuilt, only_reading, refusing_all
 from hitl_tui.drivers.nested import SubgraphRuns
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.graph.compiled import CompiledGraph
@@ -20,7 +20,7 @@ from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary, Waiting
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.thread.agent_settings import fresh_agents
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import UnknownThread
+from hitl_tui.errors import UnknownThread, UsageError
 from hitl_tui.loading.trust import Ask, NotTrusted, Question
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ class LocalHub:
         signer: signs what is decided.
         known: the graphs that threads can be started of; None for none.
         observe: as for `LocalDriver`.
+        asks: a person may agree to run graphs that are not trusted yet.
+        read_only: why nothing may be done to any thread, in words; "" where it may. Nothing is built then.
     """
 
     def __init__(
@@ -49,8 +51,12 @@ class LocalHub:
         known: KnownGraphs | None = None,
         *,
         observe: Observe | None = None,
+        asks: bool = True,
+        read_only: str = "",
     ) -> None:
         self._store = store
+        self._asks = asks
+        self._read_only = read_only
         self._build = build
         self._unbuilt = unbuilt
         self._signer = signer
@@ -69,7 +75,8 @@ class LocalHub:
         async def from_engine(question: Question) -> bool:
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_asked(ask, question), loop))
 
-        self._ask_person = from_engine
+        if self._asks:
+            self._ask_person = from_engine
 
     async def _ask(self, question: Question) -> bool | None:
         return None if self._ask_person is None else await self._ask_person(question)
@@ -137,14 +144,17 @@ class LocalHub:
         """A driver of a thread that is in the store."""
         if await asyncio.to_thread(self._store.info, thread_id) is None:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
+        if self._read_only:
+            refusals = refusing_all(self._read_only)
+        else:
+            refusals = only_reading(why_not) if why_not else {}
         return self._driver(
-            thread_id,
-            lambda: Session.recorded(self._store, thread_id, signer=self._signer),
-            only_reading(why_not) if why_not else None,
+            thread_id, lambda: Session.recorded(self._store, thread_id, signer=self._signer), refusals
         )
 
     async def leaving(self, thread_id: str) -> Sequence[Leaving]:
         """See `Hub.leaving`."""
+        self._refuse_reading()
         from hitl_tui.stores.deletion import leaving
 
         return await asyncio.to_thread(leaving, self._store, [thread_id], forks=True)
@@ -153,6 +163,7 @@ class LocalHub:
         """See `Hub.delete`; what is open of them here is closed before."""
         from hitl_tui.stores.deletion import delete
 
+        self._refuse_reading()
         for thread in going:
             if (driver := self._drivers.pop(thread.thread_id, None)) is not None:
                 await driver.close()
@@ -190,6 +201,7 @@ class LocalHub:
         """
         if thread_id in self._drivers:
             return self._drivers[thread_id]
+        self._refuse_reading()
 
         def prepare() -> Session:
             graph, store = runner.graph, self._store
@@ -209,6 +221,10 @@ class LocalHub:
         driver = self._drivers[thread_id] = self._driver(thread_id, prepare)
         return driver
 
+    def _refuse_reading(self) -> None:
+        if self._read_only:
+            raise UsageError("threads can only be looked at here", self._read_only)
+
     def adopt(self, driver: LocalDriver) -> None:
         """Keep a driver of somebody else's making with the others, by its thread."""
         self._drivers[driver.thread_id] = driver
@@ -219,6 +235,7 @@ class LocalHub:
 
     async def start(self, graph: KnownGraph, actor: str | None) -> Driver:
         """See `Hub.start`."""
+        self._refuse_reading()
         try:
             runner = await asyncio.to_thread(self._start, graph)
         except NotTrusted as error:

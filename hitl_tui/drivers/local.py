@@ -556,7 +556,8 @@ class LocalDriver:
     def _opened(self) -> Session:
         if self._session is None:
             session = self._open_session()
-            session.recover()
+            if not self.can(Cancel):
+                session.recover()
             if session.exists and not isinstance(session.graph, RecordedGraph):
                 logged = recorded_graph(self._store, session.info, session.cursor)
                 session.notice = ". ".join(filter(None, (session.notice, graph_notice(session, logged))))
@@ -792,3 +793,8 @@ def only_reading(why: str, *, can_reload: bool = False) -> dict[str, str]:
         for kind in COMMANDS
         if kind.takes_graph or (kind in (ReloadGraph, Rerun) and not can_reload)
     }
+
+
+def refusing_all(why: str) -> dict[str, str]:
+    """All commands, by verb, each with why it may not be carried out: nothing is written at all."""
+    return {verb(kind): why for kind in COMMANDS}

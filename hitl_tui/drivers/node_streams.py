@@ -282,6 +282,18 @@ def terminal_size(fallback: tuple[int, int]) -> os.terminal_size:
     return os.terminal_size((columns, asked("LINES") or size.lines or fallback[1]))
 
 
+def in_browser() -> bool:
+    """Whether the screen is a page in a browser, by `hitl-tui serve` or textual-serve."""
+    return os.environ.get("TEXTUAL_DRIVER", "") == "textual.drivers.web_driver:WebDriver"
+
+
+def has_screen() -> bool:
+    """Whether there is a terminal, or a page in a browser, that can show a screen."""
+    if in_browser():
+        return True
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
 def own_input(prompt: str) -> str:
     """Ask for a line as `input` does, with its line editing, at our own terminal.
 

@@ -20,7 +20,13 @@ from textual.binding import Binding, BindingType
 from textual.events import Event, Key, Resize
 
 from hitl_tui.collector import collect_as_usual
-from hitl_tui.drivers.node_streams import keep_output, keep_python_streams, keyboard_kept, terminal_size
+from hitl_tui.drivers.node_streams import (
+    in_browser,
+    keep_output,
+    keep_python_streams,
+    keyboard_kept,
+    terminal_size,
+)
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.keys_in_turn import KeysInTurn
 from hitl_tui.ui.screens.opening import OpeningScreen
@@ -105,6 +111,7 @@ class AppStart(msgspec.Struct, frozen=True):
     open_hub: OpenHub | None = None
     attention: Attention | None = None
     perform: Callable[[], Performance | None] = _no_performance
+    request: str = ""
 
 
 def action_commands() -> type[Provider]:
@@ -206,7 +213,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
 
         A thread that is open soon is all there is to paint, at once with all that is known of it.
         """
-        listen(self._told_to_end)
+        listen(self.told_to_end)
         if self.start.open_hub is not None:
             await self._open_threads(self.start.open_hub)
             return
@@ -405,6 +412,9 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         if self._then is not None:
             then, self._then = self._then, None
             then(screen)
+        if self.start.request and screen.session is not None:
+            thread_id = screen.session.thread_id
+            screen.command(screen.threads.open_to_decide(thread_id, self.start.request))
         for key in self._opening.early_keys:
             self.simulate_key(key)
         if screen.session is not None:
@@ -581,7 +591,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
             self._exception = RuntimeError(captured.get().strip())
         self._close_messages_no_wait()
 
-    def _told_to_end(self, number: int) -> None:
+    def told_to_end(self, number: int) -> None:
         """A signal is a quit that asks nothing; a second one does not even wait for what is going on."""
         hurried = self._ended_by or self.hub is None
         self._ended_by = number
@@ -652,6 +662,7 @@ def run_app(
     attention: Attention | None = None,
     perform: Callable[[], Performance | None] = _no_performance,
     record_screen: Path | None = None,
+    request: str = "",
 ) -> AppResult:
     """Show a thread, or the list of them, until the user leaves.
 
@@ -674,6 +685,7 @@ def run_app(
         attention: how others are told what is looked at and claimed here.
         record_screen: the file that the screen is recorded into, None for none.
         perform: called once the thread is open; gives what is shown to an audience, None for nothing.
+        request: the id of the request whose card is opened once the thread is shown; "" for none.
 
     Raises:
         Exception: whatever nobody caught, once the terminal is as it was before.
@@ -692,10 +704,16 @@ def run_app(
             open_hub,
             attention,
             perform,
+            request,
         ),
         look,
     )
-    app.driver_class = on_our_terminal(app.driver_class)
+    if in_browser():
+        from hitl_tui.ui.browser import PageDriver
+
+        app.driver_class = PageDriver
+    else:
+        app.driver_class = on_our_terminal(app.driver_class)
     if record_screen is not None:
         app.record(record_screen)
     take_any_bytes()

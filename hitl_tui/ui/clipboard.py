@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable
 from typing import Final
 
+from hitl_tui.drivers.node_streams import in_browser
 from hitl_tui.view.format import count
 
 OSC_BYTES: Final = 74_994
@@ -26,7 +27,9 @@ _PROGRAMS: Final = (
 
 
 def local_program() -> tuple[str, ...]:
-    """The program that fills this machine's clipboard, () where there is none."""
+    """The program that fills this machine's clipboard, () where there is none, or nobody sits at it."""
+    if in_browser():
+        return ()
     for variable, command in _PROGRAMS:
         if (not variable or os.environ.get(variable)) and (path := shutil.which(command[0])):
             return (path, *command[1:])

@@ -33,13 +33,18 @@ def without_fonts(svg: str) -> str:
     return _FONTS.sub("", svg)
 
 
+def picture_name(thread: str, step: int) -> str:
+    """What to call a picture of a thread at a step."""
+    return f"{_UNSAFE.sub('-', thread)[:80].strip('-.') or 'thread'}-step-{step}.svg"
+
+
 def new_picture(svg: str, thread: str, step: int) -> Path:
     """Write a picture to a new file in the current directory, for its owner alone; gives its path.
 
     Raises:
         HitlError: it can't be written there.
     """
-    stem = f"{_UNSAFE.sub('-', thread)[:80].strip('-.') or 'thread'}-step-{step}"
+    stem = picture_name(thread, step).removesuffix(".svg")
     for number in range(1, 1000):
         path = Path(f"{stem}.svg" if number == 1 else f"{stem}-{number}.svg")
         try:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-from hitl_tui.drivers.node_streams import own_descriptors, own_err, own_out, terminal_size
+from hitl_tui.drivers.node_streams import in_browser, own_descriptors, own_err, own_out, terminal_size
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -28,7 +28,9 @@ _C: Final = frozenset({"C", "POSIX"})
 
 
 def shown_encoding(environ: Mapping[str, str]) -> str:
-    """What the locale says the terminal shows: "utf-8", "ascii" or another codec's name."""
+    """What the terminal shows by the locale: "utf-8", "ascii" or another codec's name; a page shows UTF-8."""
+    if in_browser():
+        return "utf-8"
     everywhere, characters, language = (environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
     if not everywhere and language in _C and characters == "C.UTF-8":
         # Python itself writes this LC_CTYPE over a plain C locale.
@@ -226,6 +228,8 @@ def listen(told: Callable[[int], None]) -> None:
 
 def _let_go_of_a_lost_terminal() -> None:
     """Send what is painted nowhere once the terminal has gone: a writer that fails would hang the app."""
+    if in_browser():
+        return
     try:
         import termios
     except ImportError:

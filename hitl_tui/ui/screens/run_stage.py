@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any, Final
 
+from hitl_tui.drivers.node_streams import in_browser
 from hitl_tui.engine.commands import Pause
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.widgets.caption import CaptionBox
@@ -71,13 +73,18 @@ class Stage:
             self.screen.query_one(FooterBar).show_key(written(key))
 
     def save_picture(self) -> None:
-        """Write what is on screen as SVG to a new file in the current directory."""
-        from hitl_tui.ui.pictures import new_picture
+        """Write what is on screen as SVG to a new file in the current directory; a browser downloads it."""
+        from hitl_tui.ui.pictures import new_picture, picture_name, without_fonts
 
         session = self.screen.session
         place = (session.thread_id, session.step_view.step) if session else ("hitl-tui", 0)
+        svg = self.screen.app.export_screenshot(title=place[0])
+        if in_browser():
+            file = io.StringIO(without_fonts(svg))
+            self.screen.app.deliver_text(file, save_filename=picture_name(*place), mime_type="image/svg+xml")
+            return
         try:
-            path = new_picture(self.screen.app.export_screenshot(title=place[0]), *place)
+            path = new_picture(svg, *place)
         except HitlError as error:
             self.screen.complain(error)
         else:

@@ -54,7 +54,7 @@ class Threads:
 
         def chosen(key: tuple[str, str] | None) -> None:
             if key is not None:
-                self.screen.command(self._open_to_decide(*key))
+                self.screen.command(self.open_to_decide(*key))
 
         session, screen = self.screen.session, self.screen
         signs = bool(session and session.view.signing_key)
@@ -67,7 +67,7 @@ class Threads:
         )  # fmt: skip
         screen.app.push_screen(queue, chosen)
 
-    async def _open_to_decide(self, thread_id: str, request_id: str) -> None:
+    async def open_to_decide(self, thread_id: str, request_id: str) -> None:
         """Show a thread with the card of one of its requests."""
         if self.screen.session is None or thread_id != self.screen.session.thread_id:
             await self.open(thread_id)

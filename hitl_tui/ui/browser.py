@@ -1,0 +1,104 @@
+"""The terminal of a page in a browser: Textual's driver for it, as our app wants it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+from textual.drivers.web_driver import WebDriver
+
+from hitl_tui.drivers.node_streams import own_err, own_out
+from hitl_tui.ui.terminal import listen
+
+_PIECE: Final = 16 * 1024
+_ESCAPE_PATIENCE: Final = 0.1
+"""Seconds after which an escape that nothing follows is a key of its own."""
+_LOOKS_AFTER_INPUT: Final = 5
+
+
+class _PageInput:
+    """What the page sends; waits for as long as there is nothing, where Textual looks ten times a second.
+
+    Args:
+        gone: called on the reading thread when the page, or whoever serves it, has gone.
+    """
+
+    def __init__(self, gone: Callable[[], object]) -> None:
+        self._gone = gone
+        self._closed = False
+        self._woken, self._wake = os.pipe()
+
+    def close(self) -> None:
+        """End the reading, from any thread."""
+        if not self._closed:
+            self._closed = True
+            os.write(self._wake, b"!")
+
+    def __iter__(self) -> Iterator[bytes]:
+        looks = 0
+        while not self._closed:
+            ready, _, _ = select.select([0, self._woken], (), (), _ESCAPE_PATIENCE if looks else None)
+            looks = max(looks - 1, 0)
+            if 0 in ready:
+                looks = _LOOKS_AFTER_INPUT
+                data = os.read(0, _PIECE)
+                if not data:
+                    self._gone()
+                    return
+                yield data
+            yield b""
+
+
+class PageDriver(WebDriver):
+    """Paints on a page, which may go away at any moment: then the app ends as when its terminal is closed."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        # The standard streams belong to nodes.
+        streams: Any = sys
+        before = (streams.__stdout__, streams.__stderr__)
+        streams.__stdout__, streams.__stderr__ = own_out(), own_err()
+        try:
+            super().__init__(*args, **options)
+        finally:
+            streams.__stdout__, streams.__stderr__ = before
+        self._gone = False
+        self._writing = threading.Lock()
+        self._write = self._write_whole  # type: ignore[assignment]  # theirs is a partial of `os.write`
+        self._loop = asyncio.get_running_loop()
+        self._input_reader = _PageInput(self._page_gone)  # type: ignore[assignment]  # the part that is used
+
+    def _write_whole(self, packet: bytes) -> int:
+        """Write a packet, which nothing of another thread may come into; to a page that has gone, nothing."""
+        left = memoryview(packet)
+        with self._writing, suppress(OSError):
+            while left:
+                left = left[os.write(self.fileno, left) :]
+        return len(packet)
+
+    def start_application_mode(self) -> None:
+        """Begin; the signals stay ours, where Textual would end the app with nothing kept."""
+        super().start_application_mode()
+        listen(self._told_to_end)
+
+    def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
+        """What is no key; a wish to quit is heard as the end of the page."""
+        if packet_type == "quit":
+            self._page_gone()
+        else:
+            super().on_meta(packet_type, payload)
+
+    def _page_gone(self) -> None:
+        if not self._gone:
+            self._gone = True
+            self._loop.call_soon_threadsafe(self._told_to_end, signal.SIGHUP)
+
+    def _told_to_end(self, number: int) -> None:
+        app: Any = self._app
+        app.told_to_end(number)
