@@ -31,8 +31,11 @@ _GRAPH_FILES: Final = (*_SUFFIXES, ".json")
 
 
 def sample_path(name: str) -> Path | None:
-    """The file of a sample, its Python one where there are two; None where there is none of that name."""
-    if name not in sample_names():
+    """The file of a sample, its Python one where there are two; None where there is none of that name.
+
+    Those for LangGraph are called `langgraph/NAME`.
+    """
+    if name not in sample_names() and name not in langgraph_samples():
         return None
     paths = (_folder() / f"{name}{suffix}" for suffix in _SUFFIXES)
     return next(path for path in paths if path.is_file())
@@ -41,6 +44,11 @@ def sample_path(name: str) -> Path | None:
 def sample_names() -> list[str]:
     """The names of all samples."""
     return sorted({path.stem for path in _folder().iterdir() if path.suffix in _SUFFIXES})
+
+
+def langgraph_samples() -> list[str]:
+    """The names of the samples for LangGraph."""
+    return sorted(f"langgraph/{path.stem}" for path in (_folder() / "langgraph").glob("*.py"))
 
 
 def _folder() -> Path:
@@ -219,7 +227,7 @@ def _split(spec: str) -> tuple[Path | None, str]:
         return Path(spec), ""
     if colon and all(part.isidentifier() for part in head.split(".")) and name:
         return None, name
-    samples = ", ".join(sample_names())
+    samples = ", ".join([*sample_names(), *langgraph_samples()])
     hint = f"give module:attribute, file.py, file.py:name, file.toml, langgraph.json, or a sample: {samples}"
     for suffix in (".py", ".toml"):
         if os.path.isfile(f"{spec}{suffix}"):  # unlike a Path, also where there can be no such name
