@@ -97,6 +97,11 @@ def _reached(calls: Iterable[ToolUse], compensations: Iterable[Compensation]) ->
     yield from (f"did what {entry.handler} undoes" for entry in compensations)
 
 
+def outside_of(graph: GraphInfo, name: str) -> tuple[str, ...]:
+    """How a node is known to reach outside by what it declares, in words."""
+    return _outside(graph.node(name), ())
+
+
 def _outside(node: NodeInfo | None, known: Iterable[str]) -> tuple[str, ...]:
     """What reaches outside, without saying anything twice."""
     return tuple(dict.fromkeys((*known, *(_declared(node) if node else ()))))

@@ -191,7 +191,7 @@ def _with_answer(session: Session, request: Request, value: Any) -> Cursor:
         cursor = approve(session, cursor, request, value)
     elif request.when == "before":
         cursor = replace(cursor, passed=True)
-    if request.path:
+    if request.path in {branch.path for branch in cursor.branches}:
         return replace(cursor, branches=answered(cursor.branches, request, value))
     if request.when != "inside":
         return cursor

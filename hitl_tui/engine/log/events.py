@@ -57,13 +57,25 @@ class AppliedUpdate(msgspec.Struct, frozen=True):
     lineage: Lineage | None = None
 
 
+class AsNode(msgspec.Struct, frozen=True):
+    """Where a run goes on from an edit that is made as if a node had just written it.
+
+    `next_nodes` are what runs next, () where the run ends; `problem` says why it can't be told or done.
+    """
+
+    node: Annotated[str, about("The node that the edit is made as, or `START`.")]
+    next_nodes: Annotated[tuple[str, ...], about("What runs next; empty where the run ends.", name="next")]
+    problem: Annotated[Maybe, about("Why it can't be told, or can't be done.")] = ""
+
+
 class Preview(msgspec.Struct, frozen=True):
     """What an edit, an answer or other settings of agents would do.
 
     `problems` maps a channel, or an agent, to what is wrong with what it would get; `next_node` is where
     the run would go ("END" ends it), None when it can't be told; `rebinds` are the titles of requests that
-    would then be about the new step; `forks` says that it makes a new thread; `repeats` what would run again,
-    None where nothing would.
+    would then be about the new step, `withdraws` of those that it withdraws, so that they must be asked anew;
+    `forks` says that it makes a new thread; `repeats` what would run again, None where nothing would;
+    `as_nodes` where an edit leads as each node that it can be made as, where the driver tells.
     """
 
     updates: tuple[AppliedUpdate, ...]
@@ -72,6 +84,8 @@ class Preview(msgspec.Struct, frozen=True):
     rebinds: tuple[str, ...]
     forks: bool
     repeats: Repeats | None = None
+    withdraws: tuple[str, ...] = ()
+    as_nodes: tuple[AsNode, ...] = ()
 
 
 class Progress(msgspec.Struct, frozen=True):

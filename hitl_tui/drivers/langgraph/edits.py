@@ -1,0 +1,218 @@
+"""Edits of a LangGraph thread: what one would do, tried on copies, and what `update_state` is given."""
+
+from __future__ import annotations
+
+import sysconfig
+import traceback
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from langgraph.errors import InvalidUpdateError
+
+from hitl_tui.drivers.langgraph.interrupts import is_unfinished, task_paths
+from hitl_tui.drivers.langgraph.scratch import ScratchSaver
+from hitl_tui.engine.log.events import AsNode
+from hitl_tui.engine.log.records import START
+from hitl_tui.errors import UsageError
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.pregel import Pregel
+    from langgraph.types import StateSnapshot
+
+ENTRY: Final = "__start__"
+"""What LangGraph calls the node that takes the input."""
+_REPLACES: Final = ("LastValue", "LastValueAfterFinish", "AnyValue", "EphemeralValue", "UntrackedValue")
+"""Channels that hold what was written last."""
+_REDUCES: Final = ("BinaryOperatorAggregate", "DeltaChannel")
+"""Channels with an operator, which `Overwrite` goes around."""
+_LIBRARIES: Final = frozenset({"site-packages", "dist-packages"})
+_STANDARD: Final = Path(sysconfig.get_path("stdlib"))
+
+
+class Tried(NamedTuple):
+    """What an edit led to on a copy.
+
+    Args:
+        before, after: the state's values, theirs; `after` is empty where it can't be done.
+        next_nodes: what would run next, () where nothing would.
+        problem: why it can't be done, in words, "" where it can.
+        ambiguous: it has to be said which node it is made as.
+    """
+
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    next_nodes: tuple[str, ...]
+    problem: str = ""
+    ambiguous: bool = False
+
+
+def replacing(app: Pregel[Any, Any, Any, Any], name: str, value: Any) -> Any:
+    """What to write to a channel so that it holds exactly a value.
+
+    Raises:
+        UsageError: there is no such channel, or it can't be set; says why.
+    """
+    kind = _kind(app, name)
+    if kind in _REPLACES:
+        return value
+    if kind not in _REDUCES:
+        raise UsageError(f"channel {name!r} is a {kind}: it can't be set to a value", "edit another one")
+    try:
+        from langgraph.types import Overwrite
+    except ImportError:
+        raise UsageError(
+            f"this LangGraph can't set {name!r} past its reducer",
+            f"install a newer one, or send it an update: --reduce {name}",
+        ) from None
+    return Overwrite(value)
+
+
+def _kind(app: Pregel[Any, Any, Any, Any], name: str) -> str:
+    """The class of a channel of the state, by name."""
+    known = editable(app)
+    if name not in known:
+        raise UsageError(
+            f"the state of {app.name} has no channel {name!r}", f"channels: {', '.join(known) or 'none'}"
+        )
+    return type(app.channels[name]).__name__
+
+
+def editable(app: Pregel[Any, Any, Any, Any]) -> tuple[str, ...]:
+    """The channels of the state: what LangGraph keeps for itself and what it manages are none."""
+    names = app.stream_channels_asis
+    names = [names] if isinstance(names, str) else names
+    return tuple(name for name in names if name in app.channels and not name.startswith("__"))
+
+
+def update_of(
+    app: Pregel[Any, Any, Any, Any], values: Mapping[str, Any], reduce: Collection[str] = ()
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """What `update_state` is given for an edit, and what is wrong with channels of it, in words.
+
+    Args:
+        values: by channel, theirs.
+        reduce: the channels whose value is an update that goes through the reducer; the others are set.
+    """
+    update: dict[str, Any] = {}
+    problems: dict[str, str] = {}
+    for name, value in values.items():
+        try:
+            if name in reduce:
+                _kind(app, name)
+            update[name] = value if name in reduce else replacing(app, name, value)
+        except UsageError as error:
+            problems[name] = str(error)
+    return update, problems
+
+
+def candidates(app: Pregel[Any, Any, Any, Any], first: Iterable[str] = ()) -> tuple[str, ...]:
+    """The nodes that an edit can be made as: those that ran last first, START at the end.
+
+    Args:
+        first: the nodes that ran last.
+    """
+    nodes = [name for name, node in app.nodes.items() if name != ENTRY and node.flat_writers]
+    ran = [name for name in dict.fromkeys(first) if name in nodes]
+    return (*ran, *(name for name in nodes if name not in ran), *([START] if ENTRY in app.nodes else []))
+
+
+def their_node(as_node: str | None) -> str | None:
+    """A node as LangGraph calls it."""
+    return ENTRY if as_node == START else as_node
+
+
+async def try_update(
+    app: Pregel[Any, Any, Any, Any],
+    config: RunnableConfig,
+    update: Mapping[str, Any],
+    as_node: str | None = None,
+) -> Tried:
+    """Do an edit on a copy of a checkpoint: operators, writers and routes get copies, nothing is stored.
+
+    Args:
+        config: names the checkpoint, with the namespace of its subgraph where it is inside one.
+        as_node: ours; None lets LangGraph infer it.
+    """
+    trial = app.copy({"checkpointer": ScratchSaver(_saver(app))})
+    before: Mapping[str, Any] = {}
+    try:
+        before = _values(await trial.aget_state(config))
+        edited = await trial.aupdate_state(config, dict(update), as_node=their_node(as_node))
+        state = await trial.aget_state(edited)
+    except Exception as error:  # an operator or a route of the graph's own may raise anything
+        return Tried(before, {}, (), *_why(error))
+    return Tried(before, _values(state), next_of(state))
+
+
+async def as_nodes(
+    app: Pregel[Any, Any, Any, Any],
+    config: RunnableConfig,
+    update: Mapping[str, Any],
+    nodes: Iterable[str],
+) -> tuple[AsNode, ...]:
+    """Where an edit leads as each of some nodes."""
+    told = []
+    for node in nodes:
+        tried = await try_update(app, config, update, node)
+        lost = [] if tried.problem else lost_by(tried, update)
+        problem = f"{node} does not write {', '.join(lost)}" if lost else tried.problem
+        told.append(AsNode(node, tried.next_nodes, problem))
+    return tuple(told)
+
+
+def lost_by(tried: Tried, update: Mapping[str, Any]) -> list[str]:
+    """The channels whose given value did not arrive: a node that does not write them drops it silently."""
+    lost = []
+    for name, given in update.items():
+        value = given.value if type(given).__name__ == "Overwrite" else given
+        arrived = name in tried.after and _same(tried.after[name], value)
+        unchanged = name in tried.before and _same(tried.after.get(name), tried.before[name])
+        if not arrived and (unchanged or name not in tried.after):
+            lost.append(name)
+    return lost
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Whether two values of theirs are equal, as far as their own comparison tells."""
+    try:
+        return left is right or bool(left == right)
+    except Exception:  # arrays and the like compare element by element
+        return repr(left) == repr(right)
+
+
+def next_of(state: StateSnapshot) -> tuple[str, ...]:
+    """The tasks that come next, each under a name of its own; () at the end."""
+    named = zip(task_paths(state.tasks), state.tasks, strict=True)
+    return tuple(path for path, task in named if is_unfinished(task))
+
+
+def _values(state: StateSnapshot) -> Mapping[str, Any]:
+    return state.values if isinstance(state.values, dict) else {"__root__": state.values}
+
+
+def _saver(app: Pregel[Any, Any, Any, Any]) -> Any:
+    saver = app.checkpointer
+    if saver is None or isinstance(saver, bool):
+        raise UsageError("the graph has no checkpointer", "a thread without one can't be edited")
+    return saver
+
+
+def _why(error: Exception) -> tuple[str, bool]:
+    """Why an edit can't be done, and whether all it lacks is the node that it is made as."""
+    ambiguous = isinstance(error, InvalidUpdateError) and "mbiguous" in str(error)
+    if ambiguous:
+        return "several nodes ran last: say which one it is made as", True
+    words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"{words}{_where(error)}", False
+
+
+def _where(error: Exception) -> str:
+    """The place in the graph's own code that raised, in words; "" where LangGraph itself did."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        known = _STANDARD in path.parents or _LIBRARIES & set(path.parts) or path == Path(__file__)
+        if not known:
+            return f" (in {frame.name}, {path.name}:{frame.lineno})"
+    return ""
