@@ -80,7 +80,7 @@ class _Keeper:
         self._real: list[int] = []
         self._pipe = -1
         self._waiting: Callable[[], bytes] = bytes
-        self._ended = False
+        self._ended, self._reading = False, False
         self._before = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
         self.out = self._own(sys.stdout, 1)
         self.err = self._own(sys.stderr, 2)
@@ -138,6 +138,7 @@ class _Keeper:
             os.close(real)
         self.finish()
         self._ended = True
+        self._close_pipe()
         for stream in {self.out, self.err} - set(self._before):
             with suppress(OSError):
                 stream.close()
@@ -172,22 +173,31 @@ class _Keeper:
         for number in _DESCRIPTORS:
             os.dup2(writing, number)
         os.close(writing)
-        os.register_at_fork(after_in_child=self._forked)
+        self._reading = True
         threading.Thread(target=self._read, name="hitl-tui node output", daemon=True).start()
 
     def _read(self) -> None:
         """Keep the pipe from ever being full: who writes to it would wait."""
         import select
 
-        while not self._ended:
-            ready = select.poll()
-            ready.register(self._pipe, select.POLLIN)
+        ready = select.poll()
+        ready.register(self._pipe, select.POLLIN)
+        writers = True
+        while writers:
             for _, event in ready.poll():
                 self.pump()
-                if event & select.POLLHUP and not event & select.POLLIN:
-                    return
+                writers = bool(event & select.POLLIN or not event & select.POLLHUP)
+        self._reading = False
+        self._close_pipe()
 
-    def _forked(self) -> None:
+    def _close_pipe(self) -> None:
+        """Close it once nobody needs it: a process that a node has left may still write there."""
+        with self._lock:
+            if self._pipe >= 0 and self._ended and not self._reading:
+                os.close(self._pipe)
+                self._pipe = -1
+
+    def fork(self) -> None:
         """In a child process nobody listens here: what it writes goes through the pipe."""
         self.forked = True
         self._lock = threading.RLock()
@@ -208,6 +218,15 @@ class _Keeper:
 _keeper: _Keeper | None = None
 _files: dict[tuple[int, int], tuple[Any, Any]] = {}
 """C's own streams over descriptors of ours; they live as long as the process."""
+
+
+def _forked() -> None:
+    if _keeper is not None:
+        _keeper.fork()
+
+
+if os.name == "posix":  # once: what is registered there stays
+    os.register_at_fork(after_in_child=_forked)
 
 
 def keep_output(tell: Tell) -> None:
@@ -231,10 +250,10 @@ def keep_python_streams() -> None:
 
 def give_output_back() -> None:
     """Let everybody write to the standard streams again, as tests want it between two commands."""
-    global _keeper  # noqa: PLW0603  (as above)
-    if _keeper is not None:
-        _keeper.end()
-        _keeper = None
+    global _keeper
+    keeper, _keeper = _keeper, None
+    if keeper is not None:
+        keeper.end()
 
 
 def tell_the_rest() -> None:

@@ -1,0 +1,47 @@
+"""The standard streams that belong to the code of nodes, given back between two commands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from hitl_tui.drivers.node_streams import give_output_back, keep_output
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="without POSIX no descriptors are kept")
+
+
+def open_pipes() -> set[str]:
+    links = {str(file) for file in Path("/dev/fd").iterdir()}
+    return {os.readlink(link) for link in links if os.path.islink(link) and "pipe:" in os.readlink(link)}
+
+
+def readers_end() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "hitl-tui node output":
+            thread.join(30)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="it counts the pipes in /proc")
+def test_no_pipe_stays_open_but_while_a_process_of_a_node_may_write_to_it() -> None:
+    before = open_pipes()
+    told: list[str] = []
+    for _ in range(3):
+        keep_output(told.extend)
+        os.write(1, b"a line\n")
+        give_output_back()
+    readers_end()
+    assert (told, open_pipes()) == (["a line"] * 3, before)
+    keep_output(told.extend)
+    child = subprocess.Popen(
+        [sys.executable, "-c", "print('later'); input(); print('at last')"], stdin=subprocess.PIPE
+    )
+    give_output_back()
+    child.communicate(b"\n", timeout=60)
+    assert child.returncode == 0, "whoever still writes there is not ended by it"
+    readers_end()
+    assert (told[3:], open_pipes()) == (["later", "at last"], before)
