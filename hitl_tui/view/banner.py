@@ -25,6 +25,8 @@ _SAID = 600
 _RAGGED = 8
 """Cells that wrapping leaves empty at the end of a row, about."""
 _EDGES = 2
+_FEWEST = 24
+"""Cells below which what would be repeated is not told."""
 _BESIDE_SAVED = ("", "waiting", "past")
 """The kinds of row that leave room for a word about the graph's file."""
 _SAID_ROWS = ((30, 3), (20, 2), (0, 1))
@@ -114,7 +116,17 @@ def _failed(
     told = (first, *((Span(f"  {row}", "error"),) for row in rows[1:]))
     if view.graph_changed is not None:
         return (*told, *_graph_changed(view.graph_changed, view.repeats, ways, room))
-    return (*told, _mending(session, error, ways))
+    return (*told, _retry(session, _mending(session, error, ways), width))
+
+
+def _retry(session: ViewSession, keys: Line, width: int) -> Line:
+    """The keys, and where there is room what trying again would repeat; what reaches outside stands out."""
+    if session.retry is None:
+        return keys
+    words = running_words(session.retry)
+    room = width - sum(cells(span.text) for span in keys) - _EDGES
+    role: Role = "warning" if session.retry.outside else "dim"
+    return (*keys, Span(f"  {cut(words, room)}", role)) if room >= _FEWEST else keys
 
 
 def _why(error: ErrorInfo) -> str:

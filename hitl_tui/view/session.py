@@ -28,6 +28,7 @@ from hitl_tui.engine.log.events import (
 )
 from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.records import ROLLBACK, Checkpoint
+from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.errors import UnknownThread
@@ -199,6 +200,8 @@ class ViewSession:
         self.untold = False
         """Whether something has happened since that the screen was not told of."""
         self.alerts: list[str] = []
+        self.retry: Repeats | None = None
+        """What going on would try again, once that is known; None for nothing."""
         """What is to be told of limits, and was not yet."""
         self.limit_notes: set[str] = set()
         """Those of them that mean nothing any more once the thread is done."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hitl_tui import Channel
+from hitl_tui import END, START, Channel, StateGraph
 from hitl_tui.stores import MemoryCheckpointer
 from hitl_tui.ui.editor import EditorFailed, command_at, open_at
 from tests.engine.building import chain
@@ -48,6 +48,35 @@ async def test_moving_to_a_channel_shows_its_value_and_the_locals_are_there_agai
         await it.gone("counts = [1, 0]")
         await it.press("s")
         await it.shows("counts = [1, 0]")
+
+
+def calls_outside() -> Any:
+    graph = StateGraph({"n": Channel(1)}).add_node("pay", halves, external="the bank")
+    return graph.add_edge(START, "pay").add_edge("pay", END).compile(checkpointer=MemoryCheckpointer())
+
+
+@pytest.mark.parametrize("key", ["s", "c"])
+async def test_what_reaches_outside_is_tried_again_only_once_that_was_told(key: str) -> None:
+    async with live(calls_outside(), inputs={}, ready="pay is next") as it:
+        await it.press("c")
+        await it.shows("pay failed", "runs pay · outside: pay brings in the bank")
+        failures = it.session.view.last_event
+        await it.press(key)
+        await it.shows("Try again", "pay reaches outside: brings in the bank.")
+        await it.press("escape")
+        await it.until(lambda: it.app.screen is it.run)
+        assert it.session.view.last_event == failures
+        await it.press(key, key)
+        await it.until(lambda: it.session.view.last_event > failures and not it.session.running)
+
+
+async def test_what_reaches_nothing_outside_is_tried_again_at_once_and_the_banner_says_so() -> None:
+    async with live(flow(), inputs={}, ready="n1 is next") as it:
+        await it.press("c")
+        await it.shows("n1 failed", "runs n1 · nothing outside")
+        failures = it.session.view.last_event
+        await it.press("s")
+        await it.until(lambda: it.session.view.last_event > failures and not it.session.running)
 
 
 FORMS = {

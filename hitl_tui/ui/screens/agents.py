@@ -36,6 +36,7 @@ from hitl_tui.view.agents import (
 )
 from hitl_tui.view.format import count
 from hitl_tui.view.keymap import Option
+from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.rows import wrap_line, wrap_spans, wrapped
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
@@ -43,6 +44,7 @@ from hitl_tui.view.spans import Line, Span, untrusted
 
 _BREAKPOINTS: list[tuple[int, str]] = [(0, "-low"), (16, "-shorter"), (22, "-short"), (32, "-tall")]
 _WORDS_ROWS = 3
+_REPEATS_ROWS = 4
 _PER_SECOND = 4
 
 
@@ -81,11 +83,13 @@ class TryDialog(Modal[SettingsChange | None]):
             box.border_title = Content("Try otherwise")
             yield LineView("try-words")
             yield AnswerForm()
+            yield LineView("try-repeats")
             yield Choices(elsewhere=())
 
     def on_mount(self) -> None:
         """Begin with the model."""
-        self.query_one("#try-words", LineView).can_focus = False
+        for name in ("#try-words", "#try-repeats"):
+            self.query_one(name, LineView).can_focus = False
         self._show_agent()
         self.set_interval(1 / _PER_SECOND, self._follow)
 
@@ -115,6 +119,18 @@ class TryDialog(Modal[SettingsChange | None]):
         form.show_form(settings_form(info, self._fork))
         self.query_one(Choices).set_options(self._options())
         self.call_after_refresh(form.focus_first)
+        self.run_worker(self._tell_repeats(), group="repeats", exclusive=True, exit_on_error=False)
+
+    async def _tell_repeats(self) -> None:
+        """Say what a fork would run again, as wherever one forks."""
+        trial = self._trial
+        driver = await self._session.driver_of(trial.thread_id)
+        repeats = (await driver.preview(Fork(trial.base, self._fork))).repeats
+        view = self.query_one("#try-repeats", LineView)
+        words = f"In a fork: {' '.join(repeat_lines(repeats))}" if repeats is not None else ""
+        rows = wrap_line(words, self._width)[:_REPEATS_ROWS] if words else []
+        view.show([(Span(row, "dim"),) for row in rows])
+        view.styles.height = len(rows)
 
     def _options(self) -> list[Option]:
         options = [Option("fork", "f", self._trial.words, "and compare both afterwards")]
@@ -132,9 +148,13 @@ class TryDialog(Modal[SettingsChange | None]):
             ids = [option.id for option in options]
             choices.set_options(options, ids.index(at) if at in ids else 0)
 
+    @property
+    def _width(self) -> int:
+        return max(min(self.size.width * 24 // 25 - 8, 76), 20)
+
     def _say(self, words: str, role: str = "plain") -> None:
         view = self.query_one("#try-words", LineView)
-        rows = wrap_line(words, max(min(self.size.width * 24 // 25 - 8, 76), 20))[:_WORDS_ROWS]
+        rows = wrap_line(words, self._width)[:_WORDS_ROWS]
         view.show([(untrusted(row, "error") if role == "error" else Span(row),) for row in rows])
 
     @on(AnswerForm.Left)

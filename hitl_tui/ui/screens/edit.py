@@ -28,6 +28,7 @@ from hitl_tui.ui.widgets.safe_text import DraftArea, SafeInput, elsewhere
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.form import mismatch
 from hitl_tui.view.format import NotJson
+from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.review import GRACE
 from hitl_tui.view.revision import revision
 from hitl_tui.view.rows import wrapped
@@ -278,6 +279,8 @@ class EditScreen(DraftScreen):
             lines.append((Span("next  ", "dim"), following))
             for request in self._preview.rebinds:
                 lines += wrapped(f"asks again about the new value: {request}", width, "accent")
+            for sentence in repeat_lines(self._preview.repeats) if self._preview.repeats else ():
+                lines += wrapped(sentence, width, "dim")
         return lines + wrapped(self.then, width, "accent")
 
     def action_apply(self) -> None:

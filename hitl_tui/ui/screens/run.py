@@ -339,6 +339,7 @@ class RunScreen(RoleScreen):
     def on_progress(self, session: ViewSession) -> None:
         """Where a node has just failed by what a channel holds, open that; else as the card wants it."""
         self.stage.on_progress(session)
+        self.stepping.look_at_retry(session)
         if not self.editing.open_failed_channel(session):
             self.review.on_progress(session)
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hitl_tui.drivers.breakpoints import describe, fits, put, read_breakpoints, toggled
 from hitl_tui.drivers.kept_breakpoints import KeptBreakpoints, kept_breakpoints
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Pause, Run, Step
 from hitl_tui.engine.thread.breakpoints import Breakpoint
+from hitl_tui.view.keymap import Option
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
+    from hitl_tui.engine.log.events import Progress
     from hitl_tui.ui.screens.run import RunScreen
 
 
 Pace = Literal["opened", "stepping", "going"]
+Start: TypeAlias = Callable[[Driver], Coroutine[Any, Any, None]]
 
 
 class Stepping:
@@ -29,6 +32,7 @@ class Stepping:
         self.screen = screen
         self._paces: dict[str, Pace] = {}
         self._given = False
+        self._looked_at: tuple[ViewSession, Progress] | None = None
 
     @property
     def going_on(self) -> bool:
@@ -70,7 +74,7 @@ class Stepping:
             self._paces[session.thread_id] = "stepping"
             self.screen.command(self._step_into(session))
         else:
-            self._run(lambda driver: driver.execute(Step(False, _armed(session))), "stepping")
+            self._run(lambda driver: driver.execute(Step(False, _armed(session))), "stepping", "run.step")
 
     async def _step_into(self, session: ViewSession) -> None:
         since = session.view.last_event
@@ -97,19 +101,56 @@ class Stepping:
         """Run, and stop before a node."""
         if session := self.screen.session:
             points = (*_armed(session), Breakpoint("before", node))
-            self._run(lambda driver: driver.execute(Run(points)), "going")
+            self._run(lambda driver: driver.execute(Run(points)), "going", "run.to")
 
     def continue_(self) -> None:
         """Run until something waits."""
         if session := self.screen.session:
-            self._run(lambda driver: self._run_on(session), "going")
+            self._run(lambda driver: self._run_on(session), "going", "run.continue")
 
-    def _run(self, start: Callable[[Driver], Coroutine[Any, Any, None]], pace: Pace) -> None:
+    def _run(self, start: Start, pace: Pace, action: str) -> None:
+        """Begin a run, unless something is tried again that reaches outside: that is told first.
+
+        Args:
+            action: what was pressed for it, which confirms it, too.
+        """
         session = self.screen.session
         if session is None:
             return
         self._paces[session.thread_id] = pace
-        self.screen.command(start(session.driver))
+        tries_again = _may_repeat(session)
+        self.screen.command(self._try_again(session, start, action) if tries_again else start(session.driver))
+
+    async def _try_again(self, session: ViewSession, start: Start, action: str) -> None:
+        """Try again what failed or was given up; where it reaches outside, only when somebody agrees."""
+        from hitl_tui.ui.screens.dialogs import Dialog, DialogResult
+        from hitl_tui.view.repeats import repeat_lines
+
+        repeats = (await session.driver.preview(Run())).repeats
+        if repeats is None or not repeats.outside:
+            await start(session.driver)
+            return
+
+        def answered(answer: DialogResult | None) -> None:
+            if answer is not None and answer.id == "again" and session is self.screen.session:
+                self.screen.command(start(session.driver))
+
+        options = [Option("again", action, "try it again"), Option("back", "ask.back", "go back")]
+        self.screen.app.push_screen(Dialog("Try again", repeat_lines(repeats), options), answered)
+
+    def look_at_retry(self, session: ViewSession) -> None:
+        """Find out what going on would try again, to tell it beside the failure."""
+        progress = session.view.progress
+        if not _may_repeat(session):
+            session.retry, self._looked_at = None, None
+        elif self._looked_at != (session, progress):
+            self._looked_at = session, progress
+            self.screen.command(self._look_at_retry(session), group="repeats")
+
+    async def _look_at_retry(self, session: ViewSession) -> None:
+        session.retry = (await session.driver.preview(Run())).repeats
+        if session is self.screen.session:
+            self.screen.show_bars()
 
     async def _run_on(self, session: ViewSession) -> None:
         """Run until something waits, fails or ends, or a breakpoint is reached."""
@@ -182,6 +223,12 @@ class Stepping:
             self.screen.tell(f"runs stop {what}; {self.screen.ways['run.breaks']} lists them", "Break")
         else:
             self.screen.tell(f"runs no longer stop {what}", "Break")
+
+
+def _may_repeat(session: ViewSession) -> bool:
+    """Whether a node may have to be tried again: it failed, or what it asked of models is in no step."""
+    progress = session.view.progress
+    return not session.running and (progress.status == "failed" or bool(progress.uses))
 
 
 def _kept(session: ViewSession) -> KeptBreakpoints:
