@@ -297,13 +297,13 @@ def record_hash_of(hashes: bytes) -> bytes:
 CHECKPOINT = (
     "id, parent_thread, parent_step, source, node, position, status, reason, invocation, iteration, attempt, "
     "duration, tokens_in, tokens_out, cost, hashes, first_seq, last_seq, at, read, actor, note, decision, "
-    "text, uses, branches, tainted, compensations, calls, streamed, artifacts"
+    "text, uses, branches, tainted, compensations, calls, streamed, artifacts, origin"
 )
 
 
 _CHECKPOINT_KINDS = (
     *(int, _TEXT, int, str, str, str, str, str, int, int, int, int, int, int, _COST, bytes, int, int, int),
-    *(_BLOB, _TEXT, _TEXT, _TEXT, _TEXT, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB),
+    *(_BLOB, _TEXT, _TEXT, _TEXT, _TEXT, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _TEXT),
 )
 _CHECKPOINT_TYPES: set[tuple[type, ...]] = set()
 _HASHES = CHECKPOINT.split(", ").index("hashes") - 2
@@ -347,6 +347,7 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
         _encode(point.calls) if point.calls else None,
         _encode(point.streamed) if point.streamed else None,
         _encode(point.artifacts) if point.artifacts else None,
+        point.origin,
     )
 
 
@@ -355,10 +356,13 @@ def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
     if tuple(map(type, row)) not in _CHECKPOINT_TYPES:
         _typed_alike(row, _CHECKPOINT_KINDS, _CHECKPOINT_TYPES)
     row_id, parent, *rest = row
-    read, uses, branches, tainted, compensations, calls, streamed, artifacts = rest.pop(_READ), *rest[-7:]
+    read, uses, branches, tainted, compensations, calls, streamed, artifacts, origin = (
+        rest.pop(_READ),
+        *rest[-8:],
+    )
     hashes = rest[_HASHES]
     rest[_HASHES] = hashes[:_HASH]
-    rest[-7:] = (
+    rest[-8:] = (
         _decode_uses(uses) if uses else (),
         _decode_branches(branches) if branches else (),
         _decode_tainted(tainted) if tainted else (),
@@ -367,6 +371,7 @@ def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
         _decode_calls(_nested(calls)) if calls else (),
         _decode_streamed(streamed) if streamed else (),
         _decode_artifacts(artifacts) if artifacts else (),
+        origin,
         hashes[_HASH : 2 * _HASH],
         hashes[2 * _HASH :],
     )

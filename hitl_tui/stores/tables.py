@@ -99,6 +99,7 @@ _CHECKPOINT_BYTES = " + ".join(
         "calls",
         "streamed",
         "artifacts",
+        "origin",
     )
 )
 _LET_GO = (

@@ -135,7 +135,8 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     `tainted` are the tainted channels after it.  `read` is what the node read, where that was noted: in
     runs that somebody watches or that have taint to follow.  `calls` are the tools that its agents
     called, in failed attempts, too, and `streamed` what was printed and streamed in them;
-    `artifacts` are those of its node.  `ledger_hash` is that of the newest decision at its commit,
+    `artifacts` are those of its node; `origin` is the id of the checkpoint of another engine that a mirrored
+    step is.  `ledger_hash` is that of the newest decision at its commit,
     so that the checkpoint a decision made names it; `checkpoint_hash` is over all of it (see
     `thread.hashes`).
     """
@@ -177,6 +178,7 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     calls: Annotated[tuple[ToolUse, ...], about("The tools that its agents called.")] = ()
     streamed: tuple[StreamedText, ...] = ()
     artifacts: tuple[KeptArtifact, ...] = ()
+    origin: Annotated[str | None, about("The checkpoint of LangGraph that it mirrors.")] = None
     ledger_hash: bytes = b""
     checkpoint_hash: bytes = b""
 

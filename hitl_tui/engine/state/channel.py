@@ -86,10 +86,17 @@ class Channel:
 
 
 class BoundChannel:
-    """A channel with its name, ready to take updates of at most `max_bytes` (SPEC 1)."""
+    """A channel with its name, ready to take updates of at most `max_bytes` (SPEC 1).
 
-    def __init__(self, name: str, channel: Channel, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
-        _check_name(name)
+    Args:
+        checked: its name must be one that a channel of ours may have.
+    """
+
+    def __init__(
+        self, name: str, channel: Channel, max_bytes: int = DEFAULT_MAX_BYTES, *, checked: bool = True
+    ) -> None:
+        if checked:
+            _check_name(name)
         self.name = name
         self.max_bytes = max_bytes
         self.visibility = channel.visibility

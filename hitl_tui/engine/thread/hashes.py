@@ -30,7 +30,7 @@ _encode = msgspec.json.Encoder().encode
 _place = UpdateRecord.__struct_fields__.index
 _VALUES, _REST, _CHAINED = _place("update"), _place("tainted"), _place("prev_record_hash")
 _place = Checkpoint.__struct_fields__.index
-_STATE_HASH, _LEDGER_HASH = _place("state_hash"), _place("ledger_hash")
+_STATE_HASH, _ORIGIN, _LEDGER_HASH = _place("state_hash"), _place("origin"), _place("ledger_hash")
 
 
 def chained(previous: bytes, facts: bytes) -> bytes:
@@ -95,7 +95,8 @@ def checkpoint_hash(point: Checkpoint, previous: bytes, record: bytes) -> bytes:
         branches = [replace(branch, thread=own_part(branch.thread)) for branch in point.branches]
         point = replace(point, branches=tuple(branches))
     fields = astuple(point)
-    facts = _encoded(fields[:_STATE_HASH] + fields[_STATE_HASH + 1 : _LEDGER_HASH])
+    rest = _LEDGER_HASH if point.origin is not None else _ORIGIN
+    facts = _encoded(fields[:_STATE_HASH] + fields[_STATE_HASH + 1 : rest])
     return sha256(previous + record + point.ledger_hash + point.state_hash + facts).digest()
 
 

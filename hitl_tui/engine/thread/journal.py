@@ -321,6 +321,7 @@ class StepFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         uses, calls: what its agents asked of models and tools, in failed attempts, too.
         streamed: what was printed and streamed in them.
         artifacts: what its node gave besides its updates.
+        origin: the checkpoint of another engine that it mirrors.
         read: what the node read, where that was noted.
     """
 
@@ -339,6 +340,7 @@ class StepFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     compensations: tuple[Compensation, ...] = ()
     streamed: tuple[StreamedText, ...] = ()
     artifacts: tuple[KeptArtifact, ...] = ()
+    origin: str | None = None
 
 
 def records_of(
@@ -410,4 +412,5 @@ def checkpoint_of(
         step.calls,
         step.streamed,
         step.artifacts,
+        step.origin,
     )

@@ -39,10 +39,17 @@ class RecordedGraph(CompiledGraph, frozen=True):
 
 def recorded_graph(store: Store, info: ThreadInfo, cursor: Cursor) -> RecordedGraph:
     """The graph of a thread as `logged_graph` has it, in the place of one that was built."""
-    return _of_info(logged_graph(store, info, cursor), logged_digest(info, cursor) if cursor.version else "")
+    return graph_of_info(
+        logged_graph(store, info, cursor), logged_digest(info, cursor) if cursor.version else ""
+    )
 
 
-def _of_info(info: GraphInfo, digest: str) -> RecordedGraph:
+def graph_of_info(info: GraphInfo, digest: str) -> RecordedGraph:
+    """A graph as data in the place of one that was built.
+
+    Args:
+        digest: what the log names it by, "" where it names none.
+    """
     ways = [edge for edge in info.edges if edge.source != START]
     fixed = {edge.source: edge.target for edge in ways if not edge.label}
     return RecordedGraph(
@@ -71,11 +78,12 @@ def _channel(info: ChannelInfo) -> BoundChannel:
     channel = Channel(
         info.default, reducer="overwrite", visibility=info.visibility, description=info.description
     )
-    return BoundChannel(info.name, channel)
+    # Graphs of others may call their channels as ours may not be called.
+    return BoundChannel(info.name, channel, checked=False)
 
 
 def _node(info: NodeInfo) -> Node:
-    inside = SubgraphWork(_of_info(info.graph, ""), info.inputs, info.outputs) if info.graph else None
+    inside = SubgraphWork(graph_of_info(info.graph, ""), info.inputs, info.outputs) if info.graph else None
     return Node(
         name=info.name,
         function=_no_function,

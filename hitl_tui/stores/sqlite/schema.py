@@ -14,7 +14,7 @@ APPLICATION_ID = 0x4869546C
 PAGE_BYTES = 1024
 """The page size of new files: a commit writes a page of each of a few tables, so small ones are faster."""
 
-VERSION = 15
+VERSION = 16
 """The version of the tables; a file with another one is not read."""
 
 TABLES = (
@@ -136,7 +136,8 @@ TABLES = (
         compensations BLOB,
         calls BLOB,
         streamed BLOB,
-        artifacts BLOB
+        artifacts BLOB,
+        origin TEXT
     )""",
     "CREATE TABLE snapshot (id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
     # What a thread's own steps took up to one of them, as JSON: spares summing up a long thread.

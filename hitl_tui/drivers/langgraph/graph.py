@@ -1,0 +1,177 @@
+"""A compiled LangGraph graph as data: nodes, edges, channels with their operators, subgraphs."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from hitl_tui.drivers.langgraph.pregel import Graph
+from hitl_tui.drivers.langgraph.values import as_json
+from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, InputField, NodeInfo
+from hitl_tui.engine.graph.limits import UNLIMITED
+from hitl_tui.engine.log.records import END, START
+from hitl_tui.engine.state.channel import BoundChannel, Channel, ChannelInfo
+from hitl_tui.engine.state.reducers import Reducer, overwrite
+from hitl_tui.engine.thread.recorded import RecordedGraph, graph_of_info
+
+OUTPUT: Final = "output"
+"""The channel of a graph whose state is one value in place of named ones, as of the functional API."""
+_THEIR_START, _THEIR_END = "__start__", "__end__"
+_DEEPEST = 8
+_PLAIN_CHANNELS = ("LastValue", "LastValueAfterFinish", "AnyValue", "EphemeralValue", "UntrackedValue")
+
+
+def describe(app: Graph, name: str, *, depth: int = 0) -> GraphInfo:
+    """The picture of a graph.
+
+    Args:
+        name: what it is called.
+        depth: how many graphs are around it.
+    """
+    drawn = app.get_graph()
+    names = [node for node in app.nodes if node != _THEIR_START]
+    inside = dict(app.get_subgraphs()) if depth < _DEEPEST else {}
+    nodes = tuple(_node(app, node, inside.get(node), depth) for node in names)
+    edges = tuple(_edge(edge) for edge in drawn.edges)
+    channels = tuple(_channel(app, channel) for channel in state_channels(app))
+    return GraphInfo(name=name, nodes=nodes, edges=edges, channels=channels, inputs=_inputs(app, channels))
+
+
+def recorded(info: GraphInfo) -> RecordedGraph:
+    """The graph as a thread's session has it: nothing of it runs by our engine."""
+    return replace(graph_of_info(info, info.digest), limits=UNLIMITED)
+
+
+def state_channels(app: Graph) -> list[str]:
+    """The names of the channels that make up the state."""
+    keys = app.stream_channels_asis
+    return [OUTPUT] if isinstance(keys, str) else list(keys)
+
+
+def bound_channels(app: Graph) -> dict[str, BoundChannel]:
+    """The channels as changes name them: each with its operator's name, whose results the log keeps."""
+    return {
+        name: BoundChannel(name, Channel(default_of(app, name), reducer=_reducer(app, name)), checked=False)
+        for name in state_channels(app)
+    }
+
+
+def operator_of(app: Graph, name: str) -> Any:
+    """The function with which a channel reduces, None where an update replaces the value."""
+    channel = app.channels.get(name)
+    return getattr(channel, "operator", None) or getattr(channel, "reducer", None)
+
+
+def default_of(app: Graph, name: str) -> Any:
+    """What a channel holds before anything was written, null where it is empty."""
+    channel: Any = app.channels.get(name)
+    try:
+        return as_json(channel.get()) if channel is not None else None
+    except Exception:  # an empty channel raises an error of theirs
+        return None
+
+
+def operator_name(operator: Any) -> str:
+    """What an operator is called, as `operator.add` or `add_messages`."""
+    name = str(getattr(operator, "__qualname__", "") or getattr(operator, "__name__", ""))
+    name = name.rpartition("<locals>.")[2]
+    if not name:
+        inner = getattr(operator, "func", None)
+        return operator_name(inner) if inner is not None else type(operator).__name__
+    module = str(getattr(operator, "__module__", "") or "")
+    if module in ("_operator", "operator"):
+        return f"operator.{name}"
+    return name.lstrip("_") if name != "<lambda>" else "lambda"
+
+
+def _reducer(app: Graph, name: str) -> Reducer:
+    operator = operator_of(app, name)
+    channel = app.channels.get(name)
+    if operator is None and (channel is None or type(channel).__name__ in _PLAIN_CHANNELS):
+        return overwrite()
+    text = operator_name(operator) if operator is not None else type(channel).__name__
+    return Reducer(text, _never, "custom", part="none", custom=True, source_hash=_code(operator))
+
+
+def _never(_previous: Any, _update: Any) -> Any:
+    raise RuntimeError("the results of LangGraph's operators are in the log")
+
+
+def _code(operator: Any) -> str:
+    try:
+        source = inspect.getsource(operator)
+    except (OSError, TypeError):
+        source = operator_name(operator)
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+def _channel(app: Graph, name: str) -> ChannelInfo:
+    reducer = _reducer(app, name)
+    return ChannelInfo(
+        name=name,
+        type=_type_word(getattr(app.channels.get(name), "typ", None)),
+        reducer=reducer.text,
+        visibility="public",
+        description="",
+        schema={},
+        default=default_of(app, name),
+        code=reducer.source_hash[:8],
+    )
+
+
+_WORDS: Final[Mapping[str, str]] = {"str": "text", "int": "number", "float": "number", "bool": "boolean"}
+
+
+def _type_word(kind: Any) -> str:
+    """A short word for a channel's type, as it is annotated."""
+    if kind is None or kind is Any:
+        return "any"
+    name = getattr(kind, "__name__", "") or str(kind)
+    name = name.rpartition(".")[2]
+    return _WORDS.get(name, name)[:40]
+
+
+def _node(app: Graph, name: str, inner: Any, depth: int) -> NodeInfo:
+    node: Any = app.nodes[name]
+    policies = node.retry_policy or ()
+    policies = policies if isinstance(policies, (list, tuple)) else (policies,)
+    return NodeInfo(
+        name=name,
+        reads=("*",),
+        writes=("*",),
+        kind="subgraph" if inner is not None else "node",
+        graph=describe(inner, name, depth=depth + 1) if inner is not None else None,
+        attempts=max((policy.max_attempts for policy in policies), default=1),
+        timeout=_seconds(getattr(node, "timeout", None)),
+    )
+
+
+def _seconds(timeout: Any) -> float | None:
+    if isinstance(timeout, (int, float)):
+        return float(timeout)
+    total = getattr(timeout, "total_seconds", None)
+    return float(total()) if callable(total) else None
+
+
+def _edge(edge: Any) -> EdgeInfo:
+    label = ""
+    if edge.conditional:
+        label = str(edge.data) if edge.data is not None else _ours(edge.target)
+    return EdgeInfo(_ours(edge.source), _ours(edge.target), label)
+
+
+def _ours(node: str) -> str:
+    return {_THEIR_START: START, _THEIR_END: END}.get(node, node)
+
+
+def _inputs(app: Graph, channels: Iterable[ChannelInfo]) -> tuple[InputField, ...]:
+    """What a thread is begun with: the channels of the input's schema."""
+    builder: Any = getattr(app, "builder", None)
+    schemas = getattr(builder, "schemas", {})
+    wanted = schemas.get(getattr(builder, "input_schema", None), {})
+    names = [channel.name for channel in channels if channel.name in wanted]
+    return tuple(InputField(name, name, name) for name in names)

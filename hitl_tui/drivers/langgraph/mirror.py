@@ -1,0 +1,360 @@
+"""A mirror of their threads in a store of ours, checkpoint by checkpoint (DESIGN, "LangGraph").
+
+Each line of a thread's tree of checkpoints is a thread of ours: the oldest has its name, another is called
+`<thread>~<id>` by its first own checkpoint and is a fork.  A step keeps the id of the checkpoint that it is
+(`Checkpoint.origin`); checkpoints that change nothing, as the copy that a replay begins with, are no steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from hitl_tui.drivers.langgraph import graph
+from hitl_tui.drivers.langgraph.pregel import START_NODE, App, Saved, config_of
+from hitl_tui.drivers.langgraph.steps import Reduction, facts_of, moved, named, position_of
+from hitl_tui.drivers.langgraph.values import as_json
+from hitl_tui.engine.commands.forking import Fork, fork
+from hitl_tui.engine.log.outcomes import ErrorInfo
+from hitl_tui.engine.log.records import Cursor
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.signing import Signer
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.thread.graph_change import change_graph
+from hitl_tui.engine.thread.journal import StepFacts
+from hitl_tui.engine.thread.logged import logged_digest
+from hitl_tui.engine.thread.session import Session
+
+SOURCE: Final = "langgraph"
+"""What a thread's `ThreadInfo.source` has their thread's id under."""
+_FIRST_PAGE, _PAGE = 50, 500
+
+
+def their_thread(info: ThreadInfo) -> str:
+    """The id of the thread that a thread of ours is a line of."""
+    kept = info.source.get(SOURCE)
+    return str(kept.get("thread", info.thread_id)) if isinstance(kept, Mapping) else info.thread_id
+
+
+class Mirror:
+    """The threads of one compiled graph and its checkpointer, in a store of ours.
+
+    Args:
+        app: the graph.
+        store: where its threads are mirrored.
+        name: what the graph is called.
+        source: how it is loaded again (`ThreadInfo.source`).
+    """
+
+    def __init__(
+        self,
+        app: App,
+        store: Store,
+        name: str,
+        source: Mapping[str, Any],
+        *,
+        signer: Signer | None = None,
+    ) -> None:
+        self.app = app
+        self.store = store
+        self.info = graph.describe(app.graph, name)
+        self.graph = graph.recorded(self.info)
+        self.reduction = Reduction(app.graph, graph.bound_channels(app.graph))
+        self._source = dict(source)
+        self._signer = signer
+
+    def new(self, thread: str, actor: str | None = None) -> Session:
+        """A thread that does not exist yet, here or there."""
+        return Session.new(
+            self.graph,
+            self.store,
+            thread,
+            source={**self._source, SOURCE: {"thread": thread}},
+            actor=actor,
+            signer=self._signer,
+        )
+
+    def open(self, line: str) -> Session:
+        """A line that was mirrored, on the graph as it is now."""
+        info, cursor = self.store.info(line), self.store.cursor(line)
+        if info is None or cursor is None or logged_digest(info, cursor) == self.graph.digest:
+            return Session.open(self.graph, self.store, line, signer=self._signer)
+        session = Session.recorded(self.store, line, signer=self._signer)
+        with session.writing():
+            change_graph(session, self.graph)
+        return session
+
+    async def sync(self, thread: str) -> dict[str, str]:
+        """Bring the lines of a thread of theirs up to date.
+
+        Returns:
+            The newest checkpoint of each line, of its copies that are no steps, too.
+        """
+        return await _Sync(self, thread).run()
+
+    def append(
+        self,
+        session: Session,
+        before: Saved | None,
+        after: Saved,
+        facts: StepFacts,
+        *,
+        pauses: bool = False,
+        cursor: Cursor | None = None,
+    ) -> None:
+        """Add a checkpoint to its line as a step; the session is held for writing.
+
+        Args:
+            before: the checkpoint before it, with what its tasks have written; None for the first.
+            pauses: the run is over with it (see `Session.commit_step`).
+        """
+        edited = facts.source in ("human", "fork")
+        changes = self.reduction.changes(session.state, before, after, edited=edited)
+        session.commit_step(moved(session.cursor, facts, after), changes, facts, pauses=pauses)
+
+    def settle(self, session: Session, leaf: Saved) -> None:
+        """Let a line stand as its newest checkpoint does: done, failed, waiting for answers or paused."""
+        cursor = settled(session.cursor, leaf)
+        if cursor != session.cursor:
+            session.commit_cursor(cursor)
+
+
+def settled(cursor: Cursor, leaf: Saved) -> Cursor:
+    """A line's cursor as its newest checkpoint leaves it."""
+    pending = requests_of(leaf, cursor)
+    failed = next((task for task in leaf.tasks if task.error), None)
+    cursor = replace(cursor, position=position_of(leaf), pending=pending)
+    if pending:
+        return replace(cursor, status="waiting", reason="interrupt", error=None)
+    if failed is not None:
+        error = cursor.error or ErrorInfo(failed.name, cursor.attempt, "node failed", str(failed.error))
+        return replace(cursor, status="failed", reason="node_error", error=error)
+    if not leaf.tasks:
+        return replace(cursor, status="completed", reason="end", error=None)
+    if cursor.status == "cancelled":
+        return cursor
+    return replace(cursor, status="waiting", reason="paused", error=None)
+
+
+def requests_of(leaf: Saved, cursor: Cursor) -> tuple[Request, ...]:
+    """What waits for a human at a checkpoint, without what has been answered and not run since."""
+    answered = {exchange.key for exchange in cursor.exchanges}
+    known = {request.id: request for request in cursor.pending}
+    asked = []
+    for task in leaf.tasks:
+        for interrupt in task.interrupts:
+            if f"answer:{interrupt.id}" in answered:
+                continue
+            asked.append(
+                known.get(interrupt.id)
+                or Request(
+                    id=interrupt.id,
+                    kind="ask",
+                    node=task.name,
+                    when="inside",
+                    step=cursor.head,
+                    title=_title(interrupt.value, task.name),
+                    payload=as_json(interrupt.value),
+                    key=interrupt.id,
+                )
+            )
+    return tuple(asked)
+
+
+def _title(value: Any, node: str) -> str:
+    return value if isinstance(value, str) else f"{node} asks"
+
+
+class _Sync:
+    """One time that a thread of theirs is looked through for what the mirror has not got."""
+
+    def __init__(self, mirror: Mirror, thread: str) -> None:
+        self._mirror = mirror
+        self._store = mirror.store
+        self._thread = thread
+        self._lines: dict[str, Session] = {}
+        self._ids = _line_ids(self._store, thread)
+        self._leaves: dict[str, Saved | str] = {}
+        self._places: dict[str, tuple[str, int]] = {}
+        self._same: dict[str, str] = {}
+        self._batch: dict[str, Saved] = {}
+
+    async def run(self) -> dict[str, str]:
+        newest = ""
+        for line in self._ids:
+            head = self._store.checkpoints(line, None, 1)
+            if head and head[0].origin:
+                self._places[head[0].origin] = (line, head[0].step)
+                self._leaves[line] = head[0].origin
+                newest = max(newest, head[0].origin)
+        fresh = await self._fresh(newest)
+        self._batch = {saved.id: saved for saved in fresh}
+        for saved in fresh:
+            await self._place(saved)
+        await self._settle(fresh[-1].id if fresh else newest)
+        return {line: leaf if isinstance(leaf, str) else leaf.id for line, leaf in self._leaves.items()}
+
+    async def _fresh(self, newest: str) -> list[Saved]:
+        """The checkpoints after one, oldest first."""
+        app, found = self._mirror.app, list[Saved]()
+        page = await app.history(self._thread, limit=_FIRST_PAGE)
+        while page:
+            found += [saved for saved in page if saved.id > newest]
+            if page[-1].id <= newest:
+                break
+            page = await app.history(self._thread, before=page[-1].id, limit=_PAGE)
+        return found[::-1]
+
+    async def _saved(self, identity: str) -> Saved | None:
+        if not identity:
+            return None
+        if identity not in self._batch:
+            saved = await self._mirror.app.state(config_of(self._thread, identity))
+            if saved is None:
+                return None
+            self._batch[identity] = saved
+        return self._batch[identity]
+
+    async def _place(self, saved: Saved) -> None:
+        """Add a checkpoint to the line that its parent is the end of, or to a new one."""
+        before = await self._saved(saved.parent)
+        place = await self._place_of(saved.parent)
+        if is_no_step(before, saved):
+            if before is not None:
+                self._same[saved.id] = before.id
+            if place is not None:
+                line = self._line_at(place) or self._branch_off(place, saved)
+                self._leaves[line] = saved
+            return
+        line = (self._line_at(place) or self._branch_off(place, saved)) if place else self._root(saved)
+        session = self._session(line)
+        facts = facts_of(before, saved)
+        with session.writing(), at(session, saved.at):
+            self._mirror.append(session, before, saved, facts)
+        self._places[saved.id] = (line, session.cursor.head)
+        self._leaves[line] = saved
+
+    async def _place_of(self, identity: str) -> tuple[str, int] | None:
+        """The line and the step of a checkpoint; of one that is no step, those of the one before it."""
+        if identity in self._places:
+            return self._places[identity]
+        while identity and identity not in self._places:
+            if identity in self._same:
+                identity = self._same[identity]
+                continue
+            if self._look_up(identity):
+                break
+            saved = await self._saved(identity)
+            identity = saved.parent if saved else ""
+        return self._places.get(identity)
+
+    def _look_up(self, identity: str) -> bool:
+        """Look for a checkpoint among all steps that are mirrored."""
+        for line in self._ids:
+            before: int | None = None
+            while page := self._store.checkpoints(line, before, _PAGE):
+                for point in page:
+                    if point.origin:
+                        self._places.setdefault(point.origin, (point.thread_id, point.step))
+                before = page[-1].step
+                if identity in self._places or before <= 0:
+                    break
+        return identity in self._places
+
+    def _line_at(self, place: tuple[str, int]) -> str:
+        """The line that ends at a step, the oldest of several; "" where all have gone on."""
+        line, step = place
+        for name in self._ids:
+            cursor = self._store.cursor(name)
+            if cursor is None or cursor.head != step:
+                continue
+            head = self._store.checkpoints(name, None, 1)
+            if name == line or (head and head[0].thread_id == line):
+                return name
+        return ""
+
+    def _root(self, saved: Saved) -> str:
+        """The line of a checkpoint that follows on none: the thread's own, or another."""
+        line = self._thread if self._store.info(self._thread) is None else self._free_name(saved)
+        session = Session.new(
+            self._mirror.graph,
+            self._store,
+            line,
+            source={**self._mirror.new(line).info.source, SOURCE: {"thread": self._thread}},
+            clock=lambda: saved.at,
+        )
+        self._lines[line] = session
+        self._ids.append(line)
+        return line
+
+    def _branch_off(self, place: tuple[str, int], saved: Saved) -> str:
+        name = self._free_name(saved)
+        if self._store.info(name) is None:
+            fork(self._session(place[0]), Fork(place[1], name))
+        if name not in self._ids:
+            self._ids.append(name)
+        return name
+
+    def _free_name(self, saved: Saved) -> str:
+        """A line's name by its first own checkpoint, whose id begins with the time: its middle tells more."""
+        digits = saved.id.replace("-", "")
+        return f"{self._thread}~{digits[4:12]}"
+
+    def _session(self, line: str) -> Session:
+        if line not in self._lines:
+            self._lines[line] = self._mirror.open(line)
+        return self._lines[line]
+
+    async def _settle(self, newest: str) -> None:
+        """Let each line that has moved stand as its newest checkpoint does, and the newest of all anyhow."""
+        for line, leaf in self._leaves.items():
+            identity = leaf if isinstance(leaf, str) else leaf.id
+            if isinstance(leaf, str) and identity != newest:
+                continue
+            pinned = "" if identity == newest else identity
+            saved = await self._mirror.app.state(config_of(self._thread, pinned))
+            if saved is None:
+                continue
+            session = self._session(line)
+            if session.exists and settled(session.cursor, saved) != session.cursor:
+                with session.writing():
+                    self._mirror.settle(session, saved)
+
+
+def is_no_step(before: Saved | None, saved: Saved) -> bool:
+    """Whether a checkpoint changes nothing: input not yet taken, or the copy that a replay begins with."""
+    if saved.source == "input":
+        return [task.name for task in saved.tasks] == [START_NODE]
+    if saved.source != "fork" or before is None or saved.next != before.next:
+        return False
+    was, now = named(before.values), named(saved.values)
+    return was.keys() == now.keys() and all(as_json(was[name]) == as_json(now[name]) for name in now)
+
+
+@contextmanager
+def at(session: Session, moment: int) -> Iterator[None]:
+    """Let what is committed have the time at which it happened, in microseconds; 0 for now."""
+    clock = session.clock
+    if moment:
+        session.clock = lambda: moment
+    try:
+        yield
+    finally:
+        session.clock = clock
+
+
+def _line_ids(store: Store, thread: str) -> list[str]:
+    """The lines of a thread of theirs that are mirrored, the oldest first."""
+    if store.info(thread) is None:
+        return []
+    lines, queue = [thread], [thread]
+    while queue:
+        children: Sequence[ThreadInfo] = store.children(queue.pop(0))
+        for child in children:
+            lines.append(child.thread_id)
+            queue.append(child.thread_id)
+    return lines

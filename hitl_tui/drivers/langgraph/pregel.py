@@ -1,0 +1,286 @@
+"""A compiled LangGraph graph as the driver runs and reads it: in one way, whether it is sync or async.
+
+A graph runs by its sync methods in a thread of its own, so that nodes that block hold nobody up; one that
+has nodes or a checkpointer that are async alone runs by its async ones, on the engine's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import inspect
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from datetime import datetime
+from queue import SimpleQueue
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+R = TypeVar("R")
+Graph: TypeAlias = Any
+"""Their compiled graph (`langgraph.pregel.Pregel`), of whatever version is installed."""
+Snapshot: TypeAlias = Any
+"""Their `StateSnapshot`."""
+Config = dict[str, Any]
+Part = tuple[tuple[str, ...], str, Any]
+"""The namespace that it comes from, its mode and its data."""
+
+_PUSHED: Final = "__pregel_push"
+START_NODE: Final = "__start__"
+MODES: Final = ("checkpoints", "tasks", "messages", "custom")
+
+
+class Task(NamedTuple):
+    """What a superstep runs, or ran: of a checkpoint the tasks that come next.
+
+    `pushed` says that a `Send` made it; `result` are its writes by channel, None while there are none;
+    `state` is the config or the snapshot of the subgraph that it runs.
+    """
+
+    id: str
+    name: str
+    pushed: bool
+    result: Any = None
+    error: Any = None
+    interrupts: tuple[Any, ...] = ()
+    state: Any = None
+
+
+class Saved(NamedTuple):
+    """One checkpoint of theirs.
+
+    Args:
+        id, parent: checkpoint ids; `parent` is "" for the first.
+        values: the state, as a dict of channels or (of the functional API) one value.
+        source: "input", "loop", "update" or "fork".
+        at: microseconds since the epoch.
+    """
+
+    id: str
+    parent: str
+    values: Any
+    source: str
+    tasks: tuple[Task, ...]
+    at: int
+
+    @property
+    def next(self) -> tuple[str, ...]:
+        """The names of the nodes that run next, each once."""
+        return tuple(dict.fromkeys(task.name for task in self.tasks))
+
+
+def config_of(thread: str, checkpoint: str = "", ns: str = "") -> Config:
+    """The config of a thread of theirs, at its newest checkpoint or pinned to one."""
+    configurable = {"thread_id": thread, "checkpoint_ns": ns}
+    if checkpoint:
+        configurable["checkpoint_id"] = checkpoint
+    return {"configurable": configurable}
+
+
+def checkpoint_of(config: Mapping[str, Any] | None) -> str:
+    """The checkpoint id in a config, "" where it has none."""
+    return str((config or {}).get("configurable", {}).get("checkpoint_id") or "")
+
+
+def saved_of(snapshot: Snapshot) -> Saved | None:
+    """A checkpoint as `get_state` and the history give it; None where there is none."""
+    identity = checkpoint_of(snapshot.config)
+    if not identity or snapshot.metadata is None:
+        return None
+    tasks = tuple(
+        Task(
+            task.id,
+            task.name,
+            bool(task.path) and task.path[0] == _PUSHED,
+            task.result,
+            task.error,
+            tuple(task.interrupts),
+            task.state,
+        )
+        for task in snapshot.tasks
+    )
+    at = microseconds(snapshot.created_at)
+    source = str(snapshot.metadata.get("source", "loop"))
+    return Saved(identity, checkpoint_of(snapshot.parent_config), snapshot.values, source, tasks, at)
+
+
+def saved_of_event(data: Mapping[str, Any], at: int) -> Saved:
+    """A checkpoint as the stream tells it, before any of its tasks has run.
+
+    Args:
+        at: when it was told, in microseconds since the epoch.
+    """
+    tasks = tuple(Task(task["id"], task["name"], False, state=task.get("state")) for task in data["tasks"])
+    source = str((data["metadata"] or {}).get("source", "loop"))
+    parent = checkpoint_of(data["parent_config"])
+    return Saved(checkpoint_of(data["config"]), parent, data["values"], source, tasks, at)
+
+
+def microseconds(stamp: str | None) -> int:
+    """An ISO time as microseconds since the epoch; 0 where it is none."""
+    try:
+        return round(datetime.fromisoformat(stamp or "").timestamp() * 1_000_000)
+    except ValueError:
+        return 0
+
+
+def is_async_only(app: Graph) -> bool:
+    """Whether some node, or a node of a graph inside, can only be awaited."""
+    if any(_awaits(node.bound) for node in app.nodes.values()):
+        return True
+    return any(is_async_only(inner) for _, inner in app.get_subgraphs())
+
+
+def _awaits(bound: Any) -> bool:
+    steps = getattr(bound, "steps", None)
+    if isinstance(steps, (list, tuple)):
+        return any(_awaits(step) for step in steps)
+    return getattr(bound, "afunc", None) is not None and getattr(bound, "func", _AwaitedAlone) is None
+
+
+class _AwaitedAlone:
+    """Stands where something has no `func` of its own, as a graph inside."""
+
+
+class App:
+    """A compiled graph with its checkpointer attached, run and read in the one way that fits both.
+
+    Args:
+        graph: the compiled graph.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.is_async = is_async_only(graph) or _async_saver(graph.checkpointer)
+        self._worker = _Worker()
+        self._options: dict[str, Any] = {"stream_mode": list(MODES), "subgraphs": True}
+        parameters = inspect.signature(type(graph).stream).parameters
+        if "version" in parameters:
+            self._options["version"] = "v2"
+        self.drains = "control" in parameters
+        if "durability" in parameters:
+            self._options["durability"] = "sync"
+
+    async def state(self, config: Config, *, subgraphs: bool = False) -> Saved | None:
+        """The newest checkpoint, or the one that the config names; None where there is none."""
+        snapshot = await self.snapshot(config, subgraphs=subgraphs)
+        return saved_of(snapshot)
+
+    async def snapshot(self, config: Config, *, subgraphs: bool = False) -> Snapshot:
+        """As `get_state`."""
+        if self.is_async:
+            return await self.graph.aget_state(config, subgraphs=subgraphs)
+        return await self.call(lambda: self.graph.get_state(config, subgraphs=subgraphs))
+
+    async def history(self, thread: str, *, before: str = "", limit: int | None = None) -> list[Saved]:
+        """Checkpoints of a thread, newest first."""
+        config = config_of(thread)
+        bound: Any = config_of(thread, before) if before else None
+        if self.is_async:
+            found = self.graph.aget_state_history(config, before=bound, limit=limit)
+            snapshots = [snapshot async for snapshot in found]
+        else:
+            snapshots = await self.call(
+                lambda: list(self.graph.get_state_history(config, before=bound, limit=limit))
+            )
+        return [saved for snapshot in snapshots if (saved := saved_of(snapshot))]
+
+    async def update(self, config: Config, values: Any, as_node: str | None = None) -> str:
+        """As `update_state`; gives the id of the new checkpoint."""
+        if self.is_async:
+            return checkpoint_of(await self.graph.aupdate_state(config, values, as_node))
+        return checkpoint_of(await self.call(lambda: self.graph.update_state(config, values, as_node)))
+
+    async def run(self, given: Any, config: Config, hear: Callable[[Part], bool], **options: Any) -> None:
+        """Run the graph until it stops.
+
+        Args:
+            given: the input, a `Command`, or None to go on.
+            hear: gets what the run tells, in the graph's thread; False stops it before anything else runs.
+            options: of `Pregel.stream`, as `interrupt_after`.
+        """
+        options = {**self._options, **options}
+        if not self.is_async:
+            await self.call(lambda: self._run(given, config, hear, options))
+            return
+        parts: Any = self.graph.astream(given, config, **options)
+        try:
+            async for part in parts:
+                if not hear(_part(part)):
+                    return
+        finally:
+            await parts.aclose()
+
+    def _run(self, given: Any, config: Config, hear: Callable[[Part], bool], options: dict[str, Any]) -> None:
+        parts: Any = self.graph.stream(given, config, **options)
+        try:
+            for part in parts:
+                if not hear(_part(part)):
+                    return
+        finally:
+            parts.close()
+
+    async def call(self, work: Callable[[], R]) -> R:
+        """Do something in the thread of the graph."""
+        return await asyncio.wrap_future(self._worker.submit(work))
+
+    def interrupt(self, error: type[BaseException]) -> None:
+        """Raise an error in what the graph's thread does now, once it is back in Python."""
+        self._worker.interrupt(error)
+
+    def close(self) -> None:
+        """Let the thread end once it has done what it does."""
+        self._worker.close()
+
+
+def _part(part: Any) -> Part:
+    if isinstance(part, dict):
+        return tuple(part["ns"]), part["type"], part["data"]
+    ns, mode, data = part
+    return tuple(ns), mode, data
+
+
+def _async_saver(saver: Any) -> bool:
+    """Whether a checkpointer can only be awaited."""
+    return type(saver).__name__.startswith("Async")
+
+
+class _Worker:
+    """A thread that does one thing after the other; it begins with the first and keeps no process alive."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._busy = False
+
+    def submit(self, work: Callable[[], R]) -> Future[R]:
+        future: Future[R] = Future()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="hitl-tui langgraph", daemon=True)
+            self._thread.start()
+        self._queue.put((work, future))
+        return future
+
+    def _run(self) -> None:
+        while (item := self._queue.get()) is not None:
+            work, future = item
+            if not future.set_running_or_notify_cancel():
+                continue
+            self._busy = True
+            try:
+                result = work()
+            except BaseException as error:  # an interruption, too, goes to whoever waits
+                self._busy = False
+                future.set_exception(error)
+            else:
+                self._busy = False
+                future.set_result(result)
+
+    def interrupt(self, error: type[BaseException]) -> None:
+        thread = self._thread
+        if thread is not None and self._busy and thread.ident is not None:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(error))
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._queue.put(None)

@@ -1,0 +1,328 @@
+"""A superstep of theirs as a step of ours: each task's writes through its channel's operator.
+
+The value behind an update is the one that their checkpoint has.  Only where several tasks wrote to one
+channel is its operator called, on copies, for the values in between.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from hitl_tui.drivers.langgraph.graph import OUTPUT, default_of, operator_of
+from hitl_tui.drivers.langgraph.pregel import START_NODE, Graph, Saved, Task
+from hitl_tui.drivers.langgraph.values import as_json, bounded, convert, is_message
+from hitl_tui.engine.log.outcomes import BranchOutcome, ModelUse, StreamedText, ToolUse
+from hitl_tui.engine.log.records import Cursor, Operation, Source
+from hitl_tui.engine.state.canonical import canonical, channel_hash, extend_chain
+from hitl_tui.engine.state.changes import Change
+from hitl_tui.engine.state.channel import BoundChannel
+from hitl_tui.engine.state.state import LiveState
+from hitl_tui.engine.thread.journal import StepFacts, spent
+
+_WRITES: Final = "$writes"
+_OVERWRITE: Final = "__overwrite__"
+_UNKNOWN: Final = object()
+
+
+class Write(NamedTuple):
+    """One write of a task to a channel; `path` names the task as a branch, "" where it is the only one."""
+
+    channel: str
+    value: Any
+    path: str
+
+
+def place_of(names: Iterable[str]) -> str:
+    """What a superstep of these nodes is called, as a step's node and in a position; "" for none."""
+    return "+".join(names)
+
+
+def position_of(saved: Saved) -> str:
+    """Where a thread goes on behind a checkpoint."""
+    place = place_of(saved.next)
+    return f"node:{place}" if place else "end"
+
+
+def in_order(tasks: Iterable[Task]) -> list[Task]:
+    """Tasks in the order in which their writes are reduced: nodes by name, then `Send`s as they were made."""
+    every = list(tasks)
+    return sorted((task for task in every if not task.pushed), key=lambda task: task.name) + [
+        task for task in every if task.pushed
+    ]
+
+
+def branch_path(tasks: list[Task], place: int) -> str:
+    """What a task is called as a branch of its step, "" where it runs alone."""
+    task = tasks[place]
+    if len(tasks) == 1:
+        return ""
+    if task.pushed:
+        return f"{task.name}[{sum(other.pushed for other in tasks[:place])}]"
+    return f"{place_of(dict.fromkeys(other.name for other in tasks))}/{task.name}"
+
+
+def named(values: Any) -> Mapping[str, Any]:
+    """The state by channels; of a graph without named ones its value is that of `OUTPUT`."""
+    if isinstance(values, Mapping):
+        return values
+    return {} if values is None else {OUTPUT: values}
+
+
+def writes_of(tasks: list[Task], channels: Mapping[str, BoundChannel]) -> list[Write]:
+    """What tasks have written, in the order in which it is reduced."""
+    writes = []
+    for place, task in enumerate(tasks):
+        path = branch_path(tasks, place)
+        result = task.result if isinstance(task.result, Mapping) else named(task.result)
+        for channel, value in result.items():
+            if channel not in channels:
+                continue
+            several = isinstance(value, Mapping) and value.keys() == {_WRITES}
+            writes += [Write(channel, each, path) for each in (value[_WRITES] if several else [value])]
+    return writes
+
+
+class Reduction:
+    """Makes changes of supersteps, for the channels of one graph."""
+
+    def __init__(self, app: Graph, channels: Mapping[str, BoundChannel]) -> None:
+        self._app = app
+        self.channels = channels
+        self._defaults = {name: default_of(app, name) for name in channels}
+
+    def changes(
+        self, state: LiveState, before: Saved | None, after: Saved, *, edited: bool = False
+    ) -> list[Change]:
+        """What led from one checkpoint to the next.
+
+        Args:
+            state: that of the mirror at `before`.
+            before: None before the first.
+            edited: a person has set values: whatever the tasks of `before` have written did not count.
+        """
+        was, now = named(before.values) if before else {}, named(after.values)
+        final = {name: self._final(name, was, now, state) for name in self.channels}
+        writes = writes_of(in_order(before.tasks), self.channels) if before and not edited else []
+        changes: list[Change] = []
+        latest: dict[str, Change] = {}
+        for place, write in enumerate(writes):
+            last = all(later.channel != write.channel for later in writes[place + 1 :])
+            earlier = latest.get(write.channel)
+            held = earlier.after if earlier else state.values[write.channel]
+            held_hash = earlier.after_hash if earlier else state.digests[write.channel]
+            value: Any = final[write.channel]
+            if not last:
+                value = self._between(write.channel, held, was, writes[: place + 1])
+            change = self._change(write, held, held_hash, value)
+            latest[write.channel] = change
+            changes.append(change)
+        for name, value in final.items():
+            if name not in latest and value is not state.values[name]:
+                digest = channel_hash(value)
+                if digest != state.digests[name]:
+                    changes.append(self._set(name, state.values[name], state.digests[name], value, digest))
+        return changes
+
+    def _final(self, name: str, was: Mapping[str, Any], now: Mapping[str, Any], state: LiveState) -> Any:
+        if name not in now:
+            return self._defaults[name] if name in was else state.values[name]
+        if name not in was:
+            return as_json(now[name])
+        return convert(now[name], was[name], state.values[name])
+
+    def _between(self, name: str, held: Any, was: Mapping[str, Any], writes: list[Write]) -> Any:
+        """What a channel holds between the writes of several tasks; as before where that can't be told."""
+        operator = operator_of(self._app, name)
+        if operator is None:
+            return held
+        try:
+            value = copy.deepcopy(was[name]) if name in was else self._app.channels[name].copy().get()
+            for write in writes:
+                if write.channel == name:
+                    value = operator(value, copy.deepcopy(write.value))
+        except Exception:  # user code, or a value that can't be copied
+            return held
+        return convert(value, was.get(name), held)
+
+    def _change(self, write: Write, held: Any, held_hash: bytes, value: Any) -> Change:
+        channel = self.channels[write.channel]
+        op: Operation = "reduce"
+        given = write.value
+        overwritten = _overwritten(given)
+        if overwritten is not _UNKNOWN:
+            op, given = "set", overwritten
+        replaces = op == "set" or not channel.reducer.custom
+        update = value if replaces else bounded(as_json(given))
+        digest = _grown(held, held_hash, value)
+        data = canonical(update)
+        update_hash = sha256(data).digest()
+        return Change(channel, op, held, update, value, held_hash, update_hash, digest, len(data), write.path)
+
+    def _set(self, name: str, held: Any, held_hash: bytes, value: Any, digest: bytes) -> Change:
+        data = canonical(value)
+        update_hash = sha256(data).digest()
+        return Change(
+            self.channels[name], "set", held, value, value, held_hash, update_hash, digest, len(data)
+        )
+
+
+def _overwritten(value: Any) -> Any:
+    """What replaces a channel's value in spite of its operator, `_UNKNOWN` for a plain update."""
+    if type(value).__name__ == "Overwrite" and hasattr(value, "value"):
+        return value.value
+    if isinstance(value, Mapping) and value.keys() == {_OVERWRITE}:
+        return value[_OVERWRITE]
+    return _UNKNOWN
+
+
+def _grown(held: Any, held_hash: bytes, value: Any) -> bytes:
+    """The hash of a value; of a list that only grew it costs what is new."""
+    if value is held:
+        return held_hash
+    lists = isinstance(value, list) and isinstance(held, list) and len(held) <= len(value)
+    if lists and all(old is new for old, new in zip(held, value, strict=False)):
+        return extend_chain(held_hash, value[len(held) :])
+    return channel_hash(value)
+
+
+def facts_of(
+    before: Saved | None,
+    after: Saved,
+    *,
+    duration: int = 0,
+    streamed: tuple[StreamedText, ...] = (),
+    durations: Mapping[str, int] | None = None,
+) -> StepFacts:
+    """What happened in a superstep besides its changes.
+
+    Args:
+        duration: microseconds that it took, 0 where nobody knows.
+        streamed: what was streamed in it.
+        durations: of its tasks, by their ids.
+    """
+    tasks = in_order(before.tasks) if before else []
+    source = source_of(before, after)
+    if source in ("human", "fork", "input"):
+        return StepFacts(source=source, origin=after.id, duration=duration)
+    known = durations or {}
+    branches = tuple(
+        BranchOutcome(
+            branch_path(tasks, place), task.name, place, "ok", attempts=1, duration=known.get(task.id, 0)
+        )
+        for place, task in enumerate(tasks)
+        if len(tasks) > 1
+    )
+    return StepFacts(
+        source=source,
+        node=place_of(dict.fromkeys(task.name for task in tasks)),
+        duration=duration,
+        uses=tuple(use for task in tasks for use in _uses(task)),
+        calls=tuple(call for place, task in enumerate(tasks) for call in _calls(task, tasks, place, before)),
+        branches=branches,
+        streamed=streamed,
+        origin=after.id,
+    )
+
+
+def source_of(before: Saved | None, after: Saved) -> Source:
+    """Who made a checkpoint."""
+    if after.source == "update":
+        return "human"
+    if after.source == "fork":
+        return "fork"
+    if before is None or [task.name for task in before.tasks] == [START_NODE]:
+        return "input"
+    return "map" if len(before.tasks) > 1 else "node"
+
+
+def moved(cursor: Cursor, facts: StepFacts, after: Saved) -> Cursor:
+    """The cursor behind a step, going on where the checkpoint does."""
+    begins = facts.source == "input"
+    ran = facts.source in ("node", "map")
+    visits = cursor.visits
+    if ran:
+        visits = {**visits, facts.node: visits.get(facts.node, 0) + 1}
+    if facts.uses or facts.duration:
+        cursor = spent(cursor, facts.uses, facts.duration)
+    return replace(
+        cursor,
+        status="pending" if begins else "running",
+        reason="",
+        position=position_of(after),
+        invocation=cursor.invocation + begins,
+        iteration=0 if begins else cursor.iteration + ran,
+        visits=visits,
+        attempt=1,
+        branches=(),
+        answers=(),
+        exchanges=(),
+        pending=(),
+        error=None,
+    )
+
+
+def messages_in(value: Any) -> list[Any]:
+    """The messages in what a task has written."""
+    if is_message(value):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [item for item in value if is_message(item)]
+    if isinstance(value, Mapping):
+        return [message for held in value.values() for message in messages_in(held)]
+    return []
+
+
+def model_use(message: Any, agent: str) -> ModelUse | None:
+    """The call of a model that a message is the answer of, None where it does not tell."""
+    usage = getattr(message, "usage_metadata", None)
+    if not usage:
+        return None
+    told: Mapping[str, Any] = getattr(message, "response_metadata", None) or {}
+    model = str(told.get("model_name") or told.get("model") or "")
+    provider = str(told.get("model_provider") or "")
+    tokens = int(usage.get("input_tokens") or 0), int(usage.get("output_tokens") or 0)
+    return ModelUse(agent, provider, model, *tokens, None)
+
+
+def _uses(task: Task) -> list[ModelUse]:
+    found = (model_use(message, task.name) for message in messages_in(task.result))
+    return [use for use in found if use is not None]
+
+
+def _calls(task: Task, tasks: list[Task], place: int, before: Saved | None) -> list[ToolUse]:
+    """The tools that a task has called, by the messages with their results."""
+    results = [message for message in messages_in(task.result) if message.type == "tool"]
+    if not results or before is None:
+        return []
+    asked = {
+        call["id"]: call["args"]
+        for message in messages_in(dict(named(before.values)))
+        for call in getattr(message, "tool_calls", None) or ()
+    }
+    return [
+        tool_use(result, asked.get(result.tool_call_id), task.name, branch_path(tasks, place))
+        for result in results
+    ]
+
+
+def tool_use(result: Any, arguments: Any, agent: str, path: str) -> ToolUse:
+    """A call of a tool, by the message with its result."""
+    text = result.content if isinstance(result.content, str) else str(as_json(result.content))
+    failed = getattr(result, "status", "success") == "error"
+    return ToolUse(
+        agent,
+        str(result.name or ""),
+        as_json(arguments),
+        None if failed else text[:_KEPT],
+        text[:_KEPT] if failed else None,
+        path=path,
+    )
+
+
+_KEPT: Final = 4_000
+"""Characters of a tool's result; all of it is in the messages."""

@@ -1,0 +1,61 @@
+"""Hubs over LangGraph graphs, closed at the end."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hitl_tui.drivers.langgraph.hub import LangGraphHub
+from hitl_tui.stores import open_store
+from tests.support.watching import Watcher
+
+pytest.importorskip("langgraph", reason="the extra `langgraph` is not installed")
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+    if request.param == "memory":
+        yield InMemorySaver()
+        return
+    connection = sqlite3.connect(tmp_path / "theirs.sqlite", check_same_thread=False)
+    yield SqliteSaver(connection)
+    connection.close()
+
+
+class Hubs:
+    """Hubs over graphs, each with its own mirror unless one is named."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._opened: list[LangGraphHub] = []
+
+    def over(self, graph: Any, mirror: str = "memory:") -> LangGraphHub:
+        store = open_store(mirror if mirror == "memory:" else str(self._directory / mirror))
+        hub = LangGraphHub(graph, store, name="graph", source={"graph": "app.py"})
+        self._opened.append(hub)
+        return hub
+
+    async def watch(self, graph: Any, thread: str = "t", mirror: str = "memory:") -> Watcher:
+        return await Watcher.open(await self.over(graph, mirror).begin(thread, "ann"))
+
+    async def close(self) -> None:
+        for hub in self._opened:
+            await hub.close()
+        self._opened.clear()
+
+
+@pytest.fixture
+async def hubs(tmp_path: Path) -> AsyncIterator[Hubs]:
+    opened = Hubs(tmp_path)
+    yield opened
+    await opened.close()
+
+
+Graph = Callable[[Any], Any]
