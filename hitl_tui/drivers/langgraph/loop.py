@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from hitl_tui.drivers.langgraph.mirror import Mirror, is_no_step, their_thread
-from hitl_tui.drivers.langgraph.pregel import START_NODE, Part, Saved, Task, config_of, saved_of_event
+from hitl_tui.drivers.langgraph.pregel import START_NODE, Part, Saved, TaskRun, config_of, saved_of_event
 from hitl_tui.drivers.langgraph.steps import branch_path, facts_of, in_order, model_use, place_of, tool_use
 from hitl_tui.engine.log.events import (
     AttemptDropped,
@@ -77,7 +77,7 @@ class Superstep:
         self.streams = StreamKeeper()
         self.durations: dict[str, int] = {}
         self._started: dict[str, int] = {}
-        self._tasks: dict[str, Task] = {}
+        self._tasks: dict[str, TaskRun] = {}
         self._announced = False
         self._asked: dict[str, Any] = {}
 
@@ -131,7 +131,7 @@ class Superstep:
         copied = self._pinned and (saved.source, saved.parent) == ("fork", self._leaf)
         return copied or saved.id == self._leaf
 
-    def _done(self, before: Saved) -> tuple[Task, ...]:
+    def _done(self, before: Saved) -> tuple[TaskRun, ...]:
         """The tasks with what they have written; of the one that takes the input nothing is told."""
         if [task.name for task in before.tasks] == [START_NODE]:
             return (before.tasks[0]._replace(result=self._given),)
@@ -141,7 +141,7 @@ class Superstep:
         now, key = self._session.clock(), data["id"]
         if "input" in data:
             pushed = any("push" in str(trigger) for trigger in data["triggers"])
-            self._tasks[key] = Task(key, data["name"], pushed)
+            self._tasks[key] = TaskRun(key, data["name"], pushed)
             self._started[key] = now
             if self.before is not None and len(self._tasks) == len(self.before.tasks):
                 self._announce()

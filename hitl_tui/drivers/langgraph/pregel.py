@@ -30,7 +30,7 @@ START_NODE: Final = "__start__"
 MODES: Final = ("checkpoints", "tasks", "messages", "custom")
 
 
-class Task(NamedTuple):
+class TaskRun(NamedTuple):
     """What a superstep runs, or ran: of a checkpoint the tasks that come next.
 
     `pushed` says that a `Send` made it; `result` are its writes by channel, None while there are none;
@@ -60,7 +60,7 @@ class Saved(NamedTuple):
     parent: str
     values: Any
     source: str
-    tasks: tuple[Task, ...]
+    tasks: tuple[TaskRun, ...]
     at: int
 
     @property
@@ -88,7 +88,7 @@ def saved_of(snapshot: Snapshot) -> Saved | None:
     if not identity or snapshot.metadata is None:
         return None
     tasks = tuple(
-        Task(
+        TaskRun(
             task.id,
             task.name,
             bool(task.path) and task.path[0] == _PUSHED,
@@ -110,7 +110,7 @@ def saved_of_event(data: Mapping[str, Any], at: int) -> Saved:
     Args:
         at: when it was told, in microseconds since the epoch.
     """
-    tasks = tuple(Task(task["id"], task["name"], False, state=task.get("state")) for task in data["tasks"])
+    tasks = tuple(TaskRun(task["id"], task["name"], False, state=task.get("state")) for task in data["tasks"])
     source = str((data["metadata"] or {}).get("source", "loop"))
     parent = checkpoint_of(data["parent_config"])
     return Saved(checkpoint_of(data["config"]), parent, data["values"], source, tasks, at)

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from hitl_tui.drivers.langgraph.graph import OUTPUT, default_of, operator_of
-from hitl_tui.drivers.langgraph.pregel import START_NODE, Graph, Saved, Task
+from hitl_tui.drivers.langgraph.pregel import START_NODE, Graph, Saved, TaskRun
 from hitl_tui.drivers.langgraph.values import as_json, bounded, convert, is_message
 from hitl_tui.engine.log.outcomes import BranchOutcome, ModelUse, StreamedText, ToolUse
 from hitl_tui.engine.log.records import Cursor, Operation, Source
@@ -29,7 +29,7 @@ _OVERWRITE: Final = "__overwrite__"
 _UNKNOWN: Final = object()
 
 
-class Write(NamedTuple):
+class TaskWrite(NamedTuple):
     """One write of a task to a channel; `path` names the task as a branch, "" where it is the only one."""
 
     channel: str
@@ -48,7 +48,7 @@ def position_of(saved: Saved) -> str:
     return f"node:{place}" if place else "end"
 
 
-def in_order(tasks: Iterable[Task]) -> list[Task]:
+def in_order(tasks: Iterable[TaskRun]) -> list[TaskRun]:
     """Tasks in the order in which their writes are reduced: nodes by name, then `Send`s as they were made."""
     every = list(tasks)
     return sorted((task for task in every if not task.pushed), key=lambda task: task.name) + [
@@ -56,7 +56,7 @@ def in_order(tasks: Iterable[Task]) -> list[Task]:
     ]
 
 
-def branch_path(tasks: list[Task], place: int) -> str:
+def branch_path(tasks: list[TaskRun], place: int) -> str:
     """What a task is called as a branch of its step, "" where it runs alone."""
     task = tasks[place]
     if len(tasks) == 1:
@@ -73,7 +73,7 @@ def named(values: Any) -> Mapping[str, Any]:
     return {} if values is None else {OUTPUT: values}
 
 
-def writes_of(tasks: list[Task], channels: Mapping[str, BoundChannel]) -> list[Write]:
+def writes_of(tasks: list[TaskRun], channels: Mapping[str, BoundChannel]) -> list[TaskWrite]:
     """What tasks have written, in the order in which it is reduced."""
     writes = []
     for place, task in enumerate(tasks):
@@ -83,7 +83,7 @@ def writes_of(tasks: list[Task], channels: Mapping[str, BoundChannel]) -> list[W
             if channel not in channels:
                 continue
             several = isinstance(value, Mapping) and value.keys() == {_WRITES}
-            writes += [Write(channel, each, path) for each in (value[_WRITES] if several else [value])]
+            writes += [TaskWrite(channel, each, path) for each in (value[_WRITES] if several else [value])]
     return writes
 
 
@@ -135,7 +135,7 @@ class Reduction:
             return as_json(now[name])
         return convert(now[name], was[name], state.values[name])
 
-    def _between(self, name: str, held: Any, was: Mapping[str, Any], writes: list[Write]) -> Any:
+    def _between(self, name: str, held: Any, was: Mapping[str, Any], writes: list[TaskWrite]) -> Any:
         """What a channel holds between the writes of several tasks; as before where that can't be told."""
         operator = operator_of(self._app, name)
         if operator is None:
@@ -149,7 +149,7 @@ class Reduction:
             return held
         return convert(value, was.get(name), held)
 
-    def _change(self, write: Write, held: Any, held_hash: bytes, value: Any) -> Change:
+    def _change(self, write: TaskWrite, held: Any, held_hash: bytes, value: Any) -> Change:
         channel = self.channels[write.channel]
         op: Operation = "reduce"
         given = write.value
@@ -289,12 +289,12 @@ def model_use(message: Any, agent: str) -> ModelUse | None:
     return ModelUse(agent, provider, model, *tokens, None)
 
 
-def _uses(task: Task) -> list[ModelUse]:
+def _uses(task: TaskRun) -> list[ModelUse]:
     found = (model_use(message, task.name) for message in messages_in(task.result))
     return [use for use in found if use is not None]
 
 
-def _calls(task: Task, tasks: list[Task], place: int, before: Saved | None) -> list[ToolUse]:
+def _calls(task: TaskRun, tasks: list[TaskRun], place: int, before: Saved | None) -> list[ToolUse]:
     """The tools that a task has called, by the messages with their results."""
     results = [message for message in messages_in(task.result) if message.type == "tool"]
     if not results or before is None:
