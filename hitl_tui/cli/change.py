@@ -25,10 +25,13 @@ agent_option = click.option(
 )
 
 
+as_node_option = click.option("--as-node", metavar="NODE", help="Go on as if this node had written it.")
+
+
 @click.command("update-state")
 @thread_argument
 @click.argument("values", nargs=-1, required=True, metavar="CHANNEL=JSON...")
-@click.option("--as-node", metavar="NODE", help="Go on as if this node had written it.")
+@as_node_option
 @click.option("--expected-step", type=int, metavar="N", help="Refuse the edit if the thread has moved on.")
 @note_option
 @on_thread(acts=True, builds=True)
@@ -71,6 +74,7 @@ async def update_state(
 @click.argument("new")
 @click.argument("values", nargs=-1, metavar="[CHANNEL=JSON]...")
 @agent_option
+@as_node_option
 @dry_run_option
 @note_option
 @on_thread(acts=True, builds=True)
@@ -81,6 +85,7 @@ async def fork(
     new: str,
     values: tuple[str, ...],
     agents: tuple[str, ...],
+    as_node: str | None,
     dry_run: bool,
     note: str | None,
 ) -> ExitCode:
@@ -100,8 +105,8 @@ async def fork(
     settings = read_settings(agents)
     driver, step = await open_place(opened, place)
     changes = given.for_channels((await driver.snapshot()).graph)
-    await _check(driver, changes, step, None)
-    command = Fork(step, new, changes or None, settings, opened.settings.reviewer, note)
+    await _check(driver, changes, step, as_node)
+    command = Fork(step, new, changes or None, settings, opened.settings.reviewer, note, as_node)
     if dry_run or not opened.as_json:
         await tell_repeats(driver, command, as_json=opened.as_json)
     if dry_run:
@@ -153,13 +158,18 @@ async def rerun(
 async def _check(driver: Driver, changes: Mapping[str, Any], step: int, as_node: str | None) -> None:
     """What the screen's editor would refuse; raises `UsageError` with every problem."""
     from hitl_tui.engine.commands import UpdateState
+    from hitl_tui.engine.log.events import EDIT
+    from hitl_tui.view.edits import as_node_lines, withdrawn_lines
 
     if not changes or step < 0:
         return
     preview = await driver.preview(UpdateState(changes, step, as_node))
     if preview.problems:
-        words = "\n".join(f"{channel}: {problem}" for channel, problem in preview.problems.items())
-        raise UsageError(words, "nothing was stored")
+        problems = [": ".join(filter(None, problem)) for problem in preview.problems.items()]
+        ways = as_node_lines(preview.as_nodes) if EDIT in preview.problems else []
+        raise UsageError("\n".join([*problems, *ways]), "nothing was stored")
+    if preview.withdraws:
+        say(*withdrawn_lines(preview.withdraws), err=True)
 
 
 async def _moved(driver: Driver, expected: int, head: int) -> StaleWriter:

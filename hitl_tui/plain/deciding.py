@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hitl_tui.drivers.protocol import Snapshot
-from hitl_tui.engine.commands import Answer, Command, Fork
+from hitl_tui.engine.commands import Answer, Command, Fork, Run
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction, choices_of
@@ -30,6 +30,7 @@ from hitl_tui.view.card import (
 from hitl_tui.view.diff_lines import changed_since, changes, in_rows
 from hitl_tui.view.form import Field, FieldProblem, Form, Path, Reading, mismatch, read_field, read_form
 from hitl_tui.view.lines import content, name, numbered
+from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.request_lines import choice_line, question
 from hitl_tui.view.revision import revision
 from hitl_tui.view.run_view import open_view
@@ -220,6 +221,8 @@ def decide(context: Context, typed: str = "") -> bool:
     snapshot = ready_to(context, Answer)
     card = card_of(context, snapshot, request)
     context.console.say(*question(card, snapshot.values, now_us()))
+    repeats = context.run(context.driver.preview(Run())).repeats
+    context.console.say(*(repeat_lines(repeats) if repeats else ()))
     try:
         answer, note = _answer(context, request, card)
     except LeftWaiting:

@@ -11,6 +11,7 @@ from hitl_tui.plain.console import ask_text, confirm, json_of
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import give_back, ready_to
 from hitl_tui.suggest import did_you_mean
+from hitl_tui.view.edits import as_node_lines, withdrawn_lines
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.lens import lens
 from hitl_tui.view.lines import content, name, spans
@@ -52,11 +53,12 @@ def edit(context: Context, typed: str) -> None:
     text, note = ask_text(context.console, f"New value, as {'text' if is_text else 'JSON'}."), None
     try:
         changes = {channel: text if is_text else json_of(text)}
-        if not _agreed(context, changes, head):
+        as_node = _chosen_node(context, changes, head)
+        if not _agreed(context, UpdateState(changes, head, as_node)):
             context.console.say("Nothing was stored.", "Your text was:", *content([text]))
             return
         note = context.console.ask("Note, for the record; empty for none:") or None
-        command = UpdateState(changes, head, actor=context.actor, note=note)
+        command = UpdateState(changes, head, as_node, context.actor, note)
         step = context.run(context.driver.execute(command))
     except HitlError as error:
         give_back(context, error, head, ("text was", text), ("note was", note))
@@ -82,13 +84,23 @@ def fork(context: Context) -> None:
     context.console.say(f"Made {name(new)} from step {typed}; this is it now.")
 
 
-def _agreed(context: Context, changes: Mapping[str, Any], head: int) -> bool:
-    """Show what the edit would do; raises `UsageError` for one that can't be made."""
+def _chosen_node(context: Context, changes: Mapping[str, Any], head: int) -> str | None:
+    """The node that an edit is made as, asked for where the driver tells where each leads."""
     preview = context.run(context.driver.preview(UpdateState(changes, head)))
+    if not preview.as_nodes:
+        return None
+    context.console.say("It can be made as if a node had written it:", *as_node_lines(preview.as_nodes))
+    return context.console.ask("As which node? Empty leaves it open:") or None
+
+
+def _agreed(context: Context, command: UpdateState) -> bool:
+    """Show what the edit would do; raises `UsageError` for one that can't be made."""
+    preview = context.run(context.driver.preview(command))
     if preview.problems:
         raise UsageError("\n".join(preview.problems.values()))
     context.console.say("It would do this:", *spans(lens(preview.updates, ASCII), 60))
     context.console.say(f"Then {next_words(preview.next_node)}.")
     for title in preview.rebinds:
         context.console.say(f"The question {name(title)} would be about the new step.")
+    context.console.say(*withdrawn_lines(preview.withdraws))
     return confirm(context.console, "Store it?")

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import why_not
 from hitl_tui.engine.commands import UpdateState
+from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.comments import Comment, comment_words
 from hitl_tui.errors import AnswerRefused, HitlError, UsageError
@@ -35,6 +36,7 @@ from hitl_tui.view.comments import comment_lines, destination, in_order
 from hitl_tui.view.diff_lines import excerpt
 from hitl_tui.view.form import Form, Path, Reading, mismatch, read_form
 from hitl_tui.view.keymap import Keymap, Option
+from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.revision import revision
 from hitl_tui.view.rows import wrap_rich, wrapped
 from hitl_tui.view.run_view import RunView
@@ -135,6 +137,7 @@ class Review:
         refused: why the last answer was not accepted, "" where none was refused.
         suggested: the answer that enter takes in place of the recommended one.
         since: what has changed since a refused answer was made up.
+        repeats: what runs again once it is answered.
     """
 
     def __init__(
@@ -162,6 +165,7 @@ class Review:
         self.state: State = "grace"
         self.decision: Decision | None = None
         self.ways: dict[str, str] = {}
+        self.repeats: tuple[Line, ...] = ()
         self._versions: tuple[Version | None, Version | None] = (None, None)
         self._wanted: ChoiceView | None = None
         self._pressed = ""
@@ -362,6 +366,10 @@ class Review:
         words = f"what changed can't be told: {problem}" if problem else words
         self._problem = self.refused = f"{self.refused}; {words}" if words else self.refused
         self.since = lines
+
+    def tell_repeats(self, repeats: Repeats) -> None:
+        """What runs again once it is answered."""
+        self.repeats = tuple((Span(words, "accent"),) for words in repeat_lines(repeats))
 
     def comment(self, comment: Comment) -> None:
         """Keep what is said about a passage; it goes with the answer, so one on its way is taken back."""
@@ -657,6 +665,8 @@ class Review:
                 lines += [*changed[: max(rows - len(lines), _CHANGES)], *words, *about]
         else:
             lines += [*words, *about]
+        if self.repeats:
+            lines += [(), (Span("Once it is answered", "dim"),), *_wrapped(self.repeats, width)]
         if card.attending:
             lines += [(), *_wrapped(card.attending, width)]
         if card.before:

@@ -32,6 +32,7 @@ class Fork(Command[str], frozen=True):
     Args:
         changes: channel values to set as the fork's first step; the route follows from them.
         agents: settings of agents, beside those that were in force at `step`.
+        as_node: go on as if this node had just run.
 
     Raises:
         UnknownThread: no such step.
@@ -44,6 +45,7 @@ class Fork(Command[str], frozen=True):
     agents: Settings | None = None
     actor: str | None = None
     note: str | None = None
+    as_node: str | None = None
 
 
 def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:
@@ -71,8 +73,8 @@ def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:
     info = _fork_info(session, checkpoint, new_thread_id, now, actor)
     info = replace(info, facts_hash=facts_hash(info, len(decided)))
     cursor = _fork_cursor(session, store, checkpoint, info, decided, edited=bool(changes))
-    if rerouted:
-        place = position_after(session, checkpoint.node or START)
+    if rerouted or command.as_node is not None:
+        place = position_after(session, command.as_node or checkpoint.node or START)
         cursor = replace(cursor, position=place, status="waiting", reason="paused", passed=False)
     child = Session(session.graph, store, info, cursor, state, clock=session.clock, signer=session.signer)
     settings = merged(child.agents, cursor.agents, command.agents or {})

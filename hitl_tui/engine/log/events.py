@@ -57,6 +57,10 @@ class AppliedUpdate(msgspec.Struct, frozen=True):
     lineage: Lineage | None = None
 
 
+EDIT: Final = ""
+"""In the place of a channel, among problems: what is wrong with an edit as a whole."""
+
+
 class AsNode(msgspec.Struct, frozen=True):
     """Where a run goes on from an edit that is made as if a node had just written it.
 
@@ -71,11 +75,11 @@ class AsNode(msgspec.Struct, frozen=True):
 class Preview(msgspec.Struct, frozen=True):
     """What an edit, an answer or other settings of agents would do.
 
-    `problems` maps a channel, or an agent, to what is wrong with what it would get; `next_node` is where
-    the run would go ("END" ends it), None when it can't be told; `rebinds` are the titles of requests that
-    would then be about the new step, `withdraws` of those that it withdraws, so that they must be asked anew;
-    `forks` says that it makes a new thread; `repeats` what would run again, None where nothing would;
-    `as_nodes` where an edit leads as each node that it can be made as, where the driver tells.
+    `problems` maps a channel (or `EDIT`), or an agent, to what is wrong with what it would get; `next_node`
+    is where the run would go ("END" ends it), None when it can't be told; `rebinds` are the titles of
+    requests that would then be about the new step, `withdraws` of those that must be asked anew; `forks` says
+    that it makes a new thread; `repeats` what would run again, None where nothing would; `as_nodes` where an
+    edit leads as each node that it can be made as, where the driver tells.
     """
 
     updates: tuple[AppliedUpdate, ...]

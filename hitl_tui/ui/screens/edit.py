@@ -12,12 +12,13 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.suggester import SuggestFromList
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from hitl_tui.engine.commands import Fork, UpdateState
-from hitl_tui.engine.log.events import Preview
+from hitl_tui.engine.log.events import EDIT, Preview
 from hitl_tui.errors import HitlError, StaleWriter
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.screens.dialogs import ask_drop
@@ -26,6 +27,7 @@ from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.ui.widgets.safe_text import DraftArea, SafeInput, elsewhere
 from hitl_tui.ui.widgets.value import ValuePane
+from hitl_tui.view.edits import as_node_lines, withdrawn_lines
 from hitl_tui.view.form import mismatch
 from hitl_tui.view.format import NotJson
 from hitl_tui.view.repeats import repeat_lines
@@ -258,15 +260,36 @@ class EditScreen(DraftScreen):
             return
         try:
             at = self.base_step if self.forks and not self._foreign else None
-            self._preview = await self.session.driver.preview(UpdateState({self.channel: value}, at))
+            command = UpdateState({self.channel: value}, at, self._as_node)
+            self._preview = await self.session.driver.preview(command)
         except HitlError as error:
             self._problem, self._preview = str(error), None
         else:
-            self._problem = self._preview.problems.get(self.channel, "")
+            problems = self._preview.problems
+            self._problem = problems.get(self.channel, "") or problems.get(EDIT, "")
+            await self._offer_nodes(self._preview)
         self._show_facts()
         if self._problem and self.query_one(DraftArea).is_too_large:
             return
         self._show_change(self.channel, self.before, value)
+
+    @property
+    def _as_node(self) -> str | None:
+        """The node that the edit is to be made as; None leaves that open."""
+        fields = self.query("#as-node").results(Input)
+        return next((field.value.strip() or None for field in fields), None)
+
+    async def _offer_nodes(self, preview: Preview) -> None:
+        """Let the node be chosen where the driver tells where each leads."""
+        if preview.as_nodes and not self.query("#as-node"):
+            field = _field("as-node", "as node (optional)", "")
+            field.suggester = SuggestFromList([way.node for way in preview.as_nodes])
+            await self.query_one("#edit-fields").mount(field)
+
+    @on(Input.Changed, "#as-node")
+    def _node_typed(self) -> None:
+        self._refused = ""
+        self._check_soon()
 
     def _facts(self, width: int) -> list[Line]:
         if self.forks:
@@ -281,6 +304,10 @@ class EditScreen(DraftScreen):
                 lines += wrapped(f"asks again about the new value: {request}", width, "accent")
             for sentence in repeat_lines(self._preview.repeats) if self._preview.repeats else ():
                 lines += wrapped(sentence, width, "dim")
+            for words in withdrawn_lines(self._preview.withdraws):
+                lines += wrapped(words, width, "accent")
+            for words in as_node_lines(self._preview.as_nodes):
+                lines += wrapped(words, width, "dim")
         return lines + wrapped(self.then, width, "accent")
 
     def action_apply(self) -> None:
@@ -306,12 +333,14 @@ class EditScreen(DraftScreen):
                 name = self.query_one("#new-thread", Input).value.strip()
                 source = await self.session.driver_of(self.source_thread)
                 thread_id = await source.execute(
-                    Fork(self.base_step, name, changes, actor=self._actor, note=note)
+                    Fork(self.base_step, name, changes, None, self._actor, note, self._as_node)
                 )
                 self.session.family_stale = True
                 self.dismiss(thread_id)
                 return
-            await driver.execute(UpdateState(changes, self.base_step, actor=self._actor, note=note))
+            await driver.execute(
+                UpdateState(changes, self.base_step, self._as_node, actor=self._actor, note=note)
+            )
         except StaleWriter as error:
             await self._moved(error)
         except HitlError as error:

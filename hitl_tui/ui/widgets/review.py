@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.timer import Timer
 
-from hitl_tui.engine.commands import Answer
+from hitl_tui.engine.commands import Answer, Run
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import HitlError
@@ -324,8 +324,11 @@ class ReviewPane(Vertical):
                 continue
             if preview.next_node:
                 ways[choice.id] = f"→ {sanitise_line(preview.next_node, _NODE)}"
+        repeats = (await session.driver.preview(Run())).repeats
         if request is self._review.request:
             self._review.ways = ways
+            if repeats is not None:
+                self._review.tell_repeats(repeats)
             if self._review.state in ("grace", "open"):
                 self._do(())
 
@@ -367,7 +370,7 @@ class ReviewPane(Vertical):
 
     def _lay_out(self, *, anew: bool = False) -> None:
         """Wrap the words for the width, and give them what height the rest leaves."""
-        review, shown = self._review, (self._review.since, self._above, self._note_rows)
+        review, shown = self._review, (self._review.since, self._review.repeats, self._above, self._note_rows)
         same = review.card is self._card and shown == self._laid_out
         if not self.size.height or (same and not anew):
             return

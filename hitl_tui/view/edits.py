@@ -1,0 +1,31 @@
+"""What an edit would do, in words: where it leads as each node, and which questions it takes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from hitl_tui.engine.log.events import AsNode
+from hitl_tui.engine.log.records import END
+from hitl_tui.view.sanitise import sanitise_line
+
+_NAME: Final = 60
+_WHY: Final = 200
+
+
+def as_node_lines(ways: Iterable[AsNode]) -> list[str]:
+    """Where an edit leads as each node that it can be made as, a line each."""
+    return [f"as {sanitise_line(way.node, _NAME)}: {_leads(way)}" for way in ways]
+
+
+def _leads(way: AsNode) -> str:
+    if way.problem:
+        return sanitise_line(way.problem, _WHY)
+    names = ", ".join(sanitise_line(name, _NAME) for name in way.next_nodes)
+    return f"{names or END} is next" if len(way.next_nodes) < 2 else f"{names} are next"
+
+
+def withdrawn_lines(titles: Sequence[str]) -> list[str]:
+    """What becomes of the questions that an edit takes back."""
+    told = [f"withdrawn, it must be asked anew: {sanitise_line(title, _WHY)}" for title in titles]
+    return [*told, "The next step asks; nothing is answered before that."] if told else []
