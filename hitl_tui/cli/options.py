@@ -111,7 +111,9 @@ def building_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 store_option = click.option(
-    "--store", metavar="URL", help="Where threads are kept: sqlite:///FILE, files:DIR, a path, or memory:."
+    "--store",
+    metavar="URL",
+    help="Where threads are kept: sqlite:///FILE, files:DIR, postgresql://HOST/DATABASE, a path, or memory:.",
 )
 durability_option = click.option(
     "--durability",

@@ -65,11 +65,13 @@ def _missing_hint(settings: Settings) -> str:
 
 
 def store_path(settings: Settings) -> Path | None:
-    """The file or directory of the store, None for one in memory.
+    """The file or directory of the store, None for one in memory or on a server.
 
     Raises:
         UsageError: the URL names no store.
     """
-    from hitl_tui.stores.opening import store_place
+    from hitl_tui.stores.opening import is_server, store_place
 
-    return None if settings.store == "memory:" else Path(store_place(settings.store)).expanduser()
+    if settings.store == "memory:" or is_server(settings.store):
+        return None
+    return Path(store_place(settings.store)).expanduser()

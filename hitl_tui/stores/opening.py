@@ -1,4 +1,4 @@
-"""From what a user writes to a store: `memory:`, `sqlite:///runs.db`, `files:DIR` or just a path."""
+"""From what a user writes to a store: `memory:`, `sqlite:///runs.db`, `postgresql://...` or just a path."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hitl_tui.stores.base import Checkpointer, check_durability
 
 _FORMS = (
     "write memory:, files:DIRECTORY, sqlite:///runs.db (sqlite:////var/runs.db for an absolute path) "
-    "or a plain path"
+    "a plain path, or postgresql://user@host/database"
 )
 # Two letters at least, so that the drive of C:\runs.db is no scheme.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -36,6 +36,14 @@ def open_store(url: str, durability: Durability = "decisions") -> Checkpointer:
         from hitl_tui.stores.memory import MemoryCheckpointer
 
         return MemoryCheckpointer()
+    if is_server(url):
+        try:
+            from hitl_tui.stores.postgres.store import PostgresCheckpointer
+        except ImportError as error:
+            raise UsageError(
+                "a store in PostgreSQL takes psycopg", "install hitl-tui[postgres], or name a file"
+            ) from error
+        return PostgresCheckpointer(url, durability)
     path = store_place(url)
     if url.startswith("files:") or (path == url and _is_directory(path)):
         from hitl_tui.stores.files.store import FileCheckpointer
@@ -44,6 +52,11 @@ def open_store(url: str, durability: Durability = "decisions") -> Checkpointer:
     from hitl_tui.stores.sqlite.store import SQLiteCheckpointer
 
     return SQLiteCheckpointer(path, durability)
+
+
+def is_server(url: str) -> bool:
+    """Whether a URL names a store on a server of a database."""
+    return url.startswith(("postgresql://", "postgres://"))
 
 
 def store_place(url: str) -> str:

@@ -11,10 +11,10 @@ from hitl_tui.stores import Checkpointer, FileCheckpointer, SQLiteCheckpointer, 
 from tests.stores.log_writer import Writer
 
 
-@pytest.fixture(params=["memory", "sqlite", "files"])
+@pytest.fixture(params=["memory", "sqlite", "files", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Checkpointer]:
     urls = {"memory": "memory:", "sqlite": str(tmp_path / "runs.db"), "files": f"files:{tmp_path / 'runs'}"}
-    opened = open_store(urls[request.param])
+    opened = open_store(urls.get(request.param) or request.getfixturevalue("postgres_url"))
     yield opened
     opened.close()
 

@@ -53,7 +53,7 @@ def test_a_path_is_a_sqlite_file(
         "sqlite:///",
         "files:",
         "sqlite://runs.db",
-        "postgres://h/db",
+        "mysql://h/db",
         "odd:x",
     ],
 )

@@ -1,0 +1,113 @@
+"""What others write in a store, heard as it is committed (LISTEN and NOTIFY)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+import psycopg
+
+from hitl_tui.errors import HitlError
+from hitl_tui.stores.postgres.server import Connection, Server
+
+log = logging.getLogger(__name__)
+
+_AGAIN = 0.5
+"""Seconds between two tries to listen again."""
+
+
+class Listener:
+    """A thread with a connection of its own, which counts what is told and wakes whoever waits.
+
+    While it does not listen, `count` is None: then only reading tells what is new.
+    """
+
+    def __init__(self, server: Server, channel: str) -> None:
+        self._server = server
+        self._channel = channel
+        self._count = 0
+        self._listens = False
+        self._threads: dict[str, int] = {}
+        self._waiting: dict[object, Callable[[], None]] = {}
+        self._stopped = False
+        self._ear, self._mouth = os.pipe()
+        self._thread = threading.Thread(target=self._run, name="hitl-tui listens", daemon=True)
+        self._thread.start()
+
+    def count(self, thread_id: str | None) -> int | None:
+        """How often the store was written, or one family of threads; None where that is not known."""
+        if not self._listens:
+            return None
+        return self._count if thread_id is None else self._threads.get(family(thread_id), 0)
+
+    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Have `wake` called, on another thread, whenever there is something new; gives what ends that."""
+        mark = object()
+        self._waiting[mark] = wake
+
+        def end() -> None:
+            self._waiting.pop(mark, None)
+
+        return end
+
+    def close(self) -> None:
+        """Listen no more."""
+        if not self._stopped:
+            self._stopped = True
+            os.write(self._mouth, b".")
+            self._thread.join(2.0)
+
+    def hear(self, told: str) -> None:
+        """Take a notice: the name of a thread that was written."""
+        name = family(told)
+        self._threads[name] = self._threads.get(name, 0) + 1
+        self._count += 1
+
+    def wake(self) -> None:
+        """Wake all who wait."""
+        for wake in list(self._waiting.values()):
+            wake()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopped:
+                try:
+                    self._listen()
+                except (psycopg.Error, HitlError) as error:
+                    log.info("the store %s can't be listened to: %s", self._server.name, error)
+                self._listens = False
+                self.wake()
+                select.select([self._ear], [], [], _AGAIN)
+        finally:
+            for end in (self._ear, self._mouth):
+                with suppress(OSError):
+                    os.close(end)
+
+    def _listen(self) -> None:
+        with self._server.connect() as connection:
+            connection.execute(f'LISTEN "{self._channel}"'.encode())
+            # Whoever reads from now on misses nothing; whatever was written before was not told.
+            self._threads.clear()
+            self._count += 1
+            self._listens = True
+            self.wake()
+            while not self._stopped:
+                self._hear_all(connection)
+                select.select([connection.fileno(), self._ear], [], [])
+
+    def _hear_all(self, connection: Connection) -> None:
+        heard = False
+        for notice in connection.notifies(timeout=0):
+            self.hear(notice.payload)
+            heard = True
+        if heard:
+            self.wake()
+
+
+def family(thread_id: str) -> str:
+    """What the names of a thread and of those inside it begin with."""
+    return thread_id.partition("/")[0]

@@ -1,0 +1,157 @@
+"""The tables of a store in PostgreSQL, by version.
+
+They are those of a store file, with the same ids (`thread << 32 | number`) and the same columns, but for
+what the database is better at: a lease stands in its thread's cursor, so that one update checks the token
+and moves the thread, and keys of threads are counted in the row of the store, so that one that has gone
+without a word is missed.
+"""
+
+from __future__ import annotations
+
+NAME = "hitl_tui"
+"""The schema of the tables, unless the URL names another."""
+
+VERSION = 1
+"""The version of the tables that this program reads and writes."""
+
+_LEDGER = """
+    id bigint PRIMARY KEY,
+    kind text NOT NULL,
+    step bigint NOT NULL,
+    request_id text,
+    actor text,
+    note text,
+    seen bytea NOT NULL,
+    data bytea NOT NULL,
+    at bigint NOT NULL,
+    hash bytea NOT NULL,
+    request_hash bytea NOT NULL,
+    account text NOT NULL,
+    signature text NOT NULL
+"""
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        # One row: the version of the tables, and how many keys were given to threads.
+        "CREATE TABLE store (version bigint NOT NULL, threads bigint NOT NULL)",
+        "INSERT INTO store VALUES (0, 0)",
+        # Names are ordered by their bytes, as everywhere else.  `owner_thread` is of the JSON in `owner`.
+        """CREATE TABLE thread (
+            key bigint PRIMARY KEY,
+            id text COLLATE "C" NOT NULL UNIQUE,
+            graph_name text NOT NULL,
+            graph_digest text NOT NULL,
+            source bytea NOT NULL,
+            parent bigint REFERENCES thread (key),
+            fork_step bigint NOT NULL,
+            fork_seq bigint NOT NULL,
+            shared_entries bigint NOT NULL,
+            created_at bigint NOT NULL,
+            created_by text,
+            past bytea,
+            owner bytea,
+            facts_hash bytea NOT NULL,
+            owner_thread text COLLATE "C"
+        )""",
+        "CREATE INDEX thread_parent ON thread (parent) WHERE parent IS NOT NULL",
+        # Room on each page, so that a commit writes no index: nothing that lists are ordered by changes.
+        """CREATE TABLE cursor (
+            thread bigint PRIMARY KEY REFERENCES thread (key),
+            version bigint NOT NULL,
+            head bigint NOT NULL,
+            status text NOT NULL,
+            reason text NOT NULL,
+            position text NOT NULL,
+            waiting_for text NOT NULL,
+            waiting_since bigint,
+            last_writer text NOT NULL,
+            updated_at bigint NOT NULL,
+            body bytea NOT NULL,
+            digest bytea NOT NULL,
+            touched bigint NOT NULL,
+            token text,
+            "user" text,
+            host text,
+            pid bigint,
+            process_started bigint,
+            expires_at bigint,
+            boot text,
+            namespace text
+        ) WITH (fillfactor = 50)""",
+        "CREATE INDEX cursor_touched ON cursor (touched)",
+        "CREATE INDEX cursor_waiting ON cursor (waiting_since) WHERE waiting_since IS NOT NULL",
+        "CREATE INDEX cursor_running ON cursor (thread) WHERE status = 'running'",
+        """CREATE VIEW lease AS
+            SELECT thread, token, "user", host, pid, process_started, expires_at, boot, namespace
+            FROM cursor WHERE token IS NOT NULL""",
+        # What takes a lease out leaves its thread where it is.
+        """CREATE RULE give_back AS ON DELETE TO lease DO INSTEAD
+            UPDATE cursor SET token = NULL WHERE thread = OLD.thread AND token = OLD.token""",
+        """CREATE TABLE pause (
+            thread bigint PRIMARY KEY REFERENCES thread (key), actor text, note text, at bigint NOT NULL
+        )""",
+        """CREATE TABLE presence (
+            thread bigint NOT NULL REFERENCES thread (key), token text NOT NULL, body bytea NOT NULL
+        )""",
+        "CREATE INDEX presence_thread ON presence (thread)",
+        """CREATE TABLE record (
+            id bigint PRIMARY KEY,
+            step bigint NOT NULL,
+            invocation bigint NOT NULL,
+            node text NOT NULL,
+            path text NOT NULL,
+            attempt bigint NOT NULL,
+            channel text NOT NULL,
+            reducer text NOT NULL,
+            flags bigint NOT NULL,
+            at bigint NOT NULL,
+            hashes bytea NOT NULL,
+            change bytea NOT NULL,
+            actor text,
+            note text,
+            result bytea,
+            lineage bytea
+        )""",
+        """CREATE TABLE checkpoint (
+            id bigint PRIMARY KEY,
+            parent_thread text,
+            parent_step bigint NOT NULL,
+            source text NOT NULL,
+            node text NOT NULL,
+            position text NOT NULL,
+            status text NOT NULL,
+            reason text NOT NULL,
+            invocation bigint NOT NULL,
+            iteration bigint NOT NULL,
+            attempt bigint NOT NULL,
+            duration bigint NOT NULL,
+            tokens_in bigint NOT NULL,
+            tokens_out bigint NOT NULL,
+            cost double precision,
+            hashes bytea NOT NULL,
+            first_seq bigint NOT NULL,
+            last_seq bigint NOT NULL,
+            at bigint NOT NULL,
+            read bytea,
+            actor text,
+            note text,
+            decision text,
+            text text,
+            uses bytea,
+            branches bytea,
+            tainted bytea,
+            compensations bytea,
+            calls bytea,
+            streamed bytea,
+            artifacts bytea
+        )""",
+        "CREATE TABLE snapshot (id bigint PRIMARY KEY, body bytea NOT NULL)",
+        "CREATE TABLE spending (id bigint PRIMARY KEY, body bytea NOT NULL)",
+        f"CREATE TABLE ledger ({_LEDGER})",
+        f"CREATE TABLE store_ledger ({_LEDGER}, thread text NOT NULL)",
+        "CREATE TABLE graph (digest text PRIMARY KEY, body bytea NOT NULL)",
+    ),
+)
+"""What makes the tables of version n out of those of version n - 1."""
+
+assert len(MIGRATIONS) == VERSION

@@ -1,0 +1,473 @@
+"""The server of a store: its connections, one statement or one transaction at a time, errors in words.
+
+A connection may go at any time.  What reads is asked again; so is a statement that can't be carried out
+twice.  Of a transaction whose end was not heard the server is asked whether it was committed.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from psycopg import errors, sql
+from psycopg.abc import Buffer
+from psycopg.adapt import Dumper, Loader
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import Format
+from psycopg.types.array import ListBinaryDumper
+from psycopg.types.numeric import Int8BinaryDumper
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from hitl_tui.engine.log.store import Durability
+from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, UsageError, ValueRejected
+from hitl_tui.stores.base import of_other_version
+from hitl_tui.stores.postgres import schema
+
+T = TypeVar("T")
+Values = Sequence[Any] | dict[str, Any]
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+PATIENCE = 10.0
+"""Seconds within which a server that has gone may come back, before that is an error."""
+
+_AGAIN = 0.1
+"""Seconds between two tries to reach it."""
+
+_OLDEST = 140000
+"""The oldest version of a server that will do."""
+
+_MOST_CONNECTIONS = 8
+_LOCK_SECONDS = 5
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,40}")
+_MARK = re.compile(r"\?|(?<!:):([a-z]\w*)")
+
+# So that a connection through a cut network is given up in time, and one that nobody uses is noticed.
+_ALIVE = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+
+# The database has no text with a NUL, which a note of ours may have: it is written as this and a digit.
+_ESCAPE = "\x1a"
+
+
+class _TextDumper(Dumper):
+    format = Format.BINARY
+    oid = psycopg.postgres.types["text"].oid
+
+    def dump(self, obj: str) -> Buffer:
+        if _ESCAPE in obj or "\0" in obj:
+            obj = obj.replace(_ESCAPE, f"{_ESCAPE}1").replace("\0", f"{_ESCAPE}0")
+        return obj.encode()
+
+
+class _TextLoader(Loader):
+    format = Format.BINARY
+
+    def load(self, data: Buffer) -> str:
+        text = bytes(data).decode()
+        return text.replace(f"{_ESCAPE}0", "\0").replace(f"{_ESCAPE}1", _ESCAPE) if _ESCAPE in text else text
+
+
+class Gone(Exception):
+    """The connection broke before an answer came: whether the statement was carried out is not known."""
+
+
+class Server:
+    """What a URL leads to.
+
+    Args:
+        url: `postgresql://user@host/database`, with `?schema=NAME` for tables elsewhere than in "hitl_tui".
+        durability: "none" waits for no disk; everything else waits with each commit, since others act upon
+            it, who outlive the server.
+
+    Raises:
+        UsageError: the URL can't be read.
+        StoreUnusable: there is no such server, it lets nobody in, or its tables are of another version.
+    """
+
+    def __init__(self, url: str, durability: Durability) -> None:
+        self.schema, conninfo = _read_url(url)
+        self._facts = conninfo_to_dict(conninfo)
+        self.name = _name(self._facts, self.schema)
+        # Everything in it is written by its bare name.
+        settings = {
+            "search_path": self.schema,
+            "lock_timeout": f"{_LOCK_SECONDS}s",
+            "synchronous_commit": "off" if durability == "none" else "on",
+            "jit": "off",
+            "timezone": "UTC",
+        }
+        options = " ".join(f"-c{name}={value}" for name, value in settings.items())
+        self.conninfo = make_conninfo(
+            conninfo,
+            **{name: value for name, value in _ALIVE.items() if name not in self._facts},
+            application_name=self._facts.get("application_name", "hitl-tui"),
+            options=f"{self._facts.get('options') or ''} {options}".strip(),
+            client_encoding="utf8",
+        )
+        self.clock = _Clock()
+        self._own = threading.local()
+        self._pool: ConnectionPool[Connection] | None = None
+        self._closed = False
+        first = self.connect()
+        try:
+            self._prepare(first)
+        except psycopg.Error as error:
+            raise self.translate(error) from error
+        finally:
+            first.close()
+
+    # -- connections ------------------------------------------------------------------------------
+
+    def connect(self) -> Connection:
+        """A connection of its own; raises `StoreUnusable`."""
+        try:
+            connection = psycopg.connect(self.conninfo, autocommit=True, prepare_threshold=2)
+        except psycopg.Error as error:
+            raise self._unreachable(error) from error
+        _adapt(connection)
+        return connection
+
+    def _pooled(self) -> ConnectionPool[Connection]:
+        if self._closed:
+            raise StoreUnusable(f"the store {self.name} is closed")
+        if self._pool is None:
+            self._pool = ConnectionPool(
+                self.conninfo,
+                kwargs={"autocommit": True, "prepare_threshold": 2},
+                min_size=1,
+                max_size=_MOST_CONNECTIONS,
+                configure=_adapt,
+                open=True,
+                num_workers=1,
+                reconnect_timeout=1,
+                name="hitl-tui",
+            )
+        return self._pool
+
+    @contextmanager
+    def _connection(self, end: float) -> Iterator[Connection]:
+        """A connection of the pool, or the one of the transaction that this thread is in."""
+        pool = self._pooled()
+        try:
+            connection = pool.getconn(timeout=max(0.05, end - time.monotonic()))
+        except PoolTimeout as error:
+            self.connect().close()  # says why, where it can't
+            raise StoreUnusable(
+                f"the store {self.name} gave no connection within {PATIENCE:g} s", "try again"
+            ) from error
+        try:
+            yield connection
+        finally:
+            pool.putconn(connection)
+
+    def close(self) -> None:
+        """Give all connections back; twice is fine."""
+        self._closed = True
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    # -- statements -------------------------------------------------------------------------------
+
+    def rows(self, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        """What a statement gives, asked again where a connection has gone: it may be carried out twice.
+
+        Raises:
+            StoreUnusable: the server can't be reached, or refuses.
+        """
+        connection = getattr(self._own, "connection", None)
+        if connection is not None:
+            return _fetched(connection, statement, values)
+        return self.attempt(lambda again: again.rows(statement, values))[0]
+
+    def attempt(self, work: Callable[[Statements], T]) -> tuple[T, int]:
+        """Work on a connection, again on others where one has gone; also how often it had to be begun."""
+        end, attempts = time.monotonic() + PATIENCE, 0
+        while True:
+            attempts += 1
+            try:
+                with self._connection(end) as connection:
+                    return work(Statements(connection, self.clock)), attempts
+            except psycopg.Error as error:
+                if not _is_gone(error) or time.monotonic() >= end:
+                    raise self.translate(error) from error
+                self._renew_connections()
+            except StoreUnusable:
+                if time.monotonic() >= end or self._closed:
+                    raise
+                time.sleep(_AGAIN)
+
+    def _renew_connections(self) -> None:
+        # One that has gone was hardly the only one.
+        with suppress(psycopg.Error, PoolTimeout):
+            self._pooled().check()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Statements]:
+        """A block of statements that are all carried out or none; what is read inside it sees them.
+
+        Raises:
+            StoreUnusable: the server refused or went, and nothing was written; or it stayed away so long
+                that this could not be told.
+            ValueRejected: a text has a lone surrogate.
+        """
+        end = time.monotonic() + PATIENCE
+        number = ""
+        try:
+            with self._connection(end) as connection:
+                self._own.connection = connection
+                try:
+                    number = _fetched(connection, "BEGIN; SELECT pg_current_xact_id()::text", None)[0][0]
+                    yield Statements(connection, self.clock)
+                    _end(connection, number)
+                finally:
+                    self._own.connection = None
+                    if not connection.broken and connection.info.transaction_status:
+                        connection.rollback()
+        except Gone as error:
+            if not self._was_committed(number):
+                raise StoreUnusable(
+                    f"the store {self.name} went away in the middle of a write: nothing of it is stored",
+                    "try again",
+                ) from error
+        except psycopg.Error as error:
+            raise self.translate(error) from error
+        except UnicodeEncodeError as error:
+            raise ValueRejected(f"a text has a lone surrogate: {error}") from error
+
+    def _was_committed(self, number: str) -> bool:
+        """What became of a transaction whose end was not heard."""
+        while True:
+            state = self.rows("SELECT pg_xact_status(CAST(? AS xid8))", (number,))[0][0]
+            if state != "in progress":
+                return bool(state == "committed")
+            time.sleep(_AGAIN)
+
+    # -- tables -----------------------------------------------------------------------------------
+
+    def _prepare(self, connection: Connection) -> None:
+        """Make the tables, or those of this version out of older ones."""
+        info = connection.info
+        if info.server_version < _OLDEST:
+            raise StoreUnusable(
+                f"the server of {self.name} is PostgreSQL {info.server_version // 10000}",
+                f"use PostgreSQL {_OLDEST // 10000} or newer",
+            )
+        if (encoding := info.parameter_status("server_encoding")) != "UTF8":
+            raise StoreUnusable(
+                f"the database of {self.name} is encoded as {encoding}", "create it with ENCODING 'UTF8'"
+            )
+        version = self._version(connection)
+        if version == schema.VERSION:
+            return
+        if version > schema.VERSION:
+            what = f"the store {self.name} was made"
+            raise of_other_version(what, version, schema.VERSION, "name another store or schema")
+        with connection.transaction():
+            # Another process may do it at the same moment.
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"hitl-tui {self.schema}",))
+            connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self.schema)))
+            for number in range(self._version(connection) + 1, schema.VERSION + 1):
+                for statement in schema.MIGRATIONS[number - 1]:
+                    connection.execute(statement.encode())
+                connection.execute("UPDATE store SET version = %s", (number,))
+
+    def _version(self, connection: Connection) -> int:
+        """The version of the tables, 0 where there are none."""
+        table = connection.execute("SELECT to_regclass(%s)::text", (f"{self.schema}.store",)).fetchone()
+        if table is None or table[0] is None:
+            return 0
+        row = connection.execute("SELECT version FROM store").fetchone()
+        if row is None:
+            raise LogCorrupt(
+                f"the store {self.name} is damaged: it has no version", "go back to a copy of it"
+            )
+        return int(row[0])
+
+    # -- errors -----------------------------------------------------------------------------------
+
+    def translate(self, error: psycopg.Error) -> HitlError:
+        """What an error of the server means to a user, in words."""
+        if isinstance(error, errors.InsufficientPrivilege):
+            return StoreUnusable(
+                f"{self._user()} may not do that in the store {self.name}: {_said(error)}",
+                "ask whoever looks after the database for the role that it takes",
+            )
+        if isinstance(error, (errors.DiskFull, errors.OutOfMemory, errors.IoError)):
+            return StoreUnusable(
+                f"no space is left on the server of {self.name}: {_said(error)}", "make room and try again"
+            )
+        if isinstance(error, (errors.LockNotAvailable, errors.DeadlockDetected, errors.QueryCanceled)):
+            return StoreUnusable(
+                f"the store {self.name} stayed locked by others for {_LOCK_SECONDS} s", "try again"
+            )
+        if isinstance(error, errors.ReadOnlySqlTransaction):
+            return StoreUnusable(
+                f"the server of {self.name} is read-only", "name the server that can be written"
+            )
+        if isinstance(error, (errors.DataCorrupted, errors.IndexCorrupted)):
+            return LogCorrupt(f"the store {self.name} is damaged: {_said(error)}", "go back to a copy of it")
+        if isinstance(error, (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)):
+            return StoreUnusable(
+                f"the tables of the store {self.name} are not there any more: {_said(error)}",
+                "go back to a copy of it, or open it again to make new ones",
+            )
+        if _is_gone(error):
+            return self._unreachable(error)
+        return StoreUnusable(f"the store {self.name} can't be used: {_said(error)}")
+
+    def _unreachable(self, error: psycopg.Error) -> StoreUnusable:
+        said = _said(error)
+        if "no password supplied" in said or "password authentication failed" in said:
+            return StoreUnusable(
+                f"the server of {self.name} does not take the password of {self._user()}",
+                "set PGPASSWORD, or write a line for it in ~/.pgpass",
+            )
+        if re.search('(database|role) ".*" does not exist', said) or "permission denied" in said:
+            return StoreUnusable(f"the store {self.name} can't be opened: {said}", "check the URL")
+        return StoreUnusable(
+            f"the server of {self.name} can't be reached: {said}", "check that it runs, and the URL"
+        )
+
+    def _user(self) -> str:
+        return f"user {self._facts['user']!r}" if self._facts.get("user") else "this user"
+
+
+class Statements:
+    """The statements of a connection."""
+
+    def __init__(self, connection: Connection, clock: _Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    def rows(self, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        """What a statement gives; its marks are `?`, or `:name` of a dict."""
+        return _fetched(self._connection, statement, values)
+
+    def run(self, statement: str, values: Values = ()) -> int:
+        """Carry a statement out; how many rows it concerned."""
+        return self._connection.execute(_marked(statement), values).rowcount
+
+    def write(self, statement: str, values: Sequence[Any]) -> None:
+        """Carry out a statement with the marks of psycopg."""
+        self._connection.execute(statement.encode(), values)
+
+    def committed(self, statement: str, values: Sequence[Any]) -> bool:
+        """Carry out a statement whose only row tells the time, if it has one; whether it had."""
+        asked = time.monotonic()
+        row = self._connection.execute(statement.encode(), values, binary=True).fetchone()
+        if row is not None:
+            self._clock.hear(row[0], asked)
+        return row is not None
+
+
+class _Clock:
+    """The server's clock, as it was heard last and as time has passed since.
+
+    What it says is only moved where it can't be right: the answer to a question for the time was true at some
+    moment between both.
+    """
+
+    def __init__(self) -> None:
+        self._ahead = time.time_ns() // 1000 - time.monotonic_ns() // 1000
+
+    def now(self) -> int:
+        """Microseconds since the epoch."""
+        return time.monotonic_ns() // 1000 + self._ahead
+
+    def hear(self, told: int, asked: float) -> None:
+        """Take a time of the server's that was asked for at a moment of `time.monotonic`."""
+        now = time.monotonic_ns() // 1000
+        first, last = told - now, told - int(asked * 1e6)
+        self._ahead = min(max(self._ahead, first), last)
+
+
+def _adapt(connection: Connection) -> None:
+    connection.adapters.register_dumper(int, Int8BinaryDumper)
+    connection.adapters.register_dumper(str, _TextDumper)
+    connection.adapters.register_dumper(list, ListBinaryDumper)
+    connection.adapters.register_loader("text", _TextLoader)
+
+
+def _fetched(connection: Connection, statement: str, values: Values | None) -> list[tuple[Any, ...]]:
+    cursor = connection.execute(
+        statement.encode() if values is None else _marked(statement), values, binary=values is not None
+    )
+    while cursor.nextset():
+        pass
+    return cursor.fetchall() if cursor.description else []
+
+
+@lru_cache(maxsize=256)
+def _marked(statement: str) -> bytes:
+    """A statement with the marks of psycopg."""
+
+    def mark(match: re.Match[str]) -> str:
+        return f"%({match[1]})s" if match[1] else "%s"
+
+    return _MARK.sub(mark, statement.replace("%", "%%")).encode()
+
+
+def _end(connection: Connection, number: str) -> None:
+    try:
+        connection.execute("COMMIT")
+    except psycopg.Error as error:
+        if _is_gone(error):
+            raise Gone(number) from error
+        raise
+
+
+def _is_gone(error: psycopg.Error) -> bool:
+    """Whether an error says that the connection is no more, or that there is none."""
+    # What a server says that stops, that starts, or that has no connection left.
+    state = error.sqlstate or ""
+    if state.startswith(("08", "57P")) or isinstance(error, errors.TooManyConnections):
+        return True
+    return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)) and not state
+
+
+def _said(error: psycopg.Error) -> str:
+    told = error.diag.message_primary or str(error)
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
+
+def _read_url(url: str) -> tuple[str, str]:
+    """The schema that a URL names, and the URL without it."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    name = query.pop("schema", schema.NAME)
+    if not _SCHEMA.fullmatch(name):
+        raise UsageError(
+            f"{name!r} can't be the schema of a store",
+            "use lower case letters, digits and _, such as ?schema=team",
+        )
+    conninfo = urlunsplit(parts._replace(query=urlencode(query)))
+    try:
+        conninfo_to_dict(conninfo)
+    except psycopg.ProgrammingError as error:
+        # What is wrong may quote the password.
+        raise UsageError(
+            "the URL of the store can't be read as one of PostgreSQL",
+            "write postgresql://user@host:5432/database",
+        ) from error
+    return name, conninfo
+
+
+def _name(facts: dict[str, Any], name: str) -> str:
+    """A store in words: its URL without user and password."""
+    host, port, database = (facts.get(key) for key in ("host", "port", "dbname"))
+    where = f"{host or ''}{f':{port}' if port else ''}"
+    return f"postgresql://{where}/{database or ''}" + ("" if name == schema.NAME else f"?schema={name}")

