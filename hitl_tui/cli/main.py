@@ -157,6 +157,11 @@ EXAMPLES = {
     "keys": ["hitl-tui keys"],
     "config": ["hitl-tui config"],
     "doctor": ["hitl-tui doctor"],
+    "serve": [
+        "hitl-tui serve",
+        "hitl-tui serve token add ann --auth tokens.json",
+        "hitl-tui serve --host 10.0.0.5 --auth tokens.json --sessions 10",
+    ],
     "completion": ["hitl-tui completion bash", "hitl-tui completion fish"],
 }
 
@@ -173,6 +178,7 @@ GROUPS = {
         "demo": Entry("hitl_tui.cli.run", "Step through an advisor workflow; no key, no network."),
         "run": Entry("hitl_tui.cli.run", "Run a workflow of your own, on screen or without."),
         "present": Entry("hitl_tui.cli.present", "Give a show from a script, or read its notes."),
+        "serve": Entry("hitl_tui.cli.serve", "Serve the app to browsers, each page a session of its own."),
         "play": Entry("hitl_tui.cli.play", "Play a recorded run on screen, as it was."),
         "new": Entry("hitl_tui.cli.about", "Write a commented start of a graph file."),
         "resume": Entry("hitl_tui.cli.run", "Go on with a thread where it stopped."),

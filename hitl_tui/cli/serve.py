@@ -1,0 +1,278 @@
+"""`serve`: the app in a browser, and the tokens by which people log in there."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import click
+import msgspec
+
+from hitl_tui.cli.options import reviewer_option, store_option
+from hitl_tui.cli.output import say, table
+from hitl_tui.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.config import Settings
+    from hitl_tui.stores import Checkpointer
+    from hitl_tui.team.web.server import PageLink, Proxy, Server
+    from hitl_tui.team.web.tokens import KnownTokens, TokenFile
+
+_READ_ONLY: Final = "this server shows threads to an audience (--read-only)"
+_TERMINAL_WAYS: Final = ("terminal", "title", "before")
+_file_option = click.option(
+    "--auth", "file", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE",
+    help="The file of the tokens; it holds their hashes.",
+)  # fmt: skip
+
+
+@click.group(invoke_without_command=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 takes a free one."
+)
+@click.option(
+    "--auth", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+    help="People log in with the tokens of this file; `hitl-tui serve token add` makes one.",
+)  # fmt: skip
+@click.option("--auth-header", metavar="NAME", help="A header by which a trusted proxy says who asks.")
+@click.option("--trusted-proxy", "proxies", metavar="IP", multiple=True, help="Where that proxy asks from.")
+@click.option("--public-url", metavar="URL", help="The address by which browsers come, behind a proxy.")
+@click.option("--read-only", is_flag=True, help="For an audience: every command is refused.")
+@click.option(
+    "--sessions", type=click.IntRange(1, 1000), default=20, show_default=True,
+    help="At most so many at once; each is a process.",
+)  # fmt: skip
+@store_option
+@reviewer_option
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    *,
+    host: str,
+    port: int,
+    auth: Path | None,
+    auth_header: str | None,
+    proxies: tuple[str, ...],
+    public_url: str | None,
+    read_only: bool,
+    sessions: int,
+    store: str | None,
+    reviewer: str | None,
+) -> ExitCode | None:
+    """Serve the app to browsers, each page a session of its own.
+
+    Without --auth or --auth-header only on this machine, behind a link that is made anew each time; whoever
+    has it acts under your name. /thread/ID and /request/ID open there. Ends with ctrl+c or a signal.
+    """
+    if ctx.invoked_subcommand is not None:
+        return None
+    from hitl_tui.cli.storage import open_existing, open_for_writing
+    from hitl_tui.config import load_settings
+
+    settings = load_settings({"store": store, "reviewer": reviewer})
+    proxy = _proxy(auth_header, proxies)
+    if auth is not None and proxy.header:
+        raise UsageError("--auth and --auth-header don't go together", "give one of them")
+    if not (auth is not None or proxy.header or _is_loopback(host)):
+        raise UsageError(
+            f"{host} is reached from other machines, and nobody would be asked who they are",
+            "give --auth FILE, or --auth-header and --trusted-proxy",
+        )
+    if settings.store == "memory:":
+        raise UsageError(
+            "each page is a process of its own, and memory: is not shared", "name another --store"
+        )
+    (open_existing if read_only else open_for_writing)(settings).close()
+    own = auth is None and not proxy.header
+    server, link = _server(
+        settings, host, port, _public(public_url, host), _tokens(auth, settings, own=own), proxy,
+        sessions=sessions, own=own, read_only=read_only,
+    )  # fmt: skip
+    asyncio.run(_serve(server, link))
+    return ExitCode.DONE
+
+
+def _server(  # noqa: PLR0917
+    settings: Settings,
+    host: str,
+    port: int,
+    public_url: str,
+    tokens: KnownTokens | None,
+    proxy: Proxy,
+    *,
+    sessions: int,
+    own: bool,
+    read_only: bool,
+) -> tuple[Server, str]:
+    """The server, and what its link has beside its address."""
+    from hitl_tui.team.web.server import Server, Serving, session_environment
+    from hitl_tui.team.web.tokens import OneToken
+
+    flags = [*([] if own else ["--guest"]), *(["--read-only"] if read_only else [])]
+
+    def command(link: PageLink) -> Sequence[str]:
+        """Nothing of a link can be an option: what is behind `--` names a thread or a request."""
+        what = ["--by-request"] if link.request else []
+        named = [name for name in (link.thread, link.request) if name]
+        return [sys.executable, "-P", "-m", "hitl_tui", "serve", "page", *flags, *what, "--", *named]
+
+    def environment(name: str) -> dict[str, str]:
+        return {**session_environment(name), "HITL_TUI_STORE": settings.store}
+
+    serving = Serving(command, environment, host, port, public_url, sessions)
+    return Server(serving, tokens, proxy), f"?token={tokens.token}" if isinstance(tokens, OneToken) else ""
+
+
+async def _serve(server: Server, link: str) -> None:
+    from hitl_tui.cli.logs import start_log
+
+    start_log()
+    ended = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    await server.start()
+    try:
+        say(f"Serving at {server.origin}/{link}", "ctrl+c ends it, with every session.")
+        await ended.wait()
+    finally:
+        await server.close()
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _public(url: str | None, host: str) -> str:
+    """The origin of an address, "" for none."""
+    if url is None:
+        if host in ("0.0.0.0", "::"):
+            raise UsageError(f"{host} is no address to come by", "say which is, with --public-url")
+        return ""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise UsageError(
+            f"{url!r} is no address of a server", "as in --public-url https://review.example.org"
+        )
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _proxy(header: str | None, addresses: tuple[str, ...]) -> Proxy:
+    from hitl_tui.team.web.server import Proxy
+
+    if header is not None and not addresses:
+        raise UsageError("anybody could send that header", "say with --trusted-proxy where it comes from")
+    for address in addresses:
+        try:
+            ipaddress.ip_address(address)
+        except ValueError:
+            raise UsageError(f"{address!r} is no IP address", "as in --trusted-proxy 127.0.0.1") from None
+    if header is not None and not header.replace("-", "").isalnum():
+        raise UsageError(f"{header!r} is no name of a header", "as in --auth-header X-Forwarded-User")
+    return Proxy(frozenset(addresses), header or "")
+
+
+def _tokens(file: Path | None, settings: Settings, *, own: bool) -> KnownTokens | None:
+    from hitl_tui.team.web.tokens import OneToken
+
+    if own:
+        return OneToken(settings.reviewer)
+    if file is None:
+        return None
+    tokens = _token_file(file)
+    if not tokens.entries():
+        raise UsageError(f"{file} has no token", f"hitl-tui serve token add NAME --auth {file}")
+    return tokens
+
+
+def _token_file(path: Path) -> TokenFile:
+    from hitl_tui.team.web.tokens import TokenFile
+
+    return TokenFile(path.absolute())
+
+
+@serve.command(hidden=True)
+@click.argument("name", default="")
+@click.option("--by-request", is_flag=True)
+@click.option("--guest", is_flag=True)
+@click.option("--read-only", is_flag=True)
+def page(*, name: str, by_request: bool, guest: bool, read_only: bool) -> int:
+    """What a page shows: the list of threads, or one of them.  `serve` starts it.
+
+    A guest is somebody else than the account's owner: the owner's key signs nothing of theirs, the owner's
+    mail hears nothing of it, and they can't trust graphs in the owner's place.
+    """
+    from hitl_tui.cli.opening import Target, find_thread
+    from hitl_tui.cli.screen import show
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+
+    settings = load_settings()
+    if guest:
+        told = {key: value for key, value in settings.notify.items() if key in _TERMINAL_WAYS}
+        settings = msgspec.structs.replace(settings, signing_key=None, notify=told)
+
+    def choose(opened: Checkpointer) -> Target:
+        return Target(_thread_of(opened, name) if by_request else find_thread(opened, name))
+
+    return show(
+        settings,
+        open_existing,
+        choose,
+        list_threads=not name,
+        request=name if by_request else "",
+        asks=not guest,
+        read_only=_READ_ONLY if read_only else "",
+    )
+
+
+def _thread_of(store: Checkpointer, request: str) -> str:
+    """The thread that waits with a request."""
+    from hitl_tui.view.queue import MOST
+
+    for waiting in store.waiting(MOST):
+        if any(asked.id == request for asked in waiting.pending):
+            return waiting.thread.info.thread_id
+    raise UsageError(f"nothing waits as request {request!r}", "it was answered, or never asked")
+
+
+@serve.group()
+def token() -> None:
+    """Give people tokens to log in with, and take them back."""
+
+
+@token.command()
+@click.argument("name")
+@_file_option
+def add(*, name: str, file: Path) -> None:
+    """Make somebody's token, which is shown this once."""
+    say(_token_file(file).add(name))
+
+
+@token.command()
+@click.argument("name")
+@_file_option
+def remove(*, name: str, file: Path) -> None:
+    """Take somebody's token back; what they have open ends."""
+    _token_file(file).remove(name)
+
+
+@token.command(name="list")
+@_file_option
+def list_tokens(*, file: Path) -> None:
+    """Tell who has a token, and since when."""
+    entries = _token_file(file).entries()
+    since = [time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.added / 1e6)) for entry in entries]
+    say(*table([(entry.name, at) for entry, at in zip(entries, since, strict=True)]))

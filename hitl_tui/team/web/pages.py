@@ -1,0 +1,131 @@
+"""The two pages, and the files that they fetch from here and nowhere else."""
+
+from __future__ import annotations
+
+from html import escape
+from importlib.resources import files
+from typing import Final
+
+from hitl_tui.view.sanitise import sanitise
+
+_HEAD: Final = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/static/page.css">
+"""
+
+_TERMINAL: Final = (
+    _HEAD
+    + """<link rel="stylesheet" href="/static/xterm.css">
+<script src="/static/textual.js"></script>
+<script src="/static/page.js"></script>
+</head>
+<body>
+<div id="connecting">connecting …</div>
+<div id="terminal" class="textual-terminal" data-session-websocket-url="{socket}" data-font-size="14"></div>
+<div id="ended" role="status">
+<span>The session has ended.</span>
+<button id="again" class="first" type="button">Start again</button>
+<form method="post" action="/logout"><button>Log out</button></form>
+</div>
+</body>
+</html>
+"""
+)
+
+_MESSAGE: Final = (
+    _HEAD
+    + """</head>
+<body>
+<main>
+<h1>hitl-tui</h1>
+<p class="problem" role="alert">{problem}</p>
+</main>
+</body>
+</html>
+"""
+)
+
+_LOGIN: Final = (
+    _HEAD
+    + """</head>
+<body>
+<main>
+<h1>hitl-tui</h1>
+{problem}<form method="post" action="/login">
+<input type="hidden" name="to" value="{to}">
+<label for="token">Your token</label>
+<input id="token" name="token" type="password" autocomplete="current-password" maxlength="200" required
+ autofocus>
+<button class="first">Log in</button>
+</form>
+<p class="quiet">Whoever runs this server gives you one.</p>
+</main>
+</body>
+</html>
+"""
+)
+
+_AGAIN: Final = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>hitl-tui</title>
+<meta http-equiv="refresh" content="0; url={to}"></head><body></body></html>
+"""
+
+
+def terminal_page(title: str, socket: str) -> str:
+    """The page of a session.
+
+    Args:
+        title: of the window.
+        socket: address of its websocket.
+    """
+    return _TERMINAL.format(title=_text(title), socket=escape(socket))
+
+
+def login_page(to: str, problem: str = "") -> str:
+    """The page that asks for a token.
+
+    Args:
+        to: the path to go on to.
+        problem: why the last try was none.
+    """
+    told = f'<p class="problem" role="alert">{_text(problem)}</p>\n' if problem else ""
+    return _LOGIN.format(title="hitl-tui: log in", to=escape(to), problem=told)
+
+
+def message_page(problem: str) -> str:
+    """A page that says why there is no other."""
+    return _MESSAGE.format(title="hitl-tui", problem=_text(problem))
+
+
+def again_page(to: str) -> str:
+    """A page that goes on to a path of ours: no strict cookie comes with a link from elsewhere."""
+    return _AGAIN.format(to=escape(to))
+
+
+def _text(text: str) -> str:
+    return escape(sanitise(text, multiline=False))
+
+
+_OURS: Final = "hitl_tui.team.web"
+_THEIRS: Final = "textual_serve"
+_FILES: Final = {
+    "page.css": (_OURS, "page.css", "text/css"),
+    "page.js": (_OURS, "page.js", "text/javascript"),
+    "xterm.css": (_THEIRS, "css/xterm.css", "text/css"),
+    "textual.js": (_THEIRS, "js/textual.js", "text/javascript"),
+    "roboto-mono.ttf": (_THEIRS, "fonts/RobotoMono-VariableFont_wght.ttf", "font/ttf"),
+    "roboto-mono-italic.ttf": (_THEIRS, "fonts/RobotoMono-Italic-VariableFont_wght.ttf", "font/ttf"),
+}
+
+
+def static_files() -> dict[str, tuple[bytes, str]]:
+    """Every file there is, by its name: what it holds, and its media type."""
+    return {
+        name: ((files(package) / "static" / place).read_bytes(), kind)
+        for name, (package, place, kind) in _FILES.items()
+    }

@@ -1,0 +1,535 @@
+"""The server: pages behind logins, and a process of the app behind each page.
+
+Every request has to name this server as its host, and what changes something or opens a session has to come
+from a page of ours; what can't be so is refused before anything else is looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+import msgspec
+from aiohttp import WSMsgType, web
+
+from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.stores.base import check_thread_id
+from hitl_tui.team.web import pages
+from hitl_tui.team.web.connections import PATIENCE, Connections, address_of
+from hitl_tui.team.web.logins import LASTS, Attempts, Login, Logins
+from hitl_tui.team.web.page_session import Download, PageSession
+from hitl_tui.team.web.tokens import LONGEST_TOKEN, KnownTokens, check_name
+
+log = logging.getLogger(__name__)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_LOGIN_BODY: Final = 8 * 1024
+_LONGEST_MESSAGE: Final = 1024 * 1024
+"""Bytes of what a page sends at a time: a text that is pasted is one message."""
+_HEARTBEAT: Final = 15.0
+_LOOK_AGAIN: Final = 2.0
+"""Seconds between looks whether whoever has a session may still have it."""
+_DOWNLOAD_LASTS: Final = 60.0
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_LINK: Final = re.compile(r"/(?:(thread|request)/([^/?#]+))?")
+_SIDES: Final = (1, 1000)
+
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), clipboard-write=(self)",
+    # With "no-referrer" browsers would send "Origin: null" with our own forms.
+    "Referrer-Policy": "same-origin",
+    "Server": "hitl-tui",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+# xterm.js makes style elements of its own.
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self'; "
+    "img-src 'self' data:; connect-src 'self' {socket}; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+
+
+class PageLink(msgspec.Struct, frozen=True):
+    """What a link opens: a thread, the thread of a request, or the list for neither."""
+
+    thread: str = ""
+    request: str = ""
+
+    @property
+    def path(self) -> str:
+        """The path of its page."""
+        if self.thread:
+            return f"/thread/{quote(self.thread, safe='')}"
+        return f"/request/{self.request}" if self.request else "/"
+
+
+def link_of(kind: str, name: str) -> PageLink | None:
+    """What a path names, None for nothing there can be."""
+    if not kind:
+        return PageLink()
+    if kind == "request":
+        return PageLink(request=name) if _REQUEST_ID.fullmatch(name) else None
+    try:
+        return PageLink(thread=check_thread_id(name))
+    except UsageError:
+        return None
+
+
+class Proxy(msgspec.Struct, frozen=True):
+    """A proxy that is trusted with who asks, and from where.
+
+    Args:
+        addresses: where it asks from.
+        header: holds the person's name; "" where people log in with tokens.
+    """
+
+    addresses: frozenset[str] = frozenset()
+    header: str = ""
+
+
+class Serving(msgspec.Struct, frozen=True):
+    """How to serve.
+
+    Args:
+        command: the program of a session and its arguments, for what it opens.
+        environment: its variables, for who sees it.
+        host, port: where to listen; port 0 takes a free one.
+        public_url: the address by which browsers come, "" for the one that is listened at.
+        sessions: how many processes there may be.
+        patience: seconds that a request may take to come.
+    """
+
+    command: Callable[[PageLink], Sequence[str]]
+    environment: Callable[[str], Mapping[str, str]]
+    host: str
+    port: int
+    public_url: str = ""
+    sessions: int = 20
+    patience: float = PATIENCE
+
+
+class Server:
+    """Serves the app until it is closed.
+
+    Args:
+        tokens: who may log in, None where a proxy says who asks.
+    """
+
+    def __init__(self, serving: Serving, tokens: KnownTokens | None, proxy: Proxy | None = None) -> None:
+        self._serving = serving
+        self._proxy = proxy or Proxy()
+        self._logins = Logins(tokens) if tokens is not None else None
+        self._attempts = Attempts()
+        self._slots = asyncio.Semaphore(serving.sessions)
+        self._ending = 0
+        self._sockets: set[web.WebSocketResponse] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._downloads: dict[str, tuple[str, float, Download]] = {}
+        self._files = pages.static_files()
+        self._connections: Connections | None = None
+        self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
+        self.port = serving.port
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            UsageError: it can't be listened there.
+        """
+        application = web.Application(
+            middlewares=[self._guarded], client_max_size=_LOGIN_BODY, handler_args={"access_log": None}
+        )
+        application.add_routes(
+            [
+                web.get("/", self._page),
+                web.get("/{kind:thread|request}/{name:[^/]+}", self._page),
+                web.get("/session", self._session),
+                web.get("/session/{kind:thread|request}/{name:[^/]+}", self._session),
+                web.post("/login", self._log_in),
+                web.post("/logout", self._log_out),
+                web.get("/static/{name}", self._file),
+                web.get("/download/{key}", self._download),
+            ]
+        )
+        application.on_response_prepare.append(self._add_headers)
+        self._runner = web.AppRunner(application, access_log=None)
+        await self._runner.setup()
+        assert self._runner.server is not None
+        self._connections = Connections(self._runner.server, self._proxy.addresses, self._serving.patience)
+        try:
+            self._server = await asyncio.get_running_loop().create_server(
+                self._connections, self._serving.host, self._serving.port
+            )
+        except OSError as error:
+            await self._runner.cleanup()
+            where = f"{self._serving.host}:{self._serving.port}"
+            raise UsageError(f"can't listen at {where}: {error.strerror}", "give another --port") from None
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        """End every session, and listen no more."""
+        if self._server is not None:
+            self._server.close()
+        for socket in tuple(self._sockets):
+            await socket.close(code=1001, message=b"the server ends")
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    # Who asks
+
+    @property
+    def origin(self) -> str:
+        """Where browsers come to."""
+        if self._serving.public_url:
+            return self._serving.public_url
+        host = f"[{self._serving.host}]" if ":" in self._serving.host else self._serving.host
+        return f"http://{host}:{self.port}"
+
+    def _origin_of(self, request: web.Request) -> str:
+        """The origin of this server's pages, as this request reaches them.
+
+        Raises:
+            HTTPException: it names another host.
+        """
+        if self._serving.public_url and request.host == urlsplit(self._serving.public_url).netloc:
+            return self._serving.public_url
+        names = {self._serving.host, "localhost", "127.0.0.1", "::1"}
+        hosts = {f"[{name}]" if ":" in name else name for name in names}
+        known = {f"{host}:{self.port}" for host in hosts} | (hosts if self.port == 80 else set())
+        if request.host not in known:
+            raise web.HTTPMisdirectedRequest(text="this server has another name")
+        return self._serving.public_url or f"http://{request.host}"
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse what comes by another name or from other pages; see that connections ask in time."""
+        assert self._connections is not None
+        transport = request.transport
+        self._connections.asks(transport)
+        try:
+            origin = self._origin_of(request)
+            given = request.headers.getall("Origin", [])
+            needed = request.method != "GET" or request.path.startswith("/session")
+            if given not in ([], [origin]) or (needed and not given):
+                raise web.HTTPForbidden(text="another site's page asks")
+            return await handler(request)
+        finally:
+            self._connections.answered(transport)
+
+    async def _add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
+        try:
+            origin = self._origin_of(request)
+        except web.HTTPException:
+            origin = self.origin
+        socket = origin.replace("http", "ws", 1)
+        response.headers.update(_HEADERS)
+        response.headers["Content-Security-Policy"] = _POLICY.format(socket=socket)
+
+    def _address(self, request: web.Request) -> str:
+        """Where somebody asks from; a trusted proxy says it of those behind it."""
+        address = address_of(request.transport)
+        if address in self._proxy.addresses:
+            forwarded = request.headers.getall("X-Forwarded-For", [])
+            return forwarded[-1].rpartition(",")[2].strip() or address if forwarded else address
+        return address
+
+    @property
+    def _cookie(self) -> str:
+        """The name of the cookie; browsers send one to all ports of a host."""
+        return "__Host-hitl-tui" if self._is_secure else f"hitl-tui-{self.port}"
+
+    @property
+    def _is_secure(self) -> bool:
+        return self._serving.public_url.startswith("https:")
+
+    def _name(self, request: web.Request) -> str:
+        """Who asks, "" for nobody we know.
+
+        Raises:
+            HTTPException: it comes around the proxy.
+        """
+        if self._logins is not None:
+            login = self._login(request)
+            return login.name if login is not None else ""
+        if address_of(request.transport) not in self._proxy.addresses:
+            raise web.HTTPForbidden(text="this server is reached through its proxy alone")
+        names = request.headers.getall(self._proxy.header, [])
+        try:
+            return check_name(names[0]) if len(names) == 1 else ""
+        except UsageError:
+            return ""
+
+    def _login(self, request: web.Request) -> Login | None:
+        assert self._logins is not None
+        cookie = request.cookies.get(self._cookie, "")
+        return self._logins.of(cookie) if cookie else None
+
+    # Pages
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        link = self._link(request)
+        name = self._name(request)
+        if not name and "token" in request.query:
+            return self._enter(request, request.query["token"], link.path)
+        if request.query_string:
+            raise web.HTTPSeeOther(link.path)
+        if not name:
+            if self._logins is None:
+                raise web.HTTPForbidden(text="the proxy did not say who asks")
+            # A strict cookie stays away when a link of another site leads here: ask once more, from here.
+            if request.headers.get("Sec-Fetch-Site") == "cross-site":
+                return _html(pages.again_page(link.path))
+            return _html(pages.login_page(link.path), status=401)
+        socket = f"{self._origin_of(request).replace('http', 'ws', 1)}/session{link.path.rstrip('/')}"
+        return _html(pages.terminal_page(link.thread or "hitl-tui", socket))
+
+    def _link(self, request: web.Request) -> PageLink:
+        link = link_of(request.match_info.get("kind", ""), request.match_info.get("name", ""))
+        if link is None:
+            raise web.HTTPNotFound(text="no such page")
+        return link
+
+    async def _log_in(self, request: web.Request) -> web.StreamResponse:
+        if self._logins is None:
+            raise web.HTTPNotFound(text="the proxy says who asks")
+        try:
+            async with asyncio.timeout(self._serving.patience):
+                form = await request.post()
+        except TimeoutError:
+            raise web.HTTPRequestTimeout(text="the token did not come in time") from None
+        except ValueError:
+            raise web.HTTPBadRequest(text="no form") from None
+        token, to = form.get("token", ""), form.get("to", "/")
+        if not isinstance(token, str) or not isinstance(to, str):
+            raise web.HTTPBadRequest(text="a file is no token")
+        return self._enter(request, token.strip(), _own_path(to))
+
+    def _enter(self, request: web.Request, token: str, to: str) -> web.StreamResponse:
+        """Log somebody in, and go on to where they wanted."""
+        if self._logins is None:
+            raise web.HTTPSeeOther(to)
+        address = self._address(request)
+        if wait := self._attempts.wait(address):
+            seconds = int(wait) + 1
+            page = pages.login_page(to, f"too many tries: wait {seconds} seconds")
+            return _html(page, status=429, headers={"Retry-After": str(seconds)})
+        cookie = self._logins.log_in(token) if 0 < len(token) <= LONGEST_TOKEN else None
+        if cookie is None:
+            self._attempts.failed(address)
+            log.warning("a login from %s failed", address)
+            return _html(pages.login_page(to, "that token is not known here"), status=401)
+        response = web.HTTPSeeOther(to)
+        response.set_cookie(
+            self._cookie, cookie, max_age=int(LASTS), path="/", httponly=True, samesite="Strict",
+            secure=self._is_secure,
+        )  # fmt: skip
+        raise response
+
+    async def _log_out(self, request: web.Request) -> web.StreamResponse:
+        if self._logins is not None:
+            self._logins.log_out(request.cookies.get(self._cookie, ""))
+        response = web.HTTPSeeOther("/")
+        response.del_cookie(self._cookie, path="/", httponly=True, samesite="Strict", secure=self._is_secure)
+        raise response
+
+    async def _file(self, request: web.Request) -> web.StreamResponse:
+        held = self._files.get(request.match_info["name"])
+        if held is None:
+            raise web.HTTPNotFound(text="no such file")
+        return web.Response(body=held[0], content_type=held[1])
+
+    async def _download(self, request: web.Request) -> web.StreamResponse:
+        """A file that the app has given to this person, once."""
+        name, key = self._name(request), request.match_info["key"]
+        held = self._downloads.get(key)
+        if not name or held is None or held[0] != name:
+            raise web.HTTPNotFound(text="no such file")
+        del self._downloads[key]
+        download = held[2]
+        file_name = re.sub(r"[^\w.-]", "-", download.name, flags=re.ASCII)
+        # It is saved and never shown here: what is in it could speak with our pages otherwise.
+        return web.Response(
+            body=download.data,
+            content_type="application/octet-stream",
+            headers={"Content-Disposition": f'attachment; filename="{file_name}"'},
+        )
+
+    # Sessions
+
+    async def _session(self, request: web.Request) -> web.StreamResponse:
+        name = self._name(request)
+        if not name:
+            raise web.HTTPUnauthorized(text="log in first")
+        login = self._login(request) if self._logins is not None else None
+        link = self._link(request)
+        socket = web.WebSocketResponse(heartbeat=_HEARTBEAT, max_msg_size=_LONGEST_MESSAGE, compress=False)
+        if not socket.can_prepare(request).ok:
+            raise web.HTTPBadRequest(text="no websocket")
+        size = tuple(
+            _side(request.query.get(side, ""), usual) for side, usual in (("width", 80), ("height", 24))
+        )
+        await socket.prepare(request)
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self._sockets.add(socket)
+        try:
+            async with self._slot() as free:
+                if free:
+                    await self._serve(socket, name, login, link, (size[0], size[1]))
+                else:
+                    most = self._serving.sessions
+                    await _last_words(socket, f"All {most} sessions are in use. Start again in a while.")
+        finally:
+            self._sockets.discard(socket)
+            self._tasks.discard(task)
+            await socket.close()
+        return socket
+
+    @asynccontextmanager
+    async def _slot(self) -> AsyncIterator[bool]:
+        """Room for one process; where all of it is taken, but some about to be free, that is awaited."""
+        if self._slots.locked() and not self._ending:
+            yield False
+            return
+        async with self._slots:
+            yield True
+
+    async def _serve(
+        self,
+        socket: web.WebSocketResponse,
+        name: str,
+        login: Login | None,
+        link: PageLink,
+        size: tuple[int, int],
+    ) -> None:
+        async def open_url(url: str) -> None:
+            if urlsplit(url).scheme in ("http", "https"):
+                await _send(socket, socket.send_str(_message("open_url", {"url": url, "new_tab": True})))
+
+        async def deliver(download: Download) -> None:
+            key = secrets.token_urlsafe(16)
+            now = time.monotonic()
+            kept = {other: held for other, held in self._downloads.items() if held[1] > now}
+            self._downloads = {**kept, key: (name, now + _DOWNLOAD_LASTS, download)}
+            await _send(socket, socket.send_str(_message("deliver_file_start", key)))
+
+        async def paint(data: bytes) -> None:
+            await _send(socket, socket.send_bytes(data))
+
+        serving = self._serving
+        session = PageSession(serving.command(link), serving.environment(name), paint, open_url, deliver)
+        await session.start(*size)
+        log.info("%s has a session at %s", name, link.path)
+        running = asyncio.create_task(self._until_over(session, socket))
+        allowed = asyncio.create_task(self._while_allowed(socket, login))
+        try:
+            await _take(socket, session)
+        finally:
+            for task in (running, allowed):
+                task.cancel()
+            await asyncio.gather(running, allowed, return_exceptions=True)
+            self._ending += 1
+            try:
+                await asyncio.shield(session.end())
+            finally:
+                self._ending -= 1
+
+    async def _until_over(self, session: PageSession, socket: web.WebSocketResponse) -> None:
+        """Show what the app paints until it ends, and then what it has to say."""
+        try:
+            said = await session.run()
+        except HitlError as error:
+            said = str(error)
+        await _last_words(socket, said)
+
+    async def _while_allowed(self, socket: web.WebSocketResponse, login: Login | None) -> None:
+        while login is None or self._logins is None or self._logins.holds(login):  # noqa: ASYNC110  a file
+            await asyncio.sleep(_LOOK_AGAIN)  # tells nobody that it has changed
+        await _last_words(socket, "Your login has ended.")
+
+
+async def _take(socket: web.WebSocketResponse, session: PageSession) -> None:
+    """Pass on what the page sends until it goes away; what makes no sense ends it."""
+    async for message in socket:
+        if message.type != WSMsgType.TEXT:
+            break
+        try:
+            kind, *rest = msgspec.convert(json.loads(message.data), list[Any])
+            if kind == "stdin":
+                await session.type(msgspec.convert(rest[0], str))
+            elif kind == "resize":
+                size = msgspec.convert(rest[0], dict[str, int])
+                await session.resize(_clamped(size["width"]), _clamped(size["height"]))
+            elif kind in ("focus", "blur"):
+                await session.focus(has=kind == "focus")
+            elif kind == "ping":
+                await _send(socket, socket.send_str(_message("pong", rest[0])))
+            else:
+                raise ValueError(kind)
+        except (msgspec.MsgspecError, ValueError, LookupError, RecursionError):
+            await socket.close(code=1003)
+
+
+def _message(kind: str, data: object) -> str:
+    return msgspec.json.encode([kind, data]).decode()
+
+
+async def _send(socket: web.WebSocketResponse, sending: Awaitable[object]) -> None:
+    """Send; a page that has gone, or takes nothing, gets nothing more."""
+    try:
+        async with asyncio.timeout(4 * _HEARTBEAT):
+            await sending
+    except (ConnectionError, RuntimeError, TimeoutError):
+        with suppress(ConnectionError):
+            await socket.close(code=1001)
+
+
+async def _last_words(socket: web.WebSocketResponse, said: str) -> None:
+    """Leave the screen for a text, and end."""
+    if said and not socket.closed:
+        lines = said.replace("\n", "\r\n")
+        await _send(
+            socket, socket.send_bytes(f"\x1b[?1049l\x1b[?1003l\x1b[2J\x1b[H\r\n  {lines}\r\n".encode())
+        )
+    await socket.close()
+
+
+def _html(text: str, *, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    return web.Response(text=text, content_type="text/html", status=status, headers=headers)
+
+
+def _own_path(to: str) -> str:
+    """A path of ours to go on to; the list for any other."""
+    match = _LINK.fullmatch(to)
+    return to if match is not None and "\\" not in to and to.isprintable() else "/"
+
+
+def _side(text: str, usual: int) -> int:
+    return _clamped(int(text)) if text.isascii() and text.isdigit() and len(text) < 6 else usual
+
+
+def _clamped(side: int) -> int:
+    least, most = _SIDES
+    return min(max(side, least), most)
+
+
+def session_environment(name: str) -> dict[str, str]:
+    """The variables of somebody's session: this process's own, with the person's name."""
+    return {**os.environ, "HITL_TUI_REVIEWER": name}

@@ -1,0 +1,86 @@
+"""`serve` where it is refused, and the tokens that people log in with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hitl_tui.team.web.tokens import TokenFile, TokensUnusable, digest
+from tests.support.commands import App
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--host", "0.0.0.0"], "nobody would be asked who they are"),
+        (["--host", "192.0.2.1"], "nobody would be asked who they are"),
+        (["--auth-header", "X-User"], "anybody could send that header"),
+        (["--auth-header", "X User", "--trusted-proxy", "127.0.0.1"], "no name of a header"),
+        (["--auth-header", "X-User", "--trusted-proxy", "proxy"], "no IP address"),
+        (["--auth", "none.json"], "none.json has no token"),
+        (["--auth", "none.json", "--auth-header", "X", "--trusted-proxy", "::1"], "don't go together"),
+        (["--store", "memory:"], "memory: is not shared"),
+        (["--public-url", "review.example.org"], "no address of a server"),
+        (["--public-url", "https://review.example.org/app"], "no address of a server"),
+    ],
+)
+def test_what_would_be_unsafe_is_refused(options: list[str], why: str, app: App) -> None:
+    assert why in app.expect(2, "serve", *options).err
+
+
+def test_every_address_needs_a_name_to_come_by(app: App, tmp_path: Path) -> None:
+    file = str(tmp_path / "tokens.json")
+    app.expect(0, "serve", "token", "add", "ann", "--auth", file)
+    assert "--public-url" in app.expect(2, "serve", "--host", "0.0.0.0", "--auth", file).err
+
+
+def test_a_port_that_is_taken_is_told(app: App, tmp_path: Path) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert "can't listen" in app.expect(2, "serve", "--port", port, "--store", str(tmp_path / "a.db")).err
+
+
+def test_tokens_are_made_told_once_and_taken_back(app: App, tmp_path: Path) -> None:
+    file = tmp_path / "people" / "tokens.json"
+    made = app.expect(0, "serve", "token", "add", "ann", "--auth", str(file)).out.strip()
+    assert made.startswith("hitl_")
+    assert made not in file.read_text()
+    assert json.loads(file.read_text())["tokens"][0]["sha256"] == digest(made)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "has a token" in app.expect(2, "serve", "token", "add", "ann", "--auth", str(file)).err
+    assert app.expect(0, "serve", "token", "list", "--auth", str(file)).out.split()[0] == "ann"
+    tokens = TokenFile(file)
+    assert tokens.name_of(digest(made)) == "ann"
+    app.expect(0, "serve", "token", "remove", "ann", "--auth", str(file))
+    assert tokens.name_of(digest(made)) is None
+    assert "'anna' has no token" in app.expect(2, "serve", "token", "remove", "anna", "--auth", str(file)).err
+
+
+@pytest.mark.parametrize("name", ["", " ann", "a\nb", "a\u202eb", "x" * 101])
+def test_a_name_is_a_line(name: str, app: App, tmp_path: Path) -> None:
+    assert "is no name" in app.expect(2, "serve", "token", "add", name, "--auth", str(tmp_path / "t")).err
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"tokens": [{"name": "ann"}]}', '{"token": []}'])
+def test_a_damaged_file_lets_nobody_in(content: str, tmp_path: Path) -> None:
+    file = tmp_path / "tokens.json"
+    file.write_text(content)
+    tokens = TokenFile(file)
+    assert tokens.name_of(digest("x")) is None
+    with pytest.raises(TokensUnusable, match="no file of tokens"):
+        tokens.entries()
+
+
+def test_a_file_that_others_may_write_lets_nobody_in(tmp_path: Path) -> None:
+    tokens = TokenFile(tmp_path / "tokens.json")
+    made = tokens.add("ann")
+    assert tokens.name_of(digest(made)) == "ann"
+    tokens.path.chmod(0o666)
+    fresh = TokenFile(tokens.path)
+    assert fresh.name_of(digest(made)) is None
+    with pytest.raises(TokensUnusable, match="written by others"):
+        fresh.entries()
