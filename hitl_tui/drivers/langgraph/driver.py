@@ -53,6 +53,7 @@ class LangGraphDriver(LocalDriver):
         super().__init__(line, open_session, mirror.store, refusals=refusals, **options)
         self._mirror = mirror
         self._leaf = leaf
+        self._pinned = False
         handlers: dict[type[Command[Any]], Any] = {Start: self._take_input}
         self._handlers.update(handlers)
 
@@ -67,9 +68,11 @@ class LangGraphDriver(LocalDriver):
             raise UsageError("a LangGraph thread takes no context here", "give it in the graph's config")
         if not isinstance(command.inputs, Mapping):
             raise UsageError("the input is no dict", 'give a dict, as {"messages": "…"}')
-        run = PregelLoop(session, mirror=self._mirror, leaf=self._leaf, given=_input(command.inputs))
+        run = PregelLoop(
+            session, mirror=self._mirror, leaf=self._leaf, pinned=self._pinned, given=_input(command.inputs)
+        )
         await run.take_input()
-        self._leaf = run.leaf
+        self._leaf, self._pinned = run.leaf, run.pinned
         if run.error is not None:
             raise run.error
         return session.cursor.head
@@ -84,9 +87,8 @@ class LangGraphDriver(LocalDriver):
         stops = RunStops(breakpoints, self._opened().graph.info, self._hits) if breakpoints else None
 
         def make(session: Session, **options: Any) -> Any:
-            return PregelLoop(
-                session, mirror=self._mirror, leaf=self._leaf, once=once, stops=stops, **options
-            )
+            place: dict[str, Any] = {"leaf": self._leaf, "pinned": self._pinned}
+            return PregelLoop(session, mirror=self._mirror, once=once, stops=stops, **place, **options)
 
         await self._launch(make)
 
@@ -94,7 +96,7 @@ class LangGraphDriver(LocalDriver):
         try:
             await super()._drive(run, session)
         finally:
-            self._leaf = run.leaf
+            self._leaf, self._pinned = run.leaf, run.pinned
 
 
 def _input(inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,20 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Iterable
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
 from hitl_tui.drivers.langgraph.mirror import Mirror, is_no_step, their_thread
-from hitl_tui.drivers.langgraph.pregel import START_NODE, Part, Saved, TaskRun, config_of, saved_of_event
+from hitl_tui.drivers.langgraph.pregel import (
+    START_NODE,
+    Dropped,
+    Part,
+    Saved,
+    TaskRun,
+    config_of,
+    saved_of_event,
+)
 from hitl_tui.drivers.langgraph.steps import branch_path, facts_of, in_order, model_use, place_of, tool_use
 from hitl_tui.engine.log.events import (
     AttemptDropped,
     AttemptFailed,
     BranchEnded,
     BranchStarted,
-    Event,
     ModelCalled,
     NodeStarted,
     RunEnded,
@@ -29,7 +37,7 @@ from hitl_tui.engine.log.events import (
     ToolCalled,
 )
 from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo
-from hitl_tui.engine.log.records import START
+from hitl_tui.engine.log.records import START, Cursor
 from hitl_tui.engine.nodes.activity import StreamKeeper
 from hitl_tui.engine.nodes.attempt import masks_of
 from hitl_tui.engine.nodes.calling import SyncCaller
@@ -40,16 +48,17 @@ from hitl_tui.engine.thread.interrupts import ANSWER
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, NodeFailed, StaleWriter
 
+_PAGE = 100
 
-class Dropped(BaseException):
-    """The superstep in flight is given up; nothing of theirs catches it."""
+
+class Moved(Exception):
+    """A run would begin at another checkpoint than it should."""
 
 
 class Superstep:
     """One superstep while it runs: what it was begun on, what its tasks have done, what came of it.
 
     Args:
-        tell: gets events; it may be called in any thread.
         leaf: the checkpoint that it must go on from.
         pinned: it goes on from an older one than the thread's newest.
         given: the input that it begins with, None where it goes on.
@@ -58,22 +67,19 @@ class Superstep:
     def __init__(
         self,
         session: Session,
-        tell: Callable[[Event], None],
         leaf: str,
         *,
         pinned: bool = False,
         given: Any = None,
     ) -> None:
         self._session = session
-        self._tell = tell
+        self._tell = session.emit
         self._leaf = leaf
         self._pinned = pinned
         self._given = given
         self.before: Saved | None = None
         self.after: list[tuple[Saved | None, Saved]] = []
         """The checkpoints that it has saved, each with the one before."""
-        self.moved_to = ""
-        """The checkpoint that the thread was at in place of `leaf`, "" for that."""
         self.streams = StreamKeeper()
         self.durations: dict[str, int] = {}
         self._started: dict[str, int] = {}
@@ -92,34 +98,35 @@ class Superstep:
         open_tasks = [task.name for key, task in self._tasks.items() if key not in self.durations]
         return open_tasks[0] if open_tasks else self.node
 
-    def hear(self, part: Part) -> bool:
-        """Take what the run tells; False where it must not go on."""
+    def hear(self, part: Part) -> None:
+        """Take what the run tells.
+
+        Raises:
+            Moved: it must not go on; nothing has run.
+        """
         ns, mode, data = part
         if mode == "checkpoints" and not ns:
-            return self._checkpoint(data)
-        if mode == "tasks" and not ns:
+            self._checkpoint(data)
+        elif mode == "tasks" and not ns:
             self._task(data)
         elif mode == "messages":
-            self._message(*data, ns=ns)
+            self._message(*data)
         elif mode == "custom":
-            self._text("" if isinstance(data, str) else "custom", _words(data), path="/".join(ns))
-        return True
+            self._text("", _words(data), path=self._path_of(ns))
 
-    def _checkpoint(self, data: Any) -> bool:
+    def _checkpoint(self, data: Any) -> None:
         now = self._session.clock()
         saved = saved_of_event(data, now)
         if self.before is None:
             if not self._follows(saved):
-                self.moved_to = saved.id
-                return False
+                raise Moved(saved.parent if saved.source == "input" else saved.id)
             self.before = saved
             if saved.id != self._leaf:
                 self.after.append((None, saved))
-            return True
+            return
         self.after.append((self.before._replace(tasks=self._done(self.before)), saved))
         self.before = saved
         self._tasks, self._started, self._announced = {}, {}, False
-        return True
 
     def _follows(self, saved: Saved) -> bool:
         """Whether a run that begins with this checkpoint goes on from where it should.
@@ -175,17 +182,20 @@ class Superstep:
                 path = branch_path(tasks, place)
                 self._tell(BranchStarted(node, path, task.name, place, len(tasks), 1, now))
 
-    def _path(self, task_id: str) -> str:
+    def _path_of(self, ns: Iterable[str]) -> str:
+        """The branch of a place in the graph, and the nodes of the graphs inside it."""
+        scopes = [scope.partition(":") for scope in ns if scope]
+        if not scopes:
+            return ""
         tasks = in_order(self._tasks.values())
-        place = next((place for place, task in enumerate(tasks) if task.id == task_id), None)
-        return "" if place is None else branch_path(tasks, place)
+        place = next((place for place, task in enumerate(tasks) if task.id == scopes[0][2]), None)
+        branch = "" if place is None else branch_path(tasks, place)
+        return "/".join(filter(None, (branch, *(name for name, _, _ in scopes[1:]))))
 
-    def _message(self, message: Any, about: Any, *, ns: tuple[str, ...]) -> None:
+    def _message(self, message: Any, about: Any) -> None:
         """A message, or a piece of one, that a model or a node has written."""
         self._announce()
-        scope = str(about.get("langgraph_checkpoint_ns") or "").split("|")[0]
-        task_id = scope.partition(":")[2]
-        path = "/".join(filter(None, (self._path(task_id), *(part.partition(":")[0] for part in ns))))
+        path = self._path_of(str(about.get("langgraph_checkpoint_ns") or "").split("|"))
         agent = str(about.get("lc_agent_name") or about.get("ls_model_name") or "model")
         for call in getattr(message, "tool_calls", None) or ():
             self._asked[str(call.get("id"))] = (call.get("name"), call.get("args"))
@@ -226,6 +236,7 @@ class PregelLoop:
     Args:
         session: the line in the mirror.
         leaf: the newest checkpoint of the line.
+        pinned: it is not the newest of the thread.
         once: stop after one superstep.
         given: the input to begin with; None goes on.
     """
@@ -236,6 +247,7 @@ class PregelLoop:
         *,
         mirror: Mirror,
         leaf: str,
+        pinned: bool,
         once: bool = False,
         given: Any = None,
         stops: Stops | None = None,
@@ -246,6 +258,7 @@ class PregelLoop:
         self.ended = False
         self.stopped_by = ""
         self.leaf = leaf
+        self.pinned = pinned
         self._mirror = mirror
         self._thread = their_thread(session.info)
         self._once = once
@@ -255,10 +268,9 @@ class PregelLoop:
         self._pause_asked = False
         self._trouble: HitlError | None = None
         self._drop_reason = ""
-        self._pinned: bool | None = None
+        self._threads = threads
         self._superstep: Superstep | None = None
         self._task: asyncio.Task[object] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def node_in_flight(self) -> str:
@@ -284,16 +296,14 @@ class PregelLoop:
         if self._superstep is None or self._task is None:
             return False
         self._drop_reason = why
-        if self._mirror.app.is_async:
-            self._task.cancel()
-        else:
-            self._mirror.app.interrupt(Dropped)
+        self._mirror.app.drop()
+        self._task.cancel()
         return True
 
     async def steps(self) -> AsyncGenerator[str, None]:
         """Run until something stops it; yields what ran after each superstep."""
         session = self.session
-        self._task, self._loop = asyncio.current_task(), asyncio.get_running_loop()
+        self._task = asyncio.current_task()
         session.stops = self._stops
         begun = False
         try:
@@ -326,9 +336,14 @@ class PregelLoop:
 
     async def take_input(self) -> None:
         """Commit the input as a step; nothing else runs."""
-        self._loop = asyncio.get_running_loop()
         with self.session.writing():
             await self._run_superstep()
+
+    def _begun_at_once(self) -> Cursor | None:
+        """The cursor set running, of a thread that only a run has paused."""
+        cursor = self.session.cursor
+        paused = (cursor.status, cursor.reason) == ("waiting", "paused") and not cursor.pending
+        return _running(cursor) if paused else None
 
     def _may_begin(self) -> bool:
         cursor = self.session.cursor
@@ -354,30 +369,55 @@ class PregelLoop:
 
     async def _run_superstep(self) -> str:
         """Run one superstep and mirror it; "" where the run is over."""
-        if self._pinned is None:
-            newest = await self._mirror.app.state(config_of(self._thread))
-            self._pinned = newest is not None and newest.id != self.leaf
-        superstep = self._superstep = Superstep(
-            self.session, self._tell, self.leaf, pinned=self._pinned, given=self._given
-        )
-        error: BaseException | None = None
-        config = config_of(self._thread, self.leaf if self._pinned else "")
-        given = self._resumption() if self._given is None else self._given
-        stop = "interrupt_after" if self._given is None else "interrupt_before"
-        try:
-            await self._mirror.app.run(given, config, superstep.hear, **{stop: "*"})
-        except (Exception, Dropped, asyncio.CancelledError) as raised:
-            error = raised
-        finally:
-            self._superstep = None
+        superstep, error = await self._run(pinned=self.pinned)
+        if isinstance(error, Moved) and not self.pinned:
+            # Another line of the thread is its newest now; or this one has gone on without us.
+            await self._check_leaf(str(error))
+            superstep, error = await self._run(pinned=True)
+        if isinstance(error, Moved):
+            raise self._stale(str(error))
         return await self._settle(superstep, error)
 
-    def _tell(self, event: Event) -> None:
-        """Tell an event from the graph's thread, in order with what is told on the run's loop."""
-        if self._mirror.app.is_async:
-            self.session.emit(event)
-        elif self._loop is not None:
-            self._loop.call_soon_threadsafe(self.session.emit, event)
+    async def _run(self, *, pinned: bool) -> tuple[Superstep, BaseException | None]:
+        app = self._mirror.app
+        superstep = Superstep(self.session, self.leaf, pinned=pinned, given=self._given)
+        config = config_of(self._thread, self.leaf if pinned else "")
+        given = self._resumption() if self._given is None else self._given
+        stop = "interrupt_after" if self._given is None else "interrupt_before"
+        self._superstep = superstep
+        try:
+            if app.is_async:
+                await app.run_async(given, config, superstep.hear, **{stop: "*"})
+            else:
+                work = partial(app.run, given, config, superstep.hear, **{stop: "*"})
+                threads = self._threads or SyncCaller()
+                job = threads.job(work, ()) if app.was_quick else None
+                await (job or threads.call(work))
+        except (Exception, Dropped, asyncio.CancelledError) as raised:
+            return superstep, raised
+        finally:
+            self._superstep = None
+        return superstep, None
+
+    async def _check_leaf(self, newest: str) -> None:
+        """Make sure that nobody has gone on from the leaf; the newest checkpoint is another line's then.
+
+        Raises:
+            StaleWriter: somebody has.
+        """
+        app, before = self._mirror.app, ""
+        while page := await app.history(self._thread, before=before, limit=_PAGE):
+            if any(saved.parent == self.leaf for saved in page):
+                raise self._stale(newest)
+            before = page[-1].id
+            if before <= self.leaf:
+                return
+
+    def _stale(self, newest: str) -> StaleWriter:
+        return StaleWriter(
+            f"somebody else has run thread {self._thread!r}: it is at checkpoint {newest}",
+            "look at what changed, then go on",
+        )
 
     def _resumption(self) -> Any:
         """What the run is begun with: answers by their interrupts' ids, or None."""
@@ -394,14 +434,9 @@ class PregelLoop:
 
     async def _settle(self, superstep: Superstep, error: BaseException | None) -> str:
         session = self.session
-        if superstep.moved_to:
-            raise StaleWriter(
-                f"somebody else has run thread {self._thread!r}: it is at checkpoint {superstep.moved_to}",
-                "look at what changed, then go on",
-            )
         node = ""
         for before, saved in superstep.after:
-            self.leaf, self._pinned = saved.id, False
+            self.leaf, self.pinned = saved.id, False
             if is_no_step(before, saved):
                 continue
             facts = facts_of(
@@ -411,7 +446,9 @@ class PregelLoop:
                 durations=superstep.durations,
                 streamed=superstep.streams.texts if superstep.streams.used else (),
             )
-            self._mirror.append(session, before, saved, facts)
+            last = error is None and saved is superstep.after[-1][1]
+            pauses = self._once and last and bool(saved.tasks)
+            self._mirror.append(session, before, saved, facts, pauses=pauses)
             node = facts.node or START
         if error is not None:
             self._failed(superstep, error)
@@ -419,7 +456,7 @@ class PregelLoop:
         leaf = superstep.before
         if not node:
             # Nothing was saved: it waits for answers, or there was nothing to run.
-            leaf = await self._mirror.app.state(config_of(self._thread, self.leaf if self._pinned else ""))
+            leaf = await self._mirror.app.state(config_of(self._thread, self.leaf if self.pinned else ""))
         if leaf is not None and not (node and leaf.tasks):
             self._mirror.settle(session, leaf)
         return node
@@ -448,3 +485,7 @@ class PregelLoop:
         entry = journal.ledger_entry(cursor, "failed", at=session.clock(), note=message, data={"node": node})
         session.commit_cursor(replace(cursor, status="failed", reason="node_error", error=info), [entry])
         session.emit(AttemptFailed(info))
+
+
+def _running(cursor: Cursor) -> Cursor:
+    return replace(cursor, status="running", reason="", error=None)

@@ -10,6 +10,7 @@ import asyncio
 import ctypes
 import inspect
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from datetime import datetime
@@ -25,6 +26,9 @@ Config = dict[str, Any]
 Part = tuple[tuple[str, ...], str, Any]
 """The namespace that it comes from, its mode and its data."""
 
+Hear = Callable[[Part], None]
+_QUICK: Final = 0.01
+"""Seconds."""
 _PUSHED: Final = "__pregel_push"
 START_NODE: Final = "__start__"
 MODES: Final = ("checkpoints", "tasks", "messages", "custom")
@@ -142,6 +146,10 @@ class _AwaitedAlone:
     """Stands where something has no `func` of its own, as a graph inside."""
 
 
+class Dropped(BaseException):
+    """What runs is given up; nothing of theirs catches it."""
+
+
 class App:
     """A compiled graph with its checkpointer attached, run and read in the one way that fits both.
 
@@ -153,13 +161,18 @@ class App:
         self.graph = graph
         self.is_async = is_async_only(graph) or _async_saver(graph.checkpointer)
         self._worker = _Worker()
-        self._options: dict[str, Any] = {"stream_mode": list(MODES), "subgraphs": True}
+        self._tap = _tap_of(graph)
         parameters = inspect.signature(type(graph).stream).parameters
-        if "version" in parameters:
-            self._options["version"] = "v2"
-        self.drains = "control" in parameters
-        if "durability" in parameters:
-            self._options["durability"] = "sync"
+        self._options: dict[str, Any] = {"stream_mode": []}
+        if self._tap is None:
+            self._options = {"stream_mode": list(MODES), "subgraphs": True}
+            if "version" in parameters:
+                self._options["version"] = "v2"
+        self._lock = threading.Lock()
+        self._at_work: int | None = None
+        self._dropped = False
+        self.was_quick = False
+        """Whether the last run took so little that it may hold its caller up."""
 
     async def state(self, config: Config, *, subgraphs: bool = False) -> Saved | None:
         """The newest checkpoint, or the one that the config names; None where there is none."""
@@ -191,42 +204,65 @@ class App:
             return checkpoint_of(await self.graph.aupdate_state(config, values, as_node))
         return checkpoint_of(await self.call(lambda: self.graph.update_state(config, values, as_node)))
 
-    async def run(self, given: Any, config: Config, hear: Callable[[Part], bool], **options: Any) -> None:
-        """Run the graph until it stops.
-
-        Args:
-            given: the input, a `Command`, or None to go on.
-            hear: gets what the run tells, in the graph's thread; False stops it before anything else runs.
-            options: of `Pregel.stream`, as `interrupt_after`.
-        """
-        options = {**self._options, **options}
-        if not self.is_async:
-            await self.call(lambda: self._run(given, config, hear, options))
-            return
+    async def run_async(self, given: Any, config: Config, hear: Hear, **options: Any) -> None:
+        """As `run`, for a graph that is async."""
+        config, options = self._heard(config, hear, options)
         parts: Any = self.graph.astream(given, config, **options)
         try:
             async for part in parts:
-                if not hear(_part(part)):
-                    return
+                hear(_part(part))
         finally:
             await parts.aclose()
 
-    def _run(self, given: Any, config: Config, hear: Callable[[Part], bool], options: dict[str, Any]) -> None:
-        parts: Any = self.graph.stream(given, config, **options)
+    def run(self, given: Any, config: Config, hear: Hear, **options: Any) -> None:
+        """Run the graph until it stops, in this thread.
+
+        Args:
+            given: the input, a `Command`, or None to go on.
+            hear: gets what the run tells, in its threads; what it raises stops the run there.
+            options: of `Pregel.stream`, as `interrupt_after`.
+        """
+        config, options = self._heard(config, hear, options)
+        begun = time.perf_counter()
+        self._at_work = threading.get_ident()
         try:
-            for part in parts:
-                if not hear(_part(part)):
-                    return
+            parts: Any = self.graph.stream(given, config, **options)
+            try:
+                for part in parts:
+                    hear(_part(part))
+            finally:
+                parts.close()
         finally:
-            parts.close()
+            self._finish()
+            self.was_quick = time.perf_counter() - begun < _QUICK
+
+    def _heard(self, config: Config, hear: Hear, options: dict[str, Any]) -> tuple[Config, dict[str, Any]]:
+        options = {**self._options, **options}
+        return (config if self._tap is None else self._tap(config, hear)), options
+
+    def drop(self) -> None:
+        """Give up what runs: it ends once it is back in Python, before it saves anything more."""
+        with self._lock:
+            if self._at_work is not None:
+                self._dropped = True
+                _raise_in(self._at_work, Dropped)
+
+    def _finish(self) -> None:
+        """Say that nothing runs any more; an end that was asked for too late is taken back."""
+        while True:
+            try:
+                with self._lock:
+                    ident, self._at_work = self._at_work, None
+                    if self._dropped and ident is not None:
+                        _raise_in(ident, None)
+                    self._dropped = False
+                return
+            except Dropped:
+                continue
 
     async def call(self, work: Callable[[], R]) -> R:
         """Do something in the thread of the graph."""
         return await asyncio.wrap_future(self._worker.submit(work))
-
-    def interrupt(self, error: type[BaseException]) -> None:
-        """Raise an error in what the graph's thread does now, once it is back in Python."""
-        self._worker.interrupt(error)
 
     def close(self) -> None:
         """Let the thread end once it has done what it does."""
@@ -245,13 +281,48 @@ def _async_saver(saver: Any) -> bool:
     return type(saver).__name__.startswith("Async")
 
 
+def _raise_in(ident: int, error: type[BaseException] | None) -> None:
+    """Raise an error in a thread once it runs Python code again; None takes that back."""
+    raised = ctypes.py_object(error) if error is not None else None
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), raised)
+
+
+def _tap_of(graph: Graph) -> Callable[[Config, Hear], Config] | None:
+    """What lets a run tell all at once, as a graph around it would hear it; None where that can't be had.
+
+    Modes of `stream` would do the same, but for messages and custom text they hand each superstep to another
+    thread, which takes a quick one half as long again.
+    """
+    if not hasattr(graph, "channels") or not hasattr(graph, "nodes"):  # a graph on a server
+        return None
+    try:
+        from langgraph._internal._constants import CONFIG_KEY_RUNTIME, CONFIG_KEY_STREAM
+        from langgraph.config import get_config
+        from langgraph.pregel._messages import StreamMessagesHandler
+        from langgraph.pregel.protocol import StreamProtocol
+        from langgraph.runtime import Runtime
+    except ImportError:
+        return None
+
+    def tap(config: Config, hear: Hear) -> Config:
+        def write(data: Any) -> None:
+            scope = str(get_config()["configurable"].get("checkpoint_ns", ""))
+            hear((tuple(scope.split("|")), "custom", data))
+
+        protocol = StreamProtocol(hear, set(MODES))
+        heard = {CONFIG_KEY_STREAM: protocol, CONFIG_KEY_RUNTIME: Runtime(stream_writer=write)}
+        handlers = [StreamMessagesHandler(hear, True)]
+        return {"configurable": {**config["configurable"], **heard}, "callbacks": handlers}
+
+    return tap
+
+
 class _Worker:
     """A thread that does one thing after the other; it begins with the first and keeps no process alive."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._busy = False
 
     def submit(self, work: Callable[[], R]) -> Future[R]:
         future: Future[R] = Future()
@@ -266,20 +337,12 @@ class _Worker:
             work, future = item
             if not future.set_running_or_notify_cancel():
                 continue
-            self._busy = True
             try:
                 result = work()
-            except BaseException as error:  # an interruption, too, goes to whoever waits
-                self._busy = False
+            except BaseException as error:  # whatever it is, it is for whoever waits
                 future.set_exception(error)
             else:
-                self._busy = False
                 future.set_result(result)
-
-    def interrupt(self, error: type[BaseException]) -> None:
-        thread = self._thread
-        if thread is not None and self._busy and thread.ident is not None:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(error))
 
     def close(self) -> None:
         if self._thread is not None:

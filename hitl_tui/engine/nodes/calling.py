@@ -97,6 +97,11 @@ class SyncCaller:
         self._quick.discard(id(function))  # until it has been quick again
         return Job(function, args, self._quick)
 
+    def job(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Job | None:
+        """A job to await where the code that calls may, however long it may take; None elsewhere."""
+        takes = self._takes_jobs is not None and self._takes_jobs()
+        return Job(function, args, self._quick) if takes else None
+
     async def _in_thread(self, job: Job) -> Any:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         jobs = self._idle.pop() if self._idle else self._start_thread()

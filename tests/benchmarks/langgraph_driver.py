@@ -1,0 +1,134 @@
+"""A LangGraph thread stepped by our driver beside a bare loop, and a long one opened.
+
+`python -m tests.benchmarks.langgraph_driver [--quick]`; prints figures in words and one line of JSON.  The
+bare loop is what whoever steps a graph by hand writes: `stream(None, config, interrupt_after="*")`, then
+`get_state`.  Both are run in turns, of each the best of several is taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import operator
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import END, START, StateGraph
+from typing_extensions import TypedDict
+
+from hitl_tui.drivers.langgraph.hub import LangGraphHub
+from hitl_tui.engine.commands import Run, Start, Step
+from hitl_tui.stores import open_store
+
+QUICK = "--quick" in sys.argv
+STEPS = 50 if QUICK else 200
+TURNS = 3 if QUICK else 7
+LONG = 1_000 if QUICK else 10_000
+
+
+Took = tuple[float, float]
+"""Seconds, on the clock and of the processor."""
+
+
+class State(TypedDict):
+    log: Annotated[list[str], operator.add]
+    n: int
+
+
+def count(state: State) -> dict[str, Any]:
+    return {"log": [f"step {state['n']}"], "n": state["n"] + 1}
+
+
+def ring(saver: Any) -> Any:
+    """Two nodes that take turns."""
+    graph = StateGraph(State)
+    graph.add_node("ping", count)
+    graph.add_node("pong", count)
+    graph.add_edge(START, "ping")
+    graph.add_edge("ping", "pong")
+    graph.add_conditional_edges("pong", lambda state: "ping" if state["n"] < STEPS else END, ["ping", END])
+    return graph.compile(checkpointer=saver)
+
+
+def bare(graph: Any, thread: str) -> Took:
+    """So many supersteps by hand."""
+    config: Any = {"configurable": {"thread_id": thread}}
+    for _ in graph.stream({"log": [], "n": 0}, config, interrupt_before="*"):
+        pass
+    begun = time.perf_counter(), time.process_time()
+    for _ in range(STEPS):
+        for _ in graph.stream(None, config, interrupt_after="*"):
+            pass
+        graph.get_state(config)
+    return time.perf_counter() - begun[0], time.process_time() - begun[1]
+
+
+async def driven(graph: Any, thread: str, mirror: str, *, single: bool) -> Took:
+    """So many supersteps by our driver, one by one or in one run."""
+    hub = LangGraphHub(graph, open_store(mirror), name="ring", source={"graph": "ring"})
+    driver = await hub.begin(thread)
+    await driver.execute(Start({"log": [], "n": 0}))
+    begun = time.perf_counter(), time.process_time()
+    seen = 0
+    if single:
+        for _ in range(STEPS):
+            await driver.execute(Step())
+            await driver.ended(seen)
+            seen = driver.events(seen)[-1].number
+    else:
+        await driver.execute(Run())
+        await driver.ended(0)
+    took = time.perf_counter() - begun[0], time.process_time() - begun[1]
+    await hub.close()
+    return took
+
+
+def savers(directory: Path) -> dict[str, Callable[[], Any]]:
+    def sqlite() -> Any:
+        path = directory / f"theirs-{time.perf_counter_ns()}.sqlite"
+        return SqliteSaver(sqlite3.connect(path, check_same_thread=False))
+
+    return {"memory": InMemorySaver, "sqlite": sqlite}
+
+
+def stepping(directory: Path) -> dict[str, float]:
+    """Milliseconds of a superstep, on the clock and of the processor, and how many times the bare loop's."""
+    figures: dict[str, float] = {}
+    for name, make in savers(directory).items():
+        best: dict[str, list[float]] = {}
+        for turn in range(TURNS):
+            for kind in ("bare", "step", "run"):
+                graph = ring(make())
+                if kind == "bare":
+                    took = bare(graph, "t")
+                else:
+                    mirror = "memory:" if name == "memory" else str(directory / f"mirror-{turn}-{kind}.db")
+                    took = asyncio.run(driven(graph, "t", mirror, single=kind == "step"))
+                known = best.setdefault(kind, list(took))
+                best[kind] = [min(pair) for pair in zip(known, took, strict=True)]
+        for kind, (wall, processor) in best.items():
+            figures[f"{name}_{kind}_ms"] = round(wall / STEPS * 1000, 3)
+            figures[f"{name}_{kind}_cpu_ms"] = round(processor / STEPS * 1000, 3)
+        for kind in ("step", "run"):
+            figures[f"{name}_{kind}_ratio"] = round(best[kind][0] / best["bare"][0], 3)
+            figures[f"{name}_{kind}_cpu_ratio"] = round(best[kind][1] / best["bare"][1], 3)
+    return figures
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        figures = stepping(Path(directory))
+    for name, value in figures.items():
+        print(f"{name:24} {value}")
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()
