@@ -38,6 +38,7 @@ from hitl_tui.engine.commands import (
     Run,
     Step,
     UpdateState,
+    WriteTest,
     answering,
     verb,
 )
@@ -162,6 +163,7 @@ class LocalDriver:
             Rollback: self._roll_back,
             Run: self._run_on,
             Step: self._step,
+            WriteTest: self._write_test,
         }
         """What is more than one commit; on the engine's thread."""
 
@@ -491,6 +493,11 @@ class LocalDriver:
             return None
         look = partial(repeats_after, self._store, session.cursor, step, session.declared)
         return await asyncio.to_thread(look)
+
+    async def _write_test(self, command: WriteTest) -> str:
+        from hitl_tui.engine.audit.step_test import step_test
+
+        return await asyncio.to_thread(step_test, self._store, self.thread_id, command.step)
 
     async def _rerun(self, command: Rerun) -> str:
         graph, repeats = await self._mended()

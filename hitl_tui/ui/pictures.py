@@ -18,14 +18,14 @@ from rich.color import ColorSystem
 from textual.driver import Driver
 from textual.strip import Strip
 
-from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.errors import UsageError
+from hitl_tui.ui.new_files import file_name
 
 _OSC: Final = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 """What goes to the terminal beside its screen: titles, notices, what was copied."""
 
 
 _FONTS: Final = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
-_UNSAFE: Final = re.compile(r"[^\w.-]+")
 
 
 def without_fonts(svg: str) -> str:
@@ -35,28 +35,7 @@ def without_fonts(svg: str) -> str:
 
 def picture_name(thread: str, step: int) -> str:
     """What to call a picture of a thread at a step."""
-    return f"{_UNSAFE.sub('-', thread)[:80].strip('-.') or 'thread'}-step-{step}.svg"
-
-
-def new_picture(svg: str, thread: str, step: int) -> Path:
-    """Write a picture to a new file in the current directory, for its owner alone; gives its path.
-
-    Raises:
-        HitlError: it can't be written there.
-    """
-    stem = picture_name(thread, step).removesuffix(".svg")
-    for number in range(1, 1000):
-        path = Path(f"{stem}.svg" if number == 1 else f"{stem}-{number}.svg")
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise HitlError(f"{path} can't be written: {error.strerror}", "go to another directory") from None
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(without_fonts(svg))
-        return path
-    raise HitlError(f"there are too many pictures {stem}-N.svg here", "go to another directory")
+    return f"{file_name(thread, 'thread')}-step-{step}.svg"
 
 
 class Recording:

@@ -23,6 +23,7 @@ from hitl_tui.engine.commands import (
     Rollback,
     Run,
     UpdateState,
+    WriteTest,
 )
 from hitl_tui.engine.log.records import Status
 from hitl_tui.suggest import did_you_mean
@@ -124,7 +125,7 @@ def _unknown(text: str, part: str, known: tuple[str, ...]) -> str:
 Group = Literal["Run", "Look", "Change", "Travel", "Card", "Stage", "App"]
 ScreenGroup = Literal[
     "Lists", "Pages", "Questions", "Forms", "Editor", "Find", "Comment", "Threads", "Queue", "Verify",
-    "Compare", "Family", "Agents", "Branches", "Breakpoints",
+    "Compare", "Family", "Artifacts", "Agents", "Branches", "Breakpoints",
 ]  # fmt: skip
 
 
@@ -334,6 +335,11 @@ def _owned(now: Situation) -> str:
 
 
 @_when_open
+def _can_test(now: Situation) -> str:
+    return now.can(WriteTest) or _has_steps(now)
+
+
+@_when_open
 def _can_run_again(now: Situation) -> str:
     return now.can(Rerun) or _has_steps(now) or _running(now)
 
@@ -438,6 +444,10 @@ ACTIONS: Final[tuple[Action, ...]] = (
            _open),
     Action("look.copy", "y", "Copy", "Copy the value, its path, what changed, the card or a command", "Look",
            _open),
+    Action("look.artifacts", "L", "Artifacts", "List, read and save what nodes gave besides updates", "Look",
+           _has_steps),
+    Action("look.test", "ctrl+t", "Test", "Write a pytest of the shown step, or of what failed", "Look",
+           _can_test),
     Action("look.followed", "F", "Followed", "What came of your decisions, and how to take one back", "Look",
            _has_steps),
     Action("look.taint", "M", "Taint", "Show what came from outside, and how it got into the channel",
@@ -588,6 +598,8 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("compare.swap", "x", "Swap", "Left becomes right", "Compare"),
     Action("compare.parting", "P", "Parting", "Both sides to the step at which two threads part", "Compare"),
     Action("family.take", "enter", "Take", "Open the selected thread, or compare with it", "Family"),
+    Action("artifacts.save", "s,enter", "Save here", "Save it to a new file in the current directory",
+           "Artifacts"),
     Action("agents.change", "T,c", "Try another", "Another model or instructions for the agent", "Agents"),
     Action("agents.forget", "x", "Forget turns", "Let the agent forget its turns", "Agents"),
     Action("agents.whole", "v", "Whole texts", "Show long texts whole, or their beginning", "Agents"),

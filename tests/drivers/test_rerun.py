@@ -9,7 +9,8 @@ import pytest
 
 from hitl_tui import SQLiteCheckpointer
 from hitl_tui.drivers.hub import LocalHub
-from hitl_tui.engine.commands import Fork, Rerun, Run, Start
+from hitl_tui.engine.audit.step_test import step_test
+from hitl_tui.engine.commands import Fork, Rerun, Run, Start, WriteTest
 from hitl_tui.engine.log.events import GraphChanged
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.errors import GraphInvalid, UsageError
@@ -206,6 +207,13 @@ async def test_comments_change_nothing_and_a_file_that_is_broken_is_no_plan(benc
     bench.save("return None", "return (")
     with pytest.raises(GraphInvalid):
         await watcher.driver.preview(Rerun("x"))
+
+
+async def test_a_test_of_a_step_is_given_as_text(bench: Bench) -> None:
+    watcher = await bench.ran()
+    text = await watcher.driver.execute(WriteTest(2))
+    assert text == step_test(bench.store, "t", 2)
+    assert "def test_" in text
 
 
 async def test_before_any_fork_it_can_be_asked_what_runs_again(bench: Bench) -> None:

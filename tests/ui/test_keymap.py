@@ -79,7 +79,7 @@ def test_a_key_is_written_as_it_is_shown():
 
 
 def test_each_screen_has_keys_of_its_own_and_its_actions_may_change_places():
-    assert problems(threads_search="s", edit_apply="f5", run_step="f3", look_json="ctrl+t") == []
+    assert problems(threads_search="s", edit_apply="f5", run_step="f3", look_json="ctrl+y") == []
     assert problems(edit_apply="f4", edit_editor="ctrl+s", threads_search="q", threads_close="/") == []
 
 

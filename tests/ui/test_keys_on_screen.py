@@ -24,7 +24,7 @@ MINE = {
     "run.continue": "f5",
     "run.pause": "f8",
     "change.decide": "O",
-    "change.edit": "L",
+    "change.edit": "f4",
     "change.fork": "f3",
     "change.extend": "",
     "card.undo": "u",
@@ -42,9 +42,9 @@ async def footer(it: Desk) -> str:
 
 async def test_the_footer_and_the_header_show_them():
     async with desk(tapes.failed_tape(), size=(160, 40), look=Look(keys=MINE)) as it:
-        await it.shows("press F7 to try again, L to edit, F3 to fork")
+        await it.shows("press F7 to try again, F4 to edit, F3 to fork")
         shown = await footer(it)
-        for words in ("F7 Step", "F5 Continue", "O Decide", "L Edit", "F3 Fork", "F2 Help", "^o palette"):
+        for words in ("F7 Step", "F5 Continue", "O Decide", "F4 Edit", "F3 Fork", "F2 Help", "^o palette"):
             assert words in shown
 
 
@@ -93,9 +93,9 @@ async def test_an_action_without_a_key_is_named_by_its_place_in_the_palette():
 
 async def test_banners_and_failures_show_them():
     async with desk(tapes.failed_tape(), look=Look(keys=MINE)) as it:
-        await it.shows("F7 try again", "L edit the state first", "F3 fork from an earlier step")
+        await it.shows("F7 try again", "F4 edit the state first", "F3 fork from an earlier step")
         await it.press("left_square_bracket")
-        await it.shows("F3 fork here", "L edit in a fork")
+        await it.shows("F3 fork here", "F4 edit in a fork")
 
 
 async def test_the_card_has_them():

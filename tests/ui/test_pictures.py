@@ -10,7 +10,8 @@ import pyte
 import pytest
 
 from hitl_tui.errors import UsageError
-from hitl_tui.ui.pictures import Recording, new_picture
+from hitl_tui.ui.new_files import new_file
+from hitl_tui.ui.pictures import Recording, picture_name
 from tests.support import hostile
 from tests.support.commands import App
 from tests.ui.harness import desk
@@ -84,13 +85,9 @@ async def test_ctrl_s_saves_the_screen_in_a_new_file_each_time(
         await it.shows("saved as closure-explainer-step-4.svg")
         await it.press("ctrl+s")
         await it.shows("saved as closure-explainer-step-4-2.svg")
-    saved = new_picture("", "closure-explainer", 4)
-    assert saved == Path("closure-explainer-step-4-3.svg")
+    assert new_file("closure-explainer-step-4.svg", b"") == Path("closure-explainer-step-4-3.svg")
 
 
-def test_the_name_of_a_picture_is_tame_whatever_the_thread_is_called(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert new_picture("<svg/>", "../../x y\x1b[2J", 3) == Path("x-y-2J-step-3.svg")
-    assert new_picture("<svg/>", "..", 0) == Path("thread-step-0.svg")
+def test_the_name_of_a_picture_is_tame_whatever_the_thread_is_called() -> None:
+    assert picture_name("../../x y\x1b[2J", 3) == "x-y-2J-step-3.svg"
+    assert picture_name("..", 0) == "thread-step-0.svg"

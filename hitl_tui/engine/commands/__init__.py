@@ -53,6 +53,7 @@ from hitl_tui.engine.commands.running import (
     Rollback,
     Run,
     Step,
+    WriteTest,
 )
 from hitl_tui.engine.state.values import normalise
 from hitl_tui.engine.thread.session import Session
@@ -88,6 +89,7 @@ __all__ = [
     "Step",
     "Unclaim",
     "UpdateState",
+    "WriteTest",
     "decode_command",
     "encode_command",
     "execute",
@@ -120,6 +122,7 @@ AnyCommand: TypeAlias = (
     | Step
     | Unclaim
     | UpdateState
+    | WriteTest
 )
 COMMANDS: Final[tuple[type[Command[Any]], ...]] = get_args(AnyCommand)
 

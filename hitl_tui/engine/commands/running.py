@@ -99,3 +99,16 @@ class ReloadGraph(Command[tuple[str, ...]], frozen=True):
 
     takes_graph: ClassVar[bool] = False
     actor: str | None = None
+
+
+class WriteTest(Command[str], frozen=True):
+    """A pytest of a recorded step, as text; nothing is run, and nothing private is in it.
+
+    Args:
+        step: None for the newest one, or for the node that failed behind it.
+
+    Raises:
+        UsageError: no test can be made of it; says why.
+    """
+
+    step: int | None = None

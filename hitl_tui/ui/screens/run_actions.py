@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from textual.binding import Binding
 
+from hitl_tui.engine.commands import WriteTest
 from hitl_tui.ui.screens.run_look import fold, go, go_first, go_to_change, next_mode, next_pane
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.graph import GraphPane
@@ -126,6 +127,28 @@ def _costs(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.page import CostsScreen
 
     screen.app.push_screen(CostsScreen(session, screen.keymap.bindings["look.costs"]))
+
+
+def _artifacts(screen: RunScreen, session: ViewSession) -> None:
+    from hitl_tui.ui.screens.artifacts import ArtifactsScreen
+
+    thread_id, step = session.shown or (session.thread_id, session.view.progress.head)
+    keys = screen.keymap.bindings["look.artifacts"]
+    screen.app.push_screen(ArtifactsScreen(screen, session.points_of(thread_id), step, keys))
+
+
+def _write_test(screen: RunScreen, session: ViewSession) -> None:
+    """Write a test of the shown step to a new file; at the newest of what failed behind it."""
+    from hitl_tui.ui.new_files import file_name, write_file
+
+    async def write() -> None:
+        thread_id, step = session.shown or (session.thread_id, None)
+        text = await (await session.driver_of(thread_id)).execute(WriteTest(step))
+        at = session.view.progress.head if step is None else step
+        name = f"test_{file_name(thread_id, 'thread').replace('-', '_').replace('.', '_')}_{at}.py"
+        write_file(screen, name, text.encode(), "text/x-python", "Test")
+
+    screen.command(write())
 
 
 def _compare(screen: RunScreen, session: ViewSession) -> None:
@@ -267,6 +290,8 @@ DOERS: Final[Mapping[str, Do]] = {
     "look.compare": _shown(_compare),
     "look.family": _shown(_family),
     "look.costs": _shown(_costs),
+    "look.artifacts": _shown(_artifacts),
+    "look.test": _shown(_write_test),
     "look.followed": lambda screen: screen.review.turn_followed(),
     "look.copy": _shown(_copy),
     "look.taint": _shown(_taint),

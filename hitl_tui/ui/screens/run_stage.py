@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any, Final
 
-from hitl_tui.drivers.node_streams import in_browser
 from hitl_tui.engine.commands import Pause
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.widgets.caption import CaptionBox
@@ -74,21 +72,13 @@ class Stage:
 
     def save_picture(self) -> None:
         """Write what is on screen as SVG to a new file in the current directory; a browser downloads it."""
-        from hitl_tui.ui.pictures import new_picture, picture_name, without_fonts
+        from hitl_tui.ui.new_files import write_file
+        from hitl_tui.ui.pictures import picture_name, without_fonts
 
         session = self.screen.session
         place = (session.thread_id, session.step_view.step) if session else ("hitl-tui", 0)
-        svg = self.screen.app.export_screenshot(title=place[0])
-        if in_browser():
-            file = io.StringIO(without_fonts(svg))
-            self.screen.app.deliver_text(file, save_filename=picture_name(*place), mime_type="image/svg+xml")
-            return
-        try:
-            path = new_picture(svg, *place)
-        except HitlError as error:
-            self.screen.complain(error)
-        else:
-            self.screen.tell(f"saved as {path}", "Picture")
+        svg = without_fonts(self.screen.app.export_screenshot(title=place[0]))
+        write_file(self.screen, picture_name(*place), svg.encode(), "image/svg+xml", "Picture")
 
     # The show
 
