@@ -11,12 +11,11 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+from hitl_tui.engine.log.secrets import MASK, SECRET_LOOK, SECRET_NAME
 from hitl_tui.engine.nodes.activity import Activity, current_activity
 
 _of_agents: set[str] = set()
 _SHORT = 4
-_SECRET_NAME = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
-_SECRET_LOOK = re.compile(r"(?i:bearer)\s+\S+|\b(?:sk|pk|gsk|xai|hf|AIza)[-_][\w.*-]{6,}|\bAIza[\w-]{10,}")
 
 
 def redactor(options: Mapping[str, Any], activity: Activity | None = None) -> Callable[[Any], Any]:
@@ -94,8 +93,8 @@ def scrub(text: str, options: Mapping[str, Any]) -> str:
     # The longest first: a key may be the beginning of another one.
     secrets = {*_of_agents, *_secrets(options), *_secrets(os.environ)}
     for written in sorted({form for secret in secrets for form in _written(secret)}, key=len, reverse=True):
-        text = text.replace(written, "[secret]")
-    return _SECRET_LOOK.sub("[secret]", text)
+        text = text.replace(written, MASK)
+    return SECRET_LOOK.sub(MASK, text)
 
 
 def _secrets(options: Mapping[str, Any]) -> set[str]:
@@ -108,5 +107,5 @@ def _secrets(options: Mapping[str, Any]) -> set[str]:
     return {
         value
         for name, value in named
-        if isinstance(value, str) and len(value) >= 8 and _SECRET_NAME.search(name)
+        if isinstance(value, str) and len(value) >= 8 and SECRET_NAME.search(name)
     }

@@ -2,7 +2,8 @@
 
 Nothing of the user's is called for it: values are read by the methods of the built-in types alone, so that no
 `__repr__` can hang, raise or print.  What a private channel holds is left out wherever it turns up, as a
-whole or inside something else; what was computed of it can't be told.
+whole or inside something else; what was computed of it can't be told.  Keys that stand in the code or in its
+locals are left out where their name or their look tells them.
 """
 
 from __future__ import annotations
@@ -20,14 +21,17 @@ from typing import Any, Final
 
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.outcomes import Frame, LocalValue
+from hitl_tui.engine.log.secrets import MASK, SECRET_LOOK, SECRET_NAME, masked_source
 from hitl_tui.engine.state.values import keepable
 
 _MOST_FRAMES: Final = 8
 _MOST_VALUES: Final = 16
 _MOST_LINES: Final = 200
 """Entries of a traceback that are looked at, from its end."""
-_BEFORE, _AFTER = 3, 2
+_BEFORE, _AFTER = 12, 8
 """Source lines that are kept around the innermost line; of other frames their own line alone."""
+_OPENING: Final = 20
+"""Lines before those, in which a literal may begin that goes on there."""
 _LONGEST_LINE: Final = 160
 _LONGEST_VALUE: Final = 200
 _LONGEST_NAME: Final = 60
@@ -81,6 +85,14 @@ class Masks:
         if type(value) in (str, int, float, bool):
             return (type(value) is bool, value) in self._equal
         return id(value) in self._whole
+
+    def instead(self, name: str, value: Any) -> str:
+        """What stands in the place of a value for its name, "" for the value itself."""
+        if name in self.names:
+            return _MASKED
+        # A loop over pairs calls what is no secret a key.
+        secret = issubclass(type(value), str) and name != "key" and SECRET_NAME.search(name)
+        return MASK if secret and not self.hides(value) else ""
 
     def cleaned(self, text: str) -> str:
         """A text without what is private in it; it need not be whole, but longer than what will be shown."""
@@ -212,7 +224,9 @@ def _shown(entries: Iterable[tuple[FrameType, int]], masks: Masks) -> tuple[Fram
 def _frame(code: CodeType, line: int, values: tuple[LocalValue, ...] = (), *, around: bool = True) -> Frame:
     first = max(line - (_BEFORE if around else 0), 1)
     last = line + (_AFTER if around else 0)
-    lines = [text.rstrip() for text in _source(code.co_filename)[first - 1 : last]]
+    opening = max(first - _OPENING, 1)
+    source = [text.rstrip() for text in _source(code.co_filename)[opening - 1 : last]]
+    lines = masked_source(source)[first - opening :] if source else []
     while lines and not lines[0] and first < line:
         del lines[0]
         first += 1
@@ -257,7 +271,7 @@ def _values(frame: FrameType, masks: Masks, room: int) -> tuple[LocalValue, ...]
     for name, value in dict(frame.f_locals).items():
         if name.startswith(".") or _is_plumbing(value):
             continue
-        text = _MASKED if name in masks.names else _Writer(masks).text(value)
+        text = masks.instead(name, value) or _Writer(masks).text(value)
         room -= len(text)
         if len(values) >= _MOST_VALUES or room < 0:
             break
@@ -338,7 +352,8 @@ class _Writer:
         if depth == 0 and str.__len__(value) > _LONGEST_VALUE:
             self._beside = f" {str.__len__(value)} characters"
         # It is cut only once nothing private is in it: nobody would find a part of a secret.
-        plain = self._masks.cleaned(str.__getitem__(value, slice(0, 20 * _LONGEST_VALUE)))
+        begins = str.__getitem__(value, slice(0, 20 * _LONGEST_VALUE))
+        plain = SECRET_LOOK.sub(MASK, self._masks.cleaned(begins))
         self._put(str.__repr__(plain[: _LONGEST_VALUE + 1]))
 
     def _write_many(self, value: Any, kind: type, depth: int) -> None:
@@ -358,8 +373,8 @@ class _Writer:
         for key, item in items:
             self._write(key, depth + 1)
             self._put(": ")
-            if type(key) is str and key in self._masks.names:
-                self._put(_MASKED)
+            if type(key) is str and (mask := self._masks.instead(key, item)):
+                self._put(mask)
             else:
                 self._write(item, depth + 1)
             yield

@@ -13,6 +13,7 @@ import pytest
 
 from hitl_tui import Channel, MemoryCheckpointer
 from hitl_tui.engine.log.outcomes import Frame
+from hitl_tui.engine.log.secrets import masked_source
 from hitl_tui.engine.nodes.frames import Masks, frames_of
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain
@@ -222,6 +223,57 @@ def test_a_failed_node_keeps_its_frames_with_the_thread_and_nothing_private_in_t
     (frame,) = cursor.error.frames
     assert frame.function == "node(state, config)"
     assert values(frame) == {"password": "[private]", "words": "'login with [private] and 3'"}
+
+
+class Client:
+    def __init__(self) -> None:
+        self.api_key = "hidden one"
+        self.model = "small"
+
+
+def signs_in(key: str, url: str) -> None:
+    client, headers = Client(), {"Authorization": "Basic hidden", "Accept": "text"}
+    access_token = (
+        "hidden in "
+        'two parts'
+    )  # fmt: skip
+    note = "refused: sk-hidden-0123456789, Bearer hidden.too"
+    raise OSError(client, headers, access_token, note)
+
+
+def test_keys_in_the_code_and_in_its_locals_are_told_by_their_names_or_their_look_and_left_out() -> None:
+    frame = frames_of(caught(signs_in, "topic", "http://host"), PUBLIC)[-1]
+    kept = "\n".join((*frame.lines, *values(frame).values()))
+    assert re.search("[h]idden|[t]wo parts", kept) is None
+    assert (
+        frame.lines[frame.line - frame.first].strip() == "raise OSError(client, headers, access_token, note)"
+    )
+    assert {"        '[secret]'", '    note = "refused: [secret], [secret]"'} <= set(frame.lines)
+    assert values(frame) == {
+        "key": "'topic'",
+        "url": "'http://host'",
+        "client": "<Client 'api_key': [secret], 'model': 'small'>",
+        "headers": "{'Authorization': [secret], 'Accept': 'text'}",
+        "access_token": "[secret]",
+        "note": "'refused: [secret], [secret]'",
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "left"),
+    [
+        ("""k = env.get("API_KEY", 'dev')""", """k = env.get("API_KEY", '[secret]')"""),
+        ("""env["TOKEN"] = f"x{n}y" """, """env["TOKEN"] = f"[secret]" """),
+        ('PASSWORD: str | None = "it\'s"', 'PASSWORD: str | None = "[secret]"'),
+        (r'if password != r"a\"b":', 'if password != r"[secret]":'),
+        ('secret = """\none\n\n  two""" + "x"', 'secret = """\n[secret]\n\n[secret]""" + "x"'),
+        ('password = "not ended', 'password = "[secret]'),
+        ('keys = 3; name = "plain"', 'keys = 3; name = "plain"'),
+        ('make(credential=it, model="small")', 'make(credential=it, model="small")'),
+    ],
+)
+def test_literals_behind_the_name_of_a_secret_are_masked_on_their_lines(source: str, left: str) -> None:
+    assert masked_source(source.split("\n")) == left.split("\n")
 
 
 def test_an_error_that_none_of_its_lines_raised_has_the_place_of_the_node() -> None:
