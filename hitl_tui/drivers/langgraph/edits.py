@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from langgraph.errors import InvalidUpdateError
 
-from hitl_tui.drivers.langgraph.interrupts import is_unfinished, task_paths
+from hitl_tui.drivers.langgraph.pregel import saved_of
 from hitl_tui.drivers.langgraph.scratch import ScratchSaver
+from hitl_tui.drivers.langgraph.steps import branch_path, in_order
 from hitl_tui.engine.log.events import AsNode
 from hitl_tui.engine.log.records import START
 from hitl_tui.errors import UsageError
@@ -184,8 +185,10 @@ def _same(left: Any, right: Any) -> bool:
 
 def next_of(state: StateSnapshot) -> tuple[str, ...]:
     """The tasks that come next, each under a name of its own; () at the end."""
-    named = zip(task_paths(state.tasks), state.tasks, strict=True)
-    return tuple(path for path, task in named if is_unfinished(task))
+    saved = saved_of(state)
+    tasks = in_order(saved.tasks) if saved else []
+    paths = [branch_path(tasks, place) if task.pushed else "" for place, task in enumerate(tasks)]
+    return tuple(path or task.name for path, task in zip(paths, tasks, strict=True))
 
 
 def _values(state: StateSnapshot) -> Mapping[str, Any]:

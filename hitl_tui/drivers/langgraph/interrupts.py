@@ -6,8 +6,7 @@ which may be nothing that anybody has seen.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -15,6 +14,9 @@ from langgraph import types
 from langgraph.types import Command, Interrupt, StateSnapshot
 from msgspec.structs import replace
 
+from hitl_tui.drivers.langgraph.pregel import Saved, TaskRun, saved_of
+from hitl_tui.drivers.langgraph.steps import branch_path, in_order
+from hitl_tui.drivers.langgraph.values import as_json, bounded
 from hitl_tui.engine.audit.rerun import outside_of
 from hitl_tui.engine.log.outcomes import Exchange
 from hitl_tui.engine.log.repeats import NodeRepeat, Repeats
@@ -25,8 +27,6 @@ from hitl_tui.engine.thread.interrupts import ANSWER, answer_schema
 from hitl_tui.errors import AnswerRefused, GraphInvalid, UsageError
 
 if TYPE_CHECKING:
-    from langgraph.types import PregelTask
-
     from hitl_tui.engine.graph.description import GraphInfo
     from hitl_tui.engine.log.records import Cursor
 
@@ -46,6 +46,7 @@ class Asked(msgspec.Struct, frozen=True):
             itself.
         task_id: of the root graph's task.
         given: how many answers that task has been given already.
+        refused: whether the answer that its task was given failed.
     """
 
     interrupt: Interrupt
@@ -53,6 +54,7 @@ class Asked(msgspec.Struct, frozen=True):
     path: str
     task_id: str
     given: int = 0
+    refused: bool = False
 
     @property
     def id(self) -> str:
@@ -63,58 +65,45 @@ class Asked(msgspec.Struct, frozen=True):
         return f"{self.interrupt.id}.{self.given}" if self.given else self.interrupt.id
 
 
-def task_paths(tasks: Sequence[PregelTask]) -> list[str]:
-    """A name for each task of a superstep: its node's, with a number where several run the same."""
-    several = {name for name, times in Counter(task.name for task in tasks).items() if times > 1}
-    numbers: Counter[str] = Counter()
-    paths = []
-    for task in tasks:
-        paths.append(f"{task.name}[{numbers[task.name]}]" if task.name in several else task.name)
-        numbers[task.name] += 1
-    return paths
+def asked_by(saved: Saved, given: Mapping[str, int] | None = None) -> tuple[Asked, ...]:
+    """The interrupts that wait at a checkpoint, in the order of its tasks.
 
-
-def is_unfinished(task: PregelTask) -> bool:
-    """Whether a task has yet to run to its end: a finished one is never asked about again."""
-    return task.result is None
-
-
-def asked_by(snapshot: StateSnapshot, given: Mapping[str, int] | None = None) -> tuple[Asked, ...]:
-    """The interrupts that wait at a snapshot, in the order of their tasks.
-
-    A snapshot of a named checkpoint also has those that were answered: the tasks that finished tell.
+    A checkpoint that was read by its id also has those that were answered: the tasks that finished tell.
 
     Args:
-        snapshot: taken with `subgraphs=True`, where the place inside a subgraph is wanted.
+        saved: read with `subgraphs=True`, where the place inside a subgraph is wanted.
         given: how many answers each task has been given, where the ids don't tell; see `answers_given`.
     """
     counts = given or {}
     waiting: dict[str, Asked] = {}
-    for task, path in zip(snapshot.tasks, task_paths(snapshot.tasks), strict=True):
-        if not is_unfinished(task):
+    tasks = in_order(saved.tasks)
+    for place, task in enumerate(tasks):
+        if not task.is_unfinished:
             continue
-        below = dict(_below(task, path))
+        path = branch_path(tasks, place)
+        below = dict(_below(task, path or task.name))
         for interrupt in (*task.interrupts, *(each for _, each in below.values())):
-            place = below[interrupt.id][0] if interrupt.id in below else path
-            asked = Asked(
-                interrupt, task.name, "" if place == task.name else place, task.id, counts.get(task.id, 0)
-            )
+            where = below[interrupt.id][0] if interrupt.id in below else path
+            asked = Asked(interrupt, task.name, where, task.id, counts.get(task.id, 0), bool(task.error))
             waiting.setdefault(interrupt.id, asked)
     return tuple(waiting.values())
 
 
-def _below(task: PregelTask, path: str) -> Iterator[tuple[str, tuple[str, Interrupt]]]:
+def _below(task: TaskRun, path: str) -> Iterator[tuple[str, tuple[str, Interrupt]]]:
     """The interrupts inside a task's subgraph by id, each with its place."""
-    if not isinstance(task.state, StateSnapshot):
-        return
-    inner = task.state.tasks
-    for child, name in zip(inner, task_paths(inner), strict=True):
-        if not is_unfinished(child):
+    tasks = in_order(inner.tasks) if (inner := inside(task)) else []
+    for number, child in enumerate(tasks):
+        if not child.is_unfinished:
             continue
-        place = f"{path}/{name}"
+        place = f"{path}/{branch_path(tasks, number).rpartition('/')[2] or child.name}"
         deeper = dict(_below(child, place))
         yield from deeper.items()
         yield from ((each.id, (place, each)) for each in child.interrupts if each.id not in deeper)
+
+
+def inside(task: TaskRun) -> Saved | None:
+    """Where the subgraph that a task runs stands, None where it was not begun or not asked for."""
+    return saved_of(task.state) if isinstance(task.state, StateSnapshot) else None
 
 
 def answers_given(writes: Iterable[tuple[str, str, Any]] | None) -> dict[str, int]:
@@ -131,16 +120,15 @@ def answers_given(writes: Iterable[tuple[str, str, Any]] | None) -> dict[str, in
     return counts
 
 
-def request_of(asked: Asked, *, step: int, now: int, plain: Callable[[Any], Any]) -> Request:
+def request_of(asked: Asked, *, step: int, now: int) -> Request:
     """An interrupt as a request: in the format of an approval where its payload is one, else with the form
     that its schema makes, else anything as JSON.
 
     Args:
         step: the step that it is about.
         now: microseconds since the Unix epoch.
-        plain: makes JSON of a value of theirs.
     """
-    payload = plain(asked.interrupt.value)
+    payload = bounded(as_json(asked.interrupt.value))
     shape = approval_formats.shape_of(payload)
     actions = approval_formats.actions_of(shape, payload)
     request = Request(
@@ -160,7 +148,7 @@ def request_of(asked: Asked, *, step: int, now: int, plain: Callable[[Any], Any]
     schema = getattr(asked.interrupt, "response_schema", None)
     if not isinstance(schema, Mapping):
         return request
-    checked = replace(request, schema=plain(schema))
+    checked = replace(request, schema=thaw(as_json(schema)))
     try:
         answer_schema(checked)
     except GraphInvalid:
@@ -177,27 +165,30 @@ def _title(payload: Any, asked: Asked) -> str:
     return words if len(words) <= _LONGEST_TITLE else f"{words[: _LONGEST_TITLE - 1]}…"
 
 
-def stops_before(snapshot: StateSnapshot, nodes: str | Collection[str]) -> tuple[str, ...]:
-    """The nodes that come next and that the graph was compiled to stop before.
+def stops_compiled_in(
+    ran: Iterable[str], saved: Saved, before: str | Collection[str], after: str | Collection[str]
+) -> tuple[str, ...]:
+    """Where the graph was compiled to stop, in words: after what ran, and before what comes next.
 
-    A task that was begun has passed it.
+    A task that was begun has passed the stop before it.
+
+    Args:
+        before, after: `interrupt_before` and `interrupt_after` of the graph: names, or "*" for all.
     """
-    fresh = [task.name for task in snapshot.tasks if is_unfinished(task) and not _begun(task)]
-    return _named(fresh, nodes)
-
-
-def stops_after(ran: Iterable[str], nodes: str | Collection[str]) -> tuple[str, ...]:
-    """The nodes of a superstep that has ended and that the graph was compiled to stop after."""
-    return _named(ran, nodes)
+    fresh = [task.name for task in saved.tasks if task.is_unfinished and not _begun(task)]
+    if not saved.tasks:
+        return ()
+    stops = [f"stopped after {name}" for name in _named(ran, after)] if len(fresh) == len(saved.tasks) else []
+    return (*stops, *(f"stopped before {name}" for name in _named(fresh, before)))
 
 
 def _named(names: Iterable[str], nodes: str | Collection[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if nodes == ALL or name in nodes))
 
 
-def _begun(task: PregelTask) -> bool:
-    inner = task.state.tasks if isinstance(task.state, StateSnapshot) else ()
-    return bool(task.error or task.interrupts or inner)
+def _begun(task: TaskRun) -> bool:
+    inner = inside(task)
+    return bool(task.error or task.interrupts or (inner and inner.tasks))
 
 
 # Answers
@@ -274,7 +265,7 @@ def _invalid(error: BaseException) -> list[tuple[str, str]] | None:
 
 
 def repeats_of_answer(
-    snapshot: StateSnapshot, head: int, graph: GraphInfo, whole: Collection[str] = ()
+    saved: Saved, head: int, graph: GraphInfo, whole: Collection[str] = ()
 ) -> Repeats | None:
     """Which nodes run again from their start once an answer is handed over; None where nothing does.
 
@@ -282,10 +273,11 @@ def repeats_of_answer(
     and their siblings that were not.
 
     Args:
+        saved: read with `subgraphs=True`.
         whole: the nodes that are a subgraph themselves: only what asks inside them runs again.
     """
     runs: dict[str, int] = {}
-    for node in _runs_again(snapshot, whole, ""):
+    for node in _runs_again(saved, whole, ""):
         runs[node] = runs.get(node, 0) + 1
     if not runs:
         return None
@@ -296,13 +288,12 @@ def repeats_of_answer(
     )
 
 
-def _runs_again(snapshot: StateSnapshot, whole: Collection[str], prefix: str) -> Iterator[str]:
-    for task in snapshot.tasks:
-        if not is_unfinished(task):
+def _runs_again(saved: Saved, whole: Collection[str], prefix: str) -> Iterator[str]:
+    for task in in_order(saved.tasks):
+        if not task.is_unfinished:
             continue
-        place = f"{prefix}{task.name}"
-        inner = task.state if isinstance(task.state, StateSnapshot) and task.state.tasks else None
-        if inner is None:
+        place, inner = f"{prefix}{task.name}", inside(task)
+        if inner is None or not inner.tasks:
             if _begun(task):
                 yield place
             continue

@@ -49,6 +49,11 @@ class TaskRun(NamedTuple):
     interrupts: tuple[Any, ...] = ()
     state: Any = None
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether it has yet to run to its end."""
+        return self.result is None
+
 
 class Saved(NamedTuple):
     """One checkpoint of theirs.

@@ -18,10 +18,10 @@ from hitl_tui.drivers.langgraph.interrupts import (
     repeats_of_answer,
     request_of,
     resume,
-    stops_after,
-    stops_before,
+    stops_compiled_in,
     without_answers,
 )
+from hitl_tui.drivers.langgraph.pregel import Saved, saved_of
 from hitl_tui.engine.graph.description import GraphInfo, NodeInfo
 from hitl_tui.engine.log.outcomes import BranchState, Exchange
 from hitl_tui.engine.log.records import Cursor
@@ -45,10 +45,16 @@ class Opened:
 
     @property
     def asked(self) -> tuple[Asked, ...]:
-        return asked_by(self.app.get_state(CONFIG, subgraphs=True))
+        return asked_by(self.saved)
+
+    @property
+    def saved(self) -> Saved:
+        saved = saved_of(self.app.get_state(CONFIG, subgraphs=True))
+        assert saved is not None
+        return saved
 
     def requests(self) -> list[Request]:
-        return [request_of(asked, step=1, now=7, plain=lambda value: value) for asked in self.asked]
+        return [request_of(asked, step=1, now=7) for asked in self.asked]
 
     def answer(self, answers: dict[str, Any]) -> Any:
         self.ran.clear()
@@ -71,7 +77,7 @@ def ask(payload: Any, **terms: Any) -> Request:
 def test_each_interrupt_is_a_request_under_its_own_id() -> None:
     legal, style = opened("two_reviews").requests()
     assert (legal.node, legal.title, legal.payload) == ("legal", "is it legal?", {"question": "is it legal?"})
-    assert (style.node, style.title, style.path) == ("style", "is it good style?", "")
+    assert (style.node, style.title, style.path) == ("style", "is it good style?", "legal+style/style")
     assert legal.id != style.id
     assert {legal.when, legal.kind} == {"inside", "ask"}
 
@@ -166,14 +172,15 @@ def test_a_named_checkpoint_asks_only_what_nobody_has_answered() -> None:
     graph = opened("two_reviews")
     legal, style = graph.asked
     graph.answer({legal.id: "yes"})
-    pinned = graph.app.get_state(graph.app.get_state(CONFIG).config, subgraphs=True)
+    pinned = saved_of(graph.app.get_state(graph.app.get_state(CONFIG).config, subgraphs=True))
+    assert pinned is not None
     assert [asked.id for asked in asked_by(pinned)] == [style.id]
 
 
 def test_what_runs_again_is_told_and_then_runs() -> None:
     graph = opened("two_reviews")
     info = GraphInfo("g", (NodeInfo("legal", ("*",), ("*",), tools=("lookup",)),), (), (), ())
-    repeats = repeats_of_answer(graph.app.get_state(CONFIG, subgraphs=True), 4, info)
+    repeats = repeats_of_answer(graph.saved, 4, info)
     assert repeats is not None
     assert [(each.node, each.outside) for each in repeats.nodes] == [
         ("legal", ("calls lookup",)),
@@ -185,8 +192,7 @@ def test_what_runs_again_is_told_and_then_runs() -> None:
 
 def test_inside_a_subgraph_only_the_node_that_asks_runs_again() -> None:
     graph = opened("team_of")
-    snapshot = graph.app.get_state(CONFIG, subgraphs=True)
-    repeats = repeats_of_answer(snapshot, 1, GraphInfo("g", (), (), (), ()), whole={"team"})
+    repeats = repeats_of_answer(graph.saved, 1, GraphInfo("g", (), (), (), ()), whole={"team"})
     assert repeats is not None
     assert [each.node for each in repeats.nodes] == ["team/ask"]
     graph.answer({graph.asked[0].id: "yes"})
@@ -195,7 +201,7 @@ def test_inside_a_subgraph_only_the_node_that_asks_runs_again() -> None:
 
 def test_where_nothing_asked_nothing_runs_again() -> None:
     graph = Opened(graphs.routed([]), [], interrupt_before=["write"])
-    assert repeats_of_answer(graph.app.get_state(CONFIG), 0, GraphInfo("g", (), (), (), ())) is None
+    assert repeats_of_answer(graph.saved, 0, GraphInfo("g", (), (), (), ())) is None
 
 
 def test_nothing_is_resumed_blind() -> None:
@@ -227,7 +233,7 @@ def test_two_questions_of_one_node_never_share_an_id() -> None:
     (first,) = run.asked
     run.answer({first.id: "ann"})
     saved = run.app.checkpointer.get_tuple(CONFIG)
-    (second,) = asked_by(run.app.get_state(CONFIG), answers_given(saved.pending_writes))
+    (second,) = asked_by(run.saved, answers_given(saved.pending_writes))
     assert second.id != first.id
     assert run.app.invoke(resume({second.id: "bo"}, [second]), CONFIG)["log"] == ["ann bo"]
 
@@ -251,16 +257,17 @@ def test_other_errors_are_no_refusals() -> None:
 
 def test_stops_that_were_compiled_in_are_told() -> None:
     graph = Opened(graphs.routed([]), [], interrupt_before=["revise"])
-    snapshot = graph.app.get_state(CONFIG)
-    assert stops_before(snapshot, graph.app.interrupt_before_nodes) == ("revise",)
-    assert stops_before(snapshot, "*") == ("revise",)
-    assert stops_before(snapshot, ["publish"]) == ()
-    assert stops_after(["write"], ["write", "publish"]) == ("write",)
+    saved = graph.saved
+    declared = graph.app.interrupt_before_nodes
+    assert stops_compiled_in(["write"], saved, declared, ()) == ("stopped before revise",)
+    assert stops_compiled_in(["write"], saved, "*", ["publish"]) == ("stopped before revise",)
+    assert stops_compiled_in(["write"], saved, ["publish"], ["write"]) == ("stopped after write",)
+    assert stops_compiled_in(["write"], saved, ["publish"], []) == ()
 
 
 def test_a_task_that_asks_has_passed_the_stop_before_it() -> None:
     graph = opened("two_reviews")
-    assert stops_before(graph.app.get_state(CONFIG), "*") == ()
+    assert stops_compiled_in(["plan"], graph.saved, "*", "*") == ()
 
 
 def test_answers_are_kept_until_they_were_handed_over() -> None:
