@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from hitl_tui.drivers.breakpoints import RunStops
+from hitl_tui.drivers.langgraph.interrupts import repeats_of_answer, whole_subgraphs
 from hitl_tui.drivers.langgraph.loop import PregelLoop
-from hitl_tui.drivers.langgraph.mirror import Mirror
+from hitl_tui.drivers.langgraph.mirror import Mirror, their_thread
+from hitl_tui.drivers.langgraph.pregel import config_of
 from hitl_tui.drivers.langgraph.values import from_json
 from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.engine.commands import (
     Command,
+    Fork,
+    Rerun,
     Run,
     Start,
     Step,
 )
+from hitl_tui.engine.log.events import Preview
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import UsageError
@@ -76,6 +83,17 @@ class LangGraphDriver(LocalDriver):
         if run.error is not None:
             raise run.error
         return session.cursor.head
+
+    async def _preview_repeats(self, command: Fork | Rerun | Run | Step) -> Preview:
+        told = await super()._preview_repeats(command)
+        if isinstance(command, (Fork, Rerun)) or told.repeats is not None or not self._leaf:
+            return told
+        session = self._opened()
+        thread, app = their_thread(session.info), self._mirror.app
+        saved = await app.state(config_of(thread, self._leaf), subgraphs=True)
+        whole = whole_subgraphs(app.graph)
+        repeats = repeats_of_answer(saved, session.cursor.head, self._mirror.info, whole) if saved else None
+        return replace(told, repeats=repeats)
 
     async def _step(self, command: Step) -> None:
         await self._go(command.breakpoints, once=True)

@@ -288,6 +288,15 @@ def repeats_of_answer(
     )
 
 
+def whole_subgraphs(app: Any, prefix: str = "") -> set[str]:
+    """The nodes that are a subgraph themselves, by their places; others run one inside code of their own."""
+    places: set[str] = set()
+    for name, inner in app.get_subgraphs():
+        if app.nodes[name].bound is inner:
+            places |= {f"{prefix}{name}", *whole_subgraphs(inner, f"{prefix}{name}/")}
+    return places
+
+
 def _runs_again(saved: Saved, whole: Collection[str], prefix: str) -> Iterator[str]:
     for task in in_order(saved.tasks):
         if not task.is_unfinished:

@@ -13,6 +13,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from hitl_tui.drivers.langgraph.interrupts import (
+    asked_by,
+    kept_answers,
+    refusal_of,
+    resume,
+    without_answers,
+)
 from hitl_tui.drivers.langgraph.mirror import Mirror, is_no_step, their_thread
 from hitl_tui.drivers.langgraph.pregel import (
     START_NODE,
@@ -24,6 +31,8 @@ from hitl_tui.drivers.langgraph.pregel import (
     saved_of_event,
 )
 from hitl_tui.drivers.langgraph.steps import branch_path, facts_of, in_order, model_use, place_of, tool_use
+from hitl_tui.engine.commands.answering import pass_breakpoints
+from hitl_tui.engine.commands.decisions import decision_entry
 from hitl_tui.engine.log.events import (
     AttemptDropped,
     AttemptFailed,
@@ -37,16 +46,15 @@ from hitl_tui.engine.log.events import (
     ToolCalled,
 )
 from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo
-from hitl_tui.engine.log.records import START, Cursor
+from hitl_tui.engine.log.records import START, Cursor, LedgerEntry
 from hitl_tui.engine.nodes.activity import StreamKeeper
 from hitl_tui.engine.nodes.attempt import masks_of
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.frames import frames_of
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.breakpoints import Stops
-from hitl_tui.engine.thread.interrupts import ANSWER
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import HitlError, NodeFailed, StaleWriter
+from hitl_tui.errors import AnswerRefused, HitlError, NodeFailed, StaleWriter
 
 _PAGE = 100
 
@@ -310,6 +318,8 @@ class PregelLoop:
             with session.writing(), session.keeping():
                 try:
                     if self._may_begin():
+                        pass_breakpoints(session)
+                        command = await self._resumption()
                         begun = True
                         session.commit_cursor(
                             replace(session.cursor, status="running", reason="", error=None)
@@ -318,10 +328,10 @@ class PregelLoop:
                         first = True
                         while self._goes_on(first):
                             before = session.state
-                            node = await self._run_superstep()
+                            node = await self._run_superstep(command)
                             if not node:
                                 break
-                            first = False
+                            first, command = False, None
                             if self._stops:
                                 self._due = self._stops.after(session, node, before)
                             yield node
@@ -350,7 +360,7 @@ class PregelLoop:
         if cursor.head < 0 or cursor.status in ("completed", "cancelled"):
             return False
         # One that waits for several answers goes on with those that it has.
-        return not cursor.pending or any(kept.key.startswith(ANSWER) for kept in cursor.exchanges)
+        return all(request.breakpoint for request in cursor.pending) or bool(kept_answers(cursor))
 
     def _goes_on(self, first: bool) -> bool:
         session, cursor = self.session, self.session.cursor
@@ -367,22 +377,26 @@ class PregelLoop:
             return False
         return True
 
-    async def _run_superstep(self) -> str:
-        """Run one superstep and mirror it; "" where the run is over."""
-        superstep, error = await self._run(pinned=self.pinned)
+    async def _run_superstep(self, command: Any = None) -> str:
+        """Run one superstep and mirror it; "" where the run is over.
+
+        Args:
+            command: the answers that it is begun with; None goes on.
+        """
+        given = command if self._given is None else self._given
+        superstep, error = await self._run(given, pinned=self.pinned)
         if isinstance(error, Moved) and not self.pinned:
             # Another line of the thread is its newest now; or this one has gone on without us.
             await self._check_leaf(str(error))
-            superstep, error = await self._run(pinned=True)
+            superstep, error = await self._run(given, pinned=True)
         if isinstance(error, Moved):
             raise self._stale(str(error))
         return await self._settle(superstep, error)
 
-    async def _run(self, *, pinned: bool) -> tuple[Superstep, BaseException | None]:
+    async def _run(self, given: Any, *, pinned: bool) -> tuple[Superstep, BaseException | None]:
         app = self._mirror.app
         superstep = Superstep(self.session, self.leaf, pinned=pinned, given=self._given)
         config = config_of(self._thread, self.leaf if pinned else "")
-        given = self._resumption() if self._given is None else self._given
         stop = "interrupt_after" if self._given is None else "interrupt_before"
         self._superstep = superstep
         try:
@@ -419,18 +433,17 @@ class PregelLoop:
             "look at what changed, then go on",
         )
 
-    def _resumption(self) -> Any:
-        """What the run is begun with: answers by their interrupts' ids, or None."""
-        answers = {
-            kept.key.removeprefix(ANSWER): kept.value
-            for kept in self.session.cursor.exchanges
-            if kept.key.startswith(ANSWER)
-        }
+    async def _resumption(self) -> Any:
+        """What the run is begun with: answers by their interrupts' ids, or None.
+
+        Raises:
+            AnswerRefused: the graph no longer asks what was answered: nothing is answered blind.
+        """
+        answers = kept_answers(self.session.cursor)
         if not answers:
             return None
-        from langgraph.types import Command
-
-        return Command(resume=answers)
+        leaf = await self._mirror.app.state(config_of(self._thread, self.leaf), subgraphs=True)
+        return resume(answers, asked_by(leaf) if leaf else ())
 
     async def _settle(self, superstep: Superstep, error: BaseException | None) -> str:
         session = self.session
@@ -447,19 +460,38 @@ class PregelLoop:
                 streamed=superstep.streams.texts if superstep.streams.used else (),
             )
             last = error is None and saved is superstep.after[-1][1]
-            pauses = self._once and last and bool(saved.tasks)
+            pauses = self._once and last and bool(saved.tasks) and not self._mirror.app.has_stops
             self._mirror.append(session, before, saved, facts, pauses=pauses)
             node = facts.node or START
-        if error is not None:
+        refusal = refusal_of(error) if error is not None else None
+        if error is not None and refusal is None:
             self._failed(superstep, error)
             return ""
         leaf = superstep.before
         if not node:
             # Nothing was saved: it waits for answers, or there was nothing to run.
-            leaf = await self._mirror.app.state(config_of(self._thread, self.leaf if self.pinned else ""))
-        if leaf is not None and not (node and leaf.tasks):
+            config = config_of(self._thread, self.leaf if self.pinned else "")
+            leaf = await self._mirror.app.state(config, subgraphs=True)
+            self._hand_over(leaf, refusal)
+        if leaf is not None and (not (node and leaf.tasks) or self._mirror.stops_compiled_in(session, leaf)):
             self._mirror.settle(session, leaf)
         return node
+
+    def _hand_over(self, leaf: Saved | None, refusal: AnswerRefused | None) -> None:
+        """Keep no answer that the graph has got, or has refused; one that it did not come to is kept."""
+        session = self.session
+        answers = kept_answers(session.cursor)
+        if not answers:
+            return
+        asked = {each.id: each for each in asked_by(leaf)} if leaf else {}
+        kept = {name for name in answers if refusal and name in asked and not asked[name].refused}
+        ledger: list[LedgerEntry] = []
+        for name in answers:
+            if refusal and name in asked and asked[name].refused:
+                data = {"answer": answers[name], "why": refusal.message}
+                ledger.append(decision_entry(session, ledger, "refused", request_id=name, data=data))
+        self.error = refusal
+        session.commit_cursor(without_answers(session.cursor, answers.keys() - kept), ledger)
 
     def _failed(self, superstep: Superstep, error: BaseException) -> None:
         session = self.session

@@ -7,24 +7,36 @@ Each line of a thread's tree of checkpoints is a thread of ours: the oldest has 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from hitl_tui.drivers.langgraph import graph
+from hitl_tui.drivers.langgraph.interrupts import asked_by, kept_answers, request_of, stops_compiled_in
 from hitl_tui.drivers.langgraph.pregel import START_NODE, App, Saved, config_of
-from hitl_tui.drivers.langgraph.steps import Reduction, facts_of, moved, named, position_of
+from hitl_tui.drivers.langgraph.steps import (
+    Reduction,
+    facts_of,
+    moved,
+    named,
+    names_in,
+    place_of,
+    position_of,
+)
 from hitl_tui.drivers.langgraph.values import as_json
+from hitl_tui.engine.commands.decisions import decision_entry
 from hitl_tui.engine.commands.forking import Fork, fork
 from hitl_tui.engine.log.outcomes import ErrorInfo
-from hitl_tui.engine.log.records import Cursor
+from hitl_tui.engine.log.records import Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.graph_change import change_graph
+from hitl_tui.engine.thread.interrupts import breakpoint_request
 from hitl_tui.engine.thread.journal import StepFacts
 from hitl_tui.engine.thread.logged import logged_digest
 from hitl_tui.engine.thread.session import Session
@@ -32,6 +44,7 @@ from hitl_tui.engine.thread.session import Session
 SOURCE: Final = "langgraph"
 """What a thread's `ThreadInfo.source` has their thread's id under."""
 _FIRST_PAGE, _PAGE = 50, 500
+_NOT_HANDED_OVER: Final = "the answer was not handed over: the thread was edited before it went on"
 
 
 def their_thread(info: ThreadInfo) -> str:
@@ -114,59 +127,79 @@ class Mirror:
         """
         edited = facts.source in ("human", "fork")
         changes = self.reduction.changes(session.state, before, after, edited=edited)
-        session.commit_step(moved(session.cursor, facts, after), changes, facts, pauses=pauses)
+        ledger = withdrawals(session, session.cursor.pending, facts.actor)
+        for request_id in kept_answers(session.cursor) if edited else ():
+            ledger.append(
+                decision_entry(session, ledger, "withdrawn", request_id=request_id, note=_NOT_HANDED_OVER)
+            )
+        session.commit_step(moved(session.cursor, facts, after), changes, facts, pauses=pauses, ledger=ledger)
 
     def settle(self, session: Session, leaf: Saved) -> None:
         """Let a line stand as its newest checkpoint does: done, failed, waiting for answers or paused."""
-        cursor = settled(session.cursor, leaf)
-        if cursor != session.cursor:
-            session.commit_cursor(cursor)
+        cursor, known = self.settled(session, leaf), {request.id for request in session.cursor.pending}
+        if cursor == session.cursor:
+            return
+        asked = {request.id for request in cursor.pending}
+        ledger = withdrawals(session, [each for each in session.cursor.pending if each.id not in asked])
+        for request in cursor.pending:
+            if request.id not in known:
+                said = journal.after_entries(session.cursor, ledger)
+                ledger.append(journal.request_entry(said, request, session.clock()))
+        session.commit_cursor(cursor, ledger)
 
+    def settled(self, session: Session, leaf: Saved) -> Cursor:
+        """A line's cursor as its newest checkpoint leaves it.
 
-def settled(cursor: Cursor, leaf: Saved) -> Cursor:
-    """A line's cursor as its newest checkpoint leaves it."""
-    pending = requests_of(leaf, cursor)
-    failed = next((task for task in leaf.tasks if task.error), None)
-    cursor = replace(cursor, position=position_of(leaf), pending=pending)
-    if pending:
-        return replace(cursor, status="waiting", reason="interrupt", error=None)
-    if failed is not None:
-        error = cursor.error or ErrorInfo(failed.name, cursor.attempt, "node failed", str(failed.error))
-        return replace(cursor, status="failed", reason="node_error", error=error)
-    if not leaf.tasks:
-        return replace(cursor, status="completed", reason="end", error=None)
-    if cursor.status == "cancelled":
-        return cursor
-    return replace(cursor, status="waiting", reason="paused", error=None)
+        Args:
+            leaf: read with `subgraphs=True`.
+        """
+        cursor = session.cursor
+        pending = self._pending(session, leaf)
+        failed = next((task for task in leaf.tasks if task.error), None)
+        cursor = replace(cursor, position=position_of(leaf), pending=pending)
+        if pending:
+            return replace(cursor, status="waiting", reason="interrupt", error=None)
+        if failed is not None:
+            error = cursor.error or ErrorInfo(failed.name, cursor.attempt, "node failed", str(failed.error))
+            return replace(cursor, status="failed", reason="node_error", error=error)
+        if not leaf.tasks:
+            return replace(cursor, status="completed", reason="end", error=None)
+        if cursor.status == "cancelled":
+            return cursor
+        return replace(cursor, status="waiting", reason="paused", error=None)
 
-
-def requests_of(leaf: Saved, cursor: Cursor) -> tuple[Request, ...]:
-    """What waits for a human at a checkpoint, without what has been answered and not run since."""
-    answered = {exchange.key for exchange in cursor.exchanges}
-    known = {request.id: request for request in cursor.pending}
-    asked = []
-    for task in leaf.tasks:
-        for interrupt in task.interrupts:
-            if f"answer:{interrupt.id}" in answered:
-                continue
-            asked.append(
-                known.get(interrupt.id)
-                or Request(
-                    id=interrupt.id,
-                    kind="ask",
-                    node=task.name,
-                    when="inside",
-                    step=cursor.head,
-                    title=_title(interrupt.value, task.name),
-                    payload=as_json(interrupt.value),
-                    key=interrupt.id,
-                )
+    def _pending(self, session: Session, leaf: Saved) -> tuple[Request, ...]:
+        """What waits for a human: what the graph asks and was not answered yet, else where it stops."""
+        cursor, known = session.cursor, {request.id: request for request in session.cursor.pending}
+        answered, asked = kept_answers(cursor), asked_by(leaf)
+        if asked:
+            return tuple(
+                known.get(each.id) or request_of(each, step=cursor.head, now=leaf.at)
+                for each in asked
+                if each.id not in answered
             )
-    return tuple(asked)
+        return tuple(
+            replace(breakpoint_request(cursor, place_of(leaf.next), "before", leaf.at), title=stop)
+            for stop in self.stops_compiled_in(session, leaf)[:1]
+            if not cursor.passed
+        )
+
+    def stops_compiled_in(self, session: Session, leaf: Saved) -> tuple[str, ...]:
+        """Where the graph was compiled to stop, of the places between a line's newest step and the next."""
+        if not self.app.has_stops:
+            return ()
+        app = self.app.graph
+        point = self.store.checkpoint(session.thread_id, session.cursor.head)
+        ran = names_in(point.node) if point else ()
+        return stops_compiled_in(ran, leaf, app.interrupt_before_nodes, app.interrupt_after_nodes)
 
 
-def _title(value: Any, node: str) -> str:
-    return value if isinstance(value, str) else f"{node} asks"
+def withdrawals(session: Session, requests: Iterable[Request], actor: str | None = None) -> list[LedgerEntry]:
+    """The ledger's entries for questions that the graph no longer asks and that nobody here has answered."""
+    ledger: list[LedgerEntry] = []
+    for request in requests:
+        ledger.append(decision_entry(session, ledger, "withdrawn", request=request, actor=actor))
+    return ledger
 
 
 class _Sync:
@@ -316,11 +349,11 @@ class _Sync:
             if isinstance(leaf, str) and identity != newest:
                 continue
             pinned = "" if identity == newest else identity
-            saved = await self._mirror.app.state(config_of(self._thread, pinned))
+            saved = await self._mirror.app.state(config_of(self._thread, pinned), subgraphs=True)
             if saved is None:
                 continue
             session = self._session(line)
-            if session.exists and settled(session.cursor, saved) != session.cursor:
+            if session.exists and self._mirror.settled(session, saved) != session.cursor:
                 with session.writing():
                     self._mirror.settle(session, saved)
 

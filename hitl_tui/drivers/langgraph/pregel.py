@@ -179,6 +179,11 @@ class App:
         self.was_quick = False
         """Whether the last run took so little that it may hold its caller up."""
 
+    @property
+    def has_stops(self) -> bool:
+        """Whether the graph was compiled to stop before or after nodes."""
+        return bool(self.graph.interrupt_before_nodes or self.graph.interrupt_after_nodes)
+
     async def state(self, config: Config, *, subgraphs: bool = False) -> Saved | None:
         """The newest checkpoint, or the one that the config names; None where there is none."""
         snapshot = await self.snapshot(config, subgraphs=subgraphs)

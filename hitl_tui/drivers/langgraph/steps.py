@@ -42,6 +42,11 @@ def place_of(names: Iterable[str]) -> str:
     return "+".join(names)
 
 
+def names_in(place: str) -> list[str]:
+    """The nodes of a superstep, by what it is called."""
+    return place.split("+") if place else []
+
+
 def position_of(saved: Saved) -> str:
     """Where a thread goes on behind a checkpoint."""
     place = place_of(saved.next)

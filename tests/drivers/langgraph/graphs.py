@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send, interrupt
+from pydantic import BaseModel, field_validator
 from typing_extensions import TypedDict
 
 Ran = list[str]
@@ -129,4 +130,29 @@ def routed(_ran: Ran) -> StateGraph[Any]:
     graph.add_conditional_edges("write", way, ["publish", "revise"])
     graph.add_edge("revise", "write")
     graph.add_edge("publish", END)
+    return graph
+
+
+class Size(BaseModel):
+    """An answer with a rule that no JSON Schema tells."""
+
+    size: int
+
+    @field_validator("size")
+    @classmethod
+    def _even(cls, value: int) -> int:
+        if value % 2:
+            raise ValueError("size must be even")
+        return value
+
+
+def picky() -> StateGraph[Any]:
+    """A node that asks for an even number."""
+
+    def ask(_state: State) -> State:
+        return {"score": interrupt("how large?", response_schema=Size).size}
+
+    graph = StateGraph(State)
+    graph.add_node("ask", ask)
+    graph.add_edge(START, "ask")
     return graph
