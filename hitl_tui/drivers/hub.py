@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -103,6 +102,10 @@ class LocalHub:
         """See `Hub.changes`."""
         return self._store.changes()
 
+    def subscribe(self, wake: Callable[[], object]) -> Callable[[], None] | None:
+        """See `Hub.subscribe`."""
+        return self._store.subscribe(wake)
+
     async def open(self, thread_id: str) -> Driver:
         """The driver of a thread that is in the store, as its log has it: its graph is built to run it.
 
@@ -167,7 +170,7 @@ class LocalHub:
         for thread in going:
             if (driver := self._drivers.pop(thread.thread_id, None)) is not None:
                 await driver.close()
-        now = time.time_ns() // 1000
+        now = self._store.now()
         await asyncio.to_thread(delete, self._store, going, actor=actor, note=note, at=now)
 
     async def _graph_of(self, info: ThreadInfo) -> CompiledGraph:

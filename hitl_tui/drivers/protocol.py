@@ -277,6 +277,9 @@ class Hub(Protocol):
     def changes(self) -> object:
         """What stays equal as long as nobody writes to the store; None where it can't tell; at once."""
 
+    def subscribe(self, wake: Callable[[], object]) -> Callable[[], None] | None:
+        """See `Store.subscribe`."""
+
     def borrow(self, thread_id: str, *, look: bool = False) -> AbstractAsyncContextManager[Driver]:
         """A thread's driver for a while: one that nobody else has open is closed at the end.
 

@@ -138,10 +138,26 @@ class Watcher:
         self._inside = inside
 
     async def follow(self) -> None:
-        """Look again and again, until cancelled; less often while nothing has changed for a while."""
+        """Look again and again, until cancelled; less often while nothing has changed for a while.
+
+        A store that tells when somebody writes is looked at then, too.
+        """
+        news, loop = asyncio.Event(), asyncio.get_running_loop()
+        end = self._store.subscribe(lambda: loop.call_soon_threadsafe(news.set))
+        try:
+            await self._follow(news)
+        finally:
+            if end is not None:
+                end()
+
+    async def _follow(self, news: asyncio.Event) -> None:
         version, quiet = -1, 0
         while True:
-            await asyncio.sleep(EVERY if self.holder or quiet < _QUIET_LOOKS else _EVERY_IN_QUIET)
+            every = EVERY if self.holder or quiet < _QUIET_LOOKS else _EVERY_IN_QUIET
+            with suppress(TimeoutError):
+                async with asyncio.timeout(every):
+                    await news.wait()
+            news.clear()
             if not self._busy():
                 try:
                     self.look()
@@ -153,7 +169,7 @@ class Watcher:
     def look(self) -> None:
         """Tell what has changed since the last look; a run whose process has died is taken over."""
         session = self._session
-        changes = self._store.changes()
+        changes = self._store.changes(session.thread_id)
         if changes is not None and changes == self._settled:
             return
         self._settled = None
@@ -353,7 +369,7 @@ async def ask_to_pause(store: Store, thread_id: str, command: Pause, *, patience
             return ""
         if time.monotonic() >= again:
             # The holder may have begun another run by now, which what was asked before is not about.
-            store.request_pause(thread_id, PauseRequest(command.actor, command.note, time.time_ns() // 1_000))
+            store.request_pause(thread_id, PauseRequest(command.actor, command.note, store.now()))
             again = time.monotonic() + _ASK_AGAIN
         if time.monotonic() >= end:
             return holder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from heapq import nsmallest
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar, get_args
@@ -282,8 +282,12 @@ class Checkpointer(ABC):
         """See `Store.now`."""
         return time.time_ns() // 1000
 
-    def changes(self) -> object:
+    def changes(self, thread_id: str | None = None) -> object:
         """See `Store.changes`."""
+        return None
+
+    def subscribe(self, wake: Callable[[], object]) -> Callable[[], None] | None:
+        """See `Store.subscribe`."""
         return None
 
     @abstractmethod

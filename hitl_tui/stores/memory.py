@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -178,7 +177,7 @@ class MemoryCheckpointer(Checkpointer):
             known = self._threads
             threads = [t for name, t in known.items() if part in ascii_lower(name)]
             threads = [t for t in threads if base.is_inside(t.info, within, known)]
-            now = time.time_ns() // 1000
+            now = self.now()
             counted = known.values() if within is not None else ()
             inside = base.inside_each(t.info for t in counted)
             placed = [
@@ -197,7 +196,7 @@ class MemoryCheckpointer(Checkpointer):
 
     def summary(self, thread_id: str) -> ThreadSummary | None:
         thread = self._threads.get(thread_id)
-        return _summary(thread, time.time_ns() // 1000) if thread else None
+        return _summary(thread, self.now()) if thread else None
 
     def list_threads(self) -> list[str]:
         with self._lock:

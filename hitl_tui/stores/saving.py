@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 def save(store: Checkpointer, thread_id: str, step: int, state: Mapping[str, Any]) -> None:
     """See `Checkpointer.save`."""
-    now = time.time_ns() // 1000
+    now = store.now()
     cursor = store.cursor(thread_id)
     head = cursor.head if cursor else -1
     if step <= head:

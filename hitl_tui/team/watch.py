@@ -84,7 +84,7 @@ class Watch:
         Raises:
             HitlError: the store, or what was told, can't be read.
         """
-        now = time.time_ns() // 1000
+        now = self._store.now()
         seen = self._store.changes()
         due = self._again is not None and now >= self._again
         unknown = seen is None and time.monotonic() - self._looked >= _UNKNOWN

@@ -271,6 +271,10 @@ class ReplayHub:
         """Nobody writes to a tape."""
         return 0
 
+    def subscribe(self, wake: Callable[[], object]) -> Callable[[], None] | None:
+        """Nobody writes to a tape."""
+        return None
+
     @asynccontextmanager
     async def borrow(self, thread_id: str, *, look: bool = False) -> AsyncIterator[Driver]:
         """The driver of a tape."""

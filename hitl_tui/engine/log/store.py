@@ -6,7 +6,7 @@ A fork shares its parent's log: every read resolves the lineage, so a caller nev
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final, Literal, Protocol
 
 from hitl_tui.engine.log.records import (
@@ -162,8 +162,19 @@ class Store(Protocol):
         it tells what is wrong.
         """
 
-    def changes(self) -> object:
-        """What stays equal as long as nobody, here or elsewhere, writes; None where the store can't tell."""
+    def changes(self, thread_id: str | None = None) -> object:
+        """What stays equal as long as nobody, here or elsewhere, writes; None where the store can't tell.
+
+        Args:
+            thread_id: only a thread and those inside it are asked about; others may count, too.
+        """
+
+    def subscribe(self, wake: Callable[[], object]) -> Callable[[], None] | None:
+        """Have `wake` called, from any thread, soon after somebody wrote or `changes` can tell again.
+
+        Returns:
+            What ends that; None where the store can't call, so that it is to be looked at again and again.
+        """
 
     def now(self) -> int:
         """Microseconds since the epoch, by the clock that all who write the store go by."""

@@ -342,6 +342,11 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
+def clock_of(store: Store | None) -> Clock:
+    """The clock of a store; this process's for a run without one."""
+    return store.now if store else now_us
+
+
 class _LeaseKeeper:
     """Renews the leases of the threads of one store that run here, from one thread for all of them.
 
@@ -402,7 +407,7 @@ class Session(ThreadState):
         *,
         agents: Mapping[str, Any] | None = None,
         sink: Sink | None = None,
-        clock: Clock = now_us,
+        clock: Clock | None = None,
         signer: Signer | None = None,
     ) -> None:
         self.graph = graph
@@ -413,7 +418,7 @@ class Session(ThreadState):
         self.agents = fresh_agents(graph) if agents is None else agents
         apply(self.agents, cursor.agents)
         self.sink = sink
-        self.clock = clock
+        self.clock = clock or clock_of(store)
         self.signer = signer
         self.notice = ""
         self.children: dict[str, Session] = {}
@@ -440,7 +445,7 @@ class Session(ThreadState):
         owner: Owner | None = None,
         agents: Mapping[str, Any] | None = None,
         sink: Sink | None = None,
-        clock: Clock = now_us,
+        clock: Clock | None = None,
         signer: Signer | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> Session:
@@ -452,7 +457,7 @@ class Session(ThreadState):
         Raises:
             UsageError, ValueRejected: the context can't be kept.
         """
-        now = clock()
+        now = (clock or clock_of(store))()
         known = checked_context(context or {}, graph.private_context)
         info = ThreadInfo(
             thread_id=thread_id,
@@ -505,7 +510,7 @@ class Session(ThreadState):
         *,
         agents: Mapping[str, Any] | None = None,
         sink: Sink | None = None,
-        clock: Clock = now_us,
+        clock: Clock | None = None,
         with_state: bool = True,
         signer: Signer | None = None,
     ) -> Session:

@@ -6,6 +6,7 @@ import logging
 import os
 import select
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -15,6 +16,9 @@ from hitl_tui.errors import HitlError
 from hitl_tui.stores.postgres.server import Connection, Server
 
 log = logging.getLogger(__name__)
+
+_ANYWAY = 30.0
+"""Seconds after which whoever looks is to read, though nothing was heard."""
 
 _AGAIN = 0.5
 """Seconds between two tries to listen again."""
@@ -30,21 +34,26 @@ class Listener:
         self._server = server
         self._channel = channel
         self._count = 0
+        self._begun = 0
         self._listens = False
         self._threads: dict[str, int] = {}
-        self._waiting: dict[object, Callable[[], None]] = {}
+        self._waiting: dict[object, Callable[[], object]] = {}
         self._stopped = False
         self._ear, self._mouth = os.pipe()
         self._thread = threading.Thread(target=self._run, name="hitl-tui listens", daemon=True)
         self._thread.start()
 
-    def count(self, thread_id: str | None) -> int | None:
-        """How often the store was written, or one family of threads; None where that is not known."""
+    def count(self, thread_id: str | None) -> tuple[int, int] | None:
+        """What grows with each write to the store, or to a family of threads, and now and then all the same.
+
+        None where it is not known what is written.
+        """
         if not self._listens:
             return None
-        return self._count if thread_id is None else self._threads.get(family(thread_id), 0)
+        count = self._count if thread_id is None else self._threads.get(family(thread_id), 0)
+        return self._begun + count, int(time.monotonic() / _ANYWAY)
 
-    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
+    def subscribe(self, wake: Callable[[], object]) -> Callable[[], None]:
         """Have `wake` called, on another thread, whenever there is something new; gives what ends that."""
         mark = object()
         self._waiting[mark] = wake
@@ -70,7 +79,8 @@ class Listener:
     def wake(self) -> None:
         """Wake all who wait."""
         for wake in list(self._waiting.values()):
-            wake()
+            with suppress(RuntimeError):  # whose event loop has ended
+                wake()
 
     def _run(self) -> None:
         try:
@@ -91,8 +101,7 @@ class Listener:
         with self._server.connect() as connection:
             connection.execute(f'LISTEN "{self._channel}"'.encode())
             # Whoever reads from now on misses nothing; whatever was written before was not told.
-            self._threads.clear()
-            self._count += 1
+            self._begun += 1
             self._listens = True
             self.wake()
             while not self._stopped:

@@ -143,7 +143,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             compensations bytea,
             calls bytea,
             streamed bytea,
-            artifacts bytea
+            artifacts bytea,
+            origin text
         )""",
         "CREATE TABLE snapshot (id bigint PRIMARY KEY, body bytea NOT NULL)",
         "CREATE TABLE spending (id bigint PRIMARY KEY, body bytea NOT NULL)",

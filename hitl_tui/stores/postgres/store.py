@@ -5,7 +5,8 @@ Times are the server's, so that leases and deadlines mean the same on hosts whos
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -55,7 +56,7 @@ _DIALECT = Dialect(
 _TYPES = {
     "text": (
         "note text actor decision node path channel reducer parent_thread source position status reason "
-        "kind request_id account signature"
+        "kind request_id account signature text origin"
     ),
     "bytea": (
         "hashes change result lineage read uses branches tainted compensations calls streamed artifacts "
@@ -165,6 +166,7 @@ class PostgresCheckpointer(TableStore):
         self._server = Server(url, durability)
         self._channel = f"hitl_tui.{self._server.schema}"
         self._listener: Listener | None = None
+        self._lock = threading.Lock()
 
     # -- what is written --------------------------------------------------------------------------
 
@@ -443,10 +445,17 @@ class PostgresCheckpointer(TableStore):
         there = self._rows(sql, (thread_id,))
         return tuple(there[0]) if there else None
 
-    def changes(self) -> object:
-        if self._listener is None:
-            self._listener = Listener(self._server, self._channel)
-        return self._listener.count(None)
+    def changes(self, thread_id: str | None = None) -> object:
+        return self._listening().count(thread_id)
+
+    def subscribe(self, wake: Callable[[], object]) -> Callable[[], None]:
+        return self._listening().subscribe(wake)
+
+    def _listening(self) -> Listener:
+        with self._lock:
+            if self._listener is None:
+                self._listener = Listener(self._server, self._channel)
+            return self._listener
 
     # -- the rest ---------------------------------------------------------------------------------
 

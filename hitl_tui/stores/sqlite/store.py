@@ -306,7 +306,7 @@ class SQLiteCheckpointer(StoreFile, TableStore):
         # A file that was moved is still open here, and found by nobody else.
         return (f"{__name__}:{read_only.__name__}", str(self.path)) if self._presence.is_there() else None
 
-    def changes(self) -> Stamp:
+    def changes(self, thread_id: str | None = None) -> Stamp:
         with self._lock:
             # The first tells of other connections, in whatever process, what follows of this one.
             return self._rows("PRAGMA data_version")[0][0], self._db.total_changes, self._db

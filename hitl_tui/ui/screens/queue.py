@@ -39,6 +39,8 @@ from hitl_tui.view.queue_lines import Columns, columns_of, heading, preview_line
 from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
 
 log = logging.getLogger(__name__)
+_READ_APART: Final = 0.3
+"""Seconds at least between two readings of what waits."""
 _READ_EVERY: Final = 20.0
 """Seconds after which all is read again though nobody wrote: claims end, and runners die, without a word."""
 _PAINT_EVERY: Final = 10.0
@@ -262,6 +264,8 @@ class QueueScreen(OverlayScreen):
         self._read = False
         self._changes: object = None
         self._read_at = self._painted_at = 0.0
+        self._looks_soon = False
+        self._unsubscribe: Callable[[], None] | None = None
         self._previewed: tuple[Key, bytes, int] | None = None
 
     def compose(self) -> ComposeResult:
@@ -277,6 +281,21 @@ class QueueScreen(OverlayScreen):
         """Read what waits; the app has it looked at again once a second."""
         self._show_filter()
         self.query_one("#preview", LineView).can_focus = False
+        self.look()
+        loop = asyncio.get_running_loop()
+        self._unsubscribe = self._hub.subscribe(lambda: loop.call_soon_threadsafe(self._hear))
+
+    def _hear(self) -> None:
+        """Somebody has written: look at once, but not again and again while many write."""
+        wait = self._read_at + _READ_APART - time.monotonic()
+        if wait <= 0:
+            self.look()
+        elif not self._looks_soon:
+            self._looks_soon = True
+            self.set_timer(wait, self._look_late)
+
+    def _look_late(self) -> None:
+        self._looks_soon = False
         self.look()
 
     def look(self) -> None:
@@ -402,7 +421,9 @@ class QueueScreen(OverlayScreen):
         self._show_filter()
 
     def on_unmount(self) -> None:
-        """Keep how it was looked at."""
+        """Hear no more of the store; keep how it was looked at."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
         save_view(self._file, self._view)
 
     # The actions.
