@@ -163,6 +163,12 @@ def test_every_page_and_picture_is_linked_from_somewhere() -> None:
     assert {picture for picture in (DOCS / "pictures").iterdir() if picture not in linked} == set()
 
 
+def test_pictures_fetch_nothing() -> None:
+    for picture in (DOCS / "pictures").glob("*.svg"):
+        text = picture.read_text("utf-8")
+        assert not re.search(r"(href|src|url\()\W*https?:|@import|@font-face|<image", text), picture.name
+
+
 @pytest.mark.parametrize(("page", "kilobytes"), [(README, 10), (GUIDE, 8)], ids=["readme", "contributing"])
 def test_what_is_read_first_is_short(page: Path, kilobytes: int) -> None:
     assert page.stat().st_size <= kilobytes * 1024

@@ -90,7 +90,7 @@ def _parting(left: LoggedPlace, right: LoggedPlace) -> Parting | None:
 def show(opened: OpenStored, *, place: str, channel: str | None, reveal: str | None) -> ExitCode:
     """Show a thread at its newest step, or at any other.
 
-    Status, what waits, every channel with its value, and what the step changed.
+    Status, what waits, every channel with its value, what the step changed, and what it printed and streamed.
     """
     from hitl_tui.cli.inputs import logged_place
 
@@ -141,7 +141,7 @@ def _revealed(opened: OpenStored, at: LoggedPlace, channel: str) -> Any:
 def _document(at: LoggedPlace, values: dict[str, Any]) -> ThreadDocument:
     from hitl_tui.cli.shapes import ThreadDocument
 
-    snapshot = at.thread.snapshot()
+    snapshot, point = at.thread.snapshot(), at.thread.checkpoint(at.step)
     return ThreadDocument(
         thread=at.thread.thread_id,
         graph=snapshot.graph.name,
@@ -152,16 +152,17 @@ def _document(at: LoggedPlace, values: dict[str, Any]) -> ThreadDocument:
         held_by=snapshot.held_by,
         standing=snapshot.progress,
         step=at.step,
-        checkpoint=at.thread.checkpoint(at.step),
+        checkpoint=point,
         state=values,
         updates=at.thread.updates(at.step, at.step)[at.step],
+        streamed=point.streamed,
     )
 
 
 def _say_step(at: LoggedPlace, values: dict[str, Any], signing_key: str) -> None:
     from hitl_tui.cli.headless import standing_lines
     from hitl_tui.view.lines import name
-    from hitl_tui.view.transcript import channel_lines, failed_at, step_lines, unfinished_lines
+    from hitl_tui.view.transcript import channel_lines, failed_at, step_lines, stream_lines, unfinished_lines
 
     snapshot = at.thread.snapshot(signing_key)
     say(*standing_lines(snapshot))
@@ -173,7 +174,7 @@ def _say_step(at: LoggedPlace, values: dict[str, Any], signing_key: str) -> None
     say(f"graph {name(snapshot.graph.name)}{origin}", "", f"channels at step {at.step}{head}:")
     point = at.thread.checkpoint(at.step)
     say(*channel_lines(values, [taint.channel for taint in point.tainted]), "")
-    say(*step_lines(point, at.thread.updates(at.step, at.step)[at.step]))
+    say(*step_lines(point, at.thread.updates(at.step, at.step)[at.step]), *stream_lines(point))
     if at.step == snapshot.progress.head:
         say(*unfinished_lines(snapshot.unfinished, opens=False))
         say(*failed_at(snapshot.progress))

@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 from hitl_tui.drivers.protocol import Unfinished
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate, Progress
+from hitl_tui.engine.log.outcomes import StreamedText
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Operation, Source, Status
 from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.log.threads import Owner, ThreadSummary
@@ -197,6 +198,7 @@ class ThreadDocument(Document, frozen=True):
     checkpoint: Annotated[Checkpoint, about("The shown step.")]
     state: Annotated[Mapping[str, Any], about("Every channel with its value; `[private]` for private ones.")]
     updates: Annotated[tuple[AppliedUpdate, ...], about("What the step changed.")]
+    streamed: Annotated[tuple[StreamedText, ...], about("What it printed and streamed, as far as kept.")]
 
 
 class LogDocument(Document, frozen=True):

@@ -21,7 +21,7 @@ from hitl_tui.suggest import did_you_mean
 
 SCHEMA_FILE: Final = Path(__file__).resolve().parent / "stage-file.schema.json"
 
-Pane: TypeAlias = Literal["graph", "channels", "value", "lens", "stream"]
+Pane: TypeAlias = Literal["graph", "channels", "value", "lens", "stream", "timeline"]
 Moment: TypeAlias = Literal["start", "question", "end"]
 Pace: TypeAlias = Annotated[float, Meta(ge=0.25, le=8, description="1 is the models' own pace.")]
 Visit: TypeAlias = Annotated[int, Meta(ge=1, description="Only the so many-th time; any by default.")]

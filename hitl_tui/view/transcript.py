@@ -17,6 +17,7 @@ from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.inside import EMPTY, InsideView, call_lines, tool_line
 from hitl_tui.view.lines import content, name, spans
 from hitl_tui.view.repeats import running_words, standing_words
+from hitl_tui.view.run_view import past_stream
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line
 from hitl_tui.view.status import held_words, retry_words
@@ -93,6 +94,7 @@ def _tries(outcome: BranchOutcome) -> str:
 
 _LENS = 40
 _FRAMES = 24
+_STREAM = 400
 
 
 def event_lines(event: ev.Event) -> list[str]:
@@ -204,6 +206,12 @@ def step_lines(
     # Branches that changed nothing have been told of before.
     wrote = [branch for branch in checkpoint.branches if branch.path in paths]
     return [*lines, *spans(branch_lens(updates, wrote, ASCII), _LENS)]
+
+
+def stream_lines(checkpoint: Checkpoint) -> list[str]:
+    """What a step printed and streamed, as far as it is kept; nothing where that is nothing."""
+    text = past_stream(checkpoint).text.rstrip("\n")
+    return ["It wrote:", *content(text.split("\n"), _STREAM, "--json has all of it")] if text else []
 
 
 def channel_lines(values: Mapping[str, Any], tainted: Collection[str] = ()) -> list[str]:

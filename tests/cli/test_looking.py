@@ -83,6 +83,12 @@ def test_show_is_the_newest_step_or_any_other(review: App) -> None:
     assert "channels at step 2:" in review.expect(0, "show", "r").out
     assert "channels at step 0 (the newest is 2):" in review.expect(0, "show", "r@0").out
     assert review.expect(0, "show", "r@0", "--json").document["state"]["draft"] == ""
+    (said,) = review.expect(0, "show", "r@1", "--json").document["streamed"]
+    shown = review.expect(0, "show", "r@1").out
+    assert said["text"]
+    assert "It wrote:" in shown
+    assert all(f"  | {line}" in shown for line in said["text"].rstrip("\n").split("\n"))
+    assert "It wrote:" not in review.expect(0, "show", "r@0").out
     assert review.expect(0, "show", "r", "--channel", "task").out == "Hills\n"
     assert "did you mean 'task'?" in review.expect(2, "show", "r", "--channel", "tusk").err
 

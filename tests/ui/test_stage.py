@@ -16,6 +16,7 @@ from hitl_tui.engine.commands import Cancel, Start
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.loading.stage_file import read_script
 from hitl_tui.ui.app import AppStart, HitlApp
+from hitl_tui.ui.screens.run_stage import PANES
 from hitl_tui.ui.theme import Look
 from hitl_tui.view.show_state import ShowFile
 from hitl_tui.view.stage import ScriptShow, check_script
@@ -228,10 +229,10 @@ async def test_other_terminals_are_told_of_each_stop(tmp_path: Path) -> None:
         await screen.until(told, "it is told")
 
 
-@pytest.mark.parametrize("pane", ["graph", "channels", "value", "lens", "stream"])
+@pytest.mark.parametrize("pane", PANES)
 async def test_any_pane_has_the_spotlight_alone_in_any_size(tmp_path: Path, pane: str) -> None:
     async with stage(tmp_path) as (screen, _, _):
-        others = {"graph", "channels", "value", "lens", "stream"} - {pane}
+        others = {*PANES} - {pane, "timeline"}
         screen.run.stage.spotlight(pane)
         for size in ((120, 40), (80, 24), (200, 60)):
             await screen.pilot.resize_terminal(*size)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.view.stage import Performance
 
-PANES: Final = ("graph", "channels", "value", "lens", "stream")
+PANES: Final = ("graph", "channels", "value", "lens", "stream", "timeline")
 _OVER: Final = ("completed", "cancelled", "failed")
 
 

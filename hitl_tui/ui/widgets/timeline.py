@@ -74,6 +74,7 @@ class TimelinePane(LineView):
             view.running_node,
             place,
             self.size.width,
+            self.has_class("-spot"),
         )
         if state == self._state and view.checkpoints is self._drawn[0] and family is self._drawn[1]:
             return
@@ -84,14 +85,14 @@ class TimelinePane(LineView):
         if self._shown is None or self.size.width < 8:
             return
         view, family, place = self._shown
-        screen = self.app.size.height
-        tall, width = screen >= _TALL, self.scrollable_content_region.width
+        screen, alone = self.app.size.height, self.has_class("-spot")
+        tall, width = alone or screen >= _TALL, self.scrollable_content_region.width
         self._layout = layout(view, family, place, width, me=self._me, whole=tall)
         rows = self._layout.rows
         self.show(rows or ((Span("each step will stand here", "dim"),),))
         most = screen // _SHARE if tall else MAX_ROWS if self.app.size.width >= _WIDE else _NARROW_ROWS
-        height = min(max(len(rows), 2), most)
-        self.styles.height = height + 2
+        height = screen if alone else min(max(len(rows), 2), most)
+        self.styles.height = "1fr" if alone else height + 2
         at = self._layout.selected or self._layout.head
         if at is not None and len(rows) > height:
             self.call_after_refresh(self.reveal, at.row)
