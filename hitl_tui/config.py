@@ -88,38 +88,43 @@ def user_themes() -> Path:
 
 def default_store() -> str:
     """URL of the store in the user's data directory."""
-    path = platformdirs.user_data_path("hitl-tui", appauthor=False) / "threads.db"
+    path = data_folder() / "threads.db"
     return f"sqlite:///{path}"
+
+
+def data_folder() -> Path:
+    """The user's data directory."""
+    return platformdirs.user_data_path("hitl-tui", appauthor=False)
 
 
 def trust_file() -> Path:
     """Where it is kept which graphs the user agreed to run."""
-    return platformdirs.user_data_path("hitl-tui", appauthor=False) / "trust.json"
+    return data_folder() / "trust.json"
 
 
 def queue_file() -> Path:
     """Where the filter and the order of the queue are kept from one look to the next."""
-    return platformdirs.user_data_path("hitl-tui", appauthor=False) / "queue.json"
+    return data_folder() / "queue.json"
 
 
 def watches_file() -> Path:
     """Where the watches of each graph are kept."""
-    return platformdirs.user_data_path("hitl-tui", appauthor=False) / "watches.json"
+    return data_folder() / "watches.json"
 
 
 def shows_folder() -> Path:
     """Where shows that run tell other terminals of the user where they are."""
-    return platformdirs.user_data_path("hitl-tui", appauthor=False) / "shows"
+    return data_folder() / "shows"
 
 
 def breakpoints_folder() -> Path:
     """Where the breakpoints of each graph are kept."""
-    return platformdirs.user_data_path("hitl-tui", appauthor=False) / "breakpoints"
+    return data_folder() / "breakpoints"
 
 
 def told_file() -> Path:
     """Where it is kept of which notices the user was told."""
-    return platformdirs.user_data_path("hitl-tui", appauthor=False) / "notices.db"
+    return data_folder() / "notices.db"
 
 
 def load_settings(flags: Mapping[str, str | None] | None = None) -> Settings:

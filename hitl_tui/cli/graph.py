@@ -51,6 +51,7 @@ def graph(
     GRAPH is what `run` takes: nothing is run, but code of the graph's file that builds it is. Without it
     the thread's own, as its log has it: nothing is built.
     """
+    from hitl_tui.cli.langgraph import langgraph_picture
     from hitl_tui.engine.graph.drawing import to_dot, to_mermaid
     from hitl_tui.errors import UsageError
     from hitl_tui.loading.sources import open_graph
@@ -63,7 +64,9 @@ def graph(
     keep_nodes_apart()
     info, look = _look(thread, store, own=not graph) if thread else (None, None)
     if graph:
-        info = open_graph(graph, MemoryCheckpointer(), {"model": model} if model else {}).graph.info
+        options = {"model": model} if model else {}
+        theirs = langgraph_picture(graph, options)
+        info = theirs or open_graph(graph, MemoryCheckpointer(), options).graph.info
     assert info is not None
     if as_json or form == "json":
         from hitl_tui.cli.reports import GraphDocument

@@ -61,12 +61,14 @@ class Target(NamedTuple):
         runner: its graph; None builds the one that the thread's record names.
         inputs: committed as a step before anything else; None commits nothing.
         context: of the invocation that begins.
+        begins: of a graph of LangGraph: the thread need not exist.
     """
 
     thread_id: str
     runner: GraphRunner | None = None
     inputs: Mapping[str, Any] | None = None
     context: Mapping[str, Any] | None = None
+    begins: bool = False
 
 
 def owner_of(store: Checkpointer, thread: str) -> str:
@@ -124,8 +126,14 @@ def builder(store: Checkpointer) -> Callable[[ThreadInfo], GraphRunner]:
 
 def build_now(store: Checkpointer, info: ThreadInfo) -> GraphRunner:
     """A thread's graph for a command that opens no driver; asks on a terminal where it is not trusted."""
+    from hitl_tui.cli.langgraph import opened_graph
     from hitl_tui.loading.trust import NotTrusted
 
+    if (theirs := opened_graph(store)) is not None:
+        raise UsageError(
+            f"the operators and nodes of {theirs.source.name} are LangGraph's, which are not run again here",
+            "what they gave is in the log: `hitl-tui verify` without --strict checks it",
+        )
     build = builder(store)
     try:
         return build(info)
@@ -172,12 +180,14 @@ def hub_over(
     Args:
         unbuilt, asks, read_only: as for `LocalHub`.
     """
+    from hitl_tui.cli.langgraph import langgraph_hub
     from hitl_tui.drivers.hub import LocalHub
     from hitl_tui.loading.known import KnownGraphs
 
+    signer, observe = signer_of(settings), observer_of(settings)
+    if not read_only and (hub := langgraph_hub(store, signer, observe)) is not None:
+        return hub
     known = KnownGraphs(store, trust_in(store))
-    observe = observer_of(settings)
-    signer = signer_of(settings)
     return LocalHub(
         store, builder(store), unbuilt, signer, known, observe=observe, asks=asks, read_only=read_only
     )
@@ -223,7 +233,13 @@ async def open_target(hub: LocalHub, target: Target, settings: Settings, breaks:
         UsageError: a breakpoint that can't be, or an input that does not fit.
         HitlError: the thread can't be opened.
     """
-    if target.runner is None:
+    driver: Driver
+    if target.begins:
+        from hitl_tui.drivers.langgraph.hub import LangGraphHub
+
+        assert isinstance(hub, LangGraphHub)
+        driver = await hub.begin(target.thread_id, settings.reviewer)
+    elif target.runner is None:
         driver = await hub.open(target.thread_id)
     else:
         driver = await hub.new(

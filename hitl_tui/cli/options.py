@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+_OWN_STORE = "hitl_tui.own_store"
+
 
 def options_as(name: str, kind: Any, *options: Callable[..., Any]) -> Callable[..., Any]:
     """A decorator that gives a command several options as one object.
@@ -36,8 +38,14 @@ def options_as(name: str, kind: Any, *options: Callable[..., Any]) -> Callable[.
 def same_store() -> str:
     """What a suggested command needs to find the store of this one: ` --store URL`, "" if none was given."""
     context = click.get_current_context(silent=True)
-    store = context.params.get("store") if context else None
+    store = (context.meta.get(_OWN_STORE) or context.params.get("store")) if context else None
     return f" --store {shlex.quote(store)}" if store else ""
+
+
+def note_store() -> Callable[[str], None]:
+    """What notes, from any thread, that the command works on a store that wasn't named: see `same_store`."""
+    meta = click.get_current_context().meta
+    return lambda url: meta.__setitem__(_OWN_STORE, url)
 
 
 def named_thread(_ctx: click.Context, _param: click.Parameter, given: str | None) -> str | None:
@@ -113,7 +121,8 @@ def building_options(command: Callable[..., Any]) -> Callable[..., Any]:
 store_option = click.option(
     "--store",
     metavar="URL",
-    help="Where threads are kept: sqlite:///FILE, files:DIR, postgresql://HOST/DATABASE, a path, or memory:.",
+    help="Where threads are kept: sqlite:///FILE, files:DIR, postgresql://HOST/DATABASE, a path, memory:, "
+    "or langgraph:GRAPH.",
 )
 durability_option = click.option(
     "--durability",

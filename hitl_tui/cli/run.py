@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from hitl_tui.cli.langgraph import open_graph_store, opened_graph, store_url
 from hitl_tui.cli.opening import Target, find_thread, open_named
 from hitl_tui.cli.options import (
     break_option,
@@ -17,6 +18,7 @@ from hitl_tui.cli.options import (
     durability_option,
     headless_option,
     kept_breaks_option,
+    note_store,
     options_as,
     plain_option,
     reviewer_option,
@@ -183,21 +185,33 @@ def run(
     besides = Inputs(context, "--context ").plain() if context else None
     resolve_spec(graph)
     flags = {"model": model, "api_base": api_base}
+    options = {
+        name: value for name, value in {**flags, "max_tokens": max_tokens}.items() if value is not None
+    }
     settings = how.settings(**flags)
+
+    note = note_store()
+
+    def open_store(settings: Settings) -> Checkpointer:
+        if (mirror := open_graph_store(graph, settings, options)) is None:
+            return open_for_writing(settings)
+        if settings.origins["store"] != "flag" and (theirs := opened_graph(mirror)) is not None:
+            note(store_url(theirs))
+        return mirror
 
     def choose(opened: Checkpointer) -> Target:
         from hitl_tui.engine.log.store import new_thread_id
 
-        options = {
-            name: value for name, value in {**flags, "max_tokens": max_tokens}.items() if value is not None
-        }
         defaults = {"model": settings.model, "api_base": settings.api_base}
         defaults = {name: value for name, value in defaults.items() if value is not None}
+        if (theirs := opened_graph(opened)) is not None:
+            name = thread or new_thread_id(opened, theirs.source.name)
+            return Target(name, None, given.for_graph(theirs.info) if given else None, besides, begins=True)
         runner = open_named(graph, opened, options, defaults)
         name = thread or new_thread_id(opened, runner.graph.name)
         return Target(name, runner, given.for_graph(runner.graph.info) if given else None, besides)
 
-    return how.run(settings, open_for_writing, choose)
+    return how.run(settings, open_store, choose)
 
 
 @click.command()

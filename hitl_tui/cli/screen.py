@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hitl_tui.cli.opening import Choose, OpenStore, Target, hub_over, open_target
+from hitl_tui.cli.options import same_store
 from hitl_tui.cli.output import keep_nodes_apart, say
 from hitl_tui.collector import collect_as_usual
 from hitl_tui.drivers.node_streams import has_screen
@@ -70,7 +71,7 @@ def show(
     keep_nodes_apart()
 
     def make_hub(store: Checkpointer) -> LocalHub:
-        return hub_over(store, settings, partial(_unbuilt, settings), asks=asks, read_only=read_only)
+        return hub_over(store, settings, partial(_unbuilt, same_store()), asks=asks, read_only=read_only)
 
     if not shows:
         collect_as_usual()
@@ -233,16 +234,20 @@ async def _open(
     return hub, driver
 
 
-def _unbuilt(settings: Settings, thread_id: str, error: HitlError) -> str:
-    """Why a thread can only be looked at, and the command that goes on with it."""
+def _unbuilt(store: str, thread_id: str, error: HitlError) -> str:
+    """Why a thread can only be looked at, and the command that goes on with it.
+
+    Args:
+        store: as `same_store` has it.
+    """
     from hitl_tui.loading.trust import NotTrusted
 
     if isinstance(error, NotTrusted):
-        again = _in_store(["hitl-tui", "resume", thread_id, "--trust"], settings)
+        again = f"{shlex.join(['hitl-tui', 'resume', thread_id, '--trust'])}{store}"
         return f"{error.message}. Its log can be looked at; to run it all the same: {again}"
     known = "hitl-tui run GRAPH" in error.hint
     hint = f" ({error.hint})" if error.hint and not known else ""
-    again = _in_store(["hitl-tui", "run", "GRAPH", "--thread", thread_id], settings)
+    again = f"{shlex.join(['hitl-tui', 'run', 'GRAPH', '--thread', thread_id])}{store}"
     return (
         f"its graph can't be built: {error.message}{hint}. Its log can be looked at; "
         f"to go on{'' if known else ', mend that, or'}: {again}"
@@ -277,13 +282,7 @@ def _farewell(result: AppResult, settings: Settings) -> list[str]:
 
 def _resume_command(thread_id: str, settings: Settings) -> str:
     """What to type to go on with a thread; "" where its store ends with this process."""
-    if settings.store == "memory:":
+    store = same_store()
+    if "memory:" in (settings.store, store.rpartition(" ")[2]):
         return ""
-    return _in_store(["hitl-tui", "resume", thread_id], settings)
-
-
-def _in_store(command: list[str], settings: Settings) -> str:
-    """A command as a shell takes it, in the store that is open."""
-    if settings.origins["store"] == "flag":
-        command = [*command, "--store", settings.store]
-    return shlex.join(command)
+    return f"{shlex.join(['hitl-tui', 'resume', thread_id])}{store}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hitl_tui.errors import NoSuchStore, StoreUnusable
+from hitl_tui.cli.langgraph import names_langgraph, open_langgraph_store
+from hitl_tui.errors import NoSuchStore, StoreUnusable, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.config import Settings
@@ -22,6 +23,10 @@ def open_for_writing(settings: Settings) -> Checkpointer:
     from hitl_tui.stores import open_store
     from hitl_tui.stores.files.directory import make_directories
 
+    if names_langgraph(settings.store):
+        raise UsageError(
+            f"{settings.store} keeps threads of LangGraph alone", "name another store with --store"
+        )
     if settings.origins["store"] == "default":
         folder = Path(settings.store.removeprefix("sqlite:///")).parent
         try:
@@ -43,6 +48,8 @@ def open_existing(settings: Settings) -> Checkpointer:
     """
     from hitl_tui.stores import open_store
 
+    if names_langgraph(settings.store):
+        return open_langgraph_store(settings)
     path = store_path(settings)
     if path is not None and not _is_there(path):
         raise NoSuchStore(f"there is no store {path}", _missing_hint(settings))

@@ -78,9 +78,9 @@ _KINDS = "a StateGraph, a GraphRunner, or a function that returns one"
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """A graph, and the options that it was built with; one of LangGraph isn't built yet."""
+    """A graph, and the options that it was built with."""
 
-    graph: Graph | LangGraphObject
+    graph: Graph
     options: Mapping[str, Any]
 
 
@@ -180,15 +180,57 @@ def load_graph(
         GraphInvalid: it isn't a graph, or its code failed (`CodeFailed`).
     """
     directory = directory or current_directory()
-    path, name = _split(resolve_spec(spec, directory))
+    path, _ = _split(resolve_spec(spec, directory))
     if path is not None and path.suffix == ".toml":
         from hitl_tui.loading.graphfile.build import open_graph_file
 
         return Loaded(*open_graph_file(path, options or {}, defaults or {}))
+    target = _target(spec, directory)
+    if isinstance(target, LangGraphObject):
+        raise _only_run(target.label)
+    return _build(*target, dict(options or {}), dict(defaults or {}))
+
+
+def find_langgraph_graph(
+    spec: str, options: Mapping[str, Any] | None = None, *, directory: Path | None = None
+) -> LangGraphObject | None:
+    """The graph of LangGraph that `spec` names, None where it names one of ours; it is imported to tell.
+
+    Args:
+        options: refused, since there is nothing to pass them to.
+
+    Raises:
+        UsageError, CodeFailed: as for `load_graph`.
+    """
+    directory = directory or current_directory()
+    path, _ = _split(resolve_spec(spec, directory))
+    if path is not None and path.suffix == ".toml":
+        return None
+    target = _target(spec, directory)
+    if not isinstance(target, LangGraphObject):
+        return None
+    if options:
+        raise UsageError(
+            f"{target.label} is a graph of LangGraph and takes no {_listed(options)}",
+            "say in its code which model it uses, or read an environment variable there",
+        )
+    return target
+
+
+def _only_run(label: str) -> UsageError:
+    return UsageError(
+        f"{label} is a graph of LangGraph, which can't be used here",
+        "`hitl-tui run` runs it; what does is imported at the top of its file",
+    )
+
+
+def _target(spec: str, directory: Path) -> tuple[str, object] | LangGraphObject:
+    """What a GRAPH in Python or JSON names, with words for where it is; nothing of it is called."""
+    path, name = _split(resolve_spec(spec, directory))
     if path is not None and path.suffix == ".json":
         from hitl_tui.loading.langgraph_json import load_langgraph_json
 
-        return _theirs(load_langgraph_json(path, name), options)
+        return load_langgraph_json(path, name)
     if path is None:
         module_name, _, name = spec.partition(":")
         module = import_named(module_name, directory)
@@ -196,22 +238,12 @@ def load_graph(
         module = import_file(path)
     public = {key: value for key, value in vars(module).items() if not key.startswith("_")}
     if not name and speaks_langgraph(public):
-        return _theirs(find_langgraph(public, spec, module.__name__), options)
+        return find_langgraph(public, spec, module.__name__)
     label, target = _find(module, name, spec)
     if is_langgraph(target) or (not isinstance(target, Graph) and is_factory(target, public)):
-        return _theirs(LangGraphObject(label, name, target), options)
+        return LangGraphObject(label, name, target)
     _check_builder(label, target, None if path is None else module.__name__)
-    return _build(label, target, dict(options or {}), dict(defaults or {}))
-
-
-def _theirs(target: LangGraphObject, options: Mapping[str, Any] | None) -> Loaded:
-    """A graph of LangGraph, which takes no options of ours."""
-    if options:
-        raise UsageError(
-            f"{target.label} is a graph of LangGraph and takes no {_listed(options)}",
-            "say in its code which model it uses, or read an environment variable there",
-        )
-    return Loaded(target, {})
+    return label, target
 
 
 def _split(spec: str) -> tuple[Path | None, str]:
@@ -310,7 +342,7 @@ def _build(label: str, target: object, options: dict[str, Any], defaults: dict[s
     if isinstance(graph, Graph):
         return Loaded(graph, arguments)
     if is_langgraph(graph):
-        return _theirs(LangGraphObject(label, label.partition(" ")[0], graph), options)
+        raise _only_run(label)
     if inspect.iscoroutine(graph):
         graph.close()
         raise GraphInvalid(

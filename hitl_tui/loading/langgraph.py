@@ -6,7 +6,6 @@ was named.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import inspect
@@ -21,6 +20,8 @@ from hitl_tui.errors import GraphInvalid, UsageError, in_words
 from hitl_tui.loading.code import blaming
 
 if TYPE_CHECKING:
+    import asyncio
+
     from hitl_tui.loading.langgraph_json import LangGraphConfig
 
 T = TypeVar("T")
@@ -169,10 +170,13 @@ def _outermost(graphs: Mapping[str, Any]) -> list[str]:
     return [name for name, graph in graphs.items() if not any(graph is part for part in inside)]
 
 
-def open_langgraph(target: LangGraphObject, source: Mapping[str, Any], data: Path) -> LangGraphSource:
+def open_langgraph(
+    target: LangGraphObject, source: Mapping[str, Any], data: Path, *, checkpointer: Any = None
+) -> LangGraphSource:
     """Build a graph of LangGraph and give it a checkpointer where it has none.
 
     Args:
+        checkpointer: takes the place of its own; None for that.
         source: for threads that it starts, as `ThreadInfo.source`.
         data: the directory for checkpoints of graphs that keep none, and for our own files beside them.
 
@@ -182,14 +186,14 @@ def open_langgraph(target: LangGraphObject, source: Mapping[str, Any], data: Pat
     """
     opening = _Opening()
     try:
-        return _open(target, source, data, opening)
+        return _open(target, source, data, opening, checkpointer)
     except BaseException:
         opening.close()
         raise
 
 
 def _open(
-    target: LangGraphObject, source: Mapping[str, Any], data: Path, opening: _Opening
+    target: LangGraphObject, source: Mapping[str, Any], data: Path, opening: _Opening, given: Any
 ) -> LangGraphSource:
     config = target.config
     graph = target.value if is_langgraph(target.value) else opening.call(target.label, target.value)
@@ -198,8 +202,8 @@ def _open(
         raise GraphInvalid(f"{target.label} is {in_words(graph)}", f"it must be {_KINDS}{forgot}")
     app = graph if is_compiled(graph) else blaming(target.label, graph.compile)
     name = app.name if app.name not in _UNNAMED and config is None else target.name
-    saver = app.checkpointer if is_saver(app.checkpointer) else None
-    if config is not None and config.checkpointer:
+    saver = given if given is not None else app.checkpointer if is_saver(app.checkpointer) else None
+    if given is None and config is not None and config.checkpointer:
         # What a langgraph.json names goes before what a graph was compiled with, as on a server.
         saver = opening.call(*config.load(config.checkpointer, "checkpointer", "path"))
         if not is_saver(saver):
@@ -315,6 +319,8 @@ def _sqlite_file(saver: Any, kinds: Collection[str]) -> str:
                 "build graph and checkpointer in an async function or context manager, and name that",
             )
 
+        import asyncio
+
         async def ask() -> Any:
             await saver.setup()
             return await saver.conn.execute_fetchall(query)
@@ -380,6 +386,8 @@ class _Opening:
         return entered
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        import asyncio
+
         if self.loop is None:
             self.loop = asyncio.new_event_loop()
             thread = threading.Thread(target=self.loop.run_forever, name="langgraph-factory", daemon=True)

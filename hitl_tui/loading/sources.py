@@ -13,18 +13,17 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.nodes.children import WITHIN, inner_graph
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.values import keepable
-from hitl_tui.errors import GraphInvalid, UsageError
+from hitl_tui.errors import UsageError
 from hitl_tui.loading.code import OURS, blaming, code_files
 from hitl_tui.loading.graphs import (
-    Graph,
-    Loaded,
     current_directory,
+    find_langgraph_graph,
     load_graph,
     named_file,
     resolve_spec,
     spec_file,
 )
-from hitl_tui.loading.langgraph import LangGraphObject, LangGraphSource, open_langgraph
+from hitl_tui.loading.langgraph import LangGraphSource, open_langgraph
 from hitl_tui.loading.toml import read_toml
 from hitl_tui.loading.trust import Trust
 
@@ -47,44 +46,40 @@ def open_graph(
     Raises:
         UsageError: it is a graph of LangGraph.
     """
-    loaded, where = _load(spec, store, options, defaults, directory)
-    if isinstance(loaded.graph, LangGraphObject):
-        raise UsageError(
-            f"{loaded.graph.label} is a graph of LangGraph, which can't be used here",
-            "`hitl-tui run` runs it",
-        )
-    return _runner(spec, loaded.graph, {**where, "options": _kept(loaded)}, store)
+    directory = directory or current_directory()
+    where = _named(spec, directory)
+    loaded = load_graph(spec, options, {_STORE_OPTION: store, **(defaults or {})}, directory=directory)
+    graph = loaded.graph
+    if isinstance(graph, StateGraph):
+        built = graph
+        graph = blaming(spec, lambda: built.compile(checkpointer=store))
+    kept = {name: value for name, value in loaded.options.items() if name != _STORE_OPTION}
+    return graph.with_store(store, {**where, "options": kept})
 
 
-def open_any_graph(
+def open_langgraph_graph(
     spec: str,
-    store: Store,
-    options: Mapping[str, Any] | None = None,
-    defaults: Mapping[str, Any] | None = None,
-    *,
     data: Path,
+    options: Mapping[str, Any] | None = None,
+    *,
+    checkpointer: Any = None,
     directory: Path | None = None,
-) -> GraphRunner | LangGraphSource:
-    """As `open_graph`, also for the graphs of LangGraph, which keep their threads with a checkpointer.
+) -> LangGraphSource | None:
+    """The graph of LangGraph that `spec` names, None for one of ours; its file is imported to tell.
 
     Args:
-        data: as for `open_langgraph`.
+        data, checkpointer: as for `open_langgraph`.
+        options: refused, since there is nothing to pass them to.
     """
-    loaded, where = _load(spec, store, options, defaults, directory)
-    if isinstance(loaded.graph, LangGraphObject):
-        return open_langgraph(loaded.graph, {**where, "options": {}}, data)
-    return _runner(spec, loaded.graph, {**where, "options": _kept(loaded)}, store)
-
-
-def _load(
-    spec: str,
-    store: Store | None,
-    options: Mapping[str, Any] | None,
-    defaults: Mapping[str, Any] | None,
-    directory: Path | None,
-) -> tuple[Loaded, dict[str, Any]]:
-    """The graph that `spec` names, and how a record names it."""
     directory = directory or current_directory()
+    target = find_langgraph_graph(spec, options, directory=directory)
+    if target is None:
+        return None
+    return open_langgraph(target, {**_named(spec, directory), "options": {}}, data, checkpointer=checkpointer)
+
+
+def _named(spec: str, directory: Path) -> dict[str, Any]:
+    """How a record names a graph."""
     where: dict[str, Any] = {"graph": resolve_spec(spec, directory)}
     if ":" in spec and not spec.startswith(OURS) and named_file(spec) is None:
         where["directory"] = str(directory)
@@ -94,18 +89,7 @@ def _load(
                 f"{place!r} is no text in UTF-8, so a thread can't note where its graph is",
                 "rename the file or the directory",
             )
-    return load_graph(spec, options, {_STORE_OPTION: store, **(defaults or {})}, directory=directory), where
-
-
-def _kept(loaded: Loaded) -> dict[str, Any]:
-    return {name: value for name, value in loaded.options.items() if name != _STORE_OPTION}
-
-
-def _runner(spec: str, graph: Graph, source: Mapping[str, Any], store: Store) -> GraphRunner:
-    if isinstance(graph, StateGraph):
-        built = graph
-        graph = blaming(spec, lambda: built.compile(checkpointer=store))
-    return graph.with_store(store, source)
+    return where
 
 
 def source_file(source: Mapping[str, Any]) -> Path | None:
@@ -173,45 +157,6 @@ def reopen_graph(
             trust.record(runner.source, "named")
         source = {**runner.source, WITHIN: source.get(WITHIN, [])}
         return GraphRunner(inner_graph(runner.graph, source), store).with_store(store, source)
-    spec, directory = _trusted(thread_id, source, options, trust)
-    runner = open_graph(spec, store, source.get("options"), directory=directory)
-    if trust is not None:
-        trust.record(source)
-    if not source.get(WITHIN):
-        return runner
-    return GraphRunner(inner_graph(runner.graph, source), store).with_store(store, source)
-
-
-def reopen_langgraph(
-    thread_id: str,
-    source: Mapping[str, Any],
-    data: Path,
-    *,
-    options: str = "",
-    graph: str | None = None,
-    trust: Trust | None = None,
-) -> LangGraphSource:
-    """The graph of LangGraph of a thread, from the source in its record; arguments and errors as above.
-
-    Args:
-        data: as for `open_langgraph`.
-    """
-    spec, directory = (
-        (graph, current_directory()) if graph is not None else _trusted(thread_id, source, options, trust)
-    )
-    loaded, where = _load(spec, None, None, None, directory)
-    if not isinstance(loaded.graph, LangGraphObject):
-        raise GraphInvalid(f"{spec} is no graph of LangGraph", f"thread {thread_id!r} was run by one")
-    built = open_langgraph(loaded.graph, {**where, "options": {}}, data)
-    if trust is not None:
-        trust.record(built.source, "" if graph is None else "named")
-    return built
-
-
-def _trusted(
-    thread_id: str, source: Mapping[str, Any], options: str, trust: Trust | None
-) -> tuple[str, Path | None]:
-    """GRAPH of a thread's record and the directory it is looked for in; the user has agreed to run it."""
     spec = source.get("graph")
     if not isinstance(spec, str):
         raise UsageError(
@@ -226,4 +171,11 @@ def _trusted(
         )
     if trust is not None:
         trust.check(source)
-    return spec, Path(directory) if isinstance(directory, str) else None
+    runner = open_graph(
+        spec, store, source.get("options"), directory=Path(directory) if isinstance(directory, str) else None
+    )
+    if trust is not None:
+        trust.record(source)
+    if not source.get(WITHIN):
+        return runner
+    return GraphRunner(inner_graph(runner.graph, source), store).with_store(store, source)

@@ -12,8 +12,7 @@ import pytest
 
 from hitl_tui.loading.graphs import langgraph_samples
 from hitl_tui.loading.langgraph import LangGraphSource
-from hitl_tui.loading.sources import open_any_graph
-from hitl_tui.stores import MemoryCheckpointer
+from hitl_tui.loading.sources import open_langgraph_graph
 from tests.support.places import SAMPLES
 
 pytest.importorskip("langgraph")
@@ -30,7 +29,7 @@ INPUTS: Mapping[str, Mapping[str, Any]] = {
 
 @contextmanager
 def opened(name: str, data: Path) -> Iterator[LangGraphSource]:
-    source = open_any_graph(name, MemoryCheckpointer(), data=data)
+    source = open_langgraph_graph(name, data)
     assert isinstance(source, LangGraphSource)
     try:
         yield source

@@ -7,7 +7,6 @@ one names is imported (see `strict`).
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
@@ -16,17 +15,11 @@ from hitl_tui.errors import NoSuchStore, StoreUnusable, UsageError
 if TYPE_CHECKING:
     from langgraph.pregel import Pregel
 
-SCHEME: Final = "langgraph+sqlite:///"
-"""What the URL of a database of checkpoints begins with, as `langgraph+sqlite:///runs.sqlite`."""
 _START, _END = "__start__", "__end__"
 _BRANCH, _JOIN, _TASKS = "branch:to:", "join:", "__pregel_tasks"
 _PULLED = "~__pregel_pull, "
 _FEW: Final = 50
 
-_THREADS = """
-    SELECT thread_id, max(checkpoint_id) AS newest FROM checkpoints WHERE checkpoint_ns = ''
-    GROUP BY thread_id ORDER BY newest DESC
-"""
 _LEAVES = """
     SELECT type, checkpoint FROM checkpoints AS leaf
     WHERE thread_id = ? AND checkpoint_ns = '' AND NOT EXISTS (
@@ -74,7 +67,7 @@ class Checkpoints:
             raise UsageError(f"checkpoints of LangGraph in SQLite need {error.name}", EXTRA_HINT) from None
         self.path = path.expanduser().resolve()
         if not self.path.is_file():
-            raise NoSuchStore(f"there is no file {self.path}", f"write {SCHEME}FILE")
+            raise NoSuchStore(f"there is no file {self.path}", "name a file that a SqliteSaver wrote")
         try:
             connection = sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True, check_same_thread=False)
             tables = {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master")}
@@ -91,11 +84,6 @@ class Checkpoints:
         self.saver = SqliteSaver(connection, serde=self._serializer)
         self.saver.jsonplus_serde = self._serializer  # type: ignore[assignment]
         self.saver.is_setup = True  # or it would make its tables
-
-    def threads(self) -> list[str]:
-        """All threads, what changed last first."""
-        with closing(self._connection.execute(_THREADS)) as rows:
-            return [str(thread) for thread, _newest in rows]
 
     def graph(self, thread: str) -> Pregel[Any, Any, Any, Any]:
         """A thread's graph as its checkpoints tell it; its nodes run nothing."""

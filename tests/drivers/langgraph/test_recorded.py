@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -15,12 +16,12 @@ pytest.importorskip("langgraph.checkpoint.sqlite")
 import ormsgpack
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from hitl_tui.drivers.langgraph.discovery import thread_heads
 from hitl_tui.drivers.langgraph.recorded import Checkpoints
 from hitl_tui.drivers.langgraph.strict import StrictSerializer
 from hitl_tui.errors import NoSuchStore, StoreUnusable
 from hitl_tui.loading.langgraph import LangGraphSource
-from hitl_tui.loading.sources import open_any_graph
-from hitl_tui.stores import MemoryCheckpointer
+from hitl_tui.loading.sources import open_langgraph_graph
 from tests.samples.test_langgraph import INPUTS
 
 EVIL = Path("/tmp/hitl-tui-hostile-row")
@@ -35,7 +36,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, M
     apps = {}
     names = [name for name in INPUTS if name != "agent"]
     for name in names:
-        source = open_any_graph(f"langgraph/{name}", MemoryCheckpointer(), data=folder)
+        source = open_langgraph_graph(f"langgraph/{name}", folder)
         assert isinstance(source, LangGraphSource)
         apps[name] = source.app.copy({"checkpointer": SqliteSaver(connection)})
         apps[name].invoke(INPUTS[name], {"configurable": {"thread_id": name}})
@@ -51,7 +52,7 @@ def history(app: Any, thread: str) -> list[Any]:
 def test_a_history_is_read_without_the_graph_as_with_it(database: tuple[Path, Mapping[str, Any]]) -> None:
     file, apps = database
     checkpoints = Checkpoints(file)
-    assert sorted(checkpoints.threads()) == sorted(apps)
+    assert list(asyncio.run(thread_heads(checkpoints.saver))) == list(reversed(apps))
     for thread, app in apps.items():
         for read, real in zip(history(checkpoints.graph(thread), thread), history(app, thread), strict=True):
             assert (read.config, read.parent_config, read.next) == (
@@ -94,7 +95,7 @@ def test_looking_leaves_the_file_as_it_was(database: tuple[Path, Mapping[str, An
     target.close()
     before = copy.read_bytes()
     checkpoints = Checkpoints(copy)
-    for thread in checkpoints.threads():
+    for thread in asyncio.run(thread_heads(checkpoints.saver)):
         history(checkpoints.graph(thread), thread)
     checkpoints.close()
     assert copy.read_bytes() == before

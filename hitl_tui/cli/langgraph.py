@@ -1,0 +1,217 @@
+"""Stores for threads of LangGraph: the mirror of a graph's checkpointer, or of a file of checkpoints."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from weakref import WeakKeyDictionary, finalize
+
+from hitl_tui.errors import UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.config import Settings
+    from hitl_tui.drivers.langgraph.hub import LangGraphHub
+    from hitl_tui.drivers.local import Observe
+    from hitl_tui.engine.graph.description import GraphInfo
+    from hitl_tui.engine.log.signing import Signer
+    from hitl_tui.loading.langgraph import LangGraphSource
+    from hitl_tui.stores import Checkpointer
+
+GRAPH_SCHEME: Final = "langgraph:"
+"""What stands before a GRAPH whose threads are meant, as a store: `langgraph:app.py`."""
+CHECKPOINTS_SCHEME: Final = "langgraph+sqlite:///"
+"""What stands before a file of checkpoints that is looked at without its graph."""
+_TELL: Final = 200
+"""Threads that are mirrored without a word."""
+
+
+class OpenedGraph(NamedTuple):
+    """A graph of LangGraph whose mirror is open.
+
+    Attributes:
+        source: the graph.
+        info: its picture, for what is typed.
+    """
+
+    source: LangGraphSource
+    info: GraphInfo
+
+
+_OPENED: WeakKeyDictionary[Checkpointer, OpenedGraph] = WeakKeyDictionary()
+
+
+def opened_graph(store: Checkpointer) -> OpenedGraph | None:
+    """The graph whose mirror a store is, None for any other store."""
+    return _OPENED.get(store)
+
+
+def store_url(opened: OpenedGraph) -> str:
+    """What names the threads of a graph as a store; "memory:" where they end with this process."""
+    return f"{GRAPH_SCHEME}{opened.source.source['graph']}" if opened.source.mirror else "memory:"
+
+
+def names_langgraph(url: str) -> bool:
+    """Whether the URL of a store names threads of LangGraph."""
+    return url.startswith((GRAPH_SCHEME, CHECKPOINTS_SCHEME))
+
+
+def open_langgraph_store(settings: Settings) -> Checkpointer:
+    """The mirror of what `--store langgraph:GRAPH` or `--store langgraph+sqlite:///FILE` names, up to date.
+
+    Raises:
+        UsageError: it names no graph of LangGraph.
+        NoSuchStore, StoreUnusable: there is no such file, or it can't be used.
+    """
+    from hitl_tui.drivers.langgraph.discovery import sync_threads
+    from hitl_tui.drivers.langgraph.mirror import Mirror
+    from hitl_tui.drivers.langgraph.pregel import App
+
+    url = settings.store
+    if url.startswith(CHECKPOINTS_SCHEME):
+        return _mirror_of_file(Path(url.removeprefix(CHECKPOINTS_SCHEME)), settings)
+    spec = url.removeprefix(GRAPH_SCHEME)
+    store = open_graph_store(spec, settings)
+    if store is None:
+        raise UsageError(
+            f"{spec} is no graph of LangGraph", "its threads are in a store of ours: --store URL"
+        )
+    opened = _OPENED[store]
+    mirror = Mirror(App(opened.source.app), store, opened.source.name, opened.source.source)
+    return _synced(store, lambda: sync_threads(mirror, _tell_progress))
+
+
+def open_graph_store(
+    spec: str, settings: Settings, options: Mapping[str, Any] | None = None
+) -> Checkpointer | None:
+    """The mirror for the threads of a graph of LangGraph; None where `spec` names a graph of ours.
+
+    Args:
+        options: refused where it is one of LangGraph.
+
+    Raises:
+        UsageError: there is nothing of that name, or another store was named for a graph of LangGraph.
+    """
+    from hitl_tui.config import data_folder
+    from hitl_tui.loading.langgraph import open_sqlite
+    from hitl_tui.loading.sources import open_langgraph_graph
+
+    named = settings.store if settings.origins["store"] == "flag" else ""
+    file = Path(named.removeprefix(CHECKPOINTS_SCHEME)) if named.startswith(CHECKPOINTS_SCHEME) else None
+    source = open_langgraph_graph(
+        spec, data_folder(), options, checkpointer=open_sqlite(file.expanduser()) if file else None
+    )
+    if source is None:
+        return None
+    if named and not names_langgraph(named):
+        source.close()
+        raise UsageError(
+            f"the threads of {source.name} are kept by its checkpointer, not in {named}",
+            f"leave --store out, or name a file of checkpoints: --store {CHECKPOINTS_SCHEME}FILE",
+        )
+    from hitl_tui.drivers.langgraph.graph import describe
+
+    store = _open_mirror(source.mirror, settings)
+    finalize(store, source.close)
+    _OPENED[store] = OpenedGraph(source, describe(source.app, source.name))
+    return store
+
+
+def _mirror_of_file(path: Path, settings: Settings) -> Checkpointer:
+    """What is in a file of checkpoints, kept up to date in a mirror of its own: its graph isn't there."""
+    from hitl_tui.config import data_folder
+    from hitl_tui.drivers.langgraph.discovery import outdated, thread_heads
+    from hitl_tui.drivers.langgraph.mirror import Mirror
+    from hitl_tui.drivers.langgraph.pregel import App
+    from hitl_tui.drivers.langgraph.recorded import Checkpoints
+    from hitl_tui.loading.langgraph import mirror_file
+
+    checkpoints = Checkpoints(path)
+    store = _open_mirror(mirror_file(data_folder() / "langgraph", f"read:{checkpoints.path}"), settings)
+
+    async def sync() -> None:
+        moved = outdated(store, await thread_heads(checkpoints.saver))
+        for done, thread in enumerate(moved):
+            _tell_progress(done, len(moved))
+            app = App(checkpoints.graph(thread))
+            try:
+                await Mirror(app, store, checkpoints.path.stem, {}).sync(thread)
+            finally:
+                app.close()
+
+    try:
+        return _synced(store, sync)
+    finally:
+        checkpoints.close()
+
+
+def _open_mirror(file: Path | None, settings: Settings) -> Checkpointer:
+    from hitl_tui.stores import open_store
+    from hitl_tui.stores.files.directory import make_directories
+
+    if file is None:
+        return open_store("memory:", settings.durability)
+    make_directories(file.parent)
+    return open_store(str(file), settings.durability)
+
+
+def _tell_progress(done: int, total: int) -> None:
+    from hitl_tui.cli.output import say
+
+    if total > _TELL and done % _TELL == 0:
+        say(f"reading threads of LangGraph: {done:,} of {total:,}", err=True)
+
+
+def _synced(store: Checkpointer, sync: Callable[[], Coroutine[Any, Any, None]]) -> Checkpointer:
+    """The store, once its threads are up to date; whoever opens it may be on an event loop."""
+    import asyncio
+
+    outcome: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            asyncio.run(sync())
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=work, name="langgraph-sync", daemon=True)
+    thread.start()
+    thread.join()
+    if outcome:
+        store.close()
+        raise outcome[0] from None
+    return store
+
+
+def langgraph_hub(store: Checkpointer, signer: Signer | None, observe: Observe | None) -> LangGraphHub | None:
+    """The hub of a graph of LangGraph whose mirror is open, None for any other store; see `LocalHub`."""
+    opened = _OPENED.get(store)
+    if opened is None:
+        return None
+    from hitl_tui.drivers.langgraph.hub import LangGraphHub
+
+    source = opened.source
+    return LangGraphHub(
+        source.app, store, name=source.name, source=source.source, signer=signer, observe=observe
+    )
+
+
+def langgraph_picture(spec: str, options: Mapping[str, Any]) -> GraphInfo | None:
+    """A graph of LangGraph as data; None where `spec` names a graph of ours.
+
+    Args:
+        options: refused where it is one of LangGraph.
+    """
+    from hitl_tui.config import data_folder
+    from hitl_tui.loading.sources import open_langgraph_graph
+
+    source = open_langgraph_graph(spec, data_folder(), options)
+    if source is None:
+        return None
+    from hitl_tui.drivers.langgraph.graph import describe
+
+    try:
+        return describe(source.app, source.name)
+    finally:
+        source.close()

@@ -1,0 +1,95 @@
+"""Which threads a checkpointer of LangGraph has, and which of them the mirror has to look at again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from hitl_tui.drivers.langgraph.mirror import Mirror
+    from hitl_tui.engine.log.store import Store
+
+_HEADS: Final = """
+    SELECT thread_id, max(checkpoint_id) FROM checkpoints WHERE checkpoint_ns = ''
+    GROUP BY thread_id ORDER BY 2 DESC
+"""
+_MOST: Final = 5_000
+"""The newest checkpoints, in which threads are looked for where a checkpointer can't be asked for them."""
+
+
+async def thread_heads(saver: Any) -> Mapping[str, str]:
+    """The newest checkpoint of each thread of a checkpointer, the newest thread first."""
+    kinds = {kind.__name__ for kind in type(saver).__mro__}
+    if "InMemorySaver" in kinds:
+        newest = {
+            str(thread): max(spaces[""]) for thread, spaces in list(saver.storage.items()) if spaces.get("")
+        }
+        return dict(sorted(newest.items(), key=lambda head: head[1], reverse=True))
+    if "SqliteSaver" in kinds:
+        with saver.cursor(transaction=False) as cursor:
+            return _texts(cursor.execute(_HEADS).fetchall())
+    if "AsyncSqliteSaver" in kinds:
+        return _texts(await _there(saver, _rows))
+    if type(saver).__name__.startswith("Async"):
+        heads: Mapping[str, str] = await _there(saver, _listed)
+        return heads
+    return _newest(await asyncio.to_thread(lambda: list(saver.list(None, limit=_MOST))))
+
+
+def _texts(rows: Iterable[Any]) -> dict[str, str]:
+    return {str(thread): str(head) for thread, head in rows}
+
+
+def _newest(tuples: Iterable[Any]) -> dict[str, str]:
+    heads: dict[str, str] = {}
+    for saved in tuples:
+        place = saved.config["configurable"]
+        if not place.get("checkpoint_ns"):
+            heads.setdefault(str(place["thread_id"]), str(place["checkpoint_id"]))
+    return heads
+
+
+async def _rows(saver: Any) -> Any:
+    await saver.setup()
+    return await saver.conn.execute_fetchall(_HEADS)
+
+
+async def _listed(saver: Any) -> Any:
+    return _newest([saved async for saved in saver.alist(None, limit=_MOST)])
+
+
+async def _there(saver: Any, ask: Callable[[Any], Any]) -> Any:
+    """Ask an async checkpointer on the event loop that it belongs to."""
+    loop = getattr(saver, "loop", None)
+    if loop is None or loop is asyncio.get_running_loop() or not loop.is_running():
+        return await ask(saver)
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(ask(saver), loop))
+
+
+def outdated(store: Store, heads: Mapping[str, str]) -> list[str]:
+    """The threads whose newest checkpoint their mirror has not got, in their order."""
+    return [thread for thread, head in heads.items() if head not in _mirrored(store, thread)]
+
+
+def _mirrored(store: Store, thread: str) -> set[str | None]:
+    """The newest checkpoints of a thread's lines in the mirror."""
+    if store.info(thread) is None:
+        return set()
+    lines, heads = [thread], set[str | None]()
+    for line in lines:
+        heads |= {point.origin for point in store.checkpoints(line, None, 1)}
+        lines += [child.thread_id for child in store.children(line)]
+    return heads
+
+
+async def sync_threads(mirror: Mirror, tell: Callable[[int, int], object] = lambda done, total: None) -> None:
+    """Bring the mirror of every thread that has moved up to date.
+
+    Args:
+        tell: called with how many of how many threads are done.
+    """
+    moved = outdated(mirror.store, await thread_heads(mirror.app.graph.checkpointer))
+    for done, thread in enumerate(moved):
+        tell(done, len(moved))
+        await mirror.sync(thread)

@@ -1,0 +1,138 @@
+"""Threads of LangGraph on the command line: run, looked at, answered, and read from checkpoints alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("langgraph.checkpoint.sqlite")
+
+from tests.support.commands import App
+
+FLOW = """
+import operator, sqlite3
+from typing import Annotated
+from typing_extensions import TypedDict
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import interrupt
+
+class State(TypedDict):
+    task: str
+    lines: Annotated[list, operator.add]
+
+def write(state):
+    return {"lines": [f"about {state['task']}"]}
+
+def ask(state):
+    return {"lines": [interrupt("Is it good?")]}
+
+builder = StateGraph(State)
+builder.add_node(write)
+builder.add_node(ask)
+builder.add_edge(START, "write")
+builder.add_edge("write", "ask")
+graph = builder.compile(
+    checkpointer=SqliteSaver(sqlite3.connect("theirs.sqlite", check_same_thread=False)), name="flow"
+)
+"""
+
+
+@pytest.fixture
+def flow(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
+    """The command line where a thread `t` of a graph in flow.py waits for an answer."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flow.py").write_text(FLOW)
+    done = app.expect(3, "run", "flow.py", "--headless", "--input", "task=hills", "--thread", "t")
+    assert f"--store langgraph:{tmp_path}/flow.py" in done.out
+    return app
+
+
+STORE = ("--store", "langgraph:flow.py")
+
+
+def request(app: App) -> str:
+    (waiting,) = app.expect(0, "show", "t", "--json", *STORE).document["standing"]["pending"]
+    return str(waiting["id"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("threads",), "flow"),
+        (("threads", "--waiting"), "Is it good?"),
+        (("show", "t"), "about hills"),
+        (("show", "t@0"), "hills"),
+        (("log", "t"), "Step 1 by write"),
+        (("diff", "t@0", "t@1"), "about hills"),
+        (("blame", "t", "lines"), "write"),
+        (("verify", "t"), "ok"),
+        (("find", "t", "about"), "1"),
+    ],
+)
+def test_a_thread_is_looked_at_as_ours_are(flow: App, arguments: tuple[str, ...], said: str) -> None:
+    assert said in flow.expect(0, *arguments, *STORE).out
+
+
+def test_an_answer_goes_to_what_asked_and_the_thread_ends(flow: App) -> None:
+    flow.expect(0, "answer", "t", request(flow), "yes", "--step", "1", "--note", "fine", *STORE)
+    flow.expect(0, "resume", "t", "--headless", *STORE)
+    assert flow.expect(0, "show", "t", "--json", *STORE).document["state"]["lines"] == ["about hills", "yes"]
+    log = flow.expect(0, "log", "t", *STORE).out
+    assert "fine" in log
+
+
+def test_what_others_ran_is_listed_and_opened(flow: App, tmp_path: Path) -> None:
+    from hitl_tui.loading.sources import open_langgraph_graph
+
+    source = open_langgraph_graph("flow.py", tmp_path)
+    assert source is not None
+    source.app.invoke({"task": "rivers"}, {"configurable": {"thread_id": "theirs"}})
+    assert "theirs" in flow.expect(0, "threads", *STORE).out
+    assert "about rivers" in flow.expect(0, "show", "theirs", *STORE).out
+
+
+def test_a_file_of_checkpoints_is_looked_at_without_its_graph(flow: App, tmp_path: Path) -> None:
+    (tmp_path / "flow.py").unlink()
+    store = ("--store", "langgraph+sqlite:///theirs.sqlite")
+    assert "theirs" in flow.expect(0, "threads", *store).out
+    shown = flow.expect(0, "show", "t", "--json", *store).document
+    assert shown["state"]["lines"] == ["about hills"]
+    assert [request["title"] for request in shown["standing"]["pending"]] == ["Is it good?"]
+    assert "Step 1 by write" in flow.expect(0, "log", "t", *store).out
+    refused = flow.expect(2, "step", "t", *store)
+    assert "hitl-tui run GRAPH" in refused.err
+
+
+def test_a_graph_runs_on_a_file_of_checkpoints_that_is_named(flow: App, tmp_path: Path) -> None:
+    store = ("--store", "langgraph+sqlite:///other.sqlite")
+    flow.expect(3, "run", "flow.py", "--headless", "--input", "task=seas", "--thread", "s", *store)
+    with sqlite3.connect(tmp_path / "other.sqlite") as database:
+        threads = database.execute("SELECT DISTINCT thread_id FROM checkpoints").fetchall()
+    database.close()
+    assert threads == [("s",)]
+    assert "about seas" in flow.expect(0, "show", "s", *store).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run", "flow.py", "--store", "mine.db"), "are kept by its checkpointer, not in mine.db"),
+        (("run", "flow.py", "--model", "ollama/x"), "takes no --model"),
+        (("threads", "--store", "langgraph:review"), "review is no graph of LangGraph"),
+        (("threads", "--store", "langgraph+sqlite:///gone.sqlite"), "there is no file"),
+        (("verify", "t", "--strict", *STORE), "are not run again here"),
+        (("replay", "t", *STORE), "are not run again here"),
+        (("import", "x.jsonl", *STORE), "keeps threads of LangGraph alone"),
+    ],
+)
+def test_what_does_not_go_together_is_told(flow: App, arguments: tuple[str, ...], words: str) -> None:
+    assert words in flow.expect(2, *arguments).err
+
+
+def test_its_picture_is_drawn(flow: App) -> None:
+    drawn = flow.expect(0, "graph", "flow.py", "--format", "mermaid").out
+    assert "write" in drawn
+    assert "ask" in drawn
