@@ -20,11 +20,10 @@ from tests.support.spec import spec
 pytestmark = spec("10")
 
 
-@pytest.fixture(params=["sqlite", "files"])
+@pytest.fixture(params=["sqlite", "files", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return {"sqlite": f"sqlite:///{tmp_path / 'runs.db'}", "files": f"files:{tmp_path / 'runs'}"}[
-        request.param
-    ]
+    urls = {"sqlite": f"sqlite:///{tmp_path / 'runs.db'}", "files": f"files:{tmp_path / 'runs'}"}
+    return urls.get(request.param) or request.getfixturevalue("postgres_url")
 
 
 @pytest.fixture

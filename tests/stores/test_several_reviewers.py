@@ -41,9 +41,10 @@ def reviewer(*arguments: object) -> Iterator[subprocess.Popen[str]]:
         started.communicate()
 
 
-@pytest.fixture(params=["sqlite", "files"])
+@pytest.fixture(params=["sqlite", "files", pytest.param("postgres", marks=pytest.mark.slow)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return str(tmp_path / "runs.db") if request.param == "sqlite" else f"files:{tmp_path / 'runs'}"
+    urls = {"sqlite": str(tmp_path / "runs.db"), "files": f"files:{tmp_path / 'runs'}"}
+    return urls.get(request.param) or request.getfixturevalue("postgres_url")
 
 
 def test_two_processes_and_two_people_each_decide_200_times_and_no_time_twice(place: str) -> None:

@@ -70,11 +70,14 @@ def looks(store: Checkpointer, thread_id: str) -> list[Any]:
     ]
 
 
-@pytest.fixture(params=["memory:", "runs.db", "files:runs"])
+@pytest.fixture(params=["memory:", "runs.db", "files:runs", "postgres"])
 def other(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Checkpointer]:
     (tmp_path / "other").mkdir()
     kind, _, name = request.param.rpartition(":")
-    opened = open_store("memory:" if kind == "memory" else f"{kind and kind + ':'}{tmp_path}/other/{name}")
+    url = "memory:" if kind == "memory" else f"{kind and kind + ':'}{tmp_path}/other/{name}"
+    if name == "postgres":
+        url = f"{request.getfixturevalue('postgres_url')}o"
+    opened = open_store(url)
     yield opened
     opened.close()
 

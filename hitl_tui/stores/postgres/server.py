@@ -45,6 +45,9 @@ _OLDEST = 140000
 
 _MOST_CONNECTIONS = 8
 _LOCK_SECONDS = 5
+NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+"""Microseconds since the epoch, in SQL."""
+
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,40}")
 _MARK = re.compile(r"\?|(?<!:):([a-z]\w*)")
 
@@ -269,6 +272,10 @@ class Server:
             raise StoreUnusable(
                 f"the database of {self.name} is encoded as {encoding}", "create it with ENCODING 'UTF8'"
             )
+        asked = time.monotonic()
+        row = connection.execute(f"SELECT {NOW}".encode()).fetchone()
+        if row is not None:
+            self.clock.hear(row[0], asked)
         version = self._version(connection)
         if version == schema.VERSION:
             return

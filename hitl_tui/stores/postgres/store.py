@@ -39,7 +39,7 @@ from hitl_tui.stores.base import (
 from hitl_tui.stores.lease import giving_back
 from hitl_tui.stores.lineage import Carried, Past, Spent
 from hitl_tui.stores.postgres.listener import Listener
-from hitl_tui.stores.postgres.server import Server, Statements
+from hitl_tui.stores.postgres.server import NOW, Server, Statements
 from hitl_tui.stores.tables import SPENDING_STEPS, Dialect, TableStore
 
 _DIALECT = Dialect(
@@ -65,7 +65,6 @@ _TYPES = {
     "double precision": "cost",
 }
 _TYPE_OF = {name: kind for kind, names in _TYPES.items() for name in names.split()}
-_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _LEASE = rows.LEASE.split(", ")
 _NO_LEASE = ", ".join(f"{name} = NULL" for name in _LEASE)
 _TAKE = ", ".join(f"{name} = %s" for name in _LEASE)
@@ -195,7 +194,7 @@ class PostgresCheckpointer(TableStore):
         held = None if commit.takes else commit.lease_token
         guard = "WHERE thread = %s AND version = %s AND token IS NOT DISTINCT FROM %s::text RETURNING thread"
         parts, values = self._parts_of(key, commit)
-        statement = _statement(f"{head} {guard}", parts, f"{_NOW}, pg_notify(%s, %s)")
+        statement = _statement(f"{head} {guard}", parts, f"{NOW}, pg_notify(%s, %s)")
         given = (*row, *lease, key, commit.expected_version, held, *values, self._channel, thread_id)
 
         def write(db: Statements) -> bool:
