@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import replace
 
 from hitl_tui.drivers.breakpoints import RunStops
+from hitl_tui.drivers.langgraph.editing import Editor
 from hitl_tui.drivers.langgraph.interrupts import repeats_of_answer, whole_subgraphs
 from hitl_tui.drivers.langgraph.loop import PregelLoop
 from hitl_tui.drivers.langgraph.mirror import Mirror, their_thread
@@ -21,12 +22,17 @@ from hitl_tui.engine.commands import (
     Run,
     Start,
     Step,
+    UpdateState,
 )
 from hitl_tui.engine.log.events import Preview
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import UsageError
 
+if TYPE_CHECKING:
+    from hitl_tui.drivers.protocol import Previewed
+
+R = TypeVar("R")
 _WHY_NOT: Final[Mapping[str, str]] = {
     "rollback": "LangGraph keeps nothing that says how to undo a node",
     "rerun": "LangGraph does not tell which code a step was made by",
@@ -54,14 +60,16 @@ class LangGraphDriver(LocalDriver):
         self, line: str, mirror: Mirror, leaf: str, *, actor: str | None = None, **options: Any
     ) -> None:
         def open_session() -> Session:
-            return mirror.open(line) if leaf else mirror.new(line, actor)
+            session = mirror.open(line) if leaf else mirror.new(line, actor)
+            session.notice = ". ".join(filter(None, (session.notice, mirror.notice_of(line))))
+            return session
 
         refusals = {**_WHY_NOT, **(options.pop("refusals", None) or {})}
         super().__init__(line, open_session, mirror.store, refusals=refusals, **options)
         self._mirror = mirror
         self._leaf = leaf
         self._pinned = False
-        handlers: dict[type[Command[Any]], Any] = {Start: self._take_input}
+        handlers: dict[type[Command[Any]], Any] = {Start: self._take_input, UpdateState: self._update_state}
         self._handlers.update(handlers)
 
     async def _with_graph(self, *, ask: bool = True) -> Session:
@@ -84,6 +92,55 @@ class LangGraphDriver(LocalDriver):
             raise run.error
         return session.cursor.head
 
+    async def _read_head(self) -> Session:
+        """The session, with what others have done to the thread meanwhile."""
+        session = self._opened()
+        self._catch_up()
+        if session.exists and self._run is None:
+            leaves = await self._mirror.sync(their_thread(session.info), [session])
+            self._leaf = leaves.get(self.thread_id, self._leaf)
+        return session
+
+    async def _commit(self, command: Command[R]) -> R:
+        await self._read_head()
+        return await super()._commit(command)
+
+    async def preview(self, command: Previewed) -> Preview:
+        """What a command would do, before anyone commits it."""
+        if not isinstance(command, UpdateState):
+            return await super().preview(command)
+
+        async def work() -> Preview:
+            session = await self._read_head()
+            told = await Editor(session, self._mirror, self._leaf).preview(command)
+            if told.forks and command.expected_step is not None:
+                return replace(told, repeats=await self._repeats_after(session, command.expected_step))
+            return told
+
+        return await self._engine.call(work())
+
+    async def _update_state(self, command: UpdateState) -> int:
+        self._refuse_running()
+        session = await self._read_head()
+        with session.writing():
+            self._leaf = await Editor(session, self._mirror, self._leaf).edit(command)
+        return session.cursor.head
+
+    async def _fork(self, command: Fork) -> str:
+        session = await self._read_head()
+        if command.changes:
+            editor = Editor(session, self._mirror, self._leaf)
+            await editor.check(command.changes, command.as_node, command.step)
+        await super()._fork(replace(command, changes=None, as_node=None))
+        if command.changes:
+            child = self._mirror.open(command.new_thread_id)
+            point = self._mirror.store.checkpoint(child.thread_id, command.step)
+            editor = Editor(child, self._mirror, point.origin or "" if point else "")
+            facts = {"actor": command.actor, "note": command.note}
+            with child.writing():
+                await editor.write(command.changes, command.as_node, "fork", facts, command.step)
+        return command.new_thread_id
+
     async def _preview_repeats(self, command: Fork | Rerun | Run | Step) -> Preview:
         told = await super()._preview_repeats(command)
         if isinstance(command, (Fork, Rerun)) or told.repeats is not None or not self._leaf:
@@ -105,7 +162,9 @@ class LangGraphDriver(LocalDriver):
         stops = RunStops(breakpoints, self._opened().graph.info, self._hits) if breakpoints else None
 
         def make(session: Session, **options: Any) -> Any:
-            place: dict[str, Any] = {"leaf": self._leaf, "pinned": self._pinned}
+            # A fork without a step of its own goes on from where its parent has gone on, too.
+            shared = session.info.parent is not None and session.cursor.head == session.info.fork_step
+            place: dict[str, Any] = {"leaf": self._leaf, "pinned": self._pinned or shared}
             return PregelLoop(session, mirror=self._mirror, once=once, stops=stops, **place, **options)
 
         await self._launch(make)

@@ -439,18 +439,21 @@ class PregelLoop:
         Raises:
             AnswerRefused: the graph no longer asks what was answered: nothing is answered blind.
         """
-        answers = kept_answers(self.session.cursor)
-        if not answers:
+        if not kept_answers(self.session.cursor):
             return None
         leaf = await self._mirror.app.state(config_of(self._thread, self.leaf), subgraphs=True)
-        return resume(answers, asked_by(leaf) if leaf else ())
+        if leaf is not None:
+            self._mirror.settle(self.session, leaf)
+        answers = kept_answers(self.session.cursor)
+        return resume(answers, asked_by(leaf)) if leaf and answers else None
 
     async def _settle(self, superstep: Superstep, error: BaseException | None) -> str:
         session = self.session
         node = ""
         for before, saved in superstep.after:
             self.leaf, self.pinned = saved.id, False
-            if is_no_step(before, saved):
+            copies = before is None and saved.source == "fork"  # the leaf that it was pinned to
+            if copies or is_no_step(before, saved):
                 continue
             facts = facts_of(
                 before,

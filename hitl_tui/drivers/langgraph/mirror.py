@@ -14,7 +14,13 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from hitl_tui.drivers.langgraph import graph
-from hitl_tui.drivers.langgraph.interrupts import asked_by, kept_answers, request_of, stops_compiled_in
+from hitl_tui.drivers.langgraph.interrupts import (
+    asked_by,
+    kept_answers,
+    request_of,
+    stops_compiled_in,
+    without_answers,
+)
 from hitl_tui.drivers.langgraph.pregel import START_NODE, App, Saved, config_of
 from hitl_tui.drivers.langgraph.steps import (
     Reduction,
@@ -26,10 +32,10 @@ from hitl_tui.drivers.langgraph.steps import (
     position_of,
 )
 from hitl_tui.drivers.langgraph.values import as_json
-from hitl_tui.engine.commands.decisions import decision_entry
+from hitl_tui.engine.commands.decisions import UPDATE_STATE, decision_entry
 from hitl_tui.engine.commands.forking import Fork, fork
 from hitl_tui.engine.log.outcomes import ErrorInfo
-from hitl_tui.engine.log.records import Cursor, LedgerEntry
+from hitl_tui.engine.log.records import Cursor, LedgerEntry, Source
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
@@ -41,6 +47,8 @@ from hitl_tui.engine.thread.journal import StepFacts
 from hitl_tui.engine.thread.logged import logged_digest
 from hitl_tui.engine.thread.session import Session
 
+CHECKPOINT: Final = "checkpoint"
+"""In the ledger's entry for an edit: the checkpoint of theirs that it starts from."""
 SOURCE: Final = "langgraph"
 """What a thread's `ThreadInfo.source` has their thread's id under."""
 _FIRST_PAGE, _PAGE = 50, 500
@@ -79,6 +87,7 @@ class Mirror:
         self.reduction = Reduction(app.graph, graph.bound_channels(app.graph))
         self._source = dict(source)
         self._signer = signer
+        self._notices: dict[str, str] = {}
 
     def new(self, thread: str, actor: str | None = None) -> Session:
         """A thread that does not exist yet, here or there."""
@@ -95,19 +104,31 @@ class Mirror:
         """A line that was mirrored, on the graph as it is now."""
         info, cursor = self.store.info(line), self.store.cursor(line)
         if info is None or cursor is None or logged_digest(info, cursor) == self.graph.digest:
-            return Session.open(self.graph, self.store, line, signer=self._signer)
-        session = Session.recorded(self.store, line, signer=self._signer)
-        with session.writing():
-            change_graph(session, self.graph)
+            session = Session.open(self.graph, self.store, line, signer=self._signer)
+        else:
+            session = Session.recorded(self.store, line, signer=self._signer)
+            with session.writing():
+                change_graph(session, self.graph)
         return session
 
-    async def sync(self, thread: str) -> dict[str, str]:
+    def notice(self, line: str, words: str) -> None:
+        """Have something told of a line when it is looked at next."""
+        self._notices[line] = ". ".join(filter(None, (self._notices.get(line, ""), words)))
+
+    def notice_of(self, line: str) -> str:
+        """What is to be told of a line, once; "" for nothing."""
+        return self._notices.pop(line, "")
+
+    async def sync(self, thread: str, opened: Sequence[Session] = ()) -> dict[str, str]:
         """Bring the lines of a thread of theirs up to date.
+
+        Args:
+            opened: lines that are open here: those are written on.
 
         Returns:
             The newest checkpoint of each line, of its copies that are no steps, too.
         """
-        return await _Sync(self, thread).run()
+        return await _Sync(self, thread, opened).run()
 
     def append(
         self,
@@ -154,6 +175,9 @@ class Mirror:
             leaf: read with `subgraphs=True`.
         """
         cursor = session.cursor
+        # What has been handed over before the program ended is not asked any more.
+        asked = {each.id for each in asked_by(leaf)}
+        cursor = without_answers(cursor, kept_answers(cursor).keys() - asked)
         pending = self._pending(session, leaf)
         failed = next((task for task in leaf.tasks if task.error), None)
         cursor = replace(cursor, position=position_of(leaf), pending=pending)
@@ -205,11 +229,11 @@ def withdrawals(session: Session, requests: Iterable[Request], actor: str | None
 class _Sync:
     """One time that a thread of theirs is looked through for what the mirror has not got."""
 
-    def __init__(self, mirror: Mirror, thread: str) -> None:
+    def __init__(self, mirror: Mirror, thread: str, opened: Iterable[Session]) -> None:
         self._mirror = mirror
         self._store = mirror.store
         self._thread = thread
-        self._lines: dict[str, Session] = {}
+        self._lines: dict[str, Session] = {session.thread_id: session for session in opened}
         self._ids = _line_ids(self._store, thread)
         self._leaves: dict[str, Saved | str] = {}
         self._places: dict[str, tuple[str, int]] = {}
@@ -263,13 +287,31 @@ class _Sync:
                 line = self._line_at(place) or self._branch_off(place, saved)
                 self._leaves[line] = saved
             return
-        line = (self._line_at(place) or self._branch_off(place, saved)) if place else self._root(saved)
-        session = self._session(line)
         facts = facts_of(before, saved)
+        line, entry = self._intended(saved)
+        if entry is not None:
+            forked = self._store.cursor(line)
+            info = self._store.info(line)
+            begins = info and forked and info.parent is not None and forked.head == info.fork_step
+            facts = replace(facts, **by(entry, "fork" if begins else "human"))
+            self._mirror.notice(line, f"an edit by {entry.actor or 'somebody'} was found and written down")
+        elif place:
+            line = self._line_at(place) or self._branch_off(place, saved)
+        else:
+            line = self._root(saved)
+        session = self._session(line)
         with session.writing(), at(session, saved.at):
             self._mirror.append(session, before, saved, facts)
         self._places[saved.id] = (line, session.cursor.head)
         self._leaves[line] = saved
+
+    def _intended(self, saved: Saved) -> tuple[str, LedgerEntry | None]:
+        """The line, and the entry of its ledger, that an edit was meant for which nobody has written down."""
+        for line in self._ids if saved.source == "update" else ():
+            entry = open_edit(self._store, line)
+            if entry is not None and entry.data[CHECKPOINT] == saved.parent:
+                return line, entry
+        return "", None
 
     async def _place_of(self, identity: str) -> tuple[str, int] | None:
         """The line and the step of a checkpoint; of one that is no step, those of the one before it."""
@@ -345,6 +387,7 @@ class _Sync:
     async def _settle(self, newest: str) -> None:
         """Let each line that has moved stand as its newest checkpoint does, and the newest of all anyhow."""
         for line, leaf in self._leaves.items():
+            self._drop_intended(line)
             identity = leaf if isinstance(leaf, str) else leaf.id
             if isinstance(leaf, str) and identity != newest:
                 continue
@@ -356,6 +399,34 @@ class _Sync:
             if session.exists and self._mirror.settled(session, saved) != session.cursor:
                 with session.writing():
                     self._mirror.settle(session, saved)
+
+    def _drop_intended(self, line: str) -> None:
+        """Write down that an edit never came to LangGraph, as the program ended before."""
+        entry = open_edit(self._store, line)
+        if entry is None:
+            return
+        session = self._session(line)
+        note = f"an edit by {entry.actor or 'somebody'} was not stored: the program ended before it was"
+        with session.writing():
+            session.commit_cursor(session.cursor, [decision_entry(session, [], "withdrawn", note=note)])
+        self._mirror.notice(line, note)
+
+
+def open_edit(store: Store, line: str) -> LedgerEntry | None:
+    """The newest edit of a line that was meant, and of which its steps and its ledger say no more."""
+    cursor = store.cursor(line)
+    point = store.checkpoint(line, cursor.head) if cursor and cursor.head >= 0 else None
+    if cursor is None or point is None or cursor.ledger_hash == point.ledger_hash:
+        return None
+    entries = store.ledger(line)
+    entry = entries[-1] if entries else None
+    meant = entry is not None and entry.kind == UPDATE_STATE and isinstance(entry.data, Mapping)
+    return entry if entry and meant and CHECKPOINT in entry.data and entry.step > cursor.head else None
+
+
+def by(entry: LedgerEntry, source: Source) -> dict[str, Any]:
+    """What a step says of the edit that made it."""
+    return {"source": source, "actor": entry.actor, "note": entry.note}
 
 
 def is_no_step(before: Saved | None, saved: Saved) -> bool:

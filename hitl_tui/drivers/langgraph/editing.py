@@ -1,0 +1,204 @@
+"""Edits and forks of a line: written down as meant, made by `update_state`, mirrored as a step (SPEC 11).
+
+What is meant stands in the ledger before LangGraph is asked for it, with the checkpoint that it starts
+from.  A process that is killed in between leaves either nothing of it in their checkpointer, or a checkpoint
+that the next one finds, and knows whose it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from msgspec.structs import replace
+
+from hitl_tui.drivers.langgraph import edits
+from hitl_tui.drivers.langgraph.mirror import CHECKPOINT, Mirror, by, their_thread
+from hitl_tui.drivers.langgraph.pregel import Saved, config_of
+from hitl_tui.drivers.langgraph.steps import facts_of, named, names_in
+from hitl_tui.drivers.langgraph.values import as_json, bounded, from_json
+from hitl_tui.engine.commands.decisions import UPDATE_STATE, decision_entry, shown
+from hitl_tui.engine.log.events import EDIT, AppliedUpdate, Preview
+from hitl_tui.engine.log.records import END
+from hitl_tui.engine.thread.session import Session
+from hitl_tui.errors import StaleWriter, UnknownThread, UsageError, ValueRejected, in_words
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
+    from hitl_tui.engine.commands import UpdateState
+    from hitl_tui.engine.log.records import Source
+
+_MOST_NODES: Final = 40
+"""Nodes for which a preview tells where an edit leads."""
+
+
+class Editor:
+    """Previews and makes edits of one line.
+
+    Args:
+        session: the line in the mirror.
+        mirror: of its graph's threads.
+        leaf: the newest checkpoint of the line.
+    """
+
+    def __init__(self, session: Session, mirror: Mirror, leaf: str) -> None:
+        self._session = session
+        self._mirror = mirror
+        self._app = mirror.app.graph
+        self._leaf = leaf
+        self._thread = their_thread(session.info)
+
+    async def preview(self, command: UpdateState) -> Preview:
+        """What an edit would do at its step, tried on copies; with the way on as each node."""
+        step = self._session.cursor.head if command.expected_step is None else command.expected_step
+        past = step != self._session.cursor.head
+        saved = await self._saved(step)
+        update, problems = self._update(command.values, saved)
+        config = self._config(saved)
+        tried = await edits.try_update(self._app, config, update, command.as_node)
+        if tried.problem:
+            problems[EDIT] = tried.problem
+        elif lost := edits.lost_by(tried, update):
+            problems[EDIT] = f"{', '.join(lost)} would not be written as {command.as_node}"
+        point = self._mirror.store.checkpoint(self._session.thread_id, step)
+        nodes = edits.candidates(self._app, names_in(point.node) if point else ())[:_MOST_NODES]
+        pending = () if past else self._session.cursor.pending
+        return Preview(
+            updates=self._applied(command, tried, update),
+            problems=problems,
+            next_node=None if tried.problem else ", ".join(tried.next_nodes) or END,
+            rebinds=(),
+            forks=past,
+            withdraws=tuple(request.title for request in pending if not request.breakpoint),
+            as_nodes=await edits.as_nodes(self._app, config, update, nodes),
+        )
+
+    def _applied(
+        self, command: UpdateState, tried: edits.Tried, update: Mapping[str, Any]
+    ) -> tuple[AppliedUpdate, ...]:
+        applied = []
+        for name in update:
+            before, value = as_json(tried.before.get(name)), command.values[name]
+            after = value if tried.problem else as_json(tried.after.get(name))
+            channel = self._mirror.reduction.channels[name]
+            applied.append(
+                AppliedUpdate(
+                    channel=name,
+                    op="set",
+                    reducer=channel.reducer.text,
+                    visibility="public",
+                    source="human",
+                    before=bounded(before),
+                    update=value,
+                    after=bounded(after),
+                    changed=before != after,
+                    actor=command.actor,
+                )
+            )
+        return tuple(applied)
+
+    async def edit(self, command: UpdateState) -> str:
+        """Make an edit at the head; gives the new leaf.  The session is held for writing.
+
+        Raises:
+            StaleWriter: the head is not the one that the edit was made on.
+            UsageError: it can't be made; nothing was stored.
+        """
+        session, cursor = self._session, self._session.cursor
+        if not isinstance(command.values, Mapping):
+            raise UsageError(
+                f"the values of an edit are {in_words(command.values)}", 'give a dict, as {"draft": "…"}'
+            )
+        if cursor.head < 0:
+            raise UsageError(
+                f"thread {session.thread_id!r} has no step to edit yet", "start it with an input first"
+            )
+        if command.expected_step is not None and command.expected_step != cursor.head:
+            raise StaleWriter(
+                f"thread {session.thread_id!r} is at step {cursor.head}, the edit was made on "
+                f"{command.expected_step}",
+                "look at what changed, then edit again",
+            )
+        seen = shown(session, command.seen)
+        facts = {"actor": command.actor, "note": command.note, "seen": seen}
+        return await self.write(command.values, command.as_node, "human", facts, cursor.head)
+
+    async def write(
+        self,
+        values: Mapping[str, Any],
+        as_node: str | None,
+        source: Source,
+        facts: Mapping[str, Any],
+        at: int,
+    ) -> str:
+        """Set channels behind a step as the line's next one; gives the new leaf.
+
+        Args:
+            facts: who, why and what was seen, for the ledger.
+            at: the step.
+        """
+        session = self._session
+        before = await self._saved(at)
+        update = await self._checked(values, as_node, before)
+        data = {"channels": sorted(values), "as_node": as_node, CHECKPOINT: before.id}
+        entry = decision_entry(session, [], UPDATE_STATE, step=at + 1, data=data, **facts)
+        session.commit_cursor(session.cursor, [entry])
+        try:
+            leaf = await self._mirror.app.update(
+                config_of(self._thread, before.id), update, edits.their_node(as_node)
+            )
+        except Exception as error:
+            note = f"not stored: {type(error).__name__}: {error}"
+            session.commit_cursor(session.cursor, [decision_entry(session, [], "withdrawn", note=note)])
+            raise UsageError(f"LangGraph did not take the edit: {error}", "nothing was stored") from error
+        after = await self._mirror.app.state(config_of(self._thread, leaf), subgraphs=True)
+        assert after is not None
+        self._mirror.append(session, before, after, replace(facts_of(before, after), **by(entry, source)))
+        self._mirror.settle(session, after)
+        return leaf
+
+    async def check(self, values: Mapping[str, Any], as_node: str | None, step: int) -> None:
+        """Refuse an edit behind a step that can't be made; raises `UsageError`."""
+        await self._checked(values, as_node, await self._saved(step))
+
+    async def _checked(self, values: Mapping[str, Any], as_node: str | None, before: Saved) -> dict[str, Any]:
+        """What `update_state` is given for an edit, which was tried on copies."""
+        update, problems = self._update(values, before)
+        tried = await edits.try_update(self._app, self._config(before), update, as_node)
+        if tried.problem:
+            problems[EDIT] = tried.problem
+        elif lost := edits.lost_by(tried, update):
+            problems[EDIT] = f"{', '.join(lost)} would not be written as {as_node}"
+        if problems:
+            words = [": ".join(filter(None, problem)) for problem in problems.items()]
+            raise UsageError("\n".join(words), "nothing was stored; see where it leads as each node")
+        return update
+
+    def _update(self, values: Mapping[str, Any], saved: Saved) -> tuple[dict[str, Any], dict[str, str]]:
+        held = named(saved.values)
+        theirs: dict[str, Any] = {}
+        rejected: dict[str, str] = {}
+        for name, value in values.items():
+            try:
+                theirs[name] = from_json(value, held.get(name))
+            except ValueRejected as error:
+                rejected[name] = str(error)
+        update, problems = edits.update_of(self._app, theirs)
+        return update, {**rejected, **problems}
+
+    def _config(self, saved: Saved) -> RunnableConfig:
+        return cast("RunnableConfig", config_of(self._thread, saved.id))
+
+    async def _saved(self, step: int) -> Saved:
+        """The checkpoint that a step is, or behind the newest one the line's leaf."""
+        identity = self._leaf
+        if step != self._session.cursor.head:
+            point = self._mirror.store.checkpoint(self._session.thread_id, step)
+            identity = (point.origin or "") if point else ""
+        saved = await self._mirror.app.state(config_of(self._thread, identity)) if identity else None
+        if saved is None:
+            raise UnknownThread(
+                f"thread {self._session.thread_id!r} has no step {step}", "choose a committed step"
+            )
+        return saved
