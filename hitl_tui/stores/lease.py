@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Presence
 from hitl_tui.errors import StoreUnusable
 
+_LATEST: Final = LEASE_TIME + 3_600_000_000
+"""Microseconds from now until which a lease may end: the clocks of two hosts may differ by an hour."""
 _given_back: set[str] = set()
 
 
@@ -40,17 +42,20 @@ def is_dead(lease: Lease, now: int) -> bool:
     """Whether a holder can't write any more.
 
     Where its process is among ours, that is asked, so neither a slow holder nor a clock that jumps loses
-    its thread.  Of another host, another boot or another container only the lease's end is known.
+    its thread.  Of another host, another boot or another container only the lease's end is known; one that
+    ends later than any can is not believed, so that a forged one holds a thread for an hour at most.
     """
+    ended = _process_ended(lease)
+    return not now < lease.expires_at <= now + _LATEST if ended is None else ended
+
+
+def _process_ended(lease: Lease) -> bool | None:
+    """Whether a holder's process has ended, None where that can't be asked here."""
     alive = _pid_exists(lease.pid) if _is_near(lease) else None
-    if alive is None:
-        return lease.expires_at <= now
     if not alive:
-        return True
+        return None if alive is None else True
     started = process_started(lease.pid)
-    if started == 0:
-        return True
-    return bool(started and lease.process_started and started != lease.process_started)
+    return started == 0 or bool(started and lease.process_started and started != lease.process_started)
 
 
 def _is_near(lease: Lease) -> bool:
@@ -92,7 +97,7 @@ def is_there(presence: Presence, now: int) -> bool:
     """Whether somebody is still at a question: their time is not over, and their process lives."""
     if presence.until <= now or is_given_back(presence.lease):
         return False
-    return presence.lasts or not is_dead(presence.lease, now)
+    return presence.lasts or not _process_ended(presence.lease)
 
 
 def process_started(pid: int) -> int | None:

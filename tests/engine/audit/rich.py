@@ -28,6 +28,7 @@ from hitl_tui.engine.graph.gates import Gate, GateChoice
 from hitl_tui.engine.log.signing import Signature
 from hitl_tui.engine.log.threads import Lease, PauseRequest, Presence, ThreadSummary
 from hitl_tui.engine.nodes.children import inside
+from hitl_tui.engine.thread.session import now_us
 from hitl_tui.errors import HitlError
 from hitl_tui.stores import Checkpointer, FileCheckpointer, SQLiteCheckpointer
 from hitl_tui.stores.deletion import delete, leaving
@@ -153,11 +154,11 @@ HELD = Lease(
     host="afar",
     pid=4711,
     process_started=17,
-    expires_at=1 << 60,
+    expires_at=now_us() + 3_000_000_000,
     boot="b00t",
     namespace="pid:[1]",
 )
-"""A lease of a process on another machine, which nobody here can know the end of."""
+"""A lease of a process on another machine, of which nobody here can know whether it lives."""
 
 ASKED = PauseRequest("ivy", "lunch", 1_700_000_000_000_000)
 PRESENT = Presence(

@@ -17,6 +17,7 @@ import pytest
 
 from hitl_tui import GraphRunner, LogCorrupt, ThreadBusy
 from hitl_tui.engine.audit.verify import verify_tree
+from hitl_tui.engine.thread.session import now_us
 from tests.engine.audit.rich import ASKED, HELD, PRESENT, opened
 from tests.engine.audit.test_refused import everything, runner
 from tests.support.flows import check_log, ledger_of, line
@@ -124,7 +125,7 @@ def test_who_is_at_a_question_and_can_not_be_read_is_an_error_that_says_what_to_
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("user", "root"), ("pid", 1), ("pid", -1), ("pid", (1 << 63) - 1), ("expires_at", (1 << 63) - 1)],
+    [("user", "root"), ("pid", 1), ("pid", -1), ("pid", (1 << 63) - 1)],
 )
 def test_a_forged_lease_makes_a_thread_look_busy_and_no_more(path: Path, field: str, value: Any) -> None:
     forge(path, "lease", field, value)
@@ -143,6 +144,15 @@ def test_a_forged_lease_makes_a_thread_look_busy_and_no_more(path: Path, field: 
 
 def test_a_lease_that_looks_dead_is_taken_over_and_the_decision_is_stored_once(path: Path) -> None:
     forge(path, "lease", "expires_at", -(1 << 62))
+    answer(path)
+
+
+@pytest.mark.parametrize("later", [(1 << 63) - 1, None], ids=["the last moment", "two hours"])
+def test_a_lease_that_ends_later_than_any_can_holds_nothing(path: Path, later: int | None) -> None:
+    two_hours = now_us() + 7_200_000_000
+    forge(path, "lease", "expires_at", two_hours if later is None else later)
+    with closing(opened(path)) as store:
+        assert [row.held_by for row in store.threads()] == [None]
     answer(path)
 
 
