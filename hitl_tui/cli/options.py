@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -160,6 +160,8 @@ kept_breaks_option = click.option(
     is_flag=True,
     help="Without a screen: stop at those kept for the graph, too.",
 )
+PACE: Final = click.FloatRange(0.25, 8)
+"""How fast a tape is played; that of the show's keys begins and ends there, too."""
 record_screen_option = click.option(
     "--record-screen",
     type=click.Path(path_type=Path),

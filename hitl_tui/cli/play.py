@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hitl_tui.cli.opening import Target, find_thread
-from hitl_tui.cli.options import record_screen_option, reviewer_option, store_option, theme_option
+from hitl_tui.cli.options import PACE, record_screen_option, reviewer_option, store_option, theme_option
 from hitl_tui.drivers.node_streams import has_screen
 from hitl_tui.errors import UsageError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.argument("tape", metavar="TAPE|THREAD")
 @click.option(
     "--pace",
-    type=click.FloatRange(0.25, 8),
+    type=PACE,
     default=1.0,
     show_default=True,
     help="How fast; + and - change it.",

@@ -70,8 +70,8 @@ def step(
         raise UsageError("--into, --out and --to don't go together", "give one of them")
 
     def choose(opened: Checkpointer) -> Target:
-        found = find_thread(opened, thread)
-        return Target(owner_of(opened, found) if out else found)
+        thread_id = find_thread(opened, thread)
+        return Target(owner_of(opened, thread_id) if out else thread_id)
 
     with tape(record, cassette, shown=False):
         return run_headless(

@@ -12,6 +12,7 @@ import click
 
 from hitl_tui.cli.opening import build_now, signer_of
 from hitl_tui.cli.options import (
+    PACE,
     building_options,
     named_thread,
     reviewer_option,
@@ -78,7 +79,7 @@ _ANCHORS = "give what `hitl-tui anchor` wrote"
 )
 @click.option(
     "--pace",
-    type=click.FloatRange(0.25, 8),
+    type=PACE,
     default=1.0,
     show_default=True,
     help="Of a recording: how fast.",

@@ -71,12 +71,12 @@ def parting_words(member: FamilyMember) -> str:
     relative = member.relative
     if relative.parent is None:
         return ""
-    behind = f"parts behind step {relative.fork_step}"
+    parts = f"parts behind step {relative.fork_step}"
     if member.first is None:
-        return behind if relative.summary.head > relative.fork_step else f"{behind}, no step since"
+        return parts if relative.summary.head > relative.fork_step else f"{parts}, no step since"
     by = writer(member.first)
     person = member.first.source in ("human", "fork")
-    return f"{behind}: {'edited by ' if person else ''}{sanitise_line(by, _LABEL)}"
+    return f"{parts}: {'edited by ' if person else ''}{sanitise_line(by, _LABEL)}"
 
 
 def family_line(member: FamilyMember, width: int, *, shown: bool, now: int) -> Line:

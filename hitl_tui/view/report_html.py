@@ -80,9 +80,9 @@ def _list(facts: Iterable[Fact]) -> str:
 def _checked(check: CheckReport) -> str:
     head = "✔ The log agrees with itself" if check.ok else "✘ The log does not agree with itself"
     wrong = "" if check.ok else " wrong"
-    lines = "".join(f"<li>{escape(finding)}</li>" for finding in check.findings)
-    found = f"<ul>{lines}</ul>" if lines else ""
-    return f'<p class="verdict{wrong}"><strong>{head}</strong>: {escape(check.words)}</p>{found}\n'
+    items = "".join(f"<li>{escape(finding)}</li>" for finding in check.findings)
+    findings = f"<ul>{items}</ul>" if items else ""
+    return f'<p class="verdict{wrong}"><strong>{head}</strong>: {escape(check.words)}</p>{findings}\n'
 
 
 def _decision(entry: DecisionReport) -> str:

@@ -30,12 +30,14 @@ SECOND = 1_000_000
 
 def store_of(folder: Path, threads: int) -> Path:
     """A store with so many threads, a second apart: copies of one that is done, and every tenth of one that
-    waits for an approval, each with its facts, its cursor and its newest checkpoint."""
+    waits for an approval, each with its facts, its cursor and its newest checkpoint.  The newest is whole:
+    it is opened below the queue."""
     folder.mkdir()
     path = folder / "runs.db"
     done, asks = _patterns()
     store = SQLiteCheckpointer(path, durability="none")
-    store.write_threads(_copy(asks if number % 10 == 5 else done, number) for number in range(threads))
+    store.write_threads(_copy(asks if number % 10 == 5 else done, number) for number in range(1, threads))
+    _graph("done").compile(checkpointer=store).invoke(thread_id="thread-000000")
     store.close()
     return path
 
@@ -48,13 +50,18 @@ class Pattern(NamedTuple):
     point: Checkpoint
 
 
+def _graph(name: str) -> StateGraph:
+    """A graph of one node, which is done or asks."""
+    nodes = {"done": lambda state: {"n": 1}, "asks": lambda state, config: config.interrupt("Go?")}
+    graph = StateGraph({"n": Channel(0)}, name=name).add_node("work", nodes[name])
+    return graph.add_edge(START, "work").add_edge("work", END)
+
+
 def _patterns() -> tuple[Pattern, Pattern]:
     """A thread that is done, and one that waits."""
     store = MemoryCheckpointer()
-    nodes = {"done": lambda state: {"n": 1}, "asks": lambda state, config: config.interrupt("Go?")}
-    for name, node in nodes.items():
-        graph = StateGraph({"n": Channel(0)}, name=name).add_node("work", node)
-        graph.add_edge(START, "work").add_edge("work", END).compile(checkpointer=store).invoke(thread_id=name)
+    for name in ("done", "asks"):
+        _graph(name).compile(checkpointer=store).invoke(thread_id=name)
 
     def pattern(name: str) -> Pattern:
         info, cursor = store.info(name), store.cursor(name)

@@ -19,12 +19,31 @@ from hitl_tui.view.run_view import fold, is_gap, open_view
 SAID = "A closure is a function together with what it holds on to."
 
 
+class Looks:
+    """Whoever waits looks here whether that is over: never, and several times."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self.several = asyncio.Event()
+
+    def __call__(self) -> bool:
+        self._count += 1
+        if self._count == 3:
+            self.several.set()
+        return False
+
+
 class AtOnce(Tempo):
     """A tempo that waits for nothing, unless it is held."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = Looks()
+
     async def wait(self, seconds: float, enough: object = None) -> None:
-        while self.held:  # noqa: ASYNC110  as it is changed from anywhere
-            await asyncio.sleep(0.001)
+        while self.held:
+            self.looks()
+            await asyncio.sleep(0)
         await asyncio.sleep(0)
 
 
@@ -55,7 +74,12 @@ def forks() -> list[Fork]:
 
 
 @pytest.fixture
-def tape(store: MemoryCheckpointer, forks: list[Fork]) -> Iterator[PlayedThread]:
+def tempo() -> AtOnce:
+    return AtOnce()
+
+
+@pytest.fixture
+def tape(store: MemoryCheckpointer, tempo: AtOnce, forks: list[Fork]) -> Iterator[PlayedThread]:
     copy = MemoryCheckpointer()
     import_thread(copy, export_thread(store, "t", private=True), "t-tape")
 
@@ -63,7 +87,7 @@ def tape(store: MemoryCheckpointer, forks: list[Fork]) -> Iterator[PlayedThread]
         forks.append(command)
         return command.new_thread_id
 
-    played = PlayedThread("t-tape", copy, AtOnce(), fork)
+    played = PlayedThread("t-tape", copy, tempo, fork)
     yield played
     asyncio.run(played.close())
 
@@ -92,12 +116,14 @@ async def test_what_its_models_said_streams_again_and_private_values_never_come(
     await tape.close()
 
 
-async def test_held_it_stays_and_the_snapshot_is_that_of_the_step_it_has_come_to(tape: PlayedThread) -> None:
-    tape.tempo.held = True
+async def test_held_it_stays_and_the_snapshot_is_that_of_the_step_it_has_come_to(
+    tape: PlayedThread, tempo: AtOnce
+) -> None:
+    tempo.held = True
     snapshot = await tape.snapshot()
-    await asyncio.sleep(0.01)
+    await tempo.looks.several.wait()
     assert (tape.at, snapshot.values["n"], snapshot.progress.visits) == (0, 0, {})
-    tape.tempo.held = False
+    tempo.held = False
     await tape.ended(snapshot.last_event)
     assert tape.at == 2
     await tape.close()
@@ -146,8 +172,9 @@ async def test_a_tempo_goes_at_its_pace_and_whoever_has_enough_need_not_wait() -
     tempo.pace = 8.0
     await asyncio.wait_for(tempo.wait(0.4), 5)
     tempo.held = True
-    waiting = asyncio.create_task(tempo.wait(0.0))
-    await asyncio.sleep(0.01)
+    looks = Looks()
+    waiting = asyncio.create_task(tempo.wait(0.0, looks))
+    await looks.several.wait()
     assert not waiting.done()
     tempo.held = False
     await asyncio.wait_for(waiting, 5)

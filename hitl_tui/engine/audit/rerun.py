@@ -44,10 +44,10 @@ def repeats_after(store: Store, cursor: Cursor, step: int, graph: GraphInfo) -> 
         graph: the one that it would run on.
     """
     totals = store.totals(cursor.thread_id, step)
-    behind = _checkpoints(store, cursor, step + 1, min(cursor.head, step + _MOST))
+    followers = _checkpoints(store, cursor, step + 1, min(cursor.head, step + _MOST))
     reach: dict[str, list[str]] = {}
     decisions = 0
-    for point in behind:
+    for point in followers:
         decisions += point.source in _MADE_BY_PEOPLE
         if point.source in _RAN:
             reach.setdefault(point.node, []).extend(_reached(point.calls, point.compensations))
