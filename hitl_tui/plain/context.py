@@ -13,8 +13,17 @@ from hitl_tui.engine.commands import PrepareGraph
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.plain.console import Console
 from hitl_tui.view.lines import content
+from hitl_tui.view.spans import Line
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Places:
+    """What was found in the history: lines, each with its step, and which of them was shown last."""
+
+    lines: tuple[tuple[int, Line], ...] = ()
+    at: int = 0
 
 
 @dataclass
@@ -27,6 +36,7 @@ class Context:
         breakpoints: those of the graph, as they are kept for it.
         claim_minutes: how long a claim lasts.
         seen: the number of the last event that was told.
+        places: what was looked for last.
         stepping: whether the person was stepping just before, so that an answer lets nothing run.
         within: the step whose inside was listed last, None for what goes on or the newest that has one.
     """
@@ -40,6 +50,7 @@ class Context:
     seen: int = 0
     breakpoints: tuple[Breakpoint, ...] = ()
     within: int | None = None
+    places: Places = Places()
     stepping: bool = False
 
     def snapshot(self) -> Snapshot:
@@ -87,4 +98,5 @@ class Context:
         self.bring_breakpoints()
         self.seen = 0
         self.within = None
+        self.places = Places()
         self.stepping = False

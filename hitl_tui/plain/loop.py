@@ -46,6 +46,7 @@ from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import card_of, decide, give_back, ready_to, waiting_request
 from hitl_tui.plain.editing import edit, fork, show_value
+from hitl_tui.plain.history import find, walk, watches
 from hitl_tui.plain.inside import look_within
 from hitl_tui.plain.queue import decide_several, list_queue
 from hitl_tui.plain.threads import delete, list_graphs, list_threads
@@ -127,6 +128,8 @@ HELP: Final = (
     "b NODE: stop before a node, or no more; b after NODE, b change CHANNEL, b tool, b error; b: list them.",
     'b NODE: n > 2: only where that holds; b NODE hit 3; b NODE log "n={n}": tell it; b 2: away; b off 2.',
     "w: where it stands, all channels.  v CHANNEL: a whole value.  l: the last steps.",
+    "/ TEXT: find it in all steps; / ? n > 2: when that began to hold; /: the next; \\: the one before.",
+    "W EXPRESSION: watch it, or no longer; W: what is watched.",
     "y CHANNEL: why it is tainted.  Y CHANNEL: declassify it, with a reason.",
     "r CHANNEL: show a private value; the ledger keeps that you looked.",
     "V: verify the log; V strict; V replay.",
@@ -221,6 +224,9 @@ class _Session:
             "n": self._queue,
             "D": lambda typed: decide_several(self.context, self._listed, typed),
             "i": self._within,
+            "/": lambda typed: find(self.context, typed),
+            "\\": lambda _: walk(self.context, -1),
+            "W": lambda typed: watches(self.context, typed),
             **dict.fromkeys(("h", "help", "?"), lambda _: self.say(*HELP)),
         }
 
@@ -246,6 +252,8 @@ class _Session:
         """Ask for a command and do it; False to leave."""
         self._tell_news()
         word, _, rest = self.context.console.ask("Command:").partition(" ")
+        if word.startswith("/") and len(word) > 1:  # the text may stand beside it
+            word, rest = "/", f"{word[1:]} {rest}"
         if word in ("q", "quit", "exit"):
             return False
         if word:

@@ -372,3 +372,20 @@ def test_of_several_that_wait_one_is_chosen_by_its_number(talk: Talker, tmp_path
     found = " ".join(done.out[done.out.rindex("found") :].split())
     assert found.index("approve") < found.index("reject"), found
     assert done.code == 0
+
+
+def test_the_history_is_asked_in_lines(waiting: Talker) -> None:
+    done = waiting(
+        '/GRADIENT\n/\n\\\n/ ? draft != ""\nW len(draft)\nW len(draft)\nq\n', "resume", "r", "--plain"
+    )
+    said = done.out
+    assert "1 of" in said
+    assert "2 of" in said
+    assert said.index("2 of") < said.rindex("1 of")
+    assert "It wrote:" in said
+    assert "First at step 1, 3 steps looked at." in said
+    assert "1. len(draft)" in said
+    assert said.rstrip().count("Nothing is watched.") == 1
+    refused = waiting("\\\n/ ? nothing ==\nW nope\nq\n", "resume", "r", "--plain").out
+    assert "nothing was found yet" in refused
+    assert "column" in refused

@@ -1,0 +1,123 @@
+"""A thread's history in lines: where a text stands, when a condition began to hold, what is watched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hitl_tui.config import watches_file
+from hitl_tui.drivers.expressions import check_expression
+from hitl_tui.drivers.history import Asked, Moment, SearchHit
+from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.plain.context import Context, Places
+from hitl_tui.view.format import count, inline
+from hitl_tui.view.hits import answer_line, hit_line, moment_line
+from hitl_tui.view.lines import content, name, spans
+from hitl_tui.view.run_view import open_view
+from hitl_tui.view.spans import Line
+from hitl_tui.view.step_view import head_step
+from hitl_tui.view.strips import strip
+from hitl_tui.view.transcript import step_lines, stream_lines
+from hitl_tui.view.watches import MOST, keep_watches, read_watches, watch
+
+_STRIP: Final = 40
+_VALUE: Final = 60
+
+
+def find(context: Context, typed: str) -> None:
+    """Look for a text in all steps, or behind "?" for the steps at which a condition began to hold, and show
+    the first place; without a word the next one.
+
+    Raises:
+        UsageError: nothing was looked for yet.
+        ExpressionInvalid: the condition can't be read.
+    """
+    if not typed:
+        walk(context, 1)
+        return
+    context.places = _moments(context, typed[1:].strip()) if typed.startswith("?") else _hits(context, typed)
+    if context.places.lines:
+        _show(context, context.places)
+
+
+def walk(context: Context, by: int) -> None:
+    """Show the next place of what was looked for, or the one before.
+
+    Raises:
+        UsageError: nothing was looked for yet, or it stands nowhere.
+    """
+    places = context.places
+    if not places.lines:
+        raise UsageError("nothing was found yet", "/ TEXT finds")
+    context.places = Places(places.lines, (places.at + by) % len(places.lines))
+    _show(context, context.places)
+
+
+def _hits(context: Context, text: str) -> Places:
+    hits: list[SearchHit] = []
+    looked = 0
+
+    def tell(some: tuple[SearchHit, ...], _looked: int, of: int) -> None:
+        nonlocal looked
+        hits.extend(some)
+        looked = of
+
+    context.run(context.driver.search(text, tell))
+    context.console.say(f"{count(len(hits), 'place')} in {count(looked, 'step')}.")
+    return Places(tuple((hit.step, hit_line(hit)) for hit in hits))
+
+
+def _moments(context: Context, expression: str) -> Places:
+    def tell(_moments: tuple[Moment, ...], _looked: int, _of: int) -> None: ...
+
+    answer: Asked = context.run(context.driver.ask(expression, tell))
+    told = answer_line(answer)
+    context.console.say(f"{told[0].upper()}{told[1:]}.")
+    return Places(tuple((moment.step, moment_line(moment)) for moment in answer.moments))
+
+
+def _show(context: Context, places: Places) -> None:
+    """A place, and the step that it stands in."""
+    step, line = places.lines[places.at]
+    driver = context.driver
+    (point,) = context.run(driver.history(step + 1, 1))
+    updates = context.run(driver.updates(step, step))[step]
+    context.console.say(f"{places.at + 1} of {len(places.lines)}, step {step}:", *spans([line]))
+    context.console.say(*step_lines(point, updates), *stream_lines(point))
+
+
+def watches(context: Context, typed: str) -> None:
+    """Tell what is watched as it is now and was over the run; with an expression watch that, or no longer.
+
+    Raises:
+        ExpressionInvalid: it can't be read.
+    """
+    snapshot = context.snapshot()
+    graph, file = snapshot.graph, watches_file()
+    texts = read_watches(file).get(graph.name, ())
+    if typed:
+        if typed not in texts:
+            check_expression(typed, graph.channels)
+        others = tuple(text for text in texts if text != typed)
+        texts = others if typed in texts else (*others, typed)[-MOST:]
+        try:
+            keep_watches(file, graph.name, texts)
+        except OSError as error:
+            raise HitlError(f"watches can't be kept: {error.strerror}", f"see {file}") from None
+    if not texts:
+        context.console.say("Nothing is watched.")
+        return
+    _tell(context, texts, snapshot.progress.head)
+
+
+def _tell(context: Context, texts: Sequence[str], head: int) -> None:
+    snapshot = context.snapshot()
+    step = head_step(open_view(snapshot))
+    series = context.run(context.driver.series(texts, head, _STRIP)) if head >= 0 else [()] * len(texts)
+    for number, (text, samples) in enumerate(zip(texts, series, strict=True), 1):
+        shown = watch(text, step, snapshot.graph.channels)
+        value = f"can't be told: {shown.why}" if shown.why else inline(shown.value, _VALUE)
+        changed = ", changed by this step" if shown.mark != " " else ""
+        context.console.say(f"{number}. {name(text)}{changed}:", *content([value], 3))
+        rows: list[Line] = [strip(samples, _STRIP)] if samples and not shown.why else []
+        context.console.say(*spans(rows))
