@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from contextlib import closing, nullcontext, suppress
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from hitl_tui.config import Settings
     from hitl_tui.engine.audit.anchor import Anchor
-    from hitl_tui.engine.audit.findings import VerifyReport
+    from hitl_tui.engine.audit.findings import Mismatch, VerifyReport
     from hitl_tui.engine.audit.steps import Watch
     from hitl_tui.stores import Checkpointer
 
@@ -439,14 +440,33 @@ def _verify(
     from hitl_tui.signing import AllowedSigners
 
     allowed = AllowedSigners(signers) if signers else None
-    if not strict:
-        return check(store, thread, anchors=anchors, signers=allowed, since=since, watch=watch)
+    from msgspec.structs import replace
+
+    theirs = _compared(store, thread, watch)
+    if not strict or theirs is not None:
+        report = check(store, thread, anchors=anchors, signers=allowed, since=since, watch=watch)
+        return replace(report, mismatches=(*report.mismatches, *(theirs or ())))
 
     keep_nodes_apart()
     info = store.info(thread)
     assert info is not None
     runner = build_now(store, info)
     return runner.verify(thread, strict=True, anchor=anchors, signers=allowed, since=since, watch=watch)
+
+
+def _compared(store: Checkpointer, thread: str, watch: Watch | None) -> tuple[Mismatch, ...] | None:
+    """What of a thread of LangGraph is not as its checkpointer has it; None for threads of ours."""
+    from hitl_tui.cli.langgraph import langgraph_hub
+
+    hub = langgraph_hub(store, None, None)
+    if hub is None:
+        return None
+    from hitl_tui.drivers.langgraph.audit import compare
+
+    try:
+        return asyncio.run(compare(hub.mirror, thread, watch or (lambda _done, _all: None)))
+    finally:
+        hub.mirror.app.close()
 
 
 def _findings(report: VerifyReport) -> list[str]:

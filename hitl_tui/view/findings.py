@@ -31,6 +31,7 @@ MEANING: Final[Mapping[Kind, str]] = {
     "signature": "A decision is not signed that must be, or its signature is not that of who decided this.",
     "unreadable": "This part of the store can't be read at all.",
     "node": "With the results its nodes had then, the graph goes another way today.",
+    "origin": "The checkpoint of LangGraph's that the step mirrors is gone, or holds something else now.",
 }
 """What a finding of each kind means, in one sentence."""
 

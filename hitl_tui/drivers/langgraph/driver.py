@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import replace
 
 from hitl_tui.drivers.breakpoints import RunStops
+from hitl_tui.drivers.langgraph.audit import compare
 from hitl_tui.drivers.langgraph.editing import Editor
 from hitl_tui.drivers.langgraph.interrupts import repeats_of_answer, whole_subgraphs
 from hitl_tui.drivers.langgraph.loop import PregelLoop
@@ -15,6 +17,7 @@ from hitl_tui.drivers.langgraph.mirror import Mirror, their_thread
 from hitl_tui.drivers.langgraph.pregel import config_of
 from hitl_tui.drivers.langgraph.values import from_json
 from hitl_tui.drivers.local import LocalDriver
+from hitl_tui.drivers.protocol import Check, Checked
 from hitl_tui.engine.commands import (
     Command,
     Fork,
@@ -118,6 +121,18 @@ class LangGraphDriver(LocalDriver):
             return told
 
         return await self._engine.call(work())
+
+    async def check(self, kind: Check, watch: Callable[[int, int], object]) -> Checked:
+        """Check the thread's log against itself, and against LangGraph's checkpointer."""
+        if kind == "replay":
+            raise UsageError(
+                "nodes of LangGraph can't be served what they gave",
+                "fork from a step: what is behind it runs again",
+            )
+        await self._on_engine(lambda session: session)
+        checked = await asyncio.to_thread(self._checked, None, "log", watch)
+        found = await self._engine.call(compare(self._mirror, self.thread_id, watch))
+        return replace(checked, kind=kind, mismatches=(*checked.mismatches, *found))
 
     async def _update_state(self, command: UpdateState) -> int:
         self._refuse_running()

@@ -393,7 +393,10 @@ class _Sync:
                 continue
             pinned = "" if identity == newest else identity
             saved = await self._mirror.app.state(config_of(self._thread, pinned), subgraphs=True)
-            if saved is None:
+            if saved is None or saved.id != identity:
+                self._mirror.notice(
+                    line, "LangGraph's checkpointer has lost its newest step: see `hitl-tui verify`"
+                )
                 continue
             session = self._session(line)
             if session.exists and self._mirror.settled(session, saved) != session.cursor:

@@ -28,6 +28,7 @@ Kind = Literal[
     "signature",
     "unreadable",
     "node",
+    "origin",
 ]
 
 
@@ -44,7 +45,8 @@ class Mismatch(msgspec.Struct, frozen=True):
             beside the log, and not what it should be), "gate" (strict: a step behind a gate that no decision
             lets pass, or not so; `field` is what is missing), "anchor" (the store is not what it was then),
             "signature" (of a decision: missing where it was wanted, wrong, or not that of who decided),
-            "unreadable", or of a replay "node" (the graph goes another way today).
+            "unreadable", of a replay "node" (the graph goes another way today), or "origin" (of a mirror: the
+            checkpointer that it mirrors has something else).
         seq: of the record, or number of the decision; None for other findings.
         field: of the record, checkpoint, entry or cursor.
         expected, actual: hashes as text, `[private]` for a private channel's.

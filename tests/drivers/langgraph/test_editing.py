@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.sqlite import SqliteSaver
 
 from hitl_tui.drivers.langgraph.mirror import CHECKPOINT
 from hitl_tui.engine.commands import Answer, Fork, Start, UpdateState
@@ -236,3 +239,31 @@ async def cut_off(hubs: Hubs, app: Any, *, stored: bool) -> int:
         app.update_state(CONFIG, {"draft": "mine"})
     await hubs.close()
     return int(head)
+
+
+async def test_verify_finds_what_changed_or_was_lost_in_their_checkpointer(
+    tmp_path: Path, hubs: Hubs
+) -> None:
+    connection = sqlite3.connect(tmp_path / "theirs.sqlite", check_same_thread=False)
+    saver = SqliteSaver(connection)
+    app = routed(saver)
+    watcher = await stepped(hubs, app, 3)
+    await watcher.driver.execute(UpdateState({"draft": "mine"}, actor="ann"))
+    await verified(watcher)
+    origins = {point.step: point.origin for point in (await watcher.check()).checkpoints}
+    row = connection.execute(
+        "SELECT type, checkpoint FROM checkpoints WHERE checkpoint_id = ?", (origins[1],)
+    ).fetchone()
+    changed = saver.serde.loads_typed(row)
+    changed["channel_values"]["draft"] = "changed behind our back"
+    connection.execute(
+        "UPDATE checkpoints SET checkpoint = ? WHERE checkpoint_id = ?",
+        (saver.serde.dumps_typed(changed)[1], origins[1]),
+    )
+    connection.execute("DELETE FROM checkpoints WHERE checkpoint_id = ?", (origins[2],))
+    findings = (await watcher.driver.check("strict", lambda _done, _all: None)).mismatches
+    assert {(each.kind, each.step, each.channel, each.field) for each in findings} == {
+        ("origin", 1, "draft", "value"),
+        ("origin", 2, None, "checkpoint"),
+    }
+    connection.close()

@@ -1,0 +1,103 @@
+"""Whether a line of the mirror is as LangGraph's checkpointer has it (SPEC 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from hitl_tui.drivers.langgraph.graph import default_of
+from hitl_tui.drivers.langgraph.mirror import CHECKPOINT, Mirror, their_thread
+from hitl_tui.drivers.langgraph.pregel import config_of
+from hitl_tui.drivers.langgraph.steps import named
+from hitl_tui.drivers.langgraph.values import as_json
+from hitl_tui.engine.audit.findings import Mismatch
+from hitl_tui.engine.commands.decisions import UPDATE_STATE
+from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.engine.state.canonical import channel_hash, state_hash
+from hitl_tui.engine.thread.rebuild import live_state
+from hitl_tui.errors import UnknownThread
+
+_PAGE: Final = 500
+
+
+class _Theirs(NamedTuple):
+    """What is compared of a checkpoint: its parent, and the hash that its state has as ours."""
+
+    parent: str
+    state: bytes
+
+
+async def compare(mirror: Mirror, line: str, watch: Callable[[int, int], object]) -> tuple[Mismatch, ...]:
+    """What of a line is not as their checkpointer has it; changes nothing.
+
+    A checkpoint that is gone, one whose state is another now, and an edit that does not follow on the
+    checkpoint that it was decided on are findings.
+
+    Args:
+        watch: called with (steps done, steps in all).
+    """
+    info, cursor = mirror.store.info(line), mirror.store.cursor(line)
+    if info is None or cursor is None:
+        raise UnknownThread(f"there is no thread {line!r}", "see `hitl-tui threads`")
+    thread = their_thread(info)
+    theirs = await _checkpoints(mirror, thread)
+    findings: list[Mismatch] = []
+    origins: dict[int, str] = {}
+    for point in _steps(mirror, line):
+        watch(cursor.head - point.step, cursor.head + 1)
+        if not point.origin:
+            continue
+        origins[point.step] = point.origin
+        known = theirs.get(point.origin)
+        if known is None:
+            findings.append(Mismatch("origin", None, point.step, None, "checkpoint", point.origin, None))
+        elif known.state != point.state_hash:
+            findings += await _channels(mirror, thread, point)
+    for entry in mirror.store.ledger(line):
+        meant = entry.data.get(CHECKPOINT) if isinstance(entry.data, Mapping) else None
+        made = theirs.get(origins.get(entry.step, ""))
+        if entry.kind == UPDATE_STATE and meant and made and made.parent != meant:
+            findings.append(Mismatch("origin", entry.n, entry.step, None, "parent", meant, made.parent))
+    return tuple(findings)
+
+
+async def _checkpoints(mirror: Mirror, thread: str) -> dict[str, _Theirs]:
+    theirs: dict[str, _Theirs] = {}
+    before = ""
+    while page := await mirror.app.history(thread, before=before, limit=_PAGE):
+        for saved in page:
+            state = state_hash(_digests(mirror, saved.values))
+            theirs[saved.id] = _Theirs(saved.parent, state)
+        before = page[-1].id
+    return theirs
+
+
+def _digests(mirror: Mirror, values: Any) -> dict[str, bytes]:
+    held = named(values)
+    return {
+        name: channel_hash(as_json(held[name]) if name in held else default_of(mirror.app.graph, name))
+        for name in mirror.reduction.channels
+    }
+
+
+def _steps(mirror: Mirror, line: str) -> Iterator[Checkpoint]:
+    before: int | None = None
+    while page := mirror.store.checkpoints(line, before, _PAGE):
+        yield from page
+        before = page[-1].step
+
+
+async def _channels(mirror: Mirror, thread: str, point: Checkpoint) -> list[Mismatch]:
+    """The channels of a step that hold something else there."""
+    saved = await mirror.app.state(config_of(thread, point.origin or ""))
+    digests = _digests(mirror, saved.values if saved else None)
+    ours = live_state(mirror.store, point.thread_id, point.step, mirror.graph.channels).digests
+    return [
+        Mismatch("origin", None, point.step, name, "value", _text(ours[name]), _text(digests[name]))
+        for name in ours
+        if digests.get(name) != ours[name]
+    ]
+
+
+def _text(digest: bytes) -> str:
+    return f"sha256:{digest.hex()}"
