@@ -100,6 +100,12 @@ class Postgres:
         """A connection of its owner."""
         return psycopg.connect(self.url(database), autocommit=True)
 
+    def login(self, name: str) -> None:
+        """Make a user who comes in with `PASSWORD`, and may do nothing yet."""
+        with self.admin() as db:
+            if db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (name,)).fetchone() is None:
+                db.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'".encode())
+
     def drop(self, url: str) -> None:
         """Take the tables of a store out."""
         with self.admin() as db:
