@@ -30,7 +30,7 @@ from hitl_tui.engine.commands import (
 from hitl_tui.engine.log.events import Preview
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import UsageError
+from hitl_tui.errors import StaleWriter, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Previewed
@@ -55,12 +55,20 @@ class LangGraphDriver(LocalDriver):
         line: the thread of the mirror.
         mirror: the mirror of its graph's threads.
         leaf: the newest checkpoint of the line, "" for a thread that does not exist yet.
+        newest: the newest checkpoint of their thread, of whatever line.
         actor: who begins it then.
         options: of `LocalDriver`.
     """
 
     def __init__(
-        self, line: str, mirror: Mirror, leaf: str, *, actor: str | None = None, **options: Any
+        self,
+        line: str,
+        mirror: Mirror,
+        leaf: str,
+        newest: str,
+        *,
+        actor: str | None = None,
+        **options: Any,
     ) -> None:
         def open_session() -> Session:
             session = mirror.open(line) if leaf else mirror.new(line, actor)
@@ -71,7 +79,7 @@ class LangGraphDriver(LocalDriver):
         super().__init__(line, open_session, mirror.store, refusals=refusals, **options)
         self._mirror = mirror
         self._leaf = leaf
-        self._pinned = False
+        self._newest = newest
         handlers: dict[type[Command[Any]], Any] = {Start: self._take_input, UpdateState: self._update_state}
         self._handlers.update(handlers)
 
@@ -82,15 +90,16 @@ class LangGraphDriver(LocalDriver):
     async def _take_input(self, command: Start) -> int:
         session = self._opened()
         self._refuse_running()
+        await self._refuse_moved()
         if command.context:
             raise UsageError("a LangGraph thread takes no context here", "give it in the graph's config")
         if not isinstance(command.inputs, Mapping):
             raise UsageError("the input is no dict", 'give a dict, as {"messages": "…"}')
         run = PregelLoop(
-            session, mirror=self._mirror, leaf=self._leaf, pinned=self._pinned, given=_input(command.inputs)
+            session, mirror=self._mirror, leaf=self._leaf, newest=self._newest, given=_input(command.inputs)
         )
         await run.take_input()
-        self._leaf, self._pinned = run.leaf, run.pinned
+        self._leaf, self._newest = run.leaf, run.newest
         if run.error is not None:
             raise run.error
         return session.cursor.head
@@ -102,7 +111,28 @@ class LangGraphDriver(LocalDriver):
         if session.exists and self._run is None:
             leaves = await self._mirror.sync(their_thread(session.info), [session])
             self._leaf = leaves.get(self.thread_id, self._leaf)
+            self._newest = max(leaves.values(), default="")
         return session
+
+    async def _refuse_moved(self) -> None:
+        """Read the head of their thread again before it is run, and show what others have written.
+
+        Raises:
+            StaleWriter: somebody else has gone on from the end of this line.
+        """
+        session, leaf = self._opened(), self._leaf
+        thread = their_thread(session.info)
+        head = await self._mirror.app.state(config_of(thread))
+        if head is None or head.id == self._newest:
+            return
+        if not session.exists:
+            raise StaleWriter(f"somebody else has begun thread {thread!r}", "open it again")
+        await self._read_head()
+        if leaf != self._leaf:
+            raise StaleWriter(
+                f"somebody else has run thread {thread!r}: it is at checkpoint {self._leaf} now",
+                "look at what changed, then go on",
+            )
 
     async def _commit(self, command: Command[R]) -> R:
         await self._read_head()
@@ -174,12 +204,14 @@ class LangGraphDriver(LocalDriver):
         await self._go(command.breakpoints, once=False)
 
     async def _go(self, breakpoints: tuple[Breakpoint, ...], *, once: bool) -> None:
+        self._refuse_running()
+        await self._refuse_moved()
         stops = RunStops(breakpoints, self._opened().graph.info, self._hits) if breakpoints else None
 
         def make(session: Session, **options: Any) -> Any:
-            # A fork without a step of its own goes on from where its parent has gone on, too.
+            # A fork without a step of its own goes on from where its parent may go on, too: it is pinned.
             shared = session.info.parent is not None and session.cursor.head == session.info.fork_step
-            place: dict[str, Any] = {"leaf": self._leaf, "pinned": self._pinned or shared}
+            place: dict[str, Any] = {"leaf": self._leaf, "newest": "" if shared else self._newest}
             return PregelLoop(session, mirror=self._mirror, once=once, stops=stops, **place, **options)
 
         await self._launch(make)
@@ -188,7 +220,7 @@ class LangGraphDriver(LocalDriver):
         try:
             await super()._drive(run, session)
         finally:
-            self._leaf, self._pinned = run.leaf, run.pinned
+            self._leaf, self._newest = run.leaf, run.newest
 
 
 def _input(inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from hitl_tui.drivers.langgraph.pregel import Graph
+from hitl_tui.drivers.langgraph.pregel import OUTPUT, Graph
 from hitl_tui.drivers.langgraph.values import as_json
 from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.graph.limits import UNLIMITED
@@ -18,8 +18,6 @@ from hitl_tui.engine.state.channel import BoundChannel, Channel, ChannelInfo
 from hitl_tui.engine.state.reducers import Reducer, overwrite
 from hitl_tui.engine.thread.recorded import RecordedGraph, graph_of_info
 
-OUTPUT: Final = "output"
-"""The channel of a graph whose state is one value in place of named ones, as of the functional API."""
 _THEIR_START, _THEIR_END = "__start__", "__end__"
 _DEEPEST = 8
 _PLAIN_CHANNELS = ("LastValue", "LastValueAfterFinish", "AnyValue", "EphemeralValue", "UntrackedValue")

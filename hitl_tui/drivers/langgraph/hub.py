@@ -53,24 +53,25 @@ class LangGraphHub(LocalHub):
         leaves = await self._sync(thread_id)
         if thread_id not in leaves:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
-        return self._opened(thread_id, leaves[thread_id])
+        return self._opened(thread_id, leaves[thread_id], max(leaves.values()))
 
     async def begin(self, thread_id: str, actor: str | None = None) -> Driver:
         """The driver of a thread that is there, or of a new one that its first input creates."""
         try:
             return await self.open(thread_id)
         except UnknownThread:
-            return self._opened(thread_id, "", actor)
+            return self._opened(thread_id, "", "", actor)
 
     async def _sync(self, thread_id: str) -> Mapping[str, str]:
         info = self._store.info(thread_id)
         return await self.mirror.sync(thread_id if info is None else their_thread(info))
 
-    def _opened(self, thread_id: str, leaf: str, actor: str | None = None) -> LangGraphDriver:
+    def _opened(self, thread_id: str, leaf: str, newest: str, actor: str | None = None) -> LangGraphDriver:
         driver = LangGraphDriver(
             thread_id,
             self.mirror,
             leaf,
+            newest,
             actor=actor,
             subgraph_runs=self._subgraph_runs,
             observe=self._observe,

@@ -28,6 +28,7 @@ from hitl_tui.drivers.langgraph.pregel import (
     Saved,
     TaskRun,
     config_of,
+    result_of_event,
     saved_of_event,
 )
 from hitl_tui.drivers.langgraph.steps import branch_path, facts_of, in_order, model_use, place_of, tool_use
@@ -70,6 +71,7 @@ class Superstep:
         leaf: the checkpoint that it must go on from.
         pinned: it goes on from an older one than the thread's newest.
         given: the input that it begins with, None where it goes on.
+        single: the graph's state is one value.
     """
 
     def __init__(
@@ -79,12 +81,14 @@ class Superstep:
         *,
         pinned: bool = False,
         given: Any = None,
+        single: bool = False,
     ) -> None:
         self._session = session
         self._tell = session.emit
-        self._leaf = leaf
+        self._leaf = self.leaf = leaf
         self._pinned = pinned
         self._given = given
+        self._single = single
         self.before: Saved | None = None
         self.after: list[tuple[Saved | None, Saved]] = []
         """The checkpoints that it has saved, each with the one before."""
@@ -124,13 +128,14 @@ class Superstep:
 
     def _checkpoint(self, data: Any) -> None:
         now = self._session.clock()
-        saved = saved_of_event(data, now)
+        saved = saved_of_event(data, now, single=self._single)
         if self.before is None:
             if not self._follows(saved):
                 raise Moved(saved.parent if saved.source == "input" else saved.id)
             self.before = saved
-            if saved.id != self._leaf:
+            if self._given is not None:
                 self.after.append((None, saved))
+            self.leaf = saved.id
             return
         self.after.append((self.before._replace(tasks=self._done(self.before)), saved))
         self.before = saved
@@ -167,7 +172,8 @@ class Superstep:
         if known is None:
             return
         interrupts = tuple(data["interrupts"] or ())
-        self._tasks[key] = known._replace(result=data["result"], error=data["error"], interrupts=interrupts)
+        result = result_of_event(data["result"], single=self._single)
+        self._tasks[key] = known._replace(result=result, error=data["error"], interrupts=interrupts)
         tasks = in_order(self._tasks.values())
         place = [task.id for task in tasks].index(key)
         if len(tasks) > 1 and not interrupts:
@@ -244,7 +250,7 @@ class PregelLoop:
     Args:
         session: the line in the mirror.
         leaf: the newest checkpoint of the line.
-        pinned: it is not the newest of the thread.
+        newest: the newest checkpoint of their thread; another one than `leaf` is of another line.
         once: stop after one superstep.
         given: the input to begin with; None goes on.
     """
@@ -255,7 +261,7 @@ class PregelLoop:
         *,
         mirror: Mirror,
         leaf: str,
-        pinned: bool,
+        newest: str,
         once: bool = False,
         given: Any = None,
         stops: Stops | None = None,
@@ -266,7 +272,7 @@ class PregelLoop:
         self.ended = False
         self.stopped_by = ""
         self.leaf = leaf
-        self.pinned = pinned
+        self.newest = newest
         self._mirror = mirror
         self._thread = their_thread(session.info)
         self._once = once
@@ -384,10 +390,11 @@ class PregelLoop:
             command: the answers that it is begun with; None goes on.
         """
         given = command if self._given is None else self._given
-        superstep, error = await self._run(given, pinned=self.pinned)
-        if isinstance(error, Moved) and not self.pinned:
+        superstep, error = await self._run(given, pinned=self.leaf != self.newest)
+        if isinstance(error, Moved) and self.leaf == self.newest:
             # Another line of the thread is its newest now; or this one has gone on without us.
             await self._check_leaf(str(error))
+            self.newest = str(error)
             superstep, error = await self._run(given, pinned=True)
         if isinstance(error, Moved):
             raise self._stale(str(error))
@@ -395,7 +402,7 @@ class PregelLoop:
 
     async def _run(self, given: Any, *, pinned: bool) -> tuple[Superstep, BaseException | None]:
         app = self._mirror.app
-        superstep = Superstep(self.session, self.leaf, pinned=pinned, given=self._given)
+        superstep = Superstep(self.session, self.leaf, pinned=pinned, given=self._given, single=app.single)
         config = config_of(self._thread, self.leaf if pinned else "")
         stop = "interrupt_after" if self._given is None else "interrupt_before"
         self._superstep = superstep
@@ -450,10 +457,11 @@ class PregelLoop:
     async def _settle(self, superstep: Superstep, error: BaseException | None) -> str:
         session = self.session
         node = ""
+        if superstep.leaf != self.leaf:
+            self.leaf = self.newest = superstep.leaf
         for before, saved in superstep.after:
-            self.leaf, self.pinned = saved.id, False
-            copies = before is None and saved.source == "fork"  # the leaf that it was pinned to
-            if copies or is_no_step(before, saved):
+            self.leaf = self.newest = saved.id
+            if is_no_step(before, saved):
                 continue
             facts = facts_of(
                 before,
@@ -473,7 +481,7 @@ class PregelLoop:
         leaf = superstep.before
         if not node:
             # Nothing was saved: it waits for answers, or there was nothing to run.
-            config = config_of(self._thread, self.leaf if self.pinned else "")
+            config = config_of(self._thread, self.leaf if self.leaf != self.newest else "")
             leaf = await self._mirror.app.state(config, subgraphs=True)
             self._hand_over(leaf, refusal)
         if leaf is not None and (not (node and leaf.tasks) or self._mirror.stops_compiled_in(session, leaf)):

@@ -26,7 +26,6 @@ from hitl_tui.drivers.langgraph.steps import (
     Reduction,
     facts_of,
     moved,
-    named,
     names_in,
     place_of,
     position_of,
@@ -438,7 +437,7 @@ def is_no_step(before: Saved | None, saved: Saved) -> bool:
         return [task.name for task in saved.tasks] == [START_NODE]
     if saved.source != "fork" or before is None or saved.next != before.next:
         return False
-    was, now = named(before.values), named(saved.values)
+    was, now = before.values, saved.values
     return was.keys() == now.keys() and all(as_json(was[name]) == as_json(now[name]) for name in now)
 
 

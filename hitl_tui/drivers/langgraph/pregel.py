@@ -11,11 +11,13 @@ import ctypes
 import inspect
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from datetime import datetime
 from queue import SimpleQueue
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
 
 R = TypeVar("R")
 Graph: TypeAlias = Any
@@ -31,6 +33,8 @@ _QUICK: Final = 0.01
 """Seconds."""
 _PUSHED: Final = "__pregel_push"
 START_NODE: Final = "__start__"
+OUTPUT: Final = "output"
+"""The channel of a graph whose state is one value in place of named ones."""
 MODES: Final = ("checkpoints", "tasks", "messages", "custom")
 
 
@@ -60,14 +64,14 @@ class Saved(NamedTuple):
 
     Args:
         id, parent: checkpoint ids; `parent` is "" for the first.
-        values: the state, as a dict of channels or (of the functional API) one value.
+        values: the state by channels; of a graph whose state is one value, that of `OUTPUT`.
         source: "input", "loop", "update" or "fork".
         at: microseconds since the epoch.
     """
 
     id: str
     parent: str
-    values: Any
+    values: Mapping[str, Any]
     source: str
     tasks: tuple[TaskRun, ...]
     at: int
@@ -91,8 +95,12 @@ def checkpoint_of(config: Mapping[str, Any] | None) -> str:
     return str((config or {}).get("configurable", {}).get("checkpoint_id") or "")
 
 
-def saved_of(snapshot: Snapshot) -> Saved | None:
-    """A checkpoint as `get_state` and the history give it; None where there is none."""
+def saved_of(snapshot: Snapshot, *, single: bool = False) -> Saved | None:
+    """A checkpoint as `get_state` and the history give it; None where there is none.
+
+    Args:
+        single: its state is one value (see `App.single`).
+    """
     identity = checkpoint_of(snapshot.config)
     if not identity or snapshot.metadata is None:
         return None
@@ -101,7 +109,7 @@ def saved_of(snapshot: Snapshot) -> Saved | None:
             task.id,
             task.name,
             bool(task.path) and task.path[0] == _PUSHED,
-            task.result,
+            _by_channel(task.result) if single else task.result,
             task.error,
             tuple(task.interrupts),
             task.state,
@@ -110,19 +118,38 @@ def saved_of(snapshot: Snapshot) -> Saved | None:
     )
     at = microseconds(snapshot.created_at)
     source = str(snapshot.metadata.get("source", "loop"))
-    return Saved(identity, checkpoint_of(snapshot.parent_config), snapshot.values, source, tasks, at)
+    values = _by_channel(snapshot.values) or {} if single else snapshot.values
+    return Saved(identity, checkpoint_of(snapshot.parent_config), values, source, tasks, at)
 
 
-def saved_of_event(data: Mapping[str, Any], at: int) -> Saved:
+def _by_channel(value: Any) -> dict[str, Any] | None:
+    return None if value is None else {OUTPUT: value}
+
+
+def saved_of_event(data: Mapping[str, Any], at: int, *, single: bool = False) -> Saved:
     """A checkpoint as the stream tells it, before any of its tasks has run.
 
     Args:
+        single: as for `saved_of`.
         at: when it was told, in microseconds since the epoch.
     """
     tasks = tuple(TaskRun(task["id"], task["name"], False, state=task.get("state")) for task in data["tasks"])
     source = str((data["metadata"] or {}).get("source", "loop"))
     parent = checkpoint_of(data["parent_config"])
-    return Saved(checkpoint_of(data["config"]), parent, data["values"], source, tasks, at)
+    values = _by_channel(data["values"]) or {} if single else data["values"]
+    return Saved(checkpoint_of(data["config"]), parent, values, source, tasks, at)
+
+
+def result_of_event(result: Any, *, single: bool = False) -> Any:
+    """What a task has written, by channels, as the stream tells it; None where it wrote nothing.
+
+    Args:
+        single: as for `saved_of`.
+    """
+    if not single:
+        return result
+    written = [value for value in (result or {}).values() if value is not None]
+    return _by_channel(written[0] if written else None)
 
 
 def microseconds(stamp: str | None) -> int:
@@ -163,8 +190,13 @@ class App:
     """
 
     def __init__(self, graph: Graph) -> None:
+        self.is_async = is_async_only(graph) or _is_async(graph.checkpointer)
+        saver = graph.checkpointer
+        if self.is_async and isinstance(saver, BaseCheckpointSaver) and not _is_async(saver):
+            graph = graph.copy({"checkpointer": AwaitedSaver(saver)})
         self.graph = graph
-        self.is_async = is_async_only(graph) or _async_saver(graph.checkpointer)
+        self.single = isinstance(graph.stream_channels_asis, str)
+        """Whether its state is one value, as of the functional API; it is that of the channel `OUTPUT`."""
         self._worker = _Worker()
         self._tap = _tap_of(graph)
         parameters = inspect.signature(type(graph).stream).parameters
@@ -187,7 +219,7 @@ class App:
     async def state(self, config: Config, *, subgraphs: bool = False) -> Saved | None:
         """The newest checkpoint, or the one that the config names; None where there is none."""
         snapshot = await self.snapshot(config, subgraphs=subgraphs)
-        return saved_of(snapshot)
+        return saved_of(snapshot, single=self.single)
 
     async def snapshot(self, config: Config, *, subgraphs: bool = False) -> Snapshot:
         """As `get_state`."""
@@ -206,7 +238,7 @@ class App:
             snapshots = await self.call(
                 lambda: list(self.graph.get_state_history(config, before=bound, limit=limit))
             )
-        return [saved for snapshot in snapshots if (saved := saved_of(snapshot))]
+        return [saved for snapshot in snapshots if (saved := saved_of(snapshot, single=self.single))]
 
     async def update(self, config: Config, values: Any, as_node: str | None = None) -> str:
         """As `update_state`; gives the id of the new checkpoint."""
@@ -286,9 +318,63 @@ def _part(part: Any) -> Part:
     return tuple(ns), mode, data
 
 
-def _async_saver(saver: Any) -> bool:
+def _is_async(saver: Any) -> bool:
     """Whether a checkpointer can only be awaited."""
     return type(saver).__name__.startswith("Async")
+
+
+class AwaitedSaver(BaseCheckpointSaver[Any]):
+    """A checkpointer that can't be awaited, for a graph that can't be run otherwise.
+
+    Args:
+        saver: it; what it does is done in other threads.
+    """
+
+    def __init__(self, saver: Any) -> None:
+        super().__init__(serde=saver.serde)
+        self._saver = saver
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """As the checkpointer's."""
+        return list(self._saver.config_specs)
+
+    def get_next_version(self, current: Any, channel: Any) -> Any:
+        """As the checkpointer's."""
+        return self._saver.get_next_version(current, channel)
+
+    def get_tuple(self, config: Any) -> Any:
+        """As the checkpointer's."""
+        return self._saver.get_tuple(config)
+
+    def list(self, config: Any, **options: Any) -> Iterator[Any]:
+        """As the checkpointer's."""
+        return iter(self._saver.list(config, **options))
+
+    def put(self, *given: Any) -> Any:
+        """As the checkpointer's."""
+        return self._saver.put(*given)
+
+    def put_writes(self, *given: Any, **options: Any) -> None:
+        """As the checkpointer's."""
+        self._saver.put_writes(*given, **options)
+
+    async def aget_tuple(self, config: Any) -> Any:
+        """As `get_tuple`."""
+        return await asyncio.to_thread(self._saver.get_tuple, config)
+
+    async def alist(self, config: Any, **options: Any) -> AsyncIterator[Any]:
+        """As `list`."""
+        for found in await asyncio.to_thread(lambda: [*self._saver.list(config, **options)]):
+            yield found
+
+    async def aput(self, *given: Any) -> Any:
+        """As `put`."""
+        return await asyncio.to_thread(self._saver.put, *given)
+
+    async def aput_writes(self, *given: Any, **options: Any) -> None:
+        """As `put_writes`."""
+        await asyncio.to_thread(lambda: self._saver.put_writes(*given, **options))
 
 
 def _raise_in(ident: int, error: type[BaseException] | None) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from hitl_tui.drivers.langgraph.graph import OUTPUT, default_of, operator_of
+from hitl_tui.drivers.langgraph.graph import default_of, operator_of
 from hitl_tui.drivers.langgraph.pregel import START_NODE, Graph, Saved, TaskRun
 from hitl_tui.drivers.langgraph.values import as_json, bounded, convert, is_message
 from hitl_tui.engine.log.outcomes import BranchOutcome, ModelUse, StreamedText, ToolUse
@@ -71,19 +71,12 @@ def branch_path(tasks: list[TaskRun], place: int) -> str:
     return f"{place_of(dict.fromkeys(other.name for other in tasks))}/{task.name}"
 
 
-def named(values: Any) -> Mapping[str, Any]:
-    """The state by channels; of a graph without named ones its value is that of `OUTPUT`."""
-    if isinstance(values, Mapping):
-        return values
-    return {} if values is None else {OUTPUT: values}
-
-
 def writes_of(tasks: list[TaskRun], channels: Mapping[str, BoundChannel]) -> list[TaskWrite]:
     """What tasks have written, in the order in which it is reduced."""
     writes = []
     for place, task in enumerate(tasks):
         path = branch_path(tasks, place)
-        result = task.result if isinstance(task.result, Mapping) else named(task.result)
+        result = task.result if isinstance(task.result, Mapping) else {}
         for channel, value in result.items():
             if channel not in channels:
                 continue
@@ -110,7 +103,7 @@ class Reduction:
             before: None before the first.
             edited: a person has set values: whatever the tasks of `before` have written did not count.
         """
-        was, now = named(before.values) if before else {}, named(after.values)
+        was, now = before.values if before else {}, after.values
         final = {name: self._final(name, was, now, state) for name in self.channels}
         writes = writes_of(in_order(before.tasks), self.channels) if before and not edited else []
         changes: list[Change] = []
@@ -306,7 +299,7 @@ def _calls(task: TaskRun, tasks: list[TaskRun], place: int, before: Saved | None
         return []
     asked = {
         call["id"]: call["args"]
-        for message in messages_in(dict(named(before.values)))
+        for message in messages_in(before.values)
         for call in getattr(message, "tool_calls", None) or ()
     }
     return [

@@ -1,0 +1,151 @@
+"""Graphs of every kind run: async, with graphs inside, of the functional API; and what fails is told."""
+
+from __future__ import annotations
+
+import asyncio
+import operator
+import threading
+from typing import Annotated, Any
+
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_stream_writer
+from langgraph.func import entrypoint, task
+from langgraph.graph import END, START, MessagesState, StateGraph
+from typing_extensions import TypedDict
+
+from hitl_tui.engine.commands import CancelAttempt, Run, Start
+from hitl_tui.engine.log.events import AttemptDropped, TextStreamed
+from tests.drivers.langgraph.conftest import Hubs
+
+
+class Numbers(TypedDict):
+    log: Annotated[list[str], operator.add]
+    goal: str
+
+
+def one_node(node: Any, saver: Any, state: Any = Numbers) -> Any:
+    graph = StateGraph(state)
+    graph.add_node("work", node)
+    graph.add_edge(START, "work")
+    graph.add_edge("work", END)
+    return graph.compile(checkpointer=saver)
+
+
+async def _ran(hubs: Hubs, graph: Any, given: Any) -> Any:
+    watcher = await hubs.watch(graph)
+    await watcher.driver.execute(Start(given))
+    await watcher.run()
+    await watcher.check()
+    return watcher
+
+
+async def test_a_graph_of_async_nodes_is_awaited(saver: Any, hubs: Hubs) -> None:
+    async def work(_state: Numbers) -> dict[str, Any]:
+        await asyncio.sleep(0)
+        return {"log": ["awaited"]}
+
+    watcher = await _ran(hubs, one_node(work, saver), {"log": [], "goal": "a channel of theirs"})
+    assert watcher.view.values == {"log": ["awaited"], "goal": "a channel of theirs"}
+    assert watcher.view.progress.status == "completed"
+
+
+async def test_what_a_node_writes_to_its_stream_is_told_and_kept(hubs: Hubs) -> None:
+    def work(_state: Numbers) -> dict[str, Any]:
+        get_stream_writer()("half way")
+        get_stream_writer()({"percent": 50})
+        return {"log": ["done"]}
+
+    watcher = await _ran(hubs, one_node(work, InMemorySaver()), {"log": []})
+    told = [event.text for event in watcher.told(TextStreamed)]
+    assert "half way" in "".join(told)
+    (kept,) = watcher.view.checkpoints[-1].streamed
+    assert "percent" in kept.text
+
+
+async def test_a_models_words_are_told_as_they_come_and_its_tokens_counted(hubs: Hubs) -> None:
+    usage: Any = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
+    reply = AIMessage("a closure keeps its names", usage_metadata=usage)
+
+    def work(state: Any) -> dict[str, Any]:
+        model = GenericFakeChatModel(messages=iter(["a closure keeps its names"]))
+        model.invoke(state["messages"])
+        return {"messages": [reply]}
+
+    graph = one_node(work, InMemorySaver(), MessagesState)
+    watcher = await _ran(hubs, graph, {"messages": "what is a closure?"})
+    told = [event.text for event in watcher.told(TextStreamed)]
+    assert "".join(told).startswith("a closure keeps its names")
+    view = watcher.view
+    assert [(each["type"], each["content"]) for each in view.values["messages"]] == [
+        ("human", "what is a closure?"),
+        ("ai", "a closure keeps its names"),
+    ]
+    assert (view.progress.tokens_in, view.progress.tokens_out) == (7, 3)
+    assert (await watcher.driver.snapshot()).updates[0].reducer == "add_messages"
+
+
+async def test_a_node_that_fails_is_told_with_its_line_and_runs_again(saver: Any, hubs: Hubs) -> None:
+    tries: list[int] = []
+
+    def work(_state: Numbers) -> dict[str, Any]:
+        tries.append(1)
+        if len(tries) == 1:
+            raise ValueError("no luck")
+        return {"log": ["luck"]}
+
+    watcher = await _ran(hubs, one_node(work, saver), {"log": []})
+    error = watcher.view.progress.error
+    assert error is not None
+    assert (error.node, watcher.view.progress.status) == ("work", "failed")
+    assert "ValueError: no luck" in error.message
+    assert error.frames[-1].function.startswith("work")
+    await watcher.run()
+    assert (await watcher.check()).values["log"] == ["luck"]
+
+
+async def test_a_node_that_blocks_is_given_up_and_saves_nothing(saver: Any, hubs: Hubs) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def work(_state: Numbers) -> dict[str, Any]:
+        begun.set()
+        go.wait(10)
+        return {"log": ["late"]}
+
+    graph = one_node(work, saver)
+    watcher = await hubs.watch(graph)
+    await watcher.driver.execute(Start({"log": []}))
+    await watcher.driver.execute(Run())
+    await asyncio.to_thread(begun.wait, 10)
+    await watcher.driver.execute(CancelAttempt())
+    await watcher.driver.ended(watcher.view.last_event)
+    go.set()
+    await watcher.look()
+    assert watcher.told(AttemptDropped)
+    assert watcher.view.progress.reason == "paused"
+    assert graph.get_state({"configurable": {"thread_id": "t"}}).next == ("work",)
+
+
+async def test_a_graph_inside_is_one_step_of_its_parent_and_drawn_inside_it(saver: Any, hubs: Hubs) -> None:
+    inner = one_node(lambda _state: {"log": ["inner"]}, None)
+    watcher = await _ran(hubs, one_node(inner, saver), {"log": ["in"]})
+    node = watcher.view.graph.node("work")
+    assert node is not None
+    assert (node.kind, node.graph.nodes[0].name) == ("subgraph", "work")
+    assert watcher.view.values["log"] == ["in", "in", "inner"]
+
+
+async def test_an_entrypoint_runs_as_one_node_on_its_input(saver: Any, hubs: Hubs) -> None:
+    @task
+    def double(number: int) -> int:
+        return number * 2
+
+    @entrypoint(checkpointer=saver)
+    def workflow(given: dict[str, int]) -> dict[str, int]:
+        return {"sum": double(given["n"]).result() + 1}
+
+    watcher = await _ran(hubs, workflow, {"n": 4})
+    assert watcher.view.progress.status == "completed"
+    assert watcher.view.values == {"output": {"sum": 9}}
+    assert [step.source for step in watcher.view.checkpoints] == ["input", "node"]

@@ -1,0 +1,123 @@
+"""The tree of a thread's checkpoints is shown as lines: the thread itself, and forks of it."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, Any
+
+import pytest
+from langgraph.graph import END, START, StateGraph
+from typing_extensions import TypedDict
+
+from hitl_tui.engine.commands import Fork, Run, Start, Step
+from hitl_tui.errors import StaleWriter
+from tests.drivers.langgraph.conftest import Hubs
+
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+
+
+class Words(TypedDict):
+    words: Annotated[list[str], operator.add]
+    last: str
+
+
+def word(text: str) -> Any:
+    def node(_state: Words) -> dict[str, Any]:
+        return {"words": [text], "last": text}
+
+    return node
+
+
+def chain(saver: Any) -> Any:
+    """Three nodes, one after the other."""
+    graph = StateGraph(Words)
+    for name in "abc":
+        graph.add_node(name, word(name))
+    graph.add_edge(START, "a")
+    graph.add_edge("a", "b")
+    graph.add_edge("b", "c")
+    graph.add_edge("c", END)
+    return graph.compile(checkpointer=saver)
+
+
+def _checkpoint(graph: Any, next_node: str) -> Any:
+    """The config of the checkpoint before a node, the oldest of several."""
+    states = [state for state in graph.get_state_history(CONFIG) if state.next == (next_node,)]
+    return states[-1].config
+
+
+async def test_a_replay_from_the_past_is_a_line_of_its_own(saver: Any, hubs: Hubs) -> None:
+    graph = chain(saver)
+    graph.invoke({"words": []}, CONFIG)
+    graph.invoke(None, _checkpoint(graph, "b"))
+    watcher = await hubs.watch(graph)
+    family = {each.thread_id: each for each in await watcher.driver.family()}
+    (other,) = set(family) - {"t"}
+    assert other.startswith("t~")
+    assert (family[other].parent, family[other].fork_step) == ("t", 1)
+    assert [step.node for step in family[other].checkpoints] == ["b", "c"]
+    assert [step.node for step in family["t"].checkpoints] == ["", "a", "b", "c"]
+    assert {each.summary.status for each in family.values()} == {"completed"}
+
+
+async def test_an_edit_of_theirs_in_the_past_is_a_line_that_begins_with_it(saver: Any, hubs: Hubs) -> None:
+    graph = chain(saver)
+    graph.invoke({"words": []}, CONFIG)
+    graph.update_state(_checkpoint(graph, "c"), {"last": "edited"})
+    hub = hubs.over(graph)
+    await hub.open("t")
+    (other,) = [row.info.thread_id for row in await hub.threads() if row.info.thread_id != "t"]
+    driver = await hub.open(other)
+    snapshot = await driver.snapshot()
+    assert snapshot.values == {"words": ["a", "b"], "last": "edited"}
+    assert (snapshot.checkpoints[-1].source, snapshot.progress.next_node) == ("human", "c")
+    assert [(each.op, each.before, each.after) for each in snapshot.updates] == [("set", "b", "edited")]
+
+
+async def test_each_line_goes_on_from_its_own_end(saver: Any, hubs: Hubs) -> None:
+    graph = chain(saver)
+    watcher = await hubs.watch(graph, mirror="mirror.db")
+    await watcher.driver.execute(Start({"words": ["in"]}))
+    await watcher.step()
+    await watcher.driver.execute(Fork(1, "other", actor="ann"))
+    await hubs.close()
+    hub = hubs.over(graph, "mirror.db")
+    first, other = await hub.open("t"), await hub.open("other")
+    for driver, command in ((first, Step()), (other, Step()), (first, Run()), (other, Run())):
+        since = (await driver.snapshot()).last_event
+        await driver.execute(command)
+        await driver.ended(since)
+    assert (await first.snapshot()).progress.status == "completed"
+    assert (await other.snapshot()).progress.status == "completed"
+    assert [step.node for step in (await other.snapshot()).checkpoints] == ["", "a", "b", "c"]
+    assert len({point.origin for d in (first, other) for point in (await d.snapshot()).checkpoints}) == 6
+    again = hubs.over(graph)
+    await again.open("t")
+    assert len(await again.threads()) == 2
+
+
+async def test_who_has_run_the_thread_meanwhile_is_told_before_anything_runs(saver: Any, hubs: Hubs) -> None:
+    graph = chain(saver)
+    watcher = await hubs.watch(graph)
+    await watcher.driver.execute(Start({"words": []}))
+    for _ in graph.stream(None, CONFIG, interrupt_after="*"):
+        pass
+    with pytest.raises(StaleWriter):
+        await watcher.driver.execute(Run())
+    assert graph.get_state(CONFIG).values["words"] == ["a"]
+
+
+async def test_input_to_a_thread_that_has_ended_begins_another_invocation(saver: Any, hubs: Hubs) -> None:
+    graph = chain(saver)
+    watcher = await hubs.watch(graph)
+    await watcher.driver.execute(Start({"words": ["one"]}))
+    await watcher.run()
+    assert await watcher.driver.execute(Start({"words": ["two"]})) == 4
+    await watcher.run()
+    view = await watcher.check()
+    assert view.values["words"] == ["one", "a", "b", "c", "two", "a", "b", "c"]
+    assert [step.invocation for step in view.checkpoints] == [1, 1, 1, 1, 2, 2, 2, 2]
+    graph.invoke({"words": ["three"]}, CONFIG)
+    again = await hubs.watch(graph)
+    assert [step.source for step in again.view.checkpoints].count("input") == 3
+    assert again.view.progress.invocation == 3
