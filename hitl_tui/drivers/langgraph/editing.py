@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from hitl_tui.drivers.langgraph import edits
 from hitl_tui.drivers.langgraph.mirror import CHECKPOINT, Mirror, by, their_thread
 from hitl_tui.drivers.langgraph.pregel import Saved, config_of
-from hitl_tui.drivers.langgraph.steps import facts_of, named, names_in
+from hitl_tui.drivers.langgraph.steps import facts_of, names_in
 from hitl_tui.drivers.langgraph.values import as_json, bounded, from_json
 from hitl_tui.engine.commands.decisions import UPDATE_STATE, decision_entry, shown
 from hitl_tui.engine.log.events import EDIT, AppliedUpdate, Preview
@@ -176,7 +176,7 @@ class Editor:
         return update
 
     def _update(self, values: Mapping[str, Any], saved: Saved) -> tuple[dict[str, Any], dict[str, str]]:
-        held = named(saved.values)
+        held = saved.values
         theirs: dict[str, Any] = {}
         rejected: dict[str, str] = {}
         for name, value in values.items():
