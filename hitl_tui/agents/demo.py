@@ -191,10 +191,10 @@ EMPTY = (
 )
 
 
-_COMMON = re.compile(
-    r"(about|after|again|before|between|could|explain|every|should|their|there|these|those|through|under|"
-    r"where|which|while|would|write|please|someone|something|describe)",
-    re.IGNORECASE,
+# Compiled by `re` when they are first needed, and kept by it.
+_COMMON = (
+    r"(?i:about|after|again|before|between|could|explain|every|should|their|there|these|those|through|under|"
+    r"where|which|while|would|write|please|someone|something|describe)"
 )
 
 
@@ -245,7 +245,7 @@ def other_story(task: str) -> Story:
 
 def _words(topic: str) -> tuple[str, str]:
     """Two words that carry the task: its last two long ones."""
-    words = [word for word in re.findall(r"[^\W\d_]{5,}", topic) if not _COMMON.fullmatch(word)]
+    words = [word for word in re.findall(r"[^\W\d_]{5,}", topic) if not re.fullmatch(_COMMON, word)]
     if not words:
         return "the subject", "it"
     return (words[-2], words[-1]) if len(words) > 1 else (words[0], "it")
@@ -254,17 +254,15 @@ def _words(topic: str) -> tuple[str, str]:
 LAST_VERSION = 3
 
 WISHES = {
-    "short": re.compile(r"\b(short\w*|brief\w*|concise|too long|cut|trim|tight\w*|half)\b", re.IGNORECASE),
-    "no kitchen": re.compile(
-        r"\b(no|not|without|drop|avoid|less|instead of|other than|too much|enough|leave out)\b"
+    "short": r"(?i)\b(short\w*|brief\w*|concise|too long|cut|trim|tight\w*|half)\b",
+    "no kitchen": (
+        r"(?i)\b(no|not|without|drop|avoid|less|instead of|other than|too much|enough|leave out)\b"
         r".{0,30}\b(food|cook\w*|kitchen\w*|recipe\w*|sauce\w*|jars?)\b"
-        r"|\b(another|different|other|new)\b.{0,20}\b(metaphor|image|picture|analogy|comparison)\b",
-        re.IGNORECASE,
+        r"|\b(another|different|other|new)\b.{0,20}\b(metaphor|image|picture|analogy|comparison)\b"
     ),
-    "example": re.compile(r"(?<!no )(?<!without )\b(example|instance)s?\b", re.IGNORECASE),
-    "no code": re.compile(
-        r"\b(no|not|without|drop|avoid|less|remove|leave out)\b.{0,20}\b(code|python|programm\w*)\b",
-        re.IGNORECASE,
+    "example": r"(?i)(?<!no )(?<!without )\b(example|instance)s?\b",
+    "no code": (
+        r"(?i)\b(no|not|without|drop|avoid|less|remove|leave out)\b.{0,20}\b(code|python|programm\w*)\b"
     ),
 }
 """What a human's feedback can ask for so that the draft really changes."""
@@ -323,7 +321,7 @@ def recognise(task: str, text: str) -> StoryDraft | None:
 
 def wishes_in(task: str, feedback: str) -> frozenset[str]:
     """What a human's feedback asks for, as far as the script can do it for this task."""
-    wishes = frozenset(name for name, pattern in WISHES.items() if pattern.search(feedback))
+    wishes = frozenset(name for name, pattern in WISHES.items() if re.search(pattern, feedback))
     return wishes if "closure" in task.casefold() else wishes - {"no kitchen", "no code"}
 
 
@@ -382,7 +380,7 @@ _LAST_DRAFT = "\n\nYour last draft:\n"
 _TASK = "Task:\n"
 _DRAFT = "\n\nDraft:\n"
 _RULE = "\n\nBegin your reply with "
-_ADVISES = re.compile(r"\b(advisor|adviser|reviewer|editor|critic|judge)\b", re.IGNORECASE)
+_ADVISES = r"(?i)\b(advisor|adviser|reviewer|editor|critic|judge)\b"
 
 
 def advisor_reply(messages: Sequence[Message]) -> str:
@@ -396,7 +394,7 @@ def advisor_reply(messages: Sequence[Message]) -> str:
     if revising:
         feedback, _, draft = rest.partition(_LAST_DRAFT)
         return _revise(task, feedback, draft)
-    if _ADVISES.search(system):
+    if re.search(_ADVISES, system):
         return _advise(prompt, prompt)
     return compose(prompt, StoryDraft(1))
 

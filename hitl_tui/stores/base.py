@@ -25,7 +25,7 @@ from hitl_tui.engine.log.records import (
     Totals,
     UpdateRecord,
 )
-from hitl_tui.engine.log.store import UNPRINTABLE, Durability, Reader
+from hitl_tui.engine.log.store import Durability, Reader, is_unprintable
 from hitl_tui.engine.log.threads import (
     LONGEST_ID,
     Deletion,
@@ -93,7 +93,7 @@ def check_thread_id(thread_id: str) -> str:
         raise UsageError(
             f"a thread id has 1 to {LONGEST_ID} characters, this one {len(thread_id)}", "use a shorter one"
         )
-    if UNPRINTABLE.search(thread_id):
+    if is_unprintable(thread_id):
         raise UsageError(f"thread id {thread_id!r} holds a control character", "use printable text")
     return thread_id
 

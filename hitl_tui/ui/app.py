@@ -174,6 +174,11 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         self.recording = Recording(path, (size.columns, size.lines), self.TITLE)
         self.driver_class = recorded(self.driver_class, self.recording)
 
+    def _refresh_notifications(self) -> None:
+        """Show what is told; where nothing ever was, an empty rack would have all laid out again."""
+        if self._notifications or self.query("Toast"):
+            super()._refresh_notifications()
+
     def on_resize(self, event: Resize) -> None:
         """A recording tells of another size."""
         if self.recording is not None:

@@ -12,9 +12,8 @@ from hitl_tui.view.spans import Line, Role, Span
 
 PartKind = Literal["same", "removed", "added", "note"]
 
-_WORD: Final = re.compile(
-    r"(?:\w[\w\u0300-\u036f\u200d\ufe0f]*|[^\w\s][\u0300-\u036f\u200d\ufe0f]*)\s*|\s+", re.UNICODE
-)
+# Compiled by `re` when it is first needed, and kept by it.
+_WORD: Final = r"(?:\w[\w\u0300-\u036f\u200d\ufe0f]*|[^\w\s][\u0300-\u036f\u200d\ufe0f]*)\s*|\s+"
 _MIDDLE: Final = 64 * 1024
 """Characters between what both texts begin and end with; longer ones are not compared by words."""
 _NEAR: Final = 200
@@ -117,7 +116,7 @@ def words(old: str, new: str, most: int = _MOST_EDITS) -> Words:
     if len(middle_old) + len(middle_new) > _MIDDLE:
         pieces.append(Piece(False, middle_old, middle_new))
     elif middle_old or middle_new:
-        left, right = _WORD.findall(middle_old), _WORD.findall(middle_new)
+        left, right = re.findall(_WORD, middle_old), re.findall(_WORD, middle_new)
         by_old, by_new = ([word.strip() for word in side] for side in (left, right))
         blanks = by_old == by_new
         edits, taken = _edits(left if blanks else by_old, right if blanks else by_new, most)
@@ -246,7 +245,7 @@ def likeness(old: frozenset[str], new: frozenset[str]) -> float:
 
 def bag(text: str) -> frozenset[str]:
     """The words of a text, each once."""
-    return frozenset(_WORD.findall(f"{text} ")) if len(text) <= _MIDDLE else frozenset((text,))
+    return frozenset(re.findall(_WORD, f"{text} ")) if len(text) <= _MIDDLE else frozenset((text,))
 
 
 def near(parts: Iterable[Fragment], around: int) -> Fragments:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec.structs import replace
 
 from hitl_tui.engine.graph.compiled import FanOutWork, Join, OnError, Quorum, SubgraphWork, kind_of
-from hitl_tui.engine.log.store import UNPRINTABLE
+from hitl_tui.engine.log.store import is_unprintable
 from hitl_tui.engine.log.taint import OnTaint
 from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.errors import GraphInvalid, in_words
@@ -268,7 +268,7 @@ class Composing:
                     f"subgraph {name!r}: {option} is {pairs!r}", f'a mapping, as {option}={{"from": "to"}}'
                 )
         self.add_node(name, _nothing, on_taint=on_taint)
-        if UNPRINTABLE.search(name):
+        if is_unprintable(name):
             raise GraphInvalid(
                 f"subgraph {name!r} can't be called that: its name goes into those of its threads",
                 "use a name without control characters",

@@ -5,9 +5,9 @@ A fork shares its parent's log: every read resolves the lineage, so a caller nev
 
 from __future__ import annotations
 
-import re
+import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator
-from typing import Final, Literal, Protocol
+from typing import Literal, Protocol
 
 from hitl_tui.engine.log.records import (
     Checkpoint,
@@ -42,8 +42,10 @@ damage the store."""
 Reader = tuple[str, str]
 """A function, as "module:name", and the place that it opens a store of."""
 
-UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What no thread's name may hold."""
+
+def is_unprintable(name: str) -> bool:
+    """Whether a name holds what no thread's may: a control character, or half of a pair of surrogates."""
+    return not name.isprintable() and any(unicodedata.category(char) in ("Cc", "Cs") for char in name)
 
 
 class Store(Protocol):

@@ -15,6 +15,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import why_not
@@ -198,6 +199,8 @@ class RunScreen(RoleScreen):
             if not (self._first.untold or self._first.view.checkpoints):
                 self.show_all()
             self.show_news(self._first)
+            for pane in (self, *self.walk_children(Widget)):
+                pane._clear_arrangement_cache()  # Textual does once it is idle, which is after a paint
             self._refresh_layout(self.app.size)
         self._laid_out = True
         self._begin_following()
@@ -378,8 +381,9 @@ class RunScreen(RoleScreen):
         """A value of a word, or a stream without text, leaves its rows to the pane above it."""
         row = self.query_one(ChannelsPane).selected_row
         short = row is not None and row.kind not in _LONG_KINDS and len(row.preview) < _SHORT
-        self.set_class(short and not session.frames[1], "-short-value")
-        self.set_class(not session.stream.length and not session.stream.live, "-no-stream")
+        self.query_one("#middle").set_class(short and not session.frames[1], "-short-value")
+        silent = not session.stream.length and not session.stream.live
+        self.query_one("#right").set_class(silent, "-no-stream")
 
     def _show_channels(self, session: ViewSession) -> None:
         pane = self.query_one(ChannelsPane)

@@ -47,6 +47,16 @@ class RoleScreen(ClosesOnce[Any]):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
 
+    def _on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Before its first paint all was styled a moment ago, as it was mounted."""
+        if not self._size:
+            event.refresh_styles = False
+
+    def _screen_resized(self, size: Size) -> None:
+        """Lay out for another size; Textual tells the one it has already three times while it starts."""
+        if size != self._size:
+            super()._screen_resized(size)
+
 
 _PLAIN: Final = Style.null()
 
@@ -200,6 +210,7 @@ class LineView(Kept, ScrollView, can_focus=True):
         self.cursor_row: int | None = None
         self.heeds_keys = False
         """True where the screen moves the cursor by its keys, and the list never has the focus."""
+        self._hidden = False
         self._painted: dict[int, Row] = {}
         self._at = (0, 0)
         self._cursor_role = "cursor-quiet"
@@ -366,12 +377,15 @@ class LineView(Kept, ScrollView, can_focus=True):
             self.post_message(self.Widened(self))
 
     def on_show(self) -> None:
-        """What came while it was hidden was not painted."""
-        self._painted.clear()
-        self.refresh()
+        """What came while it was hidden was not painted; the first time it is painted whole anyway."""
+        if self._hidden:
+            self._hidden = False
+            self._painted.clear()
+            self.refresh()
 
     def on_hide(self) -> None:
         """What comes while it is hidden is not for its width."""
+        self._hidden = True
         self._told_width = 0
 
     def on_focus(self) -> None:
