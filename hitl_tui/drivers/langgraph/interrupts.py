@@ -37,7 +37,7 @@ ALL: Final = "*"
 """What `interrupt_before` and `interrupt_after` say for every node."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class AskedInterrupt(msgspec.Struct, frozen=True):
     """An interrupt that waits, and where it stands.
 
     Args:
@@ -65,7 +65,7 @@ class Asked(msgspec.Struct, frozen=True):
         return f"{self.interrupt.id}.{self.given}" if self.given else self.interrupt.id
 
 
-def asked_by(saved: Saved, given: Mapping[str, int] | None = None) -> tuple[Asked, ...]:
+def asked_by(saved: Saved, given: Mapping[str, int] | None = None) -> tuple[AskedInterrupt, ...]:
     """The interrupts that wait at a checkpoint, in the order of its tasks.
 
     A checkpoint that was read by its id also has those that were answered: the tasks that finished tell.
@@ -75,7 +75,7 @@ def asked_by(saved: Saved, given: Mapping[str, int] | None = None) -> tuple[Aske
         given: how many answers each task has been given, where the ids don't tell; see `answers_given`.
     """
     counts = given or {}
-    waiting: dict[str, Asked] = {}
+    waiting: dict[str, AskedInterrupt] = {}
     tasks = in_order(saved.tasks)
     for place, task in enumerate(tasks):
         if not task.is_unfinished:
@@ -84,7 +84,9 @@ def asked_by(saved: Saved, given: Mapping[str, int] | None = None) -> tuple[Aske
         below = dict(_below(task, path or task.name))
         for interrupt in (*task.interrupts, *(each for _, each in below.values())):
             where = below[interrupt.id][0] if interrupt.id in below else path
-            asked = Asked(interrupt, task.name, where, task.id, counts.get(task.id, 0), bool(task.error))
+            asked = AskedInterrupt(
+                interrupt, task.name, where, task.id, counts.get(task.id, 0), bool(task.error)
+            )
             waiting.setdefault(interrupt.id, asked)
     return tuple(waiting.values())
 
@@ -120,7 +122,7 @@ def answers_given(writes: Iterable[tuple[str, str, Any]] | None) -> dict[str, in
     return counts
 
 
-def request_of(asked: Asked, *, step: int, now: int) -> Request:
+def request_of(asked: AskedInterrupt, *, step: int, now: int) -> Request:
     """An interrupt as a request: in the format of an approval where its payload is one, else with the form
     that its schema makes, else anything as JSON.
 
@@ -156,7 +158,7 @@ def request_of(asked: Asked, *, step: int, now: int) -> Request:
     return checked
 
 
-def _title(payload: Any, asked: Asked) -> str:
+def _title(payload: Any, asked: AskedInterrupt) -> str:
     if isinstance(payload, Mapping):
         payload = next((payload[key] for key in TITLES if isinstance(payload.get(key), str)), "")
     words = payload.strip().partition("\n")[0] if isinstance(payload, str) else ""
@@ -217,7 +219,7 @@ def without_answers(cursor: Cursor, ids: Collection[str]) -> Cursor:
     return replace(cursor, exchanges=rest(cursor.exchanges), branches=branches)
 
 
-def resume(answers: Mapping[str, Any], waiting: Iterable[Asked]) -> Command[Any]:
+def resume(answers: Mapping[str, Any], waiting: Iterable[AskedInterrupt]) -> Command[Any]:
     """What hands answers to the graph, each to the interrupt that it names.
 
     Raises:

@@ -10,7 +10,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
 
 from hitl_tui.drivers.langgraph.interrupts import (
-    Asked,
+    AskedInterrupt,
     answers_given,
     asked_by,
     kept_answers,
@@ -44,7 +44,7 @@ class Opened:
         self.app.invoke({"log": []}, CONFIG)
 
     @property
-    def asked(self) -> tuple[Asked, ...]:
+    def asked(self) -> tuple[AskedInterrupt, ...]:
         return asked_by(self.saved)
 
     @property
