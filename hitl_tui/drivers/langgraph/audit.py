@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 from hitl_tui.drivers.langgraph.graph import default_of
 from hitl_tui.drivers.langgraph.mirror import CHECKPOINT, Mirror, their_thread
 from hitl_tui.drivers.langgraph.pregel import config_of
-from hitl_tui.drivers.langgraph.steps import named
 from hitl_tui.drivers.langgraph.values import as_json
 from hitl_tui.engine.audit.findings import Mismatch
 from hitl_tui.engine.commands.decisions import UPDATE_STATE
@@ -73,7 +72,7 @@ async def _checkpoints(mirror: Mirror, thread: str) -> dict[str, _Theirs]:
 
 
 def _digests(mirror: Mirror, values: Any) -> dict[str, bytes]:
-    held = named(values)
+    held = values
     return {
         name: channel_hash(as_json(held[name]) if name in held else default_of(mirror.app.graph, name))
         for name in mirror.reduction.channels
