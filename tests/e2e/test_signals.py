@@ -111,6 +111,8 @@ MOMENTS = {
     "editor": (to_the_editor, "what you wrote in channel 'draft' of 't' was not applied; it is kept in", 1),
 }
 WORDS = {"card": "shorter please", "editor": "MINE first words"}
+CORE = {(number, "node") for number in ENDING} | {(signal.SIGTERM, "card"), (signal.SIGHUP, "editor")}
+"""The others are in the exhaustive run."""
 
 
 def steps_of(home: Path, thread: str) -> tuple[int, str]:
@@ -121,8 +123,19 @@ def steps_of(home: Path, thread: str) -> tuple[int, str]:
     return cursor.head, cursor.status
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    ("number", "moment"),
+    [
+        pytest.param(
+            number,
+            moment,
+            id=f"{number.name}-{moment}",
+            marks=() if (number, moment) in CORE else pytest.mark.slow,
+        )
+        for number in ENDING
+        for moment in MOMENTS
+    ],
+)
 def test_told_to_end(moment: str, number: signal.Signals, place: Path, isolated: Path) -> None:
     go_to, sentence, head = MOMENTS[moment]
     with start(place, "t") as terminal:

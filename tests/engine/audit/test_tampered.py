@@ -44,6 +44,8 @@ TABLES = (
 
 SAMPLE = 2
 """How many rows of a table the core run changes."""
+VALUES = 40
+"""To how many other values it changes a column of one."""
 
 
 PARTS = 4
@@ -192,7 +194,7 @@ class TestFile:
                 sql = f"UPDATE {table} SET {column} = ? WHERE {columns[0]} = ?"
                 missed += [
                     f"{table}.{column} of row {row[0]}: {was!r} -> {value!r}: {why}"
-                    for value in changed(was)
+                    for value in sample(list(changed(was)), most and VALUES)
                     if (why := self.passes(file, tmp_path, row[0], [(sql, (value, row[0]))]))
                 ]
         assert missed == []
@@ -241,7 +243,7 @@ class TestDirectory:
     """A directory of files."""
 
     def test_a_sample_of_leaves_of_each_file(self, directory: Stored, tmp_path: Path) -> None:
-        self.each_file(directory, tmp_path, step=23)
+        self.each_file(directory, tmp_path, step=47)
 
     @pytest.mark.slow
     @pytest.mark.parametrize("part", range(PARTS))
@@ -290,7 +292,7 @@ class TestDamage:
 
     @pytest.mark.parametrize("kind", ["file", "directory"])
     def test_bits_at_some_places(self, kind: str, request: pytest.FixtureRequest) -> None:
-        assert damage(request.getfixturevalue(kind), "flip", range(150)) == []
+        assert damage(request.getfixturevalue(kind), "flip", range(100)) == []
 
     @pytest.mark.slow
     @pytest.mark.parametrize("part", range(2 * PARTS))
@@ -305,17 +307,18 @@ class TestDamage:
     @pytest.mark.parametrize("kind", ["file", "directory"])
     def test_torn_at_some_lengths(self, kind: str, request: pytest.FixtureRequest) -> None:
         store = request.getfixturevalue(kind)
-        assert damage(store, "tear", range(0, size(store.path), 607)) == []
+        assert damage(store, "tear", range(0, size(store.path), 1213)) == []
 
     @pytest.mark.slow
     @pytest.mark.parametrize("part", range(PARTS))
-    def test_a_file_torn_at_every_length(self, file: Stored, part: int) -> None:
-        assert damage(file, "tear", range(part, size(file.path), PARTS)) == []
+    def test_a_file_torn_at_many_lengths(self, file: Stored, part: int) -> None:
+        """SQLite reads whole pages: each is torn at hundreds of places, not those of the one before."""
+        assert damage(file, "tear", range(7 * part, size(file.path), 7 * PARTS)) == []
 
     @pytest.mark.slow
     @pytest.mark.parametrize("part", range(PARTS))
     def test_each_file_of_a_directory_torn_at_many_lengths(self, directory: Stored, part: int) -> None:
-        assert damage(directory, "tear", range(13 * part, size(directory.path), 13 * PARTS)) == []
+        assert damage(directory, "tear", range(41 * part, size(directory.path), 41 * PARTS)) == []
 
     @pytest.mark.slow
     @pytest.mark.parametrize("kind", KINDS)
