@@ -22,6 +22,7 @@ from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, failure_words
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.form import AnswerForm
+from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView, Room
 from hitl_tui.view.agents import (
     Trial,
@@ -297,6 +298,7 @@ class AgentsScreen(OverlayScreen):
         self._known: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
+        yield PageHeader()
         yield LineView("agents", "Agents")
         with Room(id="memory"):
             yield LineView("turns", "Turns")

@@ -18,6 +18,7 @@ from hitl_tui.engine.audit.findings import Mismatch
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.findings import MEANING, checked_words, finding_row, values_of
 from hitl_tui.view.rows import wrapped
@@ -81,6 +82,7 @@ class CheckScreen(OverlayScreen):
         self._checked: Checked | None = None
 
     def compose(self) -> ComposeResult:
+        yield PageHeader()
         yield LineView("checks", "Verify")
         yield LineView("findings", "Findings")
         yield LineView("finding", "What it means")

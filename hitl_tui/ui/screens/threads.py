@@ -20,6 +20,7 @@ from hitl_tui.engine.log.threads import ThreadSummary
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.ui.bindings import LIST_MOVES, bound
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView, Row
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.cells import cut
@@ -288,6 +289,8 @@ class ThreadsScreen(OverlayScreen):
         self._list = ThreadList(current, now)
 
     def compose(self) -> ComposeResult:
+        if self._to is not None:
+            yield PageHeader()
         yield SafeInput(id="search", placeholder="search: part of a name")
         yield self._list
         yield KeysBar(self._keys_shown)
