@@ -8,7 +8,7 @@ Each line of a thread's tree of checkpoints is a thread of ours: the oldest has 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -51,6 +51,8 @@ CHECKPOINT: Final = "checkpoint"
 SOURCE: Final = "langgraph"
 """What a thread's `ThreadInfo.source` has their thread's id under."""
 _FIRST_PAGE, _PAGE = 50, 500
+_HELD = 500
+"""Steps after which a line that is mirrored is given back for a moment: a lease lasts half a minute."""
 _NOT_HANDED_OVER: Final = "the answer was not handed over: the thread was edited before it went on"
 
 
@@ -238,6 +240,7 @@ class _Sync:
         self._places: dict[str, tuple[str, int]] = {}
         self._same: dict[str, str] = {}
         self._batch: dict[str, Saved] = {}
+        self._held = ExitStack()
 
     async def run(self) -> dict[str, str]:
         newest = ""
@@ -249,8 +252,11 @@ class _Sync:
                 newest = max(newest, head[0].origin)
         fresh = await self._fresh(newest)
         self._batch = {saved.id: saved for saved in fresh}
-        for saved in fresh:
-            await self._place(saved)
+        with self._held:
+            for place, saved in enumerate(fresh, 1):
+                await self._place(saved)
+                if place % _HELD == 0:
+                    self._held.close()
         await self._settle(fresh[-1].id if fresh else newest)
         return {line: leaf if isinstance(leaf, str) else leaf.id for line, leaf in self._leaves.items()}
 
@@ -299,10 +305,18 @@ class _Sync:
         else:
             line = self._root(saved)
         session = self._session(line)
-        with session.writing(), at(session, saved.at):
+        self._hold(session)
+        with at(session, saved.at):
             self._mirror.append(session, before, saved, facts)
         self._places[saved.id] = (line, session.cursor.head)
         self._leaves[line] = saved
+
+    def _hold(self, session: Session) -> None:
+        """Hold a line for writing, until another one is: one step after the other goes to the same."""
+        if session.is_held:
+            return
+        self._held.close()
+        self._held.enter_context(session.writing())
 
     def _intended(self, saved: Saved) -> tuple[str, LedgerEntry | None]:
         """The line, and the entry of its ledger, that an edit was meant for which nobody has written down."""

@@ -7,6 +7,7 @@ channel is its operator called, on copies, for the values in between.
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -131,18 +132,19 @@ class Reduction:
             return self._defaults[name] if name in was else state.values[name]
         if name not in was:
             return as_json(now[name])
-        return convert(now[name], was[name], state.values[name])
+        adds = operator_of(self._app, name) is operator.add
+        return convert(now[name], was[name], state.values[name], adds=adds)
 
     def _between(self, name: str, held: Any, was: Mapping[str, Any], writes: list[TaskWrite]) -> Any:
         """What a channel holds between the writes of several tasks; as before where that can't be told."""
-        operator = operator_of(self._app, name)
-        if operator is None:
+        reduce = operator_of(self._app, name)
+        if reduce is None:
             return held
         try:
             value = copy.deepcopy(was[name]) if name in was else self._app.channels[name].copy().get()
             for write in writes:
                 if write.channel == name:
-                    value = operator(value, copy.deepcopy(write.value))
+                    value = reduce(value, copy.deepcopy(write.value))
         except Exception:  # user code, or a value that can't be copied
             return held
         return convert(value, was.get(name), held)
@@ -183,7 +185,7 @@ def _grown(held: Any, held_hash: bytes, value: Any) -> bytes:
     if value is held:
         return held_hash
     lists = isinstance(value, list) and isinstance(held, list) and len(held) <= len(value)
-    if lists and all(old is new for old, new in zip(held, value, strict=False)):
+    if lists and all(map(operator.is_, held, value)):
         return extend_chain(held_hash, value[len(held) :])
     return channel_hash(value)
 

@@ -33,7 +33,7 @@ _STAND_IN = frozenset({"type", "repr"})
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
-def convert(value: Any, old: Any, made: Any) -> Any:
+def convert(value: Any, old: Any, made: Any, *, adds: bool = False) -> Any:
     """A value as JSON, frozen, that shares with an older one what is the same.
 
     A list of messages that grows by one costs what that one does.
@@ -41,11 +41,12 @@ def convert(value: Any, old: Any, made: Any) -> Any:
     Args:
         old: the older value.
         made: what it was converted to.
+        adds: it can only have grown at its end, if it is longer: nothing has to be compared.
     """
     if value is old:
         return made
     if isinstance(value, list) and isinstance(old, list) and isinstance(made, list) and len(old) == len(made):
-        shared = _alike(old, value)
+        shared = len(old) if adds and len(value) > len(old) else _alike(old, value)
         if shared == len(value) == len(old):
             return made
         return FrozenList([*made[:shared], *map(as_json, value[shared:])])

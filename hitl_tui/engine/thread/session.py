@@ -533,6 +533,11 @@ class Session(ThreadState):
         return self.info.thread_id
 
     @property
+    def is_held(self) -> bool:
+        """Whether it is held for writing, with a lease."""
+        return self._lease is not None
+
+    @property
     def declared(self) -> GraphInfo:
         """The graph as data."""
         return self.graph.info
