@@ -22,8 +22,8 @@ from hitl_tui.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from hitl_tui.config import Settings
     from hitl_tui.stores import Checkpointer
-    from hitl_tui.team.web.server import PageLink, Proxy, Server
     from hitl_tui.team.web.tokens import KnownTokens, TokenFile
+    from hitl_tui.team.web.web_server import PageLink, Proxy, WebServer
 
 _READ_ONLY: Final = "this server shows threads to an audience (--read-only)"
 _TERMINAL_WAYS: Final = ("terminal", "title", "before")
@@ -111,10 +111,10 @@ def _server(  # noqa: PLR0917
     sessions: int,
     own: bool,
     read_only: bool,
-) -> tuple[Server, str]:
+) -> tuple[WebServer, str]:
     """The server, and what its link has beside its address."""
-    from hitl_tui.team.web.server import Server, Serving, session_environment
     from hitl_tui.team.web.tokens import OneToken
+    from hitl_tui.team.web.web_server import Serving, WebServer, session_environment
 
     flags = [*([] if own else ["--guest"]), *(["--read-only"] if read_only else [])]
 
@@ -128,10 +128,10 @@ def _server(  # noqa: PLR0917
         return {**session_environment(name), "HITL_TUI_STORE": settings.store}
 
     serving = Serving(command, environment, host, port, public_url, sessions)
-    return Server(serving, tokens, proxy), f"?token={tokens.token}" if isinstance(tokens, OneToken) else ""
+    return WebServer(serving, tokens, proxy), f"?token={tokens.token}" if isinstance(tokens, OneToken) else ""
 
 
-async def _serve(server: Server, link: str) -> None:
+async def _serve(server: WebServer, link: str) -> None:
     from hitl_tui.cli.logs import start_log
 
     start_log()
@@ -170,7 +170,7 @@ def _public(url: str | None, host: str) -> str:
 
 
 def _proxy(header: str | None, addresses: tuple[str, ...]) -> Proxy:
-    from hitl_tui.team.web.server import Proxy
+    from hitl_tui.team.web.web_server import Proxy
 
     if header is not None and not addresses:
         raise UsageError("anybody could send that header", "say with --trusted-proxy where it comes from")

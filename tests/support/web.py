@@ -12,8 +12,8 @@ from typing import Any
 
 import aiohttp
 
-from hitl_tui.team.web.server import PageLink, Proxy, Server, Serving
 from hitl_tui.team.web.tokens import KnownTokens, TokenFile
+from hitl_tui.team.web.web_server import PageLink, Proxy, Serving, WebServer
 
 ECHO = r"""
 import json, os, signal, sys
@@ -63,7 +63,7 @@ def environment(name: str) -> dict[str, str]:
 class Desk:
     """A running server and people who come to it."""
 
-    def __init__(self, server: Server, tokens: Mapping[str, str]) -> None:
+    def __init__(self, server: WebServer, tokens: Mapping[str, str]) -> None:
         self.server = server
         self.tokens = tokens
         self.clients: list[aiohttp.ClientSession] = []
@@ -108,7 +108,7 @@ async def serving(
         given = {name: file.add(name) for name in ("ann", "bob")}
         tokens = file
     how = {"command": echo, "environment": environment, "host": "127.0.0.1", "port": 0, **options}
-    server = Server(Serving(**how), tokens, proxy)
+    server = WebServer(Serving(**how), tokens, proxy)
     await server.start()
     desk = Desk(server, given)
     try:

@@ -13,10 +13,9 @@ import aiohttp
 import pytest
 
 from hitl_tui.team.web import page_session as web_session
-from hitl_tui.team.web import pages
-from hitl_tui.team.web import server as web_server
-from hitl_tui.team.web.server import Proxy
+from hitl_tui.team.web import pages, web_server
 from hitl_tui.team.web.tokens import OneToken, TokenFile
+from hitl_tui.team.web.web_server import Proxy
 from tests.support.web import painted, serving
 
 

@@ -121,7 +121,7 @@ class Serving(msgspec.Struct, frozen=True):
     patience: float = PATIENCE
 
 
-class Server:
+class WebServer:
     """Serves the app until it is closed.
 
     Args:
@@ -506,7 +506,8 @@ async def _last_words(socket: web.WebSocketResponse, said: str) -> None:
     if said and not socket.closed:
         lines = said.replace("\n", "\r\n")
         await _send(
-            socket, socket.send_bytes(f"\x1b[?1049l\x1b[?1003l\x1b[2J\x1b[H\r\n  {lines}\r\n".encode())
+            socket,
+            socket.send_bytes(f"\x1b[?1049l\x1b[?1003l\x1b[?25l\x1b[2J\x1b[H\r\n  {lines}\r\n".encode()),
         )
     await socket.close()
 
