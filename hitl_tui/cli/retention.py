@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hitl_tui.config import Settings
+    from hitl_tui.engine.log.records import LedgerEntry
     from hitl_tui.engine.log.threads import ThreadSize
     from hitl_tui.stores import Checkpointer
     from hitl_tui.stores.deletion import Kept, Leaving, Retention
@@ -229,7 +230,7 @@ def _delete(
     kept: Mapping[Kept, int] | None = None,
 ) -> ExitCode:
     """Say what goes, ask, and delete it."""
-    from hitl_tui.stores.deletion import delete as take_out
+    from hitl_tui.stores.deletion import delete_in_batches
     from hitl_tui.view.deletion import kept_words, leaving_lines
     from hitl_tui.view.format import count
 
@@ -237,15 +238,26 @@ def _delete(
     say(*(leaving_lines(going, now) or ["nothing goes"]))
     if words := kept_words(kept or {}):
         say(words)
-    entries = []
+    entries: list[LedgerEntry] = []
     if going and not how.dry_run:
         if not how.yes and not _agreed(count(len(going), "thread")):
             say("Nothing was deleted.", err=True)
             return ExitCode.USAGE
-        entries = take_out(
+        batches = delete_in_batches(
             store, going, actor=settings.reviewer, note=how.note, at=now, why=how.rule, force=how.force
         )
-        say(f"deleted {count(len(entries), 'thread')}; `hitl-tui deleted` shows what is kept of them")
+        try:
+            with progress("deleting", as_json=how.as_json) as watch:
+                for batch in batches:
+                    entries += batch
+                    if watch:
+                        watch(len(entries), len(going))
+        finally:
+            if entries:
+                left = len(going) - len(entries)
+                stays = f"{count(left, 'thread')} stayed; " if left else ""
+                told = "`hitl-tui deleted` shows what is kept of them"
+                say(f"deleted {count(len(entries), 'thread')}; {stays}{told}")
     if how.as_json:
         from hitl_tui.cli.reports import DeleteDocument, DeletedThread
 

@@ -347,7 +347,7 @@ class Checkpointer(ABC):
         """See `Store.delete`."""
 
     @abstractmethod
-    def store_ledger(self) -> list[LedgerEntry]:
+    def store_ledger(self, newest: int | None = None) -> list[LedgerEntry]:
         """See `Store.store_ledger`."""
 
     @abstractmethod

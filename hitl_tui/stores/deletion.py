@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -20,8 +20,10 @@ from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, U
 
 Why = Literal["named", "inside", "fork"]
 Watch = Callable[[int, int], object]
-_MANY: Final = 50
+_MANY: Final = 5_000
 """Threads from which on all of a store are read at once."""
+_BATCH: Final = 2_000
+"""Threads that are deleted at once, and for as long nobody else writes."""
 Kept = Literal["newest", "young", "waits", "decided", "forked"]
 
 
@@ -166,12 +168,65 @@ def delete(
     return store.delete(Deletion(versions, actor, note, at, why, force))
 
 
+def delete_in_batches(
+    store: Store,
+    going: Sequence[Leaving],
+    *,
+    actor: str | None,
+    note: str | None,
+    at: int,
+    why: str = "",
+    force: bool = False,
+) -> Iterator[list[LedgerEntry]]:
+    """Take many threads out of a store, some families at a time: each time all of them or nothing.
+
+    Others write between two batches; whoever stops asking for them has deleted those that were given, with
+    their entries in the ledger of the store.
+
+    Raises: as `Store.delete`, for the batch it is in.
+    """
+    for batch in _batches(store, going):
+        yield delete(store, batch, actor=actor, note=note, at=at, why=why, force=force)
+
+
+def _batches(store: Store, going: Sequence[Leaving]) -> Iterator[list[Leaving]]:
+    """Threads in groups of at least `_BATCH`; who was forked from whom, or ran inside whom, is in one."""
+    if len(going) <= _BATCH:
+        yield [*going]
+        return
+    family: dict[str, str] = {thread.thread_id: thread.thread_id for thread in going}
+
+    def root(name: str) -> str:
+        while family[name] != name:
+            family[name] = family[family[name]]
+            name = family[name]
+        return name
+
+    for thread in going:
+        info = store.info(thread.thread_id)
+        owner = info.owner.thread_id if info and info.owner else ""
+        for other in (thread.of, owner, (info.parent if info else None) or ""):
+            if other in family:
+                family[root(thread.thread_id)] = root(other)
+    families: dict[str, list[Leaving]] = {}
+    for thread in going:
+        families.setdefault(root(thread.thread_id), []).append(thread)
+    batch: list[Leaving] = []
+    for threads in families.values():
+        batch += threads
+        if len(batch) >= _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
 def farewells(store: Store, deletion: Deletion) -> list[LedgerEntry]:
     """What the ledger of a store keeps of threads; called by the store while nobody else can write to it.
 
     Raises: as `Store.delete`.
     """
-    ledger = store.store_ledger()
+    ledger = store.store_ledger(newest=1)
     n, previous = (ledger[-1].n, ledger[-1].hash) if ledger else (0, b"")
     entries = []
     families = _families(store, len(deletion.versions))

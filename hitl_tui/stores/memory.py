@@ -260,8 +260,8 @@ class MemoryCheckpointer(Checkpointer):
             self._deleted += entries
             return entries
 
-    def store_ledger(self) -> list[LedgerEntry]:
-        return list(self._deleted)
+    def store_ledger(self, newest: int | None = None) -> list[LedgerEntry]:
+        return self._deleted[-newest:] if newest else list(self._deleted)
 
     def size(self, thread_id: str) -> ThreadSize:
         thread = self._thread(thread_id)

@@ -68,6 +68,7 @@ _RUNNING = (
     "FROM cursor LEFT JOIN lease ON lease.thread = cursor.thread WHERE status = 'running'"
 )
 _STORE_LEDGER = f"SELECT thread, {rows.LEDGER} FROM store_ledger ORDER BY id"
+_STORE_LEDGER_NEWEST = f"{_STORE_LEDGER} DESC LIMIT ?"
 _VERSION = "SELECT version FROM cursor WHERE thread = ?"
 _FROM_THREAD = "FROM thread AS t LEFT JOIN thread AS p ON p.key = t.parent"
 _THREAD = f"SELECT {rows.THREAD}, t.shared_entries, t.past {_FROM_THREAD} WHERE t.id = ?"
@@ -247,14 +248,18 @@ class TableStore(Checkpointer):
     def _faults_of_store(self) -> Iterator[Fault]:
         """See `Store.faults`, of the store as a whole."""
 
-    def store_ledger(self) -> list[LedgerEntry]:
+    def store_ledger(self, newest: int | None = None) -> list[LedgerEntry]:
         entries: list[LedgerEntry] = []
         previous = b""
         with self._decoding():
-            for thread, *row in self._rows(_STORE_LEDGER):
+            if newest is None:
+                stored = self._rows(_STORE_LEDGER)
+            else:  # and the one before them, whose hash the first of them continues
+                stored = self._rows(_STORE_LEDGER_NEWEST, (newest + 1,))[::-1]
+            for thread, *row in stored:
                 entries += rows.ledger_of(rows.value_of(str, (thread,)), (row,), previous)
                 previous = entries[-1].hash
-        return entries
+        return entries if newest is None else entries[-newest:]
 
     def size(self, thread_id: str) -> ThreadSize:
         base = self._key(thread_id) << 32

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hitl_tui.engine.log.records import LedgerEntry
+from hitl_tui.engine.log.threads import Deletion
+from hitl_tui.stores import SQLiteCheckpointer
 from tests.support.commands import App
 from tests.support.spec import spec
 
@@ -44,6 +47,27 @@ def test_a_thread_goes_and_the_store_keeps_who_did_it(two: App) -> None:
     assert "done deleted by ann" in said
     assert "a try" in said
     assert two.expect(0, "verify", "r").out.startswith("ok")
+
+
+def test_a_deletion_that_is_stopped_between_two_batches_says_what_went(
+    two: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deletions: list[Deletion] = []
+    whole = SQLiteCheckpointer.delete
+
+    def delete(store: SQLiteCheckpointer, deletion: Deletion) -> list[LedgerEntry]:
+        if deletions:
+            raise KeyboardInterrupt
+        deletions.append(deletion)
+        return whole(store, deletion)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SQLiteCheckpointer, "delete", delete)
+        patched.setattr("hitl_tui.stores.deletion._BATCH", 1)
+        stopped = two.expect(130, "delete", "done", "r", "--force", "--yes")
+    assert "deleted 1 thread; 1 thread stayed" in stopped.out
+    assert threads(two) == {"r"}
+    assert len(two.expect(0, "deleted", "--json").document["entries"]) == 1
 
 
 def test_what_waits_stays_without_force(two: App) -> None:

@@ -14,7 +14,7 @@ from hitl_tui.engine.log.threads import Deletion, Lease, Owner
 from hitl_tui.engine.thread.hashes import ledger_hash
 from hitl_tui.errors import StaleWriter, ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores import Checkpointer, FileCheckpointer, SQLiteCheckpointer, open_store
-from hitl_tui.stores.deletion import Retention, delete, leaving, prunable
+from hitl_tui.stores.deletion import Retention, delete, delete_in_batches, leaving, prunable
 from tests.engine.run.booking import World
 from tests.engine.run.nested_trip import DESK, TEAM, nested
 from tests.stores.log_writer import NOW, Writer, info
@@ -42,6 +42,32 @@ def names(store: Checkpointer) -> set[str]:
 def deletion(store: Checkpointer, *threads: str, force: bool = False) -> Deletion:
     versions = {name: cursor.version for name in threads if (cursor := store.cursor(name))}
     return Deletion(versions, "ann", "only a try", NOW, force=force)
+
+
+class TestBatches:
+    def test_families_stay_whole_and_the_ledger_is_true_wherever_it_ends(
+        self, store: Checkpointer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("hitl_tui.stores.deletion._BATCH", 3)
+        writers = [ended(store, f"t{number}") for number in range(8)]
+        fork = writers[0].fork(1, "t0-b")
+        fork.step(status="completed", reason="end", position="end")
+        store.release("t0-b", fork.lease.token)
+        # As a rule names them: each by itself, the fork far from what it was forked from.
+        going = leaving(store, [*(f"t{number}" for number in range(8)), "t0-b"])
+        batches = delete_in_batches(store, going, actor="ann", note="old", at=NOW, why="prune: all")
+        assert [entry.thread_id for entry in next(batches)] == ["t0", "t0-b", "t1"]
+        assert names(store) == {"t2", "t3", "t4", "t5", "t6", "t7"}
+        ended(store, "new")
+        assert len(next(batches)) == 3
+        batches.close()
+        assert names(store) == {"t5", "t6", "t7", "new"}
+        entries = store.store_ledger()
+        assert [entry.n for entry in entries] == [1, 2, 3, 4, 5, 6]
+        assert [entry.prev_hash for entry in entries] == [b"", *(entry.hash for entry in entries[:-1])]
+        assert store.store_ledger(newest=2) == entries[-2:]
+        assert store.store_ledger(newest=9) == entries
+        assert list(store.faults(None)) == []
 
 
 class TestDelete:

@@ -232,8 +232,12 @@ class Store(Protocol):
             StaleWriter: one has moved since; not with `force`.
         """
 
-    def store_ledger(self) -> list[LedgerEntry]:
-        """What was taken out of the store, oldest first: entries of kind "delete" in a chain of their own."""
+    def store_ledger(self, newest: int | None = None) -> list[LedgerEntry]:
+        """What was taken out of the store, oldest first: entries of kind "delete" in a chain of their own.
+
+        Args:
+            newest: only so many of the newest; None for all.
+        """
 
     def size(self, thread_id: str) -> ThreadSize:
         """What a thread's own rows fill; raises `UnknownThread`."""

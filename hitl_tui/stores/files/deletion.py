@@ -99,8 +99,8 @@ def _hide(path: Path, hidden: Path) -> None:
         raise translate(error, path) from error
 
 
-def entries(root: Path) -> list[LedgerEntry]:
-    """The ledger of the store, oldest first.
+def entries(root: Path, newest: int | None = None) -> list[LedgerEntry]:
+    """The ledger of the store, oldest first; of all entries, or so many of the newest.
 
     Raises:
         LogCorrupt: a part of it can't be read.
@@ -108,7 +108,8 @@ def entries(root: Path) -> list[LedgerEntry]:
     head = _head(root)
     if head.n:
         check_directory(root / DELETED)
-    return [_entry(root, n) for n in range(1, head.n + 1)]
+    first = 1 if newest is None else max(head.n - newest, 0) + 1
+    return [_entry(root, n) for n in range(first, head.n + 1)]
 
 
 def faults(root: Path) -> Iterator[Fault]:

@@ -325,8 +325,8 @@ class FileCheckpointer(Checkpointer):
             deletions.finish(self.path)
         return entries
 
-    def store_ledger(self) -> list[LedgerEntry]:
-        return deletions.entries(self.path)
+    def store_ledger(self, newest: int | None = None) -> list[LedgerEntry]:
+        return deletions.entries(self.path, newest)
 
     def size(self, thread_id: str) -> ThreadSize:
         thread = self._thread(thread_id)
