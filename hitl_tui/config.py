@@ -26,6 +26,8 @@ NOTIFY_URLS = "HITL_TUI_NOTIFY_URLS"
 """Holds the URLs of services for notices, with blanks between them, in place of those of the file."""
 FILE_VARIABLE = "HITL_TUI_CONFIG"
 """Names another configuration file."""
+SERVER_HEADERS = "HITL_TUI_SERVER_HEADERS"
+"""Headers for a server of LangGraph, as a JSON object; no setting, so that they are never stored."""
 _ASCII: Final = "ascii"
 _KEYS: Final = "keys"
 _TRUTHS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
@@ -221,6 +223,9 @@ def _from_file() -> _Layer:
     return layer
 
 
+_OTHERS = (FILE_VARIABLE, NOTIFY_URLS, SERVER_HEADERS)
+
+
 def _from_environment() -> _Layer:
     layer = _Layer()
     known = {ENV_PREFIX + name.upper(): name for name in (*_SETTINGS, _ASCII)}
@@ -228,8 +233,8 @@ def _from_environment() -> _Layer:
         if variable in known and value:
             name = known[variable]
             layer.add(name, _TRUTHS.get(value.lower(), value) if name == _ASCII else value, variable)
-        elif variable.startswith(ENV_PREFIX) and variable not in (*known, FILE_VARIABLE, NOTIFY_URLS):
-            hint = did_you_mean(variable, (*known, FILE_VARIABLE, NOTIFY_URLS))
+        elif variable.startswith(ENV_PREFIX) and variable not in (*known, *_OTHERS):
+            hint = did_you_mean(variable, (*known, *_OTHERS))
             layer.problems.append(f"{variable}: there is no such variable; {hint}")
     return layer
 

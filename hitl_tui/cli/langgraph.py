@@ -23,6 +23,8 @@ GRAPH_SCHEME: Final = "langgraph:"
 """What stands before a GRAPH whose threads are meant, as a store: `langgraph:app.py`."""
 CHECKPOINTS_SCHEME: Final = "langgraph+sqlite:///"
 """What stands before a file of checkpoints that is looked at without its graph."""
+SERVER_SCHEMES: Final = ("langgraph+http://", "langgraph+https://")
+"""What the URL of a server begins with, behind which "#" and an assistant may stand."""
 _TELL: Final = 200
 """Threads that are mirrored without a word."""
 
@@ -33,10 +35,14 @@ class OpenedGraph(NamedTuple):
     Attributes:
         source: the graph.
         info: its picture, for what is typed.
+        url: what names its threads as a store; "memory:" where they end with this process.
+        refusals: what its threads can't be told, and why, by verb.
     """
 
     source: LangGraphSource
     info: GraphInfo
+    url: str
+    refusals: Mapping[str, str] = {}
 
 
 _OPENED: WeakKeyDictionary[Checkpointer, OpenedGraph] = WeakKeyDictionary()
@@ -47,18 +53,18 @@ def opened_graph(store: Checkpointer) -> OpenedGraph | None:
     return _OPENED.get(store)
 
 
-def store_url(opened: OpenedGraph) -> str:
-    """What names the threads of a graph as a store; "memory:" where they end with this process."""
-    return f"{GRAPH_SCHEME}{opened.source.source['graph']}" if opened.source.mirror else "memory:"
+def server_store(server: str, assistant: str | None) -> str:
+    """What names the threads of a server's graph as a store."""
+    return f"langgraph+{server.rstrip('/')}{'#' + assistant if assistant else ''}"
 
 
 def names_langgraph(url: str) -> bool:
     """Whether the URL of a store names threads of LangGraph."""
-    return url.startswith((GRAPH_SCHEME, CHECKPOINTS_SCHEME))
+    return url.startswith((GRAPH_SCHEME, CHECKPOINTS_SCHEME, *SERVER_SCHEMES))
 
 
 def open_langgraph_store(settings: Settings) -> Checkpointer:
-    """The mirror of what `--store langgraph:GRAPH` or `--store langgraph+sqlite:///FILE` names, up to date.
+    """The mirror of what `langgraph:GRAPH`, `langgraph+sqlite:///FILE` or `langgraph+URL` names, up to date.
 
     Raises:
         UsageError: it names no graph of LangGraph.
@@ -72,7 +78,8 @@ def open_langgraph_store(settings: Settings) -> Checkpointer:
     if url.startswith(CHECKPOINTS_SCHEME):
         return _mirror_of_file(Path(url.removeprefix(CHECKPOINTS_SCHEME)), settings)
     spec = url.removeprefix(GRAPH_SCHEME)
-    store = open_graph_store(spec, settings)
+    served = url.startswith(SERVER_SCHEMES)
+    store = open_server_store(settings) if served else open_graph_store(spec, settings)
     if store is None:
         raise UsageError(
             f"{spec} is no graph of LangGraph", "its threads are in a store of ours: --store URL"
@@ -114,7 +121,41 @@ def open_graph_store(
 
     store = _open_mirror(source.mirror, settings)
     finalize(store, source.close)
-    _OPENED[store] = OpenedGraph(source, describe(source.app, source.name))
+    url = f"{GRAPH_SCHEME}{source.source['graph']}" if source.mirror else "memory:"
+    _OPENED[store] = OpenedGraph(source, describe(source.app, source.name), url)
+    return store
+
+
+def open_server_store(settings: Settings) -> Checkpointer:
+    """The mirror for the threads of a server's graph, as `--store` names it; it isn't brought up to date.
+
+    Raises:
+        UsageError: the server has no such assistant, or langgraph isn't installed.
+        HitlError: it can't be reached, or refuses.
+    """
+    from hitl_tui.config import data_folder
+    from hitl_tui.loading.langgraph import EXTRA_HINT, LangGraphSource, mirror_file
+
+    server, _, assistant = settings.store.removeprefix("langgraph+").partition("#")
+    if "@" in server.partition("://")[2].partition("/")[0]:
+        raise UsageError("a server's URL holds no password here", "give headers in HITL_TUI_SERVER_HEADERS")
+    try:
+        from hitl_tui.drivers.langgraph.graph import describe
+        from hitl_tui.drivers.langgraph.server import REFUSALS, ServerGraph
+    except ImportError as error:
+        raise UsageError(f"a server of LangGraph needs {error.name}", EXTRA_HINT) from None
+    graph = ServerGraph(server, assistant)
+    source = LangGraphSource(
+        app=graph,
+        checkpointer=graph.checkpointer,
+        name=graph.graph_id,
+        source={"server": server, "assistant": graph.graph_id},
+        mirror=mirror_file(data_folder() / "langgraph", f"{server}?{graph.graph_id}"),
+        close=lambda: None,
+    )
+    store = _open_mirror(source.mirror, settings)
+    url = server_store(server, graph.graph_id)
+    _OPENED[store] = OpenedGraph(source, describe(source.app, source.name), url, REFUSALS)
     return store
 
 
@@ -193,7 +234,13 @@ def langgraph_hub(store: Checkpointer, signer: Signer | None, observe: Observe |
 
     source = opened.source
     return LangGraphHub(
-        source.app, store, name=source.name, source=source.source, signer=signer, observe=observe
+        source.app,
+        store,
+        name=source.name,
+        source=source.source,
+        signer=signer,
+        observe=observe,
+        refusals=opened.refusals,
     )
 
 

@@ -124,6 +124,9 @@ store_option = click.option(
     help="Where threads are kept: sqlite:///FILE, files:DIR, postgresql://HOST/DATABASE, a path, memory:, "
     "or langgraph:GRAPH.",
 )
+server_option = click.option(
+    "--server", metavar="URL", help="A server of LangGraph that has the graph, as http://localhost:2024."
+)
 durability_option = click.option(
     "--durability",
     metavar="WHICH",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from hitl_tui.cli.langgraph import open_graph_store, opened_graph, store_url
+from hitl_tui.cli.langgraph import open_graph_store, open_server_store, opened_graph, server_store
 from hitl_tui.cli.opening import Target, find_thread, open_named
 from hitl_tui.cli.options import (
     break_option,
@@ -22,6 +22,7 @@ from hitl_tui.cli.options import (
     options_as,
     plain_option,
     reviewer_option,
+    server_option,
     store_option,
     theme_option,
     thread_option,
@@ -31,6 +32,9 @@ from hitl_tui.cli.storage import open_existing, open_for_writing
 from hitl_tui.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hitl_tui.cli.langgraph import OpenedGraph
     from hitl_tui.cli.opening import Choose, OpenStore
     from hitl_tui.config import Settings
     from hitl_tui.stores import Checkpointer
@@ -140,7 +144,9 @@ run_options = options_as(
 
 
 @click.command()
-@click.argument("graph")
+@click.argument("graph", required=False)
+@server_option
+@click.option("--assistant", metavar="ID", help="Which of the server's graphs.")
 @thread_option
 @click.option(
     "--input",
@@ -162,7 +168,9 @@ run_options = options_as(
 @run_options
 def run(
     *,
-    graph: str,
+    graph: str | None,
+    server: str | None,
+    assistant: str | None,
     thread: str | None,
     inputs: tuple[str, ...],
     context: tuple[str, ...],
@@ -175,28 +183,36 @@ def run(
 
     GRAPH is module:attribute, file.py or file.py:name: a StateGraph, a GraphRunner, or a function
     that returns one; or a graph file, file.toml; or the name of a sample, such as review, planner or
-    order. Starts a new thread unless --thread names one that is there. With --headless, or --json,
-    it runs without a screen until something waits (exit code 3), fails (1) or ends (0).
+    order. A graph of LangGraph is taken as well, also from langgraph.json or langgraph.json:ID, and with
+    --server one that runs on a server. Starts a new thread unless --thread names one that is there. With
+    --headless, or --json, it runs without a screen until something waits (exit code 3), fails (1) or
+    ends (0).
     """
     from hitl_tui.cli.inputs import Inputs
     from hitl_tui.loading.graphs import resolve_spec
 
     given = Inputs(inputs)
     besides = Inputs(context, "--context ").plain() if context else None
-    resolve_spec(graph)
+    if graph is not None:
+        resolve_spec(graph)
+    elif server is None:
+        raise UsageError("there is no graph to run", "name one, as in `hitl-tui run review`, or --server URL")
     flags = {"model": model, "api_base": api_base}
     options = {
         name: value for name, value in {**flags, "max_tokens": max_tokens}.items() if value is not None
     }
-    settings = how.settings(**flags)
-
+    own = {"store": _server(graph, server, assistant, how, options)} if server else {}
+    settings = how.settings(**flags, **own)
     note = note_store()
 
     def open_store(settings: Settings) -> Checkpointer:
+        if graph is None:
+            note(settings.store)
+            return open_server_store(settings)
         if (mirror := open_graph_store(graph, settings, options)) is None:
             return open_for_writing(settings)
         if settings.origins["store"] != "flag" and (theirs := opened_graph(mirror)) is not None:
-            note(store_url(theirs))
+            note(theirs.url)
         return mirror
 
     def choose(opened: Checkpointer) -> Target:
@@ -205,13 +221,39 @@ def run(
         defaults = {"model": settings.model, "api_base": settings.api_base}
         defaults = {name: value for name, value in defaults.items() if value is not None}
         if (theirs := opened_graph(opened)) is not None:
-            name = thread or new_thread_id(opened, theirs.source.name)
+            name = thread or _new_name(opened, theirs)
             return Target(name, None, given.for_graph(theirs.info) if given else None, besides, begins=True)
+        assert graph is not None
         runner = open_named(graph, opened, options, defaults)
         name = thread or new_thread_id(opened, runner.graph.name)
         return Target(name, runner, given.for_graph(runner.graph.info) if given else None, besides)
 
     return how.run(settings, open_store, choose)
+
+
+def _server(
+    graph: str | None, server: str, assistant: str | None, how: RunOptions, options: Mapping[str, Any]
+) -> str:
+    """What names a server's graph as a store; raises `UsageError` for what does not go with it."""
+    if graph is not None:
+        raise UsageError(
+            f"{graph} and --server don't go together", "the server has the graph: --assistant ID"
+        )
+    if how.store is not None or options:
+        besides = "--store" if how.store is not None else f"--{next(iter(options)).replace('_', '-')}"
+        raise UsageError(f"{besides} and --server don't go together", "leave one out")
+    return server_store(server, assistant)
+
+
+def _new_name(store: Checkpointer, theirs: OpenedGraph) -> str:
+    """A name for a new thread of a graph of LangGraph."""
+    if "server" in theirs.source.source:
+        from hitl_tui.drivers.langgraph.server import new_server_thread
+
+        return new_server_thread()
+    from hitl_tui.engine.log.store import new_thread_id
+
+    return new_thread_id(store, theirs.source.name)
 
 
 @click.command()

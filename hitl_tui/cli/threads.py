@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.options import store_option
+from hitl_tui.cli.langgraph import server_store
+from hitl_tui.cli.options import server_option, store_option
 from hitl_tui.cli.output import emit, json_option, say, table
 from hitl_tui.drivers.node_streams import own_out
 from hitl_tui.errors import NoSuchStore, UsageError
@@ -37,6 +38,8 @@ _MORE = "there are more than {:,}: name a part of one, or give --limit"
 @click.option("--sort", metavar="COLUMN", help="Sort it by waits, due, risk, votes, graph, ...")
 @click.option("--inside", is_flag=True, help="With the threads of subgraphs below the ones they ran in.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
+@server_option
+@click.option("--assistant", metavar="ID", help="Which of the server's graphs.")
 @store_option
 @json_option
 def threads(
@@ -47,6 +50,8 @@ def threads(
     sort: str | None,
     inside: bool,
     limit: int,
+    server: str | None,
+    assistant: str | None,
     store: str | None,
     as_json: bool,
 ) -> None:
@@ -59,6 +64,10 @@ def threads(
     """
     from hitl_tui.config import load_settings
 
+    if server is not None:
+        if store is not None:
+            raise UsageError("--store and --server don't go together", "leave one out")
+        store = server_store(server, assistant)
     settings = load_settings({"store": store})
     if waiting and not inside:
         _queue(settings, query, limit, _queue_view(wanted, sort), as_json=as_json)

@@ -123,7 +123,6 @@ def test_a_graph_runs_on_a_file_of_checkpoints_that_is_named(flow: App, tmp_path
         (("run", "flow.py", "--model", "ollama/x"), "takes no --model"),
         (("threads", "--store", "langgraph:review"), "review is no graph of LangGraph"),
         (("threads", "--store", "langgraph+sqlite:///gone.sqlite"), "there is no file"),
-        (("verify", "t", "--strict", *STORE), "are not run again here"),
         (("replay", "t", *STORE), "are not run again here"),
         (("import", "x.jsonl", *STORE), "keeps threads of LangGraph alone"),
     ],
@@ -136,3 +135,26 @@ def test_its_picture_is_drawn(flow: App) -> None:
     drawn = flow.expect(0, "graph", "flow.py", "--format", "mermaid").out
     assert "write" in drawn
     assert "ask" in drawn
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run",), "there is no graph to run"),
+        (("run", "review", "--server", "http://127.0.0.1:9"), "don't go together"),
+        (("run", "--server", "http://127.0.0.1:9", "--model", "x"), "--model and --server don't go together"),
+        (("threads", "--server", "http://me:secret@127.0.0.1:9"), "holds no password"),
+        (("threads", "--server", "http://127.0.0.1:9", "--store", "x.db"), "don't go together"),
+    ],
+)
+def test_what_does_not_go_with_a_server_is_told(app: App, arguments: tuple[str, ...], words: str) -> None:
+    assert words in app.expect(2, *arguments).err
+
+
+def test_a_server_that_is_not_there_is_told(app: App) -> None:
+    assert "can't be asked" in app.expect(1, "threads", "--server", "http://127.0.0.1:9").err
+
+
+def test_headers_that_can_not_be_read_are_told(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HITL_TUI_SERVER_HEADERS", "Bearer x")
+    assert "no JSON object" in app.expect(2, "threads", "--server", "http://127.0.0.1:9").err

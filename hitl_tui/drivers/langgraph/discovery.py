@@ -20,6 +20,9 @@ _MOST: Final = 5_000
 
 async def thread_heads(saver: Any) -> Mapping[str, str]:
     """The newest checkpoint of each thread of a checkpointer, the newest thread first."""
+    if hasattr(saver, "heads"):  # the threads of a server
+        heads_there: Mapping[str, str] = await asyncio.to_thread(saver.heads)
+        return heads_there
     kinds = {kind.__name__ for kind in type(saver).__mro__}
     if "InMemorySaver" in kinds:
         newest = {

@@ -142,6 +142,8 @@ class LangGraphDriver(LocalDriver):
         """What a command would do, before anyone commits it."""
         if not isinstance(command, UpdateState):
             return await super().preview(command)
+        if why := self.can(UpdateState):
+            raise UsageError(f"the thread can't be edited: {why}")
 
         async def work() -> Preview:
             session = await self._read_head()
@@ -174,6 +176,8 @@ class LangGraphDriver(LocalDriver):
     async def _fork(self, command: Fork) -> str:
         session = await self._read_head()
         if command.changes:
+            if why := self.can(UpdateState):
+                raise UsageError(f"the fork can't begin with changes: {why}", "fork without them")
             editor = Editor(session, self._mirror, self._leaf)
             await editor.check(command.changes, command.as_node, command.step)
         await super()._fork(replace(command, changes=None, as_node=None))

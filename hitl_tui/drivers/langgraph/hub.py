@@ -27,6 +27,7 @@ class LangGraphHub(LocalHub):
         name: what the graph is called.
         source: how it is loaded again (`ThreadInfo.source`).
         signer, observe: as for `LocalHub`.
+        refusals: what its threads can't be told, and why, by verb.
     """
 
     def __init__(
@@ -38,8 +39,10 @@ class LangGraphHub(LocalHub):
         source: Mapping[str, Any] | None = None,
         signer: Signer | None = None,
         observe: Observe | None = None,
+        refusals: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(store, _no_builder, signer=signer, observe=observe)
+        self._refusals = refusals
         self.mirror = Mirror(App(graph), store, name, source or {}, signer=signer)
 
     async def open(self, thread_id: str) -> Driver:
@@ -75,6 +78,7 @@ class LangGraphHub(LocalHub):
             actor=actor,
             subgraph_runs=self._subgraph_runs,
             observe=self._observe,
+            refusals=self._refusals,
         )
         self._drivers[thread_id] = driver
         return driver

@@ -389,15 +389,16 @@ def _tap_of(graph: Graph) -> Callable[[Config, Hear], Config] | None:
     Modes of `stream` would do the same, but for messages and custom text they hand each superstep to another
     thread, which takes a quick one half as long again.
     """
-    if not hasattr(graph, "channels") or not hasattr(graph, "nodes"):  # a graph on a server
-        return None
     try:
         from langgraph._internal._constants import CONFIG_KEY_RUNTIME, CONFIG_KEY_STREAM
         from langgraph.config import get_config
+        from langgraph.pregel import Pregel
         from langgraph.pregel._messages import StreamMessagesHandler
         from langgraph.pregel.protocol import StreamProtocol
         from langgraph.runtime import Runtime
     except ImportError:
+        return None
+    if not isinstance(graph, Pregel):  # it runs on a server
         return None
 
     def tap(config: Config, hear: Hear) -> Config:

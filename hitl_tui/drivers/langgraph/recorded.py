@@ -143,13 +143,10 @@ def _is_internal(name: str) -> bool:
 def _graph(facts: _Facts, saver: Any) -> Pregel[Any, Any, Any, Any]:
     from langchain_core.runnables import RunnableLambda, RunnablePassthrough
     from langchain_core.runnables.graph import Graph
-    from langgraph.channels import EphemeralValue, LastValue, NamedBarrierValue, Topic
+    from langgraph.channels import EphemeralValue, NamedBarrierValue, Topic
     from langgraph.pregel import Pregel
     from langgraph.pregel._read import PregelNode
     from langgraph.types import Send
-
-    class unknown(LastValue[Any]):  # noqa: N801 - it is what the screen calls its reducer
-        """A channel whose operator no row tells."""
 
     class Recorded(Pregel[Any, Any, Any, Any]):
         """Draws the edges that were taken."""
@@ -174,7 +171,7 @@ def _graph(facts: _Facts, saver: Any) -> Pregel[Any, Any, Any, Any]:
         name for name in facts.channels if not _is_internal(name) and ":" not in name and name != _TASKS
     )
     values = keys or [name for name in (_END,) if name in facts.channels]
-    channels: dict[str, Any] = {name: unknown(Any) for name in values}
+    channels: dict[str, Any] = {name: unknown_channel() for name in values}
     channels |= {_START: EphemeralValue(Any), _TASKS: Topic(Send, accumulate=False)}
     nodes: dict[str, Any] = {_START: PregelNode(channels=_START, triggers=[_START], bound=nothing)}
     for name in facts.nodes:
@@ -198,6 +195,16 @@ def _graph(facts: _Facts, saver: Any) -> Pregel[Any, Any, Any, Any]:
         checkpointer=saver,
         name="LangGraph",
     )
+
+
+def unknown_channel() -> Any:
+    """A channel whose operator nobody tells."""
+    from langgraph.channels import LastValue
+
+    class unknown(LastValue[Any]):  # noqa: N801 - it is what the screen calls its reducer
+        """Holds what was there last."""
+
+    return unknown(Any)
 
 
 def _run_nothing(_state: Any) -> NoReturn:
