@@ -31,7 +31,15 @@ from hitl_tui.drivers.langgraph.pregel import (
     result_of_event,
     saved_of_event,
 )
-from hitl_tui.drivers.langgraph.steps import branch_path, facts_of, in_order, model_use, place_of, tool_use
+from hitl_tui.drivers.langgraph.steps import (
+    branch_path,
+    facts_of,
+    in_order,
+    model_use,
+    names_in,
+    place_of,
+    tool_use,
+)
 from hitl_tui.engine.commands.answering import pass_breakpoints
 from hitl_tui.engine.commands.decisions import decision_entry
 from hitl_tui.engine.log.events import (
@@ -52,6 +60,7 @@ from hitl_tui.engine.nodes.activity import StreamKeeper
 from hitl_tui.engine.nodes.attempt import masks_of
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.frames import frames_of
+from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.breakpoints import Stops
 from hitl_tui.engine.thread.session import Session
@@ -338,8 +347,7 @@ class PregelLoop:
                             if not node:
                                 break
                             first, command = False, None
-                            if self._stops:
-                                self._due = self._stops.after(session, node, before)
+                            self._due = self._stopped_after(node, before)
                             yield node
                 finally:
                     self.ended = True
@@ -378,10 +386,17 @@ class PregelLoop:
             self.stopped_by = self._due
             return False
         node = cursor.next_node or ""
-        if self._stops and not self._once and (why := self._stops.before(session, node, first)):
-            self.stopped_by = why
-            return False
-        return True
+        if self._stops and not self._once:
+            for name in names_in(node):
+                self.stopped_by = self._stops.before(session, name, first) or self.stopped_by
+        return not self.stopped_by
+
+    def _stopped_after(self, node: str, before: LiveState) -> str:
+        """The breakpoint that stops behind a superstep, "" for none."""
+        if self._stops is None:
+            return ""
+        asked = [self._stops.after(self.session, name, before) for name in names_in(node)]
+        return next(filter(None, asked), "")
 
     async def _run_superstep(self, command: Any = None) -> str:
         """Run one superstep and mirror it; "" where the run is over.

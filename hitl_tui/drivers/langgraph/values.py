@@ -41,12 +41,15 @@ def convert(value: Any, old: Any, made: Any, *, adds: bool = False) -> Any:
     Args:
         old: the older value.
         made: what it was converted to.
-        adds: it can only have grown at its end, if it is longer: nothing has to be compared.
+        adds: where it is longer it can only have grown at its end: of what was there the ends are compared.
     """
     if value is old:
         return made
     if isinstance(value, list) and isinstance(old, list) and isinstance(made, list) and len(old) == len(made):
-        shared = len(old) if adds and len(value) > len(old) else _alike(old, value)
+        grown = (
+            adds and 0 < len(old) < len(value) and all(_same(old[at], value[at]) for at in (0, len(old) - 1))
+        )
+        shared = len(old) if grown else _alike(old, value)
         if shared == len(value) == len(old):
             return made
         return FrozenList([*made[:shared], *map(as_json, value[shared:])])
