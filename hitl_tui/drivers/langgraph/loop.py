@@ -114,6 +114,11 @@ class Superstep:
         return place_of(dict.fromkeys(task.name for task in self._tasks.values()))
 
     @property
+    def is_open(self) -> bool:
+        """Whether tasks have run of which no checkpoint has been told."""
+        return bool(self._tasks)
+
+    @property
     def failed(self) -> str:
         """The node of a task that has begun and not ended."""
         open_tasks = [task.name for key, task in self._tasks.items() if key not in self.durations]
@@ -146,6 +151,11 @@ class Superstep:
                 self.after.append((None, saved))
             self.leaf = saved.id
             return
+        self.close(saved)
+
+    def close(self, saved: Saved) -> None:
+        """The tasks have ended with this checkpoint."""
+        assert self.before is not None
         self.after.append((self.before._replace(tasks=self._done(self.before)), saved))
         self.before = saved
         self._tasks, self._started, self._announced = {}, {}, False
@@ -474,6 +484,11 @@ class PregelLoop:
         node = ""
         if superstep.leaf != self.leaf:
             self.leaf = self.newest = superstep.leaf
+        if error is None and superstep.before is not None and superstep.is_open:
+            # An older LangGraph does not tell the checkpoint behind which it stops.
+            newest = await self._mirror.app.state(config_of(self._thread), subgraphs=True)
+            if newest is not None and newest.parent == superstep.before.id:
+                superstep.close(newest)
         for before, saved in superstep.after:
             self.leaf = self.newest = saved.id
             if is_no_step(before, saved):
