@@ -16,7 +16,7 @@ import msgspec
 from hitl_tui.drivers.expressions import Expression, ExpressionUntold, check_expression
 from hitl_tui.engine.log.records import CHANNELS, Checkpoint, UpdateRecord
 from hitl_tui.engine.log.units import Maybe, about
-from hitl_tui.engine.thread.logged import defaults_of
+from hitl_tui.engine.thread.logged import LoggedThread, defaults_of
 from hitl_tui.engine.thread.rebuild import Decoded, next_value, state_at
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class SearchHit(msgspec.Struct, frozen=True):
     before: Annotated[str, about("What stands before it.")]
     match: Annotated[str, about("The text, as it is written there.")]
     after: Annotated[str, about("What stands behind it.")]
+    thread: Annotated[Maybe, about("The thread of a subgraph's run that it is in; empty for this one.")] = ""
 
 
 TellHits: TypeAlias = Callable[[tuple[SearchHit, ...], int, int], object]
@@ -102,15 +103,38 @@ def search(thread: OpenedThread, store: Store, query: str, tell: TellHits) -> No
     """Look for a text in all steps, newest first, capitals aside: updates, what was printed and streamed,
     calls of tools, notes and decisions, errors.
 
-    Of a value that was only edited, steps count that brought the text in.  At most `MOST_HITS` are told.
+    Of a value that was only edited, steps count that brought the text in.  Then come the threads that ran
+    inside this one, the newest first.  At most `MOST_HITS` are told.
     """
-    wanted = query.casefold()
     head = thread.cursor.head
-    if not wanted.strip() or not thread.exists:
+    if not query.strip() or not thread.exists:
         tell((), head + 1, head + 1)
         return
-    finder = _Finder(thread, store, wanted)
-    left, last, piece = MOST_HITS, head, _FIRST_PIECE
+    left = _search(thread, store, query, MOST_HITS, tell)
+    for name in _inside(store, thread.thread_id):
+        if left <= 0:
+            return
+
+        def tell_inside(hits: tuple[SearchHit, ...], _looked: int, _of: int, name: str = name) -> None:
+            tell(tuple(msgspec.structs.replace(hit, thread=name) for hit in hits), head + 1, head + 1)
+
+        left = _search(LoggedThread(store, name), store, query, left, tell_inside)
+
+
+def _inside(store: Store, thread_id: str) -> Iterator[str]:
+    """The threads that ran inside one, each before those inside it."""
+    from hitl_tui.engine.nodes.children import owned
+
+    for name in reversed(owned(store, thread_id)):
+        yield name
+        yield from _inside(store, name)
+
+
+def _search(thread: OpenedThread, store: Store, query: str, left: int, tell: TellHits) -> int:
+    """Look through one thread for at most so many hits; how many more may be told then."""
+    head = thread.cursor.head
+    finder = _Finder(thread, store, query.casefold())
+    last, piece = head, _FIRST_PIECE
     while last >= 0 and left > 0:
         first = max(0, last - piece + 1)
         for some in finder.chunks(query, first, last):
@@ -119,9 +143,10 @@ def search(thread: OpenedThread, store: Store, query: str, tell: TellHits) -> No
             if hits:
                 tell(hits, head - some[-1] + 1, head + 1)
             if left <= 0:
-                return
+                return 0
         tell((), head - first + 1, head + 1)
         last, piece = first - 1, min(piece * 2, _LARGEST_PIECE)
+    return left
 
 
 class _Finder:

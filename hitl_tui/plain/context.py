@@ -20,9 +20,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Places:
-    """What was found in the history: lines, each with its step, and which of them was shown last."""
+    """What was found in the history, and which of it was shown last.
 
-    lines: tuple[tuple[int, Line], ...] = ()
+    Each line comes with the thread inside that it is in, "" for this one, and its step.
+    """
+
+    lines: tuple[tuple[str, int, Line], ...] = ()
     at: int = 0
 
 

@@ -64,7 +64,7 @@ def _hits(context: Context, text: str) -> Places:
 
     context.run(context.driver.search(text, tell))
     context.console.say(f"{count(len(hits), 'place')} in {count(looked, 'step')}.")
-    return Places(tuple((hit.step, hit_line(hit)) for hit in hits))
+    return Places(tuple((hit.thread, hit.step, hit_line(hit)) for hit in hits))
 
 
 def _moments(context: Context, expression: str) -> Places:
@@ -73,16 +73,19 @@ def _moments(context: Context, expression: str) -> Places:
     answer: Asked = context.run(context.driver.ask(expression, tell))
     told = answer_line(answer)
     context.console.say(f"{told[0].upper()}{told[1:]}.")
-    return Places(tuple((moment.step, moment_line(moment)) for moment in answer.moments))
+    return Places(tuple(("", moment.step, moment_line(moment)) for moment in answer.moments))
 
 
 def _show(context: Context, places: Places) -> None:
     """A place, and the step that it stands in."""
-    step, line = places.lines[places.at]
+    thread, step, line = places.lines[places.at]
+    context.console.say(f"{places.at + 1} of {len(places.lines)}, step {step}:", *spans([line]))
+    if thread:
+        context.console.say(f"o {name(thread)} opens that thread.")
+        return
     driver = context.driver
     (point,) = context.run(driver.history(step + 1, 1))
     updates = context.run(driver.updates(step, step))[step]
-    context.console.say(f"{places.at + 1} of {len(places.lines)}, step {step}:", *spans([line]))
     context.console.say(*step_lines(point, updates), *stream_lines(point))
 
 

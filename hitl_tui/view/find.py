@@ -32,6 +32,7 @@ class Found(msgspec.Struct, frozen=True):
         channel: the channel to select, "" for none.
         where: what it is, in words, sanitised.
         line: which line of the value, from 0.
+        thread: the thread of a subgraph's run that it is in, "" for the one that was looked through.
         before, match, after: the text around it, on one line, sanitised.
     """
 
@@ -43,6 +44,7 @@ class Found(msgspec.Struct, frozen=True):
     match: str
     after: str
     line: int = 0
+    thread: str = ""
 
 
 def find(query: str, view: RunView, step: StepView) -> tuple[Found, ...]:
@@ -62,12 +64,14 @@ def found_in_history(hits: Iterable[SearchHit], local: Iterable[Found]) -> Itera
     told = {(place.step, place.channel) for place in local if place.kind in ("value", "step", "decision")}
     for hit in hits:
         channel = hit.name if hit.kind == "update" else ""
-        if (hit.step, channel) not in told or hit.kind in ("streamed", "tool"):
+        if hit.thread or (hit.step, channel) not in told or hit.kind in ("streamed", "tool"):
             before = sanitise_line(hit.before, 4 * _AROUND)[-_AROUND:].lstrip()
             what = f"{place_of(hit)}  {before}"
             after = sanitise_line(hit.after, 120)
+            inside = f"inside {sanitise_line(hit.thread, 60)}: " if hit.thread else ""
+            match = sanitise_line(hit.match, 80)
             where = _where(hit.step, hit.node)
-            yield Found("history", hit.step, channel, where, what, sanitise_line(hit.match, 80), after)
+            yield Found("history", hit.step, channel, where, inside + what, match, after, thread=hit.thread)
 
 
 def found_moments(moments: Iterable[Moment]) -> Iterator[Found]:

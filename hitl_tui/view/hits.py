@@ -30,6 +30,7 @@ def hit_line(hit: SearchHit) -> Line:
     """What a place holds: where, and the text in what stands around it."""
     before = sanitise_line(hit.before, 4 * _AROUND)[-_AROUND:].lstrip()
     return (
+        untrusted(f"inside {hit.thread}: " if hit.thread else "", "dim", 80),
         trusted(f"{place_of(hit)}  ", "name"),
         trusted(before, "dim"),
         trusted(sanitise_line(hit.match, 80), "accent"),

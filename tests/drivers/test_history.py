@@ -237,3 +237,21 @@ def test_a_fork_is_asked_about_what_it_shares_and_about_its_own(store: Checkpoin
     answer = ask(thread, store, "score > 0.15", lambda *_: None)
     assert [moment.step for moment in answer.moments] == [3]
     assert [moment.step for moment in ask(thread, store, "score == 7", lambda *_: None).moments] == [4]
+
+
+def test_what_stands_in_the_thread_of_a_subgraph_is_found_and_named(store: Checkpointer) -> None:
+    channels = {"text": Channel("")}
+    inner = StateGraph(channels, name="inner").add_node("write", lambda state: {"text": "a needle in here"})
+    inner.add_edge(START, "write").add_edge("write", END)
+    graph = StateGraph({"length": Channel(0)}, name="outer")
+    graph.add_subgraph("deep", inner, inputs={}, outputs={})
+    graph.add_node("after", lambda state: {"length": 1}).add_edge(START, "deep")
+    graph.add_edge("deep", "after").add_edge("after", END)
+    graph.compile(checkpointer=store).invoke({}, thread_id="t")
+    thread = RecordedThread(store, "t")
+    hits: list[SearchHit] = []
+    search_log(thread.logged, store, "NEEDLE", lambda some, looked, of: hits.extend(some))
+    (hit,) = hits
+    assert hit.thread
+    assert (hit.step, hit.name, hit.match) == (1, "text", "needle")
+    assert RecordedThread(store, hit.thread).state_at(1)["text"] == "a needle in here"

@@ -165,3 +165,23 @@ async def test_braces_go_to_the_changes_of_the_selected_channel():
         await it.until(lambda: it.session.step_view.step == 1)
         await it.press("{")
         await it.shows("nothing changed it before")
+
+
+async def test_a_place_inside_a_subgraph_s_thread_opens_that_and_the_walk_leads_back():
+    inner = StateGraph({"text": Channel("")}, name="inner")
+    inner.add_node("write", lambda state: {"text": "a needle in here"})
+    inner.add_edge(START, "write").add_edge("write", END)
+    graph = StateGraph({"word": Channel("")}, name="outer")
+    graph.add_subgraph("deep", inner, inputs={}, outputs={})
+    graph.add_node("after", lambda state: {"word": "needle"}).add_edge(START, "deep")
+    graph.add_edge("deep", "after").add_edge("after", END)
+    runner = graph.compile(checkpointer=MemoryCheckpointer())
+    runner.invoke({}, thread_id="t")
+    async with live(runner, ready="reached the end") as it:
+        await it.press("slash", *"needle")
+        await it.shows("inside ")
+        await it.press("end", "down", "down", "down", "down", "enter")
+        await it.until(lambda: it.session.thread_id != "t", "the thread inside")
+        await it.shows("a needle in here", "step 1")
+        await it.press("N")
+        await it.until(lambda: it.session.thread_id == "t", "the thread itself")

@@ -145,6 +145,7 @@ class Search:
         self._screen = screen
         self.finding: Finding | None = None
         self._query = ""
+        self._thread = ""  # that was looked through
 
     @property
     def open(self) -> bool:
@@ -166,6 +167,7 @@ class Search:
             return
         ways = (self._screen.ways["app.next"], self._screen.ways["look.previous"])
         query = self.finding[0] if self.finding else self._query
+        self._thread = self._screen.session.thread_id
         self._screen.app.push_screen(FindScreen(self._screen.session, query, ways), self._go_to_found)
 
     def walk(self, by: int) -> None:
@@ -183,6 +185,9 @@ class Search:
             return
         query, places, at = self.finding = finding
         place = places[at]
+        if (thread_id := place.thread or self._thread) != session.thread_id:
+            self._screen.command(self._go_to_thread(thread_id, finding))
+            return
         if place.step != session.step_view.step:
             self._screen.travel((session.thread_id, place.step))
         if place.channel:
@@ -194,6 +199,12 @@ class Search:
             pane.show_sought()
         self._screen.show_bars()
         self._screen.tell(f"{place.where}, {at + 1} of {len(places)}", f"“{query}”")
+
+    async def _go_to_thread(self, thread_id: str, finding: Finding) -> None:
+        """Open the thread that a place is in, and go there."""
+        await self._screen.threads.open(thread_id)
+        if self._screen.session is not None and self._screen.session.thread_id == thread_id:
+            self._go_to_found(finding)
 
 
 def next_pane(screen: RunScreen) -> None:
