@@ -122,9 +122,44 @@ def stepping(directory: Path) -> dict[str, float]:
     return figures
 
 
+def opening(directory: Path) -> dict[str, float]:
+    """Milliseconds until the first page of a long thread is there, beside their newest 50 checkpoints."""
+    figures: dict[str, float] = {}
+    saver = savers(directory)["sqlite"]()
+    graph, config = long_ring(saver), {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    graph.invoke({"log": [], "n": 0}, {**config, "recursion_limit": LONG + 10})
+    for name in ("first", "again", "again", "again"):
+        begun = time.perf_counter()
+        list(graph.get_state_history(config, limit=50))
+        theirs = time.perf_counter() - begun
+        ours = asyncio.run(first_page(graph, str(directory / "long.db")))
+        figures["open_history_ms"] = round(min(theirs * 1000, figures.get("open_history_ms", 1e9)), 1)
+        figures[f"open_{name}_ms"] = round(min(ours * 1000, figures.get(f"open_{name}_ms", 1e9)), 1)
+    return {**figures, "open_steps": LONG}
+
+
+def long_ring(saver: Any) -> Any:
+    """One node that runs again and again and keeps a number."""
+    graph = StateGraph(State)
+    graph.add_node("ping", lambda state: {"n": state["n"] + 1})
+    graph.add_edge(START, "ping")
+    graph.add_conditional_edges("ping", lambda state: "ping" if state["n"] < LONG else END, ["ping", END])
+    return graph.compile(checkpointer=saver)
+
+
+async def first_page(graph: Any, mirror: str) -> float:
+    """Seconds from opening a thread to what its screen begins with."""
+    hub = LangGraphHub(graph, open_store(mirror), name="ring", source={"graph": "ring"})
+    begun = time.perf_counter()
+    await (await hub.open("t")).snapshot()
+    took = time.perf_counter() - begun
+    await hub.close()
+    return took
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
-        figures = stepping(Path(directory))
+        figures = {**stepping(Path(directory)), **opening(Path(directory))}
     for name, value in figures.items():
         print(f"{name:24} {value}")
     print(json.dumps(figures))
