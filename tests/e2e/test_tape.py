@@ -137,3 +137,22 @@ def test_the_demo_is_recorded_and_served(desk: Desk) -> None:
             terminal.wait_exit()
     assert desk.calls == 1
     assert call("diff", "a", "b", *desk.store, cwd=desk.folder).returncode == 0
+
+
+def test_a_file_is_played_and_left_into_a_live_fork(desk: Desk) -> None:
+    call("run", "tiny.py", "--headless", "--input", "task=go", "--thread", "a", *desk.store, cwd=desk.folder)
+    call("export", "a", "-o", "a.jsonl", *desk.store, cwd=desk.folder)
+    desk.say('"said live"')
+    with desk.open("play", "a.jsonl") as terminal:
+        terminal.wait_for("step 1")
+        terminal.press("[")
+        terminal.wait_for("not the newest")
+        terminal.press("]", "f")
+        terminal.wait_for("A new thread begins at step")
+        terminal.press("enter", "enter")
+        terminal.wait_for("is next")
+        terminal.press("s")
+        terminal.wait_for("said live")
+        terminal.press("q")
+        terminal.wait_exit()
+    assert "said live" in call("show", "a-tape-b", *desk.store, cwd=desk.folder).stdout
