@@ -202,6 +202,11 @@ def _open(
         raise GraphInvalid(f"{target.label} is {in_words(graph)}", f"it must be {_KINDS}{forgot}")
     app = graph if is_compiled(graph) else blaming(target.label, graph.compile)
     name = app.name if app.name not in _UNNAMED and config is None else target.name
+    if not (app.checkpointer is None or isinstance(app.checkpointer, bool) or is_saver(app.checkpointer)):
+        raise GraphInvalid(
+            f"{target.label}: Invalid checkpointer: {in_words(app.checkpointer)}",
+            "what from_conn_string gives is entered first: with SqliteSaver.from_conn_string(…) as saver",
+        )
     saver = given if given is not None else app.checkpointer if is_saver(app.checkpointer) else None
     if given is None and config is not None and config.checkpointer:
         # What a langgraph.json names goes before what a graph was compiled with, as on a server.

@@ -71,6 +71,7 @@ class Checkpoints:
         try:
             connection = sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True, check_same_thread=False)
             tables = {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master")}
+            columns = {str(row[1]) for row in connection.execute("PRAGMA table_info(writes)")}
         except sqlite3.Error as error:
             raise StoreUnusable(f"{self.path} can't be read: {error}") from None
         if not {"checkpoints", "writes"} <= tables:
@@ -80,6 +81,7 @@ class Checkpoints:
                 "threads of ours are given without langgraph+",
             )
         self._connection = connection
+        self._has_paths = "task_path" in columns  # those of older checkpointers have none
         self._serializer = StrictSerializer()
         self.saver = SqliteSaver(connection, serde=self._serializer)
         self.saver.jsonplus_serde = self._serializer  # type: ignore[assignment]
@@ -109,6 +111,15 @@ class Checkpoints:
                 triggers.setdefault(str(node), set()).update(map(str, seen))
             for send in leaf.get("channel_values", {}).get(_TASKS, ()):
                 triggers.setdefault(send.node, set())
+        edges |= self._edges(thread) if self._has_paths else set()
+        nodes = {name for name in triggers if not _is_internal(name)}
+        nodes |= {channel.rpartition(":")[2] for channel in channels if channel.startswith((_BRANCH, _JOIN))}
+        return _Facts(sorted(nodes), triggers, channels, {edge for edge in edges if all(edge)})
+
+    def _edges(self, thread: str) -> set[tuple[str, str]]:
+        """The edges that were taken, as the paths of tasks tell them."""
+        read = self._serializer.loads_typed
+        edges: set[tuple[str, str]] = set()
         for path, channel in self._connection.execute(_TAKEN, (thread,)):
             sources = channel.split(":")[1].split("+") if channel.startswith(_JOIN) else [_node_of(path)]
             edges |= {(source, channel.rpartition(":")[2]) for source in sources if source}
@@ -117,9 +128,7 @@ class Checkpoints:
         for channel, *row in self._connection.execute(_ON_FROM_SENT, {"thread": thread}):
             sent = read(tuple(row)).get("channel_values", {}).get(_TASKS, ())
             edges |= {(send.node, channel.removeprefix(_BRANCH)) for send in sent}
-        nodes = {name for name in triggers if not _is_internal(name)}
-        nodes |= {channel.rpartition(":")[2] for channel in channels if channel.startswith((_BRANCH, _JOIN))}
-        return _Facts(sorted(nodes), triggers, channels, {edge for edge in edges if all(edge)})
+        return edges
 
 
 class _Facts(NamedTuple):

@@ -73,7 +73,8 @@ def _extension(code: int, content: bytes) -> Any:
 def _built() -> Mapping[tuple[str, str], Callable[..., Any]]:
     """The classes that are built, by the names that rows have for them."""
     from langchain_core import messages
-    from langgraph.types import Interrupt, Overwrite, Send
+    from langgraph import types
+    from langgraph.types import Interrupt, Send
 
     def interrupt(value: Any = None, id: Any = "", **rest: Any) -> Any:  # noqa: A002
         schema = rest.get("response_schema")
@@ -85,12 +86,13 @@ def _built() -> Mapping[tuple[str, str], Callable[..., Any]]:
     table: dict[tuple[str, str], Callable[..., Any]] = {
         ("langgraph.types", "Send"): lambda node, arg, *_rest: Send(str(node), arg),
         ("langgraph.types", "Interrupt"): interrupt,
-        ("langgraph.types", "Overwrite"): Overwrite,
         ("builtins", "set"): list,
         ("builtins", "frozenset"): list,
         ("collections", "deque"): list,
         ("uuid", "UUID"): _uuid,
     }
+    if (overwrite := getattr(types, "Overwrite", None)) is not None:  # older ones have none
+        table[("langgraph.types", "Overwrite")] = overwrite
     for module, name in _MESSAGE_CLASSES:
         kind = getattr(messages, name)
         table[(f"{_MESSAGES}{module}", name)] = kind

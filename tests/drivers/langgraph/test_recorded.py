@@ -22,7 +22,7 @@ from hitl_tui.drivers.langgraph.strict import StrictSerializer
 from hitl_tui.errors import NoSuchStore, StoreUnusable
 from hitl_tui.loading.langgraph import LangGraphSource
 from hitl_tui.loading.sources import open_langgraph_graph
-from tests.samples.test_langgraph import INPUTS
+from tests.samples.test_langgraph import INPUTS, needs_schemas
 
 EVIL = Path("/tmp/hitl-tui-hostile-row")
 
@@ -30,6 +30,7 @@ EVIL = Path("/tmp/hitl-tui-hostile-row")
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """A file with a thread of each sample, and the compiled samples by the threads' names."""
+    needs_schemas()
     folder = tmp_path_factory.mktemp("checkpoints")
     file = folder / "runs.sqlite"
     connection = sqlite3.connect(file, check_same_thread=False)
