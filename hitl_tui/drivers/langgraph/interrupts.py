@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from langgraph import types
 from langgraph.types import Command, Interrupt, StateSnapshot
 from msgspec.structs import replace
 
@@ -45,7 +44,7 @@ class AskedInterrupt(msgspec.Struct, frozen=True):
         path: the place below it, as `review[1]` of a fan-out or `team/ask` in a subgraph; "" for the node
             itself.
         task_id: of the root graph's task.
-        given: how many answers that task has been given already.
+        given: how many answers that task has been given already, where the id does not tell.
         refused: whether the answer that its task was given failed.
     """
 
@@ -72,9 +71,7 @@ def asked_by(saved: Saved, given: Mapping[str, int] | None = None) -> tuple[Aske
 
     Args:
         saved: read with `subgraphs=True`, where the place inside a subgraph is wanted.
-        given: how many answers each task has been given, where the ids don't tell; see `answers_given`.
     """
-    counts = given or {}
     waiting: dict[str, AskedInterrupt] = {}
     tasks = in_order(saved.tasks)
     for place, task in enumerate(tasks):
@@ -84,9 +81,7 @@ def asked_by(saved: Saved, given: Mapping[str, int] | None = None) -> tuple[Aske
         below = dict(_below(task, path or task.name))
         for interrupt in (*task.interrupts, *(each for _, each in below.values())):
             where = below[interrupt.id][0] if interrupt.id in below else path
-            asked = AskedInterrupt(
-                interrupt, task.name, where, task.id, counts.get(task.id, 0), bool(task.error)
-            )
+            asked = AskedInterrupt(interrupt, task.name, where, task.id, task.answers, bool(task.error))
             waiting.setdefault(interrupt.id, asked)
     return tuple(waiting.values())
 
@@ -106,20 +101,6 @@ def _below(task: TaskRun, path: str) -> Iterator[tuple[str, tuple[str, Interrupt
 def inside(task: TaskRun) -> Saved | None:
     """Where the subgraph that a task runs stands, None where it was not begun or not asked for."""
     return saved_of(task.state) if isinstance(task.state, StateSnapshot) else None
-
-
-def answers_given(writes: Iterable[tuple[str, str, Any]] | None) -> dict[str, int]:
-    """How many answers each task of a checkpoint was given, from the writes that wait at it.
-
-    Nothing, where the ids of LangGraph's interrupts tell them apart.
-    """
-    counts: dict[str, int] = {}
-    if hasattr(types, "_interrupt_id"):
-        return counts
-    for task_id, channel, value in writes or ():
-        if channel == "__resume__":
-            counts[task_id] = max(counts.get(task_id, 0), len(value) if isinstance(value, list) else 1)
-    return counts
 
 
 def request_of(asked: AskedInterrupt, *, step: int, now: int) -> Request:

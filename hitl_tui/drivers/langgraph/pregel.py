@@ -11,12 +11,13 @@ import ctypes
 import inspect
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from datetime import datetime
 from queue import SimpleQueue
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from langgraph import types
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 R = TypeVar("R")
@@ -32,6 +33,9 @@ Hear = Callable[[Part], None]
 _QUICK: Final = 0.01
 """Seconds."""
 _PUSHED: Final = "__pregel_push"
+_RESUME: Final = "__resume__"
+_IDS_COUNT_ANSWERS: Final = hasattr(types, "_interrupt_id")
+"""Whether the id of an interrupt tells which question of its task it is; not in the oldest LangGraph."""
 START_NODE: Final = "__start__"
 OUTPUT: Final = "output"
 """The channel of a graph whose state is one value in place of named ones."""
@@ -42,7 +46,8 @@ class TaskRun(NamedTuple):
     """What a superstep runs, or ran: of a checkpoint the tasks that come next.
 
     `pushed` says that a `Send` made it; `result` are its writes by channel, None while there are none;
-    `state` is the config or the snapshot of the subgraph that it runs.
+    `state` is the config or the snapshot of the subgraph that it runs; `answers` how many it was given, where
+    the ids of its interrupts don't tell them apart.
     """
 
     id: str
@@ -52,6 +57,7 @@ class TaskRun(NamedTuple):
     error: Any = None
     interrupts: tuple[Any, ...] = ()
     state: Any = None
+    answers: int = 0
 
     @property
     def is_unfinished(self) -> bool:
@@ -219,7 +225,20 @@ class App:
     async def state(self, config: Config, *, subgraphs: bool = False) -> Saved | None:
         """The newest checkpoint, or the one that the config names; None where there is none."""
         snapshot = await self.snapshot(config, subgraphs=subgraphs)
-        return saved_of(snapshot, single=self.single)
+        saved = saved_of(snapshot, single=self.single)
+        if saved is None or _IDS_COUNT_ANSWERS or not any(task.interrupts for task in saved.tasks):
+            return saved
+        writes = await self._writes(snapshot.config)
+        return saved._replace(tasks=tuple(as_written(task, writes) for task in saved.tasks))
+
+    async def _writes(self, config: Config) -> list[tuple[str, str, Any]]:
+        """What tasks of a checkpoint have written since."""
+        saver = self.graph.checkpointer
+        if self.is_async:
+            saved = await saver.aget_tuple(config)
+        else:
+            saved = await self.call(lambda: saver.get_tuple(config))
+        return list(saved.pending_writes or ()) if saved else []
 
     async def snapshot(self, config: Config, *, subgraphs: bool = False) -> Snapshot:
         """As `get_state`."""
@@ -309,6 +328,14 @@ class App:
     def close(self) -> None:
         """Let the thread end once it has done what it does."""
         self._worker.close()
+
+
+def as_written(task: TaskRun, writes: Iterable[tuple[str, str, Any]]) -> TaskRun:
+    """A task by its writes: LangGraph 1.0 takes one that was answered for finished, though it asks again."""
+    own = [(channel, value) for task_id, channel, value in writes if task_id == task.id]
+    given = [len(value) if isinstance(value, list) else 1 for channel, value in own if channel == _RESUME]
+    finished = any(channel not in (_RESUME, "__interrupt__", "__error__") for channel, _ in own)
+    return task._replace(answers=max(given, default=0), result=task.result if finished else None)
 
 
 def _part(part: Any) -> Part:

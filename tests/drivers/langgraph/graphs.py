@@ -156,3 +156,11 @@ def picky() -> StateGraph[Any]:
     graph.add_node("ask", ask)
     graph.add_edge(START, "ask")
     return graph
+
+
+def asks_twice() -> StateGraph[Any]:
+    """A node with two questions in the same words."""
+    graph = StateGraph(State)
+    graph.add_node("ask", lambda _state: {"log": [f"{interrupt('name?')} {interrupt('name?')}"]})
+    graph.add_edge(START, "ask")
+    return graph

@@ -152,3 +152,13 @@ async def test_a_stop_made_elsewhere_is_seen_when_the_thread_is_opened(saver: An
     watcher = await hubs.watch(app)
     (request,) = watcher.view.progress.pending
     assert request.title == "stopped before revise"
+
+
+async def test_a_node_that_asks_twice_gets_each_answer_once(saver: Any, hubs: Hubs) -> None:
+    watcher = await begun(hubs, graphs.asks_twice().compile(checkpointer=saver))
+    await answer(watcher, "ask", "ann")
+    await watcher.run()
+    assert (await watcher.check()).progress.status == "waiting"
+    await answer(watcher, "ask", "bo")
+    await watcher.run()
+    assert (await watcher.check()).values["log"] == ["ann bo"]

@@ -11,7 +11,6 @@ from langgraph.types import interrupt
 
 from hitl_tui.drivers.langgraph.interrupts import (
     AskedInterrupt,
-    answers_given,
     asked_by,
     kept_answers,
     refusal_of,
@@ -21,7 +20,7 @@ from hitl_tui.drivers.langgraph.interrupts import (
     stops_compiled_in,
     without_answers,
 )
-from hitl_tui.drivers.langgraph.pregel import Saved, saved_of
+from hitl_tui.drivers.langgraph.pregel import App, Saved, saved_of
 from hitl_tui.engine.graph.description import GraphInfo, NodeInfo
 from hitl_tui.engine.log.outcomes import BranchState, Exchange
 from hitl_tui.engine.log.records import Cursor
@@ -225,15 +224,13 @@ def test_after_an_edit_the_old_answer_is_refused_until_it_is_asked_anew() -> Non
     assert graph.asked[0].id != before.id
 
 
-def test_two_questions_of_one_node_never_share_an_id() -> None:
-    graph = StateGraph(graphs.State)
-    graph.add_node("ask", lambda _state: {"log": [f"{interrupt('name?')} {interrupt('name?')}"]})
-    graph.add_edge(START, "ask")
-    run = Opened(graph, [])
+async def test_two_questions_of_one_node_never_share_an_id() -> None:
+    run = Opened(graphs.asks_twice(), [])
     (first,) = run.asked
     run.answer({first.id: "ann"})
-    saved = run.app.checkpointer.get_tuple(CONFIG)
-    (second,) = asked_by(run.saved, answers_given(saved.pending_writes))
+    saved = await App(run.app).state(CONFIG, subgraphs=True)
+    assert saved is not None
+    (second,) = asked_by(saved)
     assert second.id != first.id
     assert run.app.invoke(resume({second.id: "bo"}, [second]), CONFIG)["log"] == ["ann bo"]
 
