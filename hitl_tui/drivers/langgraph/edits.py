@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sysconfig
 import traceback
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -65,7 +65,7 @@ def replacing(app: Pregel[Any, Any, Any, Any], name: str, value: Any) -> Any:
     except ImportError:
         raise UsageError(
             f"this LangGraph can't set {name!r} past its reducer",
-            f"install a newer one, or send it an update: --reduce {name}",
+            "install a newer one",
         ) from None
     return Overwrite(value)
 
@@ -88,21 +88,18 @@ def editable(app: Pregel[Any, Any, Any, Any]) -> tuple[str, ...]:
 
 
 def update_of(
-    app: Pregel[Any, Any, Any, Any], values: Mapping[str, Any], reduce: Collection[str] = ()
+    app: Pregel[Any, Any, Any, Any], values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """What `update_state` is given for an edit, and what is wrong with channels of it, in words.
 
     Args:
         values: by channel, theirs.
-        reduce: the channels whose value is an update that goes through the reducer; the others are set.
     """
     update: dict[str, Any] = {}
     problems: dict[str, str] = {}
     for name, value in values.items():
         try:
-            if name in reduce:
-                _kind(app, name)
-            update[name] = value if name in reduce else replacing(app, name, value)
+            update[name] = replacing(app, name, value)
         except UsageError as error:
             problems[name] = str(error)
     return update, problems
