@@ -71,6 +71,11 @@ def test_commands_and_options_exist(arguments: list[str]) -> None:
         command = cli.get_command(click.Context(cli), arguments[0])
     assert command is not None
     known = {option for parameter in command.get_params(click.Context(command)) for option in parameter.opts}
+    for word in arguments[1:]:
+        if isinstance(command, click.Group) and word in command.commands:
+            command = command.commands[word]
+            context = click.Context(command)
+            known |= {option for parameter in command.get_params(context) for option in parameter.opts}
     assert {word.partition("=")[0] for word in arguments if word.startswith("-")} <= known
 
 

@@ -68,6 +68,10 @@ def test_an_example_has_only_options_that_there_are(words: list[str]) -> None:
     command = cli.get_command(click.Context(cli), words[at + 1])
     assert command is not None
     known = {option for one in command.get_params(click.Context(command)) for option in one.opts}
+    for word in words[at + 2 :]:
+        if isinstance(command, click.Group) and word in command.commands:
+            command = command.commands[word]
+            known |= {option for one in command.get_params(click.Context(command)) for option in one.opts}
     assert {word for word in words[at + 2 :] if word.startswith("--")} <= known
 
 

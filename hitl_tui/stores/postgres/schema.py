@@ -27,7 +27,8 @@ _LEDGER = """
     hash bytea NOT NULL,
     request_hash bytea NOT NULL,
     account text NOT NULL,
-    signature text NOT NULL
+    signature text NOT NULL,
+    login text NOT NULL DEFAULT session_user
 """
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -150,6 +151,25 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE spending (id bigint PRIMARY KEY, body bytea NOT NULL)",
         f"CREATE TABLE ledger ({_LEDGER})",
         f"CREATE TABLE store_ledger ({_LEDGER}, thread text NOT NULL)",
+        """CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN RAISE insufficient_privilege USING MESSAGE = TG_ARGV[0]; END $$""",
+        # Whoever claims to be whom: the login of an entry is the one that wrote it.
+        *(
+            f"""CREATE TRIGGER login BEFORE INSERT ON {table} FOR EACH ROW
+                WHEN (NEW.login <> session_user::text)
+                EXECUTE FUNCTION refuse('an entry of the ledger has the login that writes it')"""
+            for table in ("ledger", "store_ledger")
+        ),
+        *(
+            f"""CREATE TRIGGER appended BEFORE UPDATE OR TRUNCATE ON {table}
+                EXECUTE FUNCTION refuse('what was written in the log stays as it was')"""
+            for table in ("record", "checkpoint", "snapshot", "ledger", "store_ledger")
+        ),
+        """CREATE TRIGGER kept BEFORE DELETE ON store_ledger
+            EXECUTE FUNCTION refuse('who deleted what stays written')""",
+        """CREATE TRIGGER forward BEFORE UPDATE ON cursor FOR EACH ROW
+            WHEN (NEW.thread <> OLD.thread OR NEW.version < OLD.version OR NEW.head < OLD.head)
+            EXECUTE FUNCTION refuse('a thread only goes on')""",
         "CREATE TABLE graph (digest text PRIMARY KEY, body bytea NOT NULL)",
     ),
 )

@@ -237,7 +237,8 @@ class Server:
                     _end(connection, number)
                 finally:
                     self._own.connection = None
-                    if not connection.broken and connection.info.transaction_status:
+                    # One that breaks here has nothing to take back; the pool sees to it.
+                    with suppress(psycopg.Error):
                         connection.rollback()
         except Gone as error:
             if not self._was_committed(number):
@@ -367,7 +368,7 @@ class Statements:
         """Carry a statement out; how many rows it concerned."""
         return self._connection.execute(_marked(statement), values).rowcount
 
-    def write(self, statement: str, values: Sequence[Any]) -> None:
+    def write(self, statement: str, values: Sequence[Any] | None) -> None:
         """Carry out a statement with the marks of psycopg."""
         self._connection.execute(statement.encode(), values)
 

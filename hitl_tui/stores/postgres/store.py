@@ -240,7 +240,7 @@ class PostgresCheckpointer(TableStore):
             raise name_taken(info.thread_id)
         parent = None
         if info.parent is not None:
-            known = db.rows("SELECT key FROM thread WHERE id = ? FOR SHARE", (info.parent,))
+            known = db.rows("SELECT key FROM thread WHERE id = ?", (info.parent,))
             if not known:
                 self._forget(info.parent)
                 raise unknown(info.parent)
@@ -318,7 +318,7 @@ class PostgresCheckpointer(TableStore):
             there = dict(
                 db.rows(
                     "SELECT t.id, t.key FROM thread AS t JOIN cursor AS c ON c.thread = t.key "
-                    "WHERE t.id = ANY(?) ORDER BY t.key FOR UPDATE",
+                    "WHERE t.id = ANY(?) ORDER BY t.key FOR UPDATE OF c",
                     (names,),
                 )
             )
@@ -455,6 +455,29 @@ class PostgresCheckpointer(TableStore):
             if self._listener is None:
                 self._listener = Listener(self._server, self._channel)
             return self._listener
+
+    # -- who is who -------------------------------------------------------------------------------
+
+    def logins(self, thread_id: str) -> dict[int, str]:
+        """The login of the database that wrote each of a thread's own entries of the ledger, by its number.
+
+        The database has set it, whatever name the entry claims; an imported one has that of the import.
+        """
+        base = self._key(thread_id) << 32
+        sql = "SELECT id, login FROM ledger WHERE id BETWEEN ? AND ? ORDER BY id"
+        return {row_id & rows.NUMBER: login for row_id, login in self._rows(sql, (base, base | rows.NUMBER))}
+
+    def make_roles(self) -> None:
+        """Make the roles of `roles.ROLES`, and give them what they may do; again changes nothing.
+
+        Raises:
+            StoreUnusable: this user may not.
+        """
+        from hitl_tui.stores.postgres.roles import statements
+
+        with self._server.transaction() as db:
+            for statement in statements(self._server.schema):
+                db.write(statement, None)
 
     # -- the rest ---------------------------------------------------------------------------------
 
