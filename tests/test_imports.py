@@ -110,7 +110,7 @@ try:
 except SystemExit as left:
     assert left.code == 0, left.code
 """
-    assert not (HEAVY | {"asyncio", "logging"}) & loaded_after(code)
+    assert not (HEAVY | {"asyncio", "logging", "platformdirs"}) & loaded_after(code)
 
 
 def test_importing_the_package_loads_no_library() -> None:

@@ -125,14 +125,12 @@ def _terminal() -> Iterator[Finding]:
 
 
 def _directories() -> Iterator[Finding]:
-    import platformdirs
-
     from hitl_tui.cli.logs import log_path
-    from hitl_tui.config import config_path
+    from hitl_tui.config import config_path, data_folder
 
-    data = platformdirs.user_data_path("hitl-tui", appauthor=False)
-    for about, path in (("configuration", config_path().parent), ("data", data), ("log", log_path().parent)):
-        yield _directory(about, path)
+    yield _directory("configuration", config_path().parent)
+    yield _directory("data", data_folder())
+    yield _directory("log", log_path().parent)
 
 
 def _directory(about: str, path: Path) -> Finding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import wraps
@@ -139,6 +138,7 @@ async def ask_on_terminal(question: Question) -> bool:
 def _run(work: Coroutine[Any, Any, T]) -> T:
     """Run on a loop of its own; a signal to end is a quit, so that the thread is put down properly."""
     import asyncio
+    import signal
 
     async def main() -> T:
         task = asyncio.current_task()

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Presence
 from hitl_tui.errors import StoreUnusable
@@ -135,7 +137,7 @@ def _pid_exists(pid: int) -> bool | None:
     return True
 
 
-class _Identity(NamedTuple):
+class _Identity(msgspec.Struct, frozen=True):
     user: str
     host: str
     boot: str

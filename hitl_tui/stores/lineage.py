@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from operator import add
 from typing import NamedTuple, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.log.records import Checkpoint, Commit, LedgerEntry, Source, UpdateRecord
@@ -36,7 +37,7 @@ class Past(NamedTuple):
     facts: bytes = b""
 
 
-class Origin(NamedTuple):
+class Origin(msgspec.Struct, frozen=True):
     """What is fixed about a thread; `shared_entries` of its parent's decisions are its own, too."""
 
     info: ThreadInfo
@@ -88,7 +89,7 @@ def summed(spent: Iterable[Spent]) -> list[Spent]:
     return list(parts.values())
 
 
-class Segment(NamedTuple):
+class Segment(msgspec.Struct, frozen=True):
     """The rows one thread gives to a lineage: those above `after_*`, up to `last_*` included.
 
     `thread_id` is the thread that owns them, `name` the one they were written under.
@@ -106,7 +107,8 @@ class Segment(NamedTuple):
 
     def up_to(self, step: int, seq: int, entry: int) -> Segment:
         """The part of it that a fork shares."""
-        return self._replace(
+        return msgspec.structs.replace(
+            self,
             last_step=min(self.last_step, step),
             last_seq=min(self.last_seq, seq),
             last_entry=min(self.last_entry, entry),

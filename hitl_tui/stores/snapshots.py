@@ -5,13 +5,10 @@ together take what its value takes, once.  Of another large value what is there 
 stands in the snapshot before.  All is done on JSON text: nothing is decoded to values.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import NamedTuple
 
 import msgspec
 
@@ -48,7 +45,7 @@ class _Head(msgspec.Struct, frozen=True):
     chains: dict[str, int] = {}
 
 
-class _Part(NamedTuple):
+class _Part(msgspec.Struct, frozen=True):
     """What one snapshot adds: the JSON of channels, to be read with what its head says of them."""
 
     texts: Mapping[str, memoryview]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from operator import lt
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -116,7 +116,7 @@ def _like(part: str) -> str:
     return "%" + re.sub("([%_!])", r"!\1", part) + "%"
 
 
-class Dialect(NamedTuple):
+class Dialect(msgspec.Struct, frozen=True):
     """What the SQL of databases says differently.
 
     Args:

@@ -3,9 +3,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import platformdirs
 import pytest
 
-from hitl_tui.config import config_path, load_settings, user_themes
+from hitl_tui.config import config_path, data_folder, load_settings, user_themes
 from hitl_tui.errors import ExitCode, UsageError
 from hitl_tui.stores import open_store
 from tests.support.commands import App
@@ -160,3 +161,12 @@ def test_themes_stand_beside_the_file_in_use(tmp_path: Path, monkeypatch: pytest
     assert user_themes() == config_path().parent / "themes"
     monkeypatch.setenv("HITL_TUI_CONFIG", str(tmp_path / "other.toml"))
     assert user_themes() == tmp_path / "themes"
+
+
+@pytest.mark.parametrize("named", ["", "relative/folder", "/somewhere/else"])
+def test_folders_are_where_platformdirs_has_them(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(variable, named)
+    monkeypatch.delenv("HITL_TUI_CONFIG", raising=False)
+    assert config_path().parent == platformdirs.user_config_path("hitl-tui", appauthor=False)
+    assert data_folder() == platformdirs.user_data_path("hitl-tui", appauthor=False)

@@ -1,9 +1,7 @@
 """A graph as data: what a screen draws and a digest is made of, free of functions."""
 
-from __future__ import annotations
-
 import hashlib
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
 
@@ -52,8 +50,8 @@ class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     max_concurrent: int | None = None
     max_items: int | None = None
     on_error: str = ""
-    members: tuple[NodeInfo, ...] = ()
-    graph: GraphInfo | None = None
+    members: tuple["NodeInfo", ...] = ()
+    graph: "GraphInfo | None" = None
     inputs: tuple[tuple[str, str], ...] = ()
     outputs: tuple[tuple[str, str], ...] = ()
     external: str = ""
@@ -168,7 +166,7 @@ class GraphInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         return StoredGraph(hashlib.sha256(body).hexdigest(), body)
 
     @classmethod
-    def of(cls, stored: StoredGraph) -> GraphInfo:
+    def of(cls, stored: StoredGraph) -> Self:
         """The graph of a store, which is nobody's word alone: its hash is checked.
 
         Raises:

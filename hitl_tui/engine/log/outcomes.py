@@ -3,8 +3,6 @@
 Units are those of `records`.
 """
 
-from __future__ import annotations
-
 from base64 import b64decode
 from contextlib import suppress
 from typing import Annotated, Any, Literal

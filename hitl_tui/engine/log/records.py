@@ -4,10 +4,8 @@ Times are microseconds since the Unix epoch, UTC; durations are microseconds; ha
 bytes (`sha256:<hex>` is how they are shown).  Costs are US dollars, None where the price is unknown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 import msgspec
 
@@ -114,7 +112,7 @@ class Effect(msgspec.Struct, frozen=True, gc=False):
     step: int = 0
 
     @classmethod
-    def of(cls, record: UpdateRecord) -> Effect:
+    def of(cls, record: UpdateRecord) -> Self:
         """The effect of a record."""
         return cls(
             record.channel,
@@ -363,4 +361,4 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     ledger: tuple[LedgerEntry, ...] = ()
     graph: StoredGraph | None = None
     gives_back: bool = False
-    takes: Lease | None = None
+    takes: "Lease | None" = None

@@ -3,8 +3,6 @@
 Times are microseconds since the Unix epoch, UTC.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Final, Literal
 
 import msgspec

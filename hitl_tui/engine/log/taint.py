@@ -4,8 +4,6 @@ What an external node writes is tainted; so is all that a node writes which read
 Reducers, edits and forks keep it; only a human's declassification clears it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, get_args
 

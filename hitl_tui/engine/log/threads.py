@@ -6,7 +6,7 @@ Times are microseconds since the Unix epoch, UTC.
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -67,7 +67,7 @@ class ThreadInfo(msgspec.Struct, frozen=True, gc=False):
     facts_hash: bytes = b""
 
 
-class Part(NamedTuple):
+class Part(msgspec.Struct, frozen=True):
     """The rows of a thread's log that one thread wrote: those behind `after_*`, up to the next part's.
 
     Args:
@@ -186,7 +186,7 @@ Stamp = tuple[object, ...]
 """When a thread was looked at: equal to a later one as long as nobody, here or elsewhere, has written it."""
 
 
-class Fault(NamedTuple):
+class Fault(msgspec.Struct, frozen=True):
     """Something stored that does not follow from what it should be read from, as `verify` tells it.
 
     Args:
@@ -236,7 +236,7 @@ class ThreadSize(msgspec.Struct, frozen=True):
         return sum(self.channels.values()) + self.checkpoints + self.snapshots + self.decisions
 
 
-class Space(NamedTuple):
+class Space(msgspec.Struct, frozen=True):
     """What a store takes on the disk, in bytes; `free` is what `vacuum` could give back."""
 
     used: int

@@ -1,7 +1,5 @@
 """Channels: the named slots of the state, each with a default, a reducer and a schema (SPEC 3)."""
 
-from __future__ import annotations
-
 import re
 import sys
 import warnings

@@ -234,8 +234,6 @@ def logged_reducer(text: str) -> Reducer | None:
 
 
 def _parsed(text: str, *, importing: bool) -> Reducer:
-    import json
-
     if len(text) > _LONGEST:
         raise GraphInvalid(f"reducer {text[:40]!r}…: it is longer than {_LONGEST} characters")
     name, opened, rest = text.strip().partition("(")
@@ -247,6 +245,8 @@ def _parsed(text: str, *, importing: bool) -> Reducer:
     if name == "last_n" and re.fullmatch(r"-?\d{1,9}", argument):
         return last_n(int(argument))
     if name == "by_type":
+        import json
+
         try:
             named = json.loads(argument).items()
             return by_type({kind: _part(part, importing=importing) for kind, part in named})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from hitl_tui.engine.log.taint import Taint, Tainted
 from hitl_tui.engine.state.canonical import DIGEST_HEX, state_hash, state_text
@@ -31,7 +33,7 @@ def undeclared(name: str, channels: Mapping[str, Any]) -> UndeclaredChannel:
     )
 
 
-class OtherChannels(NamedTuple):
+class OtherChannels(msgspec.Struct, frozen=True):
     """How the channels of a graph differ from those that a state was committed with."""
 
     new: tuple[str, ...]
