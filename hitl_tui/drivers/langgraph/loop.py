@@ -319,10 +319,6 @@ class PregelLoop:
         self._trouble = error
         self.pause()
 
-    def give_up(self) -> None:
-        """Let the superstep in flight know that its run ends."""
-        self.drop_attempt("the run ends")
-
     def drop_attempt(self, why: str) -> bool:
         """Give up the superstep in flight; False where none is.  Call it on the run's loop."""
         self._pause_asked = True
