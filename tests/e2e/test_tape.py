@@ -147,7 +147,7 @@ def test_a_file_is_played_and_left_into_a_live_fork(desk: Desk) -> None:
         terminal.wait_for("step 1")
         terminal.press("[")
         terminal.wait_for("not the newest")
-        terminal.press("]", "f")
+        terminal.press("f")
         terminal.wait_for("A new thread begins at step")
         terminal.press("enter", "enter")
         terminal.wait_for("is next")
