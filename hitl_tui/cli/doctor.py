@@ -75,6 +75,7 @@ def _settings(store: str | None) -> Iterator[Finding]:
     for problem in load_keymap(settings.keys, lambda name: settings.key_places.get(name, name)).problems:
         yield Finding("keys", problem, ok=False)
     from hitl_tui.cli.storage import open_existing, store_path
+    from hitl_tui.stores.opening import without_password
 
     try:
         path = store_path(settings)
@@ -84,13 +85,15 @@ def _settings(store: str | None) -> Iterator[Finding]:
         finally:
             opened.close()
     except NoSuchStore:
-        yield Finding("store", f"{settings.store}: none yet, it is made when it is needed")
+        yield Finding("store", f"{without_password(settings.store)}: none yet, it is made when it is needed")
         return
     except HitlError as error:
-        yield Finding("store", f"{settings.store}: {error.title}: {error.message}", ok=False)
+        yield Finding(
+            "store", f"{without_password(settings.store)}: {error.title}: {error.message}", ok=False
+        )
         return
     what = "holds threads" if newest else "is empty"
-    yield Finding("store", f"{settings.store}: can be read, {what}")
+    yield Finding("store", f"{without_password(settings.store)}: can be read, {what}")
     if path is not None and not os.access(path, os.W_OK):
         yield Finding("store", f"{path} is read-only for you", ok=False)
 

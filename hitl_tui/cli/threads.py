@@ -92,7 +92,9 @@ def threads(
 
 
 def _no_thread(settings: Settings) -> str:
-    return f"no thread yet in {settings.store}; `hitl-tui demo` makes one"
+    from hitl_tui.stores.opening import without_password
+
+    return f"no thread yet in {without_password(settings.store)}; `hitl-tui demo` makes one"
 
 
 def _queue_view(wanted: str | None, sort: str | None) -> QueueView:

@@ -59,6 +59,15 @@ def is_server(url: str) -> bool:
     return url.startswith(("postgresql://", "postgres://"))
 
 
+def without_password(url: str) -> str:
+    """The URL of a store as it may be shown."""
+    return re.sub(r"^(postgres(?:ql)?://[^:/@]*):.*@|([?&]password=)[^&]*", _kept, url)
+
+
+def _kept(secret: re.Match[str]) -> str:
+    return f"{secret[1]}@" if secret[1] else secret[2]
+
+
 def store_place(url: str) -> str:
     """The path in a URL of a store that is kept in files, as it is written there.
 

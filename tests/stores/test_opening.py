@@ -11,6 +11,7 @@ import pytest
 
 from hitl_tui.errors import UsageError
 from hitl_tui.stores import MemoryCheckpointer, SQLiteCheckpointer, open_store
+from hitl_tui.stores.opening import without_password
 from tests.support.places import ROOT
 
 
@@ -75,3 +76,16 @@ def test_the_package_loads_no_database() -> None:
         "assert 'sqlite3' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://ann:s3:c/r@t@h:5/db?schema=x", "postgresql://ann@h:5/db?schema=x"),
+        ("postgresql://h/db?user=a&password=s3cret&schema=x", "postgresql://h/db?user=a&password=&schema=x"),
+        ("postgresql://ann@h/db", "postgresql://ann@h/db"),
+        ("sqlite:///a:b@c.db", "sqlite:///a:b@c.db"),
+    ],
+)
+def test_no_password_of_a_url_is_shown(url: str, shown: str) -> None:
+    assert without_password(url) == shown
