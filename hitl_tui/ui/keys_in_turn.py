@@ -22,6 +22,8 @@ _ROUNDS: Final = 2
 """A key bubbles from the focus to the app, and so does the message that a widget makes of it."""
 _LOST: Final = 0.25
 """Seconds after which a key counts as done though its end was not seen: its widget has gone."""
+_STUCK: Final = 5.0
+"""Seconds after which a field counts as one that never takes what was typed into it."""
 _AGAIN: Final = 0.01
 """Seconds until it is looked again whether keys can be taken."""
 _NEVER_HELD: Final = frozenset({"ctrl+c", "ctrl+q"})
@@ -40,6 +42,8 @@ class KeysInTurn(App[Result]):
     """An app that hands on one key (or paste) at a time."""
 
     _number = 0
+    _is_typing = False
+    """Whether letters may still be on their way to the focus."""
     _doing: Timer | None = None
     _looking: Timer | None = None
 
@@ -65,12 +69,22 @@ class KeysInTurn(App[Result]):
 
     async def _hand_on(self, event: events.Key | events.Paste) -> None:
         if isinstance(event, events.Key) and self._types(event):
+            self._is_typing = True
             await super().on_event(event)
-            return
+        elif self._is_typing:
+            # A key of the screen acts before its focus has the letters: it would apply half of a text.
+            self._is_typing = False
+            self._held.appendleft(event)
+            self._take_turn(_STUCK)
+            self._follow(self._number, 1)
+        else:
+            self._take_turn(_LOST)
+            await super().on_event(event)
+            self._follow(self._number, _ROUNDS)
+
+    def _take_turn(self, longest: float) -> None:
         self._number += 1
-        self._doing = self.set_timer(_LOST, self._done)
-        await super().on_event(event)
-        self._follow(self._number, _ROUNDS)
+        self._doing = self.set_timer(longest, self._done)
 
     def _types(self, event: events.Key) -> bool:
         """Whether a key only goes into a text, which does nothing else with it."""

@@ -168,3 +168,15 @@ async def test_ctrl_c_copies_what_is_selected():
         await it.press("shift+right", "shift+right", "ctrl+c")
         assert it.app.clipboard == "A "
         assert isinstance(it.app.screen, EditScreen)
+
+
+async def test_what_was_typed_right_before_a_key_is_in_what_the_key_applies():
+    async with desk() as it:
+        await it.press("e")
+        await it.until(lambda: isinstance(it.app.screen, EditScreen) and it.app.screen.focused is not None)
+        for letter in "By hand. ":
+            it.app.post_message(Key(letter, letter))
+        it.app.post_message(Key("ctrl+s", None))
+        await it.until(lambda: it.commands("update_state"))
+        values = it.commands("update_state")[0]["values"]
+        assert values["latest_draft"].startswith("By hand. A closure")
