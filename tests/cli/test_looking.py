@@ -60,8 +60,8 @@ def test_a_store_asked_for_by_name_must_be_there(app: App, monkeypatch: pytest.M
     assert "`hitl-tui demo` makes it" in app.expect(2, "show", "x").err
     monkeypatch.setenv("HITL_TUI_STORE", "mine.db")
     assert "HITL_TUI_STORE names it" in app.expect(2, "show", "x").err
-    assert "there is no store of the kind" in app.expect(2, "show", "x", "--store", "postgres://x").err
-    assert "WRONG  store" in app.expect(1, "doctor", "--store", "postgres://x").out
+    assert "there is no store of the kind" in app.expect(2, "show", "x", "--store", "mysql://x").err
+    assert "WRONG  store" in app.expect(1, "doctor", "--store", "mysql://x").out
     assert "none yet" in app("doctor").out
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from hitl_tui.engine.commands import Answer
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.errors import AnswerRefused
 from hitl_tui.view.review import GRACE, UNDO
@@ -109,7 +110,8 @@ async def test_letters_in_a_form_decide_nothing_and_keys_are_dead_at_first():
         await it.press("tab", "tab", *"scpqaz")
         it.clock.advance(UNDO * 3)
         await it.pilot.pause(0.2)
-        assert (it.driver.commands, it.driver.previewed) == ([], [])
+        assert it.driver.commands == []
+        assert not any(isinstance(command, Answer) for command in it.driver.previewed)
         assert "Your decision" in it.text()
 
 
