@@ -54,9 +54,9 @@ async def compare(mirror: Mirror, line: str, watch: Callable[[int, int], object]
             findings += await _channels(mirror, thread, point)
     for entry in mirror.store.ledger(line):
         meant = entry.data.get(CHECKPOINT) if isinstance(entry.data, Mapping) else None
-        made = theirs.get(origins.get(entry.step, ""))
-        if entry.kind == UPDATE_STATE and meant and made and made.parent != meant:
-            findings.append(Mismatch("origin", entry.n, entry.step, None, "parent", meant, made.parent))
+        edited = theirs.get(origins.get(entry.step, ""))
+        if entry.kind == UPDATE_STATE and meant and edited and edited.parent != meant:
+            findings.append(Mismatch("origin", entry.n, entry.step, None, "parent", meant, edited.parent))
     return tuple(findings)
 
 

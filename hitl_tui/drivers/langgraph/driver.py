@@ -163,8 +163,8 @@ class LangGraphDriver(LocalDriver):
             )
         await self._on_engine(lambda session: session)
         checked = await asyncio.to_thread(self._checked, None, "log", watch)
-        found = await self._engine.call(compare(self._mirror, self.thread_id, watch))
-        return replace(checked, kind=kind, mismatches=(*checked.mismatches, *found))
+        theirs = await self._engine.call(compare(self._mirror, self.thread_id, watch))
+        return replace(checked, kind=kind, mismatches=(*checked.mismatches, *theirs))
 
     async def _update_state(self, command: UpdateState) -> int:
         self._refuse_running()

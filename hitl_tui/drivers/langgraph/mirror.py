@@ -262,14 +262,14 @@ class _Sync:
 
     async def _fresh(self, newest: str) -> list[Saved]:
         """The checkpoints after one, oldest first."""
-        app, found = self._mirror.app, list[Saved]()
+        app, fresh = self._mirror.app, list[Saved]()
         page = await app.history(self._thread, limit=_FIRST_PAGE)
         while page:
-            found += [saved for saved in page if saved.id > newest]
+            fresh += [saved for saved in page if saved.id > newest]
             if page[-1].id <= newest:
                 break
             page = await app.history(self._thread, before=page[-1].id, limit=_PAGE)
-        return found[::-1]
+        return fresh[::-1]
 
     async def _saved(self, identity: str) -> Saved | None:
         if not identity:

@@ -251,8 +251,8 @@ class App:
         config = config_of(thread)
         bound: Any = config_of(thread, before) if before else None
         if self.is_async:
-            found = self.graph.aget_state_history(config, before=bound, limit=limit)
-            snapshots = [snapshot async for snapshot in found]
+            history = self.graph.aget_state_history(config, before=bound, limit=limit)
+            snapshots = [snapshot async for snapshot in history]
         else:
             snapshots = await self.call(
                 lambda: list(self.graph.get_state_history(config, before=bound, limit=limit))

@@ -84,14 +84,14 @@ class ServerGraph:
         from langgraph_sdk import get_sync_client
 
         client = get_sync_client(url=url, headers=server_headers(), timeout=_TIMEOUT)
-        found = _chosen(url, client, assistant)
+        chosen = _chosen(url, client, assistant)
         self._client: Any = client
-        self._remote = RemoteGraph(found["assistant_id"], sync_client=client, name=found["graph_id"])
-        self.graph_id = str(found["graph_id"])
+        self._remote = RemoteGraph(chosen["assistant_id"], sync_client=client, name=chosen["graph_id"])
+        self.graph_id = str(chosen["graph_id"])
         self.checkpointer: Any = ServerThreads(client, self.graph_id)
         drawn = self.get_graph()
         self.nodes = {name: ServerNode() for name in drawn.nodes if name not in ("__end__",)}
-        schemas = _asked(url, lambda: client.assistants.get_schemas(found["assistant_id"]))
+        schemas = _asked(url, lambda: client.assistants.get_schemas(chosen["assistant_id"]))
         state = schemas.get("state_schema") or schemas.get("output_schema") or {}
         self.stream_channels_asis = list(state.get("properties", {}))
         self.channels = {name: unknown_channel() for name in self.stream_channels_asis}

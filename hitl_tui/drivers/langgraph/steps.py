@@ -105,8 +105,10 @@ class Reduction:
             edited: a person has set values: whatever the tasks of `before` have written did not count.
         """
         was, now = before.values if before else {}, after.values
-        final = {name: self._final(name, was, now, state) for name in self.channels}
         writes = writes_of(in_order(before.tasks), self.channels) if before and not edited else []
+        replaced = {write.channel for write in writes if _overwritten(write.value) is not _UNKNOWN}
+        added = {write.channel for write in writes} - replaced
+        final = {name: self._final(name, was, now, state, name in added) for name in self.channels}
         changes: list[Change] = []
         latest: dict[str, Change] = {}
         for place, write in enumerate(writes):
@@ -127,12 +129,14 @@ class Reduction:
                     changes.append(self._set(name, state.values[name], state.digests[name], value, digest))
         return changes
 
-    def _final(self, name: str, was: Mapping[str, Any], now: Mapping[str, Any], state: LiveState) -> Any:
+    def _final(
+        self, name: str, was: Mapping[str, Any], now: Mapping[str, Any], state: LiveState, added: bool
+    ) -> Any:
         if name not in now:
             return self._defaults[name] if name in was else state.values[name]
         if name not in was:
             return as_json(now[name])
-        adds = operator_of(self._app, name) is operator.add
+        adds = added and operator_of(self._app, name) is operator.add
         return convert(now[name], was[name], state.values[name], adds=adds)
 
     def _between(self, name: str, held: Any, was: Mapping[str, Any], writes: list[TaskWrite]) -> Any:
@@ -290,8 +294,8 @@ def model_use(message: Any, agent: str) -> ModelUse | None:
 
 
 def _uses(task: TaskRun) -> list[ModelUse]:
-    found = (model_use(message, task.name) for message in messages_in(task.result))
-    return [use for use in found if use is not None]
+    uses = (model_use(message, task.name) for message in messages_in(task.result))
+    return [use for use in uses if use is not None]
 
 
 def _calls(task: TaskRun, tasks: list[TaskRun], place: int, before: Saved | None) -> list[ToolUse]:

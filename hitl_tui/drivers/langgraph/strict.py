@@ -78,10 +78,10 @@ def _built() -> Mapping[tuple[str, str], Callable[..., Any]]:
 
     def interrupt(value: Any = None, id: Any = "", **rest: Any) -> Any:  # noqa: A002
         schema = rest.get("response_schema")
-        made = Interrupt(value=value, id=str(id))
-        if schema is not None and hasattr(made, "response_schema"):
-            made = Interrupt(value=value, id=str(id), response_schema=schema)
-        return made
+        question = Interrupt(value=value, id=str(id))
+        if schema is not None and hasattr(question, "response_schema"):
+            question = Interrupt(value=value, id=str(id), response_schema=schema)
+        return question
 
     table: dict[tuple[str, str], Callable[..., Any]] = {
         ("langgraph.types", "Send"): lambda node, arg, *_rest: Send(str(node), arg),

@@ -33,27 +33,32 @@ _STAND_IN = frozenset({"type", "repr"})
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
-def convert(value: Any, old: Any, made: Any, *, adds: bool = False) -> Any:
+def convert(value: Any, old: Any, converted: Any, *, adds: bool = False) -> Any:
     """A value as JSON, frozen, that shares with an older one what is the same.
 
     A list of messages that grows by one costs what that one does.
 
     Args:
         old: the older value.
-        made: what it was converted to.
+        converted: what it was converted to.
         adds: where it is longer it can only have grown at its end: of what was there the ends are compared.
     """
     if value is old:
-        return made
-    if isinstance(value, list) and isinstance(old, list) and isinstance(made, list) and len(old) == len(made):
+        return converted
+    if (
+        isinstance(value, list)
+        and isinstance(old, list)
+        and isinstance(converted, list)
+        and len(old) == len(converted)
+    ):
         grown = (
             adds and 0 < len(old) < len(value) and all(_same(old[at], value[at]) for at in (0, len(old) - 1))
         )
         shared = len(old) if grown else _alike(old, value)
         if shared == len(value) == len(old):
-            return made
-        return FrozenList([*made[:shared], *map(as_json, value[shared:])])
-    return made if _same(old, value) else as_json(value)
+            return converted
+        return FrozenList([*converted[:shared], *map(as_json, value[shared:])])
+    return converted if _same(old, value) else as_json(value)
 
 
 def _alike(old: list[Any], new: list[Any]) -> int:

@@ -69,6 +69,16 @@ async def test_an_edit_is_a_checkpoint_of_theirs_and_a_step_of_ours(saver: Any, 
     await verified(watcher)
 
 
+async def test_an_edited_list_is_the_one_that_was_given_whatever_its_ends_are(saver: Any, hubs: Hubs) -> None:
+    app = routed(saver)
+    watcher = await hubs.watch(app)
+    head = await watcher.driver.execute(Start({"log": ["a", "b", "c"]}, actor="ann"))
+    await watcher.driver.execute(UpdateState({"log": ["a", "X", "c", "d"]}, head, None, "ann"))
+    view = await watcher.check()
+    assert view.values["log"] == theirs(app).values["log"] == ["a", "X", "c", "d"]
+    await verified(watcher)
+
+
 async def test_the_preview_tells_values_and_the_way_on_as_each_node(saver: Any, hubs: Hubs) -> None:
     watcher = await stepped(hubs, routed(saver))
     told = await watcher.driver.preview(UpdateState({"score": 9}))
