@@ -163,10 +163,20 @@ def test_themes_stand_beside_the_file_in_use(tmp_path: Path, monkeypatch: pytest
     assert user_themes() == tmp_path / "themes"
 
 
-@pytest.mark.parametrize("named", ["", "relative/folder", "/somewhere/else"])
+@pytest.mark.parametrize("named", ["", "/somewhere/else"])
 def test_folders_are_where_platformdirs_has_them(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(variable, named)
     monkeypatch.delenv("HITL_TUI_CONFIG", raising=False)
     assert config_path().parent == platformdirs.user_config_path("hitl-tui", appauthor=False)
     assert data_folder() == platformdirs.user_data_path("hitl-tui", appauthor=False)
+
+
+def test_a_relative_folder_of_the_environment_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(variable, "")
+    monkeypatch.delenv("HITL_TUI_CONFIG", raising=False)
+    usual = config_path(), data_folder()
+    for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(variable, "relative/folder")
+    assert (config_path(), data_folder()) == usual

@@ -44,6 +44,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     home = tmp_path / "project"
     home.mkdir()
     monkeypatch.chdir(home)
+    for name in [name for name in sys.modules if name.startswith("hitl_graph_")]:  # of tests before
+        monkeypatch.delitem(sys.modules, name)
     before, path, variables = set(sys.modules), list(sys.path), dict(os.environ)
     yield home
     for name in set(sys.modules) - before:

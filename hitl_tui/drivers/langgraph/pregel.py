@@ -30,6 +30,8 @@ Part = tuple[tuple[str, ...], str, Any]
 """The namespace that it comes from, its mode and its data."""
 
 Hear = Callable[[Part], None]
+_CHECKS: Final = 10
+"""Turns of a loop within which the interpreter raises what another thread has asked it to."""
 _QUICK: Final = 0.01
 """Seconds."""
 _PUSHED: Final = "__pregel_push"
@@ -309,14 +311,17 @@ class App:
                 _raise_in(self._at_work, Dropped)
 
     def _finish(self) -> None:
-        """Say that nothing runs any more; an end that was asked for too late is taken back."""
+        """Say that nothing runs any more; an end that was asked for too late is raised here, and is over.
+
+        It can't be taken back: the flag that the interpreter sets for it would stay, and Python 3.11 then
+        never gets beyond the first line of a function that is profiled.
+        """
         while True:
             try:
                 with self._lock:
-                    ident, self._at_work = self._at_work, None
-                    if self._dropped and ident is not None:
-                        _raise_in(ident, None)
-                    self._dropped = False
+                    self._at_work, self._dropped = None, False
+                for _ in range(_CHECKS):
+                    pass
                 return
             except Dropped:
                 continue
@@ -404,10 +409,9 @@ class AwaitedSaver(BaseCheckpointSaver[Any]):
         await asyncio.to_thread(lambda: self._saver.put_writes(*given, **options))
 
 
-def _raise_in(ident: int, error: type[BaseException] | None) -> None:
-    """Raise an error in a thread once it runs Python code again; None takes that back."""
-    raised = ctypes.py_object(error) if error is not None else None
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), raised)
+def _raise_in(ident: int, error: type[BaseException]) -> None:
+    """Raise an error in a thread once it runs Python code again."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(error))
 
 
 def _tap_of(graph: Graph) -> Callable[[Config, Hear], Config] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import operator
+import sys
 import threading
 from typing import Annotated, Any
 
@@ -125,6 +126,25 @@ async def test_a_node_that_blocks_is_given_up_and_saves_nothing(saver: Any, hubs
     assert watcher.told(AttemptDropped)
     assert watcher.view.progress.reason == "paused"
     assert graph.get_state({"configurable": {"thread_id": "t"}}).next == ("work",)
+    await watcher.run()
+    assert (await watcher.check()).values["log"] == ["late"]
+    # The interpreter has nothing left over that would hang the next function that is profiled.
+    thread = threading.Thread(target=_profiled, daemon=True)
+    thread.start()
+    await asyncio.to_thread(thread.join, 10)
+    assert not thread.is_alive()
+
+
+def _profiled() -> None:
+    sys.setprofile(lambda *_: None)
+    try:
+        _quick(1)
+    finally:
+        sys.setprofile(None)
+
+
+def _quick(number: int) -> int:
+    return number + 1
 
 
 async def test_a_graph_inside_is_one_step_of_its_parent_and_drawn_inside_it(saver: Any, hubs: Hubs) -> None:
