@@ -216,8 +216,8 @@ class Dialect(msgspec.Struct, frozen=True):
             )
             page, order = f"{chosen}{_BY_WAIT}", " ORDER BY coalesce(c.waiting_since, c.updated_at), t.id"
         else:
-            order, behind = (_BY_AGE, _YOUNGER) if within else (_ORDER, _BEHIND)
-            where = " AND ".join([*conditions, *([behind] if last else [])]) or "TRUE"
+            order, following = (_BY_AGE, _YOUNGER) if within else (_ORDER, _BEHIND)
+            where = " AND ".join([*conditions, *([following] if last else [])]) or "TRUE"
             page = _CHOSEN.format(since="NULL", where=where) + order
         count = f"(SELECT count(*) FROM thread AS i WHERE {self._inside('i', 't.id')})"
         return self._summaries(

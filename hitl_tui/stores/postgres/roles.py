@@ -52,7 +52,7 @@ _POLICIES = (
 
 def statements(schema: str) -> list[str]:
     """What makes the roles, where they are missing, and gives them their rights in the tables of a schema."""
-    made = [
+    created = [
         f"DO $$ BEGIN CREATE ROLE {role}; EXCEPTION WHEN duplicate_object THEN NULL; END $$" for role in ROLES
     ]
     granted = [
@@ -66,4 +66,4 @@ def statements(schema: str) -> list[str]:
     ]
     names = [policy.split()[2] for policy in _POLICIES]
     dropped = [f"DROP POLICY IF EXISTS {name} ON ledger" for name in names]
-    return [*made, *granted, "ALTER TABLE ledger ENABLE ROW LEVEL SECURITY", *dropped, *_POLICIES]
+    return [*created, *granted, "ALTER TABLE ledger ENABLE ROW LEVEL SECURITY", *dropped, *_POLICIES]

@@ -38,17 +38,21 @@ class HeaderBar(LineBar):
     def bar(self, width: int) -> Line:
         """The spans in `width` cells; names give way first, then how to go on, which the footer says."""
         status = self._status
-        brand = ours(" hitl-tui " if width >= _BRAND_FROM or status is None else "", "brand")
+        name, nothing = ours(" hitl-tui ", "brand"), ours("", "brand")
         if status is None:
-            return (brand, trusted(" opening…", "dim"))
+            return (name, trusted(" opening…", "dim"))
         badge = ours(f" {status.glyph} {status.word} ", _BADGES.get(status.role, "badge-dim"))
-        for turn, figures in (
-            (status.turn, status.figures),
-            (status.turn, " · ".join(part for part in (status.step, status.cost) if part)),
-            (status.turn, status.step),
-            (status.brief, status.step),
-            (status.turn.partition(" — ")[0], status.step),
-            ("", status.step),
+        usual = name if width >= _BRAND_FROM else nothing
+        # Whose turn it is stays longer than our own name.
+        for brand, turn, figures in (
+            (usual, status.turn, status.figures),
+            (usual, status.turn, " · ".join(part for part in (status.step, status.cost) if part)),
+            (usual, status.turn, status.step),
+            (usual, status.brief, status.step),
+            (nothing, status.turn, status.step),
+            (nothing, status.brief, status.step),
+            (usual, status.turn.partition(" — ")[0], status.step),
+            (usual, "", status.step),
         ):
             middle: Line = (badge, untrusted(f" {turn}" if turn else "", status.role))
             right: Line = (untrusted(figures, "dim"), trusted(" "))
