@@ -251,6 +251,7 @@ async def test_twenty_sessions_at_once(browser: Chromium, store: Path, tokens: T
         for token in people.values():
             first = await browser.tab(f"{at.url}/thread/r1", own=True, size=(900, 600))
             await log_in(first, token)
+            await first.wait_for("WAITING")  # others beside it have its cookie only when it is in
             tabs.append(first)
             tabs += [
                 await browser.tab(f"{at.url}/thread/r1", beside=first, size=(900, 600)) for _ in range(4)
