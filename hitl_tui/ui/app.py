@@ -573,9 +573,10 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
 
     @property
     def takes_keys(self) -> bool:
-        """Keys wait for a screen that is being put together, and for a card that comes up."""
+        """Keys wait for a screen that is being put together, and for a card or a search that comes up."""
         run = self.run_screen
-        return self.screen.is_mounted and not (run is not None and run.on_top and run.review.coming)
+        coming = run is not None and run.on_top and (run.review.coming or run.search.coming)
+        return self.screen.is_mounted and not coming
 
     def _handle_exception(self, error: Exception) -> None:
         """Once it ends, what keys and screens stumble over while they are taken down harms nobody."""

@@ -9,6 +9,7 @@ import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.find import Found, find
 from tests.ui.harness import desk, live
@@ -37,10 +38,10 @@ async def test_enter_that_comes_before_the_places_goes_to_the_first_place_of_wha
     async with desk() as it:
         await it.press("/")
         await it.shows("type what to look for")
-        monkeypatch.setattr("hitl_tui.ui.screens.find.find", slow)
+        monkeypatch.setattr("hitl_tui.ui.widgets.search.find", slow)
         await it.press(*"lexical", "enter")
         may_look.set()
-        await it.until(lambda: it.app.screen is it.run)
+        await it.until(lambda: it.app.screen is it.run and it.run.search.open)
         assert it.run.search.finding is not None
         query, _, row = it.run.search.finding
         assert (query, row) == ("lexical", 0)
@@ -167,6 +168,59 @@ async def test_braces_go_to_the_changes_of_the_selected_channel():
         await it.shows("nothing changed it before")
 
 
+async def test_with_room_the_search_stands_beside_the_panes_and_stays_while_its_places_are_walked():
+    async with live(asked(), inputs={}, size=(150, 40)) as it:
+        await it.press("c")
+        await it.shows("step 6")
+        await it.press("/", *"? score != null")  # as fast as one likes: none of it is a key of the run
+        await it.shows("Ask the history", "2 times in all", "Timeline")
+        await it.press("down", "enter")
+        await it.until(lambda: it.session.step_view.step == 4)
+        pane = it.run.search.pane
+        assert pane is not None
+        places = pane.query_one("#places", LineView)
+        await it.until(lambda: not pane.has_focus_within)
+        assert places.cursor_row == 1
+        await it.press("n")
+        await it.until(lambda: it.session.step_view.step == 0)
+        assert places.cursor_row == 0
+        await it.press("/", "home", "ctrl+k", *"said")
+        await it.shows("1 place in 7 steps")
+        await it.press("enter")
+        await it.until(lambda: it.session.step_view.step == 3)
+        await it.press("escape")
+        await it.gone("Ask the history")
+        assert (it.run.search.open, it.session.is_past) == (False, False)
+
+
+async def test_a_screen_that_gets_too_narrow_for_the_search_keeps_what_was_found():
+    async with live(asked(), inputs={}, size=(150, 40)) as it:
+        await it.press("c")
+        await it.shows("step 6")
+        await it.press("/", *"score")
+        await it.shows("places in 7 steps")
+        await it.press("enter")
+        await it.until(lambda: it.run.search.open)
+        await it.pilot.resize_terminal(120, 40)
+        await it.gone("Ask the history")
+        step = it.session.step_view.step
+        await it.press("n")
+        await it.until(lambda: it.session.step_view.step != step or "2 of" in it.text())
+        await it.press("/")
+        await it.shows("Ask the history", "Go there")
+        assert it.app.screen is not it.run
+
+
+async def test_esc_in_the_field_beside_the_panes_changes_nothing():
+    async with live(asked(), inputs={}, size=(150, 40)) as it:
+        await it.press("c")
+        await it.shows("step 6")
+        await it.press("[", "/", *"score", "escape")
+        await it.gone("Ask the history")
+        assert it.session.step_view.step == 5
+        assert it.run.focused is it.run.query_one(ChannelsPane)
+
+
 async def test_a_place_inside_a_subgraph_s_thread_opens_that_and_the_walk_leads_back():
     inner = StateGraph({"text": Channel("")}, name="inner")
     inner.add_node("write", lambda state: {"text": "a needle in here"})
@@ -185,3 +239,9 @@ async def test_a_place_inside_a_subgraph_s_thread_opens_that_and_the_walk_leads_
         await it.shows("a needle in here", "step 1")
         await it.press("N")
         await it.until(lambda: it.session.thread_id == "t", "the thread itself")
+        await it.pilot.resize_terminal(150, 40)
+        await it.press("/")
+        await it.shows("inside ", "Timeline")
+        await it.press("pagedown", "enter")
+        await it.until(lambda: it.session.thread_id != "t", "the thread inside")
+        await it.shows("inside ", "step 1")  # the places are those of the thread that was looked through

@@ -8,6 +8,7 @@ from textual.command import CommandPalette
 from hitl_tui.errors import LogCorrupt
 from hitl_tui.ui.screens.damaged import Damage, DamagedScreen
 from hitl_tui.ui.theme import Look
+from hitl_tui.ui.widgets.search import SearchPane
 from hitl_tui.view.review import GRACE
 from tests.support import nested
 from tests.ui.harness import Desk, desk
@@ -76,7 +77,7 @@ async def test_finding():
         await it.press("slash")
         await it.shows("F5 Go there", "↑ F6 Select", "F8 Back")
         await it.press(*"clo")
-        await it.until(lambda: getattr(it.app.screen, "_query", "") == "clo", "the search")
+        await it.until(lambda: it.app.screen.query_one(SearchPane).looked_for == "clo", "the search")
         await it.press("enter", "escape", "f6", "f5")
         await it.until(lambda: it.app.screen is it.run, "the run screen")
         assert it.run.search.finding is not None

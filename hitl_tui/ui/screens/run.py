@@ -56,6 +56,7 @@ from hitl_tui.view.status import status
 from hitl_tui.view.timeline import Place
 
 if TYPE_CHECKING:
+    from hitl_tui.ui.widgets.search import SearchPane
     from hitl_tui.view.stage import Performance
 
 log = logging.getLogger(__name__)
@@ -233,7 +234,7 @@ class RunScreen(RoleScreen):
         before = self.session
         self.stepping.bring_breakpoints(session)
         self.stepping.begin(session, before=before)
-        self.search.close()
+        self.search.begin(session)
         self.watches.begin(session)
         self.attach(session)
         self.editing.begin(session)
@@ -461,6 +462,7 @@ class RunScreen(RoleScreen):
 
     def on_resize(self) -> None:
         """Another width wraps otherwise."""
+        self.search.resize()
         self.call_after_refresh(self.show_all)
 
     def travel(self, place: Place | None) -> None:
@@ -535,6 +537,14 @@ class RunScreen(RoleScreen):
         self.shown_value.show()
         if self.session is not None:
             self._share_rows(self.session)
+
+    def on_search_pane_chosen(self, event: SearchPane.Chosen) -> None:
+        """Show the place."""
+        self.search.go(event.finding)
+
+    def on_search_pane_left(self) -> None:
+        """The search is over."""
+        self.search.close()
 
     @on(TimelinePane.Chosen)
     def _place_chosen(self, event: TimelinePane.Chosen) -> None:
