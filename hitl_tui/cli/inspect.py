@@ -300,13 +300,15 @@ def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:
     from hitl_tui.cli.documents import time
     from hitl_tui.signing import fingerprint
     from hitl_tui.view.agents import entry_words
+    from hitl_tui.view.format import identity
     from hitl_tui.view.lines import content, name
     from hitl_tui.view.report import entry_facts
 
     whole = "--json has all of it"
     lines = []
     for entry in ledger:
-        who = f" by {name(entry.actor)} ({name(entry.account)})" if entry.actor else ""
+        named = entry.actor or entry.login
+        who = f" by {identity(entry.actor, entry.login, entry.account)}" if named else ""
         if entry.signature:
             who += f", signed with {fingerprint(entry.signature) or 'no key'}"
         about = f", {name(entry.request_id)}" if entry.request_id else ""

@@ -164,7 +164,6 @@ EXAMPLES = {
     ],
     "store": [
         "hitl-tui store init --store postgresql://owner@db/team --roles",
-        "hitl-tui store logins r1 --store postgresql://ann@db/team",
     ],
     "completion": ["hitl-tui completion bash", "hitl-tui completion fish"],
 }
@@ -247,7 +246,7 @@ GROUPS = {
         "keys": Entry("hitl_tui.cli.about", "List every action of the screen with its id and its keys."),
         "config": Entry("hitl_tui.cli.about", "Show every setting and where it comes from."),
         "doctor": Entry("hitl_tui.cli.doctor", "Check versions, store, terminal, directories and keys."),
-        "store": Entry("hitl_tui.cli.store", "Set up a store in PostgreSQL: tables, roles, logins."),
+        "store": Entry("hitl_tui.cli.store", "Set up a store in PostgreSQL: tables and roles."),
         "schema": Entry("hitl_tui.cli.about", "Write a JSON Schema of all output, or of graph files."),
         "completion": Entry("hitl_tui.cli.about", "Write the completion script for your shell."),
     },

@@ -192,6 +192,9 @@ _encode = msgspec.json.Encoder().encode
 class Checkpointer(ABC):
     """A store of threads; implements `hitl_tui.engine.log.store.Store` on top of a thread's own rows."""
 
+    login = ""
+    """See `Store`."""
+
     def __init__(self) -> None:
         # What a thread shares is fixed when it is made, so a lineage never has to be looked up again.
         self._lineages: dict[str, tuple[Segment, ...]] = {}
@@ -277,6 +280,10 @@ class Checkpointer(ABC):
         if cursor is None:
             return Waiting(thread)
         return Waiting(thread, cursor.pending, cursor.goal, point.state_hash if point else b"")
+
+    def roles(self, login: str = "") -> tuple[str, ...]:
+        """See `Store.roles`."""
+        return ()
 
     def now(self) -> int:
         """See `Store.now`."""

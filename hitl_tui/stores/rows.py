@@ -417,9 +417,12 @@ def ledger_row(base: int, entry: LedgerEntry) -> Row:
 
 
 def ledger_of(thread_id: str, rows: Iterable[Row], previous: bytes) -> Iterator[LedgerEntry]:
-    """The ledger entries of consecutive rows, given the hash of the one before them."""
+    """The ledger entries of consecutive rows, given the hash of the one before them.
+
+    A database with logins has that of each in a last column.
+    """
     for row in rows:
-        _typed(row, (int, str, int, _TEXT, _TEXT, _TEXT, bytes, bytes, int, bytes, bytes, str, str))
+        _typed(row, (int, str, int, _TEXT, _TEXT, _TEXT, bytes, bytes, int, bytes, bytes, str, str, str))
         row_id, kind, step, request_id, actor, note, seen, data, at, own, asked, *who = row
         n, value = row_id & NUMBER, _decode(data)
         yield LedgerEntry(

@@ -67,8 +67,6 @@ _RUNNING = (
     f"SELECT cursor.thread, {', '.join(f'lease.{name}' for name in rows.LEASE.split(', '))} "
     "FROM cursor LEFT JOIN lease ON lease.thread = cursor.thread WHERE status = 'running'"
 )
-_STORE_LEDGER = f"SELECT thread, {rows.LEDGER} FROM store_ledger ORDER BY id"
-_STORE_LEDGER_NEWEST = f"{_STORE_LEDGER} DESC LIMIT ?"
 _VERSION = "SELECT version FROM cursor WHERE thread = ?"
 _FROM_THREAD = "FROM thread AS t LEFT JOIN thread AS p ON p.key = t.parent"
 _THREAD = f"SELECT {rows.THREAD}, t.shared_entries, t.past {_FROM_THREAD} WHERE t.id = ?"
@@ -79,7 +77,7 @@ _EFFECTS = f"SELECT {rows.EFFECT} FROM record WHERE id > ? AND id <= ? ORDER BY 
 _SNAPSHOT = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 _PARTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 _SNAPSHOTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id"
-_LEDGER = f"SELECT {rows.LEDGER} FROM ledger WHERE id BETWEEN ? AND ? ORDER BY id"
+_LEDGER = "SELECT {} FROM ledger WHERE id BETWEEN ? AND ? ORDER BY id"
 _LAST_SPENDING = "SELECT id, body FROM spending WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 _SIZE_OF_CHANNELS = (
     "SELECT channel, sum(length(change) + coalesce(length(result), 0)) "
@@ -125,6 +123,7 @@ class Dialect(msgspec.Struct, frozen=True):
         json: a column of JSON as text.
         like: the operator of a pattern, A to Z in any case.
         spending: what the steps between two ids took, as columns of `rows.spent_of`.
+        ledger: the columns of a decision, the login that wrote it behind `rows.LEDGER` where there is one.
     """
 
     owner: str
@@ -132,6 +131,7 @@ class Dialect(msgspec.Struct, frozen=True):
     json: str
     like: str
     spending: str
+    ledger: str = rows.LEDGER
 
     def one_summary(self) -> str:
         """The line of one thread, given its key."""
@@ -252,10 +252,11 @@ class TableStore(Checkpointer):
         entries: list[LedgerEntry] = []
         previous = b""
         with self._decoding():
+            entries_of = f"SELECT thread, {self.dialect.ledger} FROM store_ledger ORDER BY id"
             if newest is None:
-                stored = self._rows(_STORE_LEDGER)
+                stored = self._rows(entries_of)
             else:  # and the one before them, whose hash the first of them continues
-                stored = self._rows(_STORE_LEDGER_NEWEST, (newest + 1,))[::-1]
+                stored = self._rows(f"{entries_of} DESC LIMIT ?", (newest + 1,))[::-1]
             for thread, *row in stored:
                 entries += rows.ledger_of(rows.value_of(str, (thread,)), (row,), previous)
                 previous = entries[-1].hash
@@ -551,7 +552,10 @@ class TableStore(Checkpointer):
 
     def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
         base = self._key(thread_id) << 32
-        fetched = self._ordered(self._rows(_LEDGER, (base + first, base + last)), base + first, base + last)
+        entries_of = _LEDGER.format(self.dialect.ledger)
+        fetched = self._ordered(
+            self._rows(entries_of, (base + first, base + last)), base + first, base + last
+        )
         previous = self._entry_link(thread_id, (fetched[0][0] & rows.NUMBER) - 1) if fetched else b""
         with self._decoding():
             return list(rows.ledger_of(thread_id, fetched, previous))

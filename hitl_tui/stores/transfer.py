@@ -34,7 +34,7 @@ from hitl_tui.stores.files.json import plain, row_of
 from hitl_tui.stores.lineage import Carried, Past
 
 FORMAT = "hitl-tui thread"
-VERSION = 6
+VERSION = 7
 
 
 class ChildPlace(NamedTuple):

@@ -19,7 +19,18 @@ from hitl_tui.engine.thread.interrupts import deadlocked
 from hitl_tui.errors import UsageError
 from hitl_tui.view.comments import comment_lines
 from hitl_tui.view.form import Form, form_of, form_of_value
-from hitl_tui.view.format import PRIVATE_TEXT, NotJson, count, duration, inline, kind, read_json, size, tokens
+from hitl_tui.view.format import (
+    PRIVATE_TEXT,
+    NotJson,
+    count,
+    duration,
+    identity,
+    inline,
+    kind,
+    read_json,
+    size,
+    tokens,
+)
 from hitl_tui.view.presence import attending_words
 from hitl_tui.view.revision import Revision, revision
 from hitl_tui.view.run_view import RunView
@@ -275,7 +286,7 @@ def _vote(request: Request, vote: Vote) -> Line:
     label = next((choice.label for choice in request.choices if choice.id == chosen), None)
     words = trusted(f" says {sanitise_line(label, _TITLE) if label else inline(chosen, _TITLE)}")
     note = (trusted("  "), untrusted(str(said), "human", _WIDE)) if said else ()
-    return (untrusted(vote.actor, "human", _NAME), words, *note)
+    return (trusted(identity(vote.actor, vote.login), "human"), words, *note)
 
 
 def vote_given(request: Request) -> str:
@@ -320,7 +331,7 @@ def _before(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[Line, ...]
             # The words of the answer quote the comments, which are told by themselves.
             words = entry.note or ("" if comments else said.get("text"))
             note = f": “{sanitise_line(str(words), _WIDE)}”" if words else ""
-            who = sanitise_line(entry.actor, _NAME)
+            who = identity(entry.actor, entry.login)
             decided: Line = (trusted(f"{who} {what} at step {entry.step}{note}", "human"),)
             return decided, *comment_lines(comments)
     return ()
@@ -331,7 +342,7 @@ def how_it_went(ledger: Sequence[LedgerEntry], request_id: str) -> str:
     for entry in reversed(ledger):
         if entry.request_id == request_id and entry.kind == "answer":
             note = f" (“{sanitise_line(entry.note, _WIDE)}”)" if entry.note else ""
-            return f"{sanitise_line(entry.actor or 'somebody', _NAME)} has decided this meanwhile{note}"
+            return f"{identity(entry.actor, entry.login)} has decided this meanwhile{note}"
         if entry.request_id == request_id and entry.kind == "timeout":
             return "its deadline has passed"
     return "this waits no longer"

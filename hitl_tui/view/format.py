@@ -102,6 +102,18 @@ def person(actor: str | None, note: str | None) -> str:
     return actor or (DEADLINE if note == DEADLINE_PASSED else HUMAN)
 
 
+def identity(actor: str | None, login: str, account: str = "") -> str:
+    """Who somebody says they are, and as whom the system and the database know them.
+
+    As "bob (ann@box, login ann)"; a login that is the name is not told twice.
+    """
+    known = [sanitise_line(account, _NAME_LIMIT)] if account else []
+    if login and login != actor:
+        known.append(f"login {sanitise_line(login, _NAME_LIMIT)}")
+    name = sanitise_line(actor, _NAME_LIMIT) if actor else "somebody"
+    return f"{name} ({', '.join(known)})" if known else name
+
+
 def limit_line(alert: LimitNear) -> str:
     """As `75 % of the tokens are used: 7,600 of 10,000`."""
     used, allowed, what = f"{alert.used:,.0f}", f"{alert.allowed:,.0f}", alert.limit.partition("_")[2]

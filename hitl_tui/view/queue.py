@@ -451,6 +451,9 @@ def _for_others(row: QueueRow, me: str) -> str:
     if row.request and row.request.handed:
         return handed_words(row.request.handed, me)
     reviewers = row.request.reviewers if row.request else ()
+    logins = row.request.logins if row.request else ()
+    if logins and not reviewers:
+        return f"for login {sanitise_line(', '.join(logins), _WORD)}"
     if not reviewers or me in reviewers:
         return ""
     return f"for {sanitise_line(', '.join(reviewers), _WORD)}"

@@ -20,7 +20,7 @@ from hitl_tui.view.agents import entry_words
 from hitl_tui.view.comments import comment_lines
 from hitl_tui.view.diff_lines import changes
 from hitl_tui.view.findings import finding_line
-from hitl_tui.view.format import PRIVATE_TEXT, cost, duration, person, tokens, writer
+from hitl_tui.view.format import PRIVATE_TEXT, cost, duration, identity, person, tokens, writer
 from hitl_tui.view.revision import revision
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, plain_text, trusted
@@ -209,8 +209,8 @@ def _change(update: AppliedUpdate) -> ChannelChange:
 
 def _decision(entry: LedgerEntry, *, secret: bool) -> DecisionReport:
     facts: list[Fact] = [("at", moment(entry.at)), ("step", str(entry.step))]
-    if entry.actor:
-        facts.append(("by", f"{sanitise_line(entry.actor, _NAME)} ({sanitise_line(entry.account, _NAME)})"))
+    if entry.actor or entry.login:
+        facts.append(("by", identity(entry.actor, entry.login, entry.account)))
     if entry.request_id:
         facts.append(("request", sanitise_line(entry.request_id, _NAME)))
     if entry.seen:

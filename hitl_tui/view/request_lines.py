@@ -47,6 +47,8 @@ def terms(card: ReviewCard, now: int) -> Iterator[tuple[str, tuple[Line, ...]]]:
     request = card.request
     if request.reviewers:
         yield f"only {', '.join(map(name, request.reviewers))} may answer", ()
+    if request.logins:
+        yield f"only these logins of the database may answer: {', '.join(map(name, request.logins))}", ()
     if request.quorum > 1:
         yield f"{votes_words(request)} so far", card.votes
     if request.signed:

@@ -327,6 +327,8 @@ def _request(progress: Progress, request: Request, now: int, keys: Mapping[str, 
         left_to_vote = [reviewer for reviewer in request.reviewers if reviewer not in voted]
         names = ", ".join(map(_short, left_to_vote or request.reviewers))
         parts = [f"{what} — waits for {names}"]
+    elif request.logins:
+        parts = [f"{what} — waits for login {' or '.join(map(_short, request.logins))}"]
     if request.quorum > 1:
         parts.append(votes_words(request))
     if request.deadline is not None:

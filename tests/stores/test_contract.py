@@ -141,7 +141,8 @@ class TestCommit:
             writer.commit_of({}), cursor=cursor, checkpoint=None, ledger=(made,), records=()
         )
         writer.store.commit("t", commit)
-        assert writer.store.ledger("t") == [made]
+        login = writer.store.login
+        assert writer.store.ledger("t") == [msgspec.structs.replace(made, login=login)]
         assert (writer.cursor.version, writer.cursor.head) == (2, 0)
 
     def test_refuses_a_stale_writer_and_stores_nothing(self, writer: Writer) -> None:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import msgspec
 import psycopg
 import pytest
 
+from hitl_tui import GraphRunner
+from hitl_tui.engine.commands.answering import Answer, answer
+from hitl_tui.engine.graph.gates import Gate, GateChoice
+from hitl_tui.engine.log.events import Event, LedgerWritten
 from hitl_tui.engine.log.threads import Deletion
-from hitl_tui.errors import StoreUnusable
+from hitl_tui.errors import AnswerRefused, StoreUnusable
+from hitl_tui.stores import MemoryCheckpointer
 from hitl_tui.stores.postgres.roles import ROLES
 from hitl_tui.stores.postgres.store import PostgresCheckpointer
+from hitl_tui.view.format import identity
 from tests.stores.log_writer import NOW, Writer, entry
 from tests.support.flows import line, say
 from tests.support.postgres import PASSWORD, Postgres
@@ -149,9 +156,115 @@ def test_only_an_operator_takes_rows_out(postgres: Postgres, schema: str, statem
 def test_the_ledger_keeps_the_login_beside_the_name_that_was_claimed(postgres: Postgres, schema: str) -> None:
     with closing(opened(postgres, schema, "rita")) as store:
         decide(store)
-        assert [made.actor for made in store.ledger("t")] == ["ann", "ann"]
-        assert store.logins("t") == {1: "owner", 2: "rita"}
+        assert [(made.actor, made.login) for made in store.ledger("t")] == [("ann", "owner"), ("ann", "rita")]
+        assert (store.login, store.roles()[0], "hitl_reviewer" in store.roles()) == ("rita", "rita", True)
+        assert store.roles("nobody here") == ()
 
 
 def test_every_role_is_granted() -> None:
     assert set(LOGINS.values()) == set(ROLES)
+
+
+class TestGatesThatNameLogins:
+    """A gate that logins answer: olga, and the group `release`, of which rita is a member."""
+
+    @pytest.fixture(autouse=True)
+    def waits(self, postgres: Postgres, schema: str) -> None:
+        postgres.group("release", "rita")
+        postgres.group("others", "walt")
+
+    def asked(
+        self, postgres: Postgres, schema: str, login: str = "olga", **terms: Any
+    ) -> tuple[GraphRunner, PostgresCheckpointer]:
+        store = opened(postgres, schema, login)
+        gate = Gate("a", "ship it?", [GateChoice("yes", "ship")], **{"logins": ["release", "olga"], **terms})
+        runner = line(store, say("x"), interrupt_after=[gate])
+        if store.info("g") is None:
+            runner.invoke({}, thread_id="g")
+        return runner, store
+
+    def answer(self, runner: GraphRunner, actor: str) -> int:
+        waits = runner.open("g").cursor.pending[0]
+        return runner.answer("g", waits.id, "yes", step=waits.step, actor=actor)
+
+    def test_a_member_of_a_named_group_answers_under_any_name_and_both_are_told(
+        self, postgres: Postgres, schema: str
+    ) -> None:
+        self.asked(postgres, schema)[1].close()
+        runner, store = self.asked(postgres, schema, "rita")
+        told: list[Event] = []
+        session = runner.open("g")
+        session.sink = told.append
+        waits = session.cursor.pending[0]
+        with session.writing():
+            answer(session, Answer(waits.id, "yes", waits.step, "olga"))
+        entry = store.ledger("g")[-1]
+        assert (entry.kind, entry.actor, entry.login) == ("answer", "olga", "rita")
+        assert [event.entry.login for event in told if isinstance(event, LedgerWritten)] == ["rita"]
+        assert identity(entry.actor, entry.login) == "olga (login rita)"
+        assert runner.verify("g", strict=True).mismatches == ()
+        store.close()
+
+    @pytest.mark.parametrize("login", ["walt", "vera"])
+    def test_another_login_is_refused_whatever_name_it_claims(
+        self, postgres: Postgres, schema: str, login: str
+    ) -> None:
+        self.asked(postgres, schema)[1].close()
+        postgres.grant("hitl_operator", "walt")
+        runner, store = self.asked(postgres, schema, login)
+        with pytest.raises((AnswerRefused, StoreUnusable), match=f"login '{login}' may not|may not do that"):
+            self.answer(runner, "rita")
+        assert runner.open("g").cursor.pending
+        store.close()
+
+    def test_the_database_refuses_it_too_whatever_program_is_used(
+        self, postgres: Postgres, schema: str
+    ) -> None:
+        _, store = self.asked(postgres, schema)
+        asked = store.ledger("g")[-1]
+        key = store._key("g")
+        store.close()
+        postgres.grant("hitl_reviewer", "walt")
+        row = (key << 32) + asked.n + 1
+        forged = (
+            "INSERT INTO ledger (id, kind, step, request_id, seen, data, at, hash, request_hash, account, "
+            f"signature) VALUES ({row}, '%s', 0, '{asked.request_id}', '', 'null', 0, '', '', '', '')"
+        )
+        with psycopg.connect(
+            postgres.url(user="walt", password=PASSWORD), autocommit=True, options=f"-csearch_path={schema}"
+        ) as db:
+            for kind in ("answer", "vote"):
+                assert refused(db, forged % kind)
+
+    def test_a_quorum_is_of_logins(self, postgres: Postgres, schema: str) -> None:
+        runner, store = self.asked(postgres, schema, quorum=2, one_account=True)
+        self.answer(runner, "olga")
+        with pytest.raises(AnswerRefused, match="login 'olga' has answered 'ship it\\?' already, as olga"):
+            self.answer(runner, "rita")
+        assert [vote.login for vote in runner.open("g").cursor.pending[0].votes] == ["olga"]
+        store.close()
+        runner, store = self.asked(postgres, schema, "rita", quorum=2, one_account=True)
+        self.answer(runner, "bob")
+        assert runner.open("g").cursor.pending == ()
+        assert runner.verify("g", strict=True).mismatches == ()
+        store.close()
+
+    def test_a_decision_of_a_login_without_a_right_is_found(self, postgres: Postgres, schema: str) -> None:
+        runner, store = self.asked(postgres, schema)
+        self.answer(runner, "olga")
+        with postgres.admin() as db:
+            db.execute(f"SET search_path = {schema}".encode())
+            db.execute("ALTER TABLE ledger DISABLE TRIGGER USER")
+            db.execute("UPDATE ledger SET login = 'walt' WHERE kind = 'answer' AND login = 'olga'")
+            db.execute("ALTER TABLE ledger ENABLE TRIGGER USER")
+        (finding,) = runner.verify("g", strict=True).mismatches
+        assert (finding.field, finding.expected, finding.actual) == ("login", "release, olga", "walt")
+        store.close()
+
+    def test_a_store_without_logins_says_what_it_takes(self) -> None:
+        gate = Gate("a", "ship it?", [GateChoice("yes", "ship")], logins=["release"])
+        runner = line(MemoryCheckpointer(), say("x"), interrupt_after=[gate])
+        runner.invoke({}, thread_id="g")
+        with pytest.raises(AnswerRefused, match="this store has none") as caught:
+            self.answer(runner, "rita")
+        assert "PostgreSQL" in caught.value.hint

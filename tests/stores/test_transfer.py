@@ -60,7 +60,8 @@ def looks(store: Checkpointer, thread_id: str) -> list[Any]:
         msgspec.structs.replace(cursor, thread_id="", **links),
         store.checkpoints(thread_id, None, 999),
         list(store.records(thread_id, 0, 999)),
-        store.ledger(thread_id),
+        # A login is of the store that has the entry.
+        [msgspec.structs.replace(entry, login="") for entry in store.ledger(thread_id)],
         [
             (found[0], store.load_step(thread_id, s))
             for s in range(0, cursor.head, 37)
@@ -249,9 +250,9 @@ class TestRefused:
         [
             (b"hello\n", UsageError, "line 1: this is no thread"),
             (b"{}\n", UsageError, "no thread"),
-            (b'{"format":"hitl-tui thread","version":7}\n', StoreUnusable, "newer hitl-tui"),
+            (b'{"format":"hitl-tui thread","version":8}\n', StoreUnusable, "newer hitl-tui"),
             (b'{"format":"hitl-tui thread","version":1}\n', StoreUnusable, "an older hitl-tui"),
-            (b'{"format":"hitl-tui thread","version":6}\n', LogCorrupt, "line 1"),
+            (b'{"format":"hitl-tui thread","version":7}\n', LogCorrupt, "line 1"),
             (b"", LogCorrupt, "line 1"),
             (b"[" * 100_000 + b"]" * 100_000 + b"\n", UsageError, "line 1: this is no thread"),
             (DEEP % (b"[" * 100_000, b"]" * 100_000), UsageError, "line 1: this is no thread"),

@@ -106,6 +106,19 @@ class Postgres:
             if db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (name,)).fetchone() is None:
                 db.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'".encode())
 
+    def grant(self, group: str, *logins: str) -> None:
+        """Make users members of a group."""
+        with self.admin() as db:
+            for login in logins:
+                db.execute(f"GRANT {group} TO {login}".encode())
+
+    def group(self, name: str, *logins: str) -> None:
+        """Make a group of users."""
+        with self.admin() as db:
+            if db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (name,)).fetchone() is None:
+                db.execute(f"CREATE ROLE {name}".encode())
+        self.grant(name, *logins)
+
     def drop(self, url: str) -> None:
         """Take the tables of a store out."""
         with self.admin() as db:

@@ -50,6 +50,7 @@ class _Question(NamedTuple):
     escalate_to: tuple[str, ...] = ()
     quorum: int = 1
     one_account: bool = False
+    logins: tuple[str, ...] = ()
     signed: bool = False
     on_timeout: Any = None
     request: str | None = None
@@ -66,6 +67,7 @@ class _Question(NamedTuple):
             gate.escalate_to,
             gate.quorum,
             gate.one_account,
+            gate.logins,
             gate.signed,
             gate.on_timeout if gate.deadline is not None and gate.on_timeout else None,
         )
@@ -82,6 +84,7 @@ class _Question(NamedTuple):
             escalate_to=_names(data, "escalate_to"),
             quorum=quorum if isinstance(quorum, int) else 1,
             one_account=bool(data.get("one_account")),
+            logins=_names(data, "logins"),
             signed=bool(data.get("signed")),
             on_timeout=data.get("on_timeout"),
             request=asked.request_id,
@@ -155,6 +158,7 @@ class GateTrace:
     """
 
     def __init__(self, store: Store, parts: Sequence[Part], ledger: Sequence[LedgerEntry]) -> None:
+        self._store = store
         self._ledger = ledger
         self._graphs = _Graphs(store, parts, ledger)
         self._point: Checkpoint | None = None
@@ -315,7 +319,7 @@ class GateTrace:
             if entry.request_id not in asked:
                 continue
             if entry.kind in _SETTLES:
-                why = _insufficient(question, asked[entry.request_id], entry)
+                why = _insufficient(question, asked[entry.request_id], entry, self._store)
                 if why is None:
                     return
             elif entry.kind in _BINDS:
@@ -332,7 +336,7 @@ def _is_about(entry: LedgerEntry, question: _Question) -> bool:
 
 
 def _insufficient(
-    question: _Question, bound: Sequence[LedgerEntry], answer: LedgerEntry
+    question: _Question, bound: Sequence[LedgerEntry], answer: LedgerEntry, store: Store
 ) -> GateFinding | None:
     """Why an answer, or what counted when the deadline had passed, does not let a thread pass.
 
@@ -356,7 +360,10 @@ def _insufficient(
         return GateFinding(answer.n, "choice", ", ".join(question.choices), chosen)
     wider = any(entry.kind == "escalated" for entry in bound)
     reviewers = (*question.reviewers, *(question.escalate_to if wider else ()))
-    return _too_few(question._replace(reviewers=reviewers), _alike(bound, answer), answer)
+    votes = _alike(bound, answer)
+    return _too_few(question._replace(reviewers=reviewers), votes, answer) or _strangers(
+        question, votes, store
+    )
 
 
 def _escalated_early(question: _Question, bound: Sequence[LedgerEntry]) -> GateFinding | None:
@@ -397,6 +404,17 @@ def _too_few(question: _Question, votes: Sequence[LedgerEntry], answer: LedgerEn
     if question.quorum > 1 and not question.one_account and accounts < question.quorum:
         return GateFinding(answer.n, "accounts", question.quorum, accounts)
     return None
+
+
+def _strangers(question: _Question, votes: Sequence[LedgerEntry], store: Store) -> GateFinding | None:
+    """Why the logins of the database that an answer and its votes came from may not give them."""
+    if not question.logins:
+        return None
+    for vote in votes:
+        if not vote.login or not set(store.roles(vote.login)) & set(question.logins):
+            return GateFinding(vote.n, "login", ", ".join(question.logins), vote.login or None)
+    logins = len({vote.login for vote in votes})
+    return GateFinding(votes[-1].n, "logins", question.quorum, logins) if logins < question.quorum else None
 
 
 def _left(point: Checkpoint, before: Checkpoint | None, entries: Iterable[LedgerEntry]) -> bool:

@@ -84,6 +84,7 @@ def answer(session: Session, command: Answer) -> int:
             step=command.step,
             actor=actor,
             account=account(),
+            roles=session.store.roles() if request.logins and session.store else (),
             signer=session.signer,
             now=session.clock(),
         )
@@ -138,7 +139,9 @@ def _apply_answer(
     if gate is not None:
         note_graph(session)  # what its answers do, and what verify wants of them
     cursor = session.cursor
-    voted, settled = vote(request, value, actor, note, account=account(), now=session.clock())
+    login = session.store.login if session.store else ""
+    now = session.clock()
+    voted, settled = vote(request, value, actor, note, account=account(), login=login, now=now)
     data = {"answer": value, **(facts or {})}
     if not settled and kind == "answer":
         pending = tuple(voted if other.id == request.id else other for other in cursor.pending)

@@ -108,6 +108,9 @@ class GateInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     reviewers: Annotated[tuple[str, ...], about("Who may answer; empty for anybody.")] = ()
     quorum: Annotated[int, about("How many must agree.")] = 1
     one_account: Annotated[bool, about("Whether one account may give several votes.")] = False
+    logins: Annotated[
+        tuple[str, ...], about("Users or groups of the database who may answer; empty for anybody.")
+    ] = ()
     signed: Annotated[bool, about("Whether an answer must be signed.")] = False
     deadline: Annotated[float | None, about("Seconds until it expires; null where it never does.")] = None
     on_timeout: Annotated[

@@ -66,6 +66,8 @@ class Gate(msgspec.Struct, frozen=True):
         quorum: how many different people must give the same answer.
         one_account: whether one account of the operating system may give several of a quorum's votes, under
             other names, as where people share a machine.
+        logins: users or groups of the database; who answers has to be logged in there as one of them,
+            whatever name they give, and a quorum is of as many logins.  Wants a store in PostgreSQL.
         signed: whether only a decision signed with the key of who decides is an answer.
         deadline: seconds until it expires; None waits for ever.
         on_timeout: the answer then; None fails the thread with reason "deadline".
@@ -84,6 +86,7 @@ class Gate(msgspec.Struct, frozen=True):
     reviewers: Sequence[str] = ()
     quorum: int = 1
     one_account: bool = False
+    logins: Sequence[str] = ()
     signed: bool = False
     deadline: float | None = None
     on_timeout: Any = None
@@ -104,7 +107,7 @@ class Gate(msgspec.Struct, frozen=True):
         if self.recommended is not None and self.recommended not in ids:
             raise GraphInvalid(f"gate at {self.node!r}: recommended {self.recommended!r} is none of {ids}")
         try:
-            check_terms(self.reviewers, self.quorum, self.deadline)
+            check_terms(self.reviewers, self.quorum, self.deadline, self.logins)
             check_escalation(self.reviewers, self.escalate_to, self.escalate_after, self.deadline)
             if self.on_timeout is not None:
                 check_choice(self.choices, self.on_timeout)
@@ -140,6 +143,7 @@ class Gate(msgspec.Struct, frozen=True):
             reviewers=tuple(self.reviewers),
             quorum=self.quorum,
             one_account=self.one_account,
+            logins=tuple(self.logins),
             signed=self.signed,
             deadline=None if self.deadline is None else float(self.deadline),
             on_timeout="" if self.on_timeout is None else read_choice(self.on_timeout)[0],
@@ -173,10 +177,13 @@ def _plain_values(choice: GateChoice, channels: Mapping[str, BoundChannel]) -> d
     return values
 
 
-def check_terms(reviewers: Sequence[str], quorum: int, deadline: float | None) -> None:
+def check_terms(
+    reviewers: Sequence[str], quorum: int, deadline: float | None, logins: Sequence[str] = ()
+) -> None:
     """Check that a request can be answered at all; raises `GraphInvalid`."""
-    if isinstance(reviewers, str):
-        raise GraphInvalid(f"reviewers={reviewers!r} is a text", f"give a list: [{reviewers!r}]")
+    for name, people in (("reviewers", reviewers), ("logins", logins)):
+        if isinstance(people, str):
+            raise GraphInvalid(f"{name}={people!r} is a text", f"give a list: [{people!r}]")
     if quorum < 1 or (reviewers and quorum > len(set(reviewers))):
         who = f" of {len(set(reviewers))} reviewers" if reviewers else ""
         raise GraphInvalid(

@@ -216,6 +216,8 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     `account` is the operating system's account and host that wrote it, as "ann@box": a fact beside the name
     that was claimed.  `signature` is that of the person's key over what was decided (see `signed_words`), ""
     where it was not signed.  Entries form a hash chain of their own.
+    `login` is the login of the database that wrote it, "" in a store that has none; it is in no hash, since
+    the database itself sets it and lets nobody change it.
     """
 
     thread_id: str
@@ -239,6 +241,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     request_hash: bytes = b""
     account: Annotated[str, about("The account and host that wrote it, as ann@box.")] = ""
     signature: Annotated[Maybe, about("By the key of who decided, as `ssh-keygen -Y sign` gives it.")] = ""
+    login: Annotated[Maybe, about("The login of the database that wrote it.")] = ""
 
 
 class Limits(msgspec.Struct, frozen=True):

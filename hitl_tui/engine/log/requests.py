@@ -38,7 +38,7 @@ class Choice(msgspec.Struct, frozen=True):
 class Vote(msgspec.Struct, frozen=True):
     """One reviewer's answer to a request that wants several (quorum).
 
-    `account` is the operating system's account and host that it came from.
+    `account` is the operating system's account and host that it came from, `login` the database's login.
     """
 
     actor: Annotated[str, about("Who.")]
@@ -46,6 +46,7 @@ class Vote(msgspec.Struct, frozen=True):
     at: Annotated[Time, about("When.")]
     note: Annotated[str | None, about("Why.")] = None
     account: Annotated[str, about("The account and host that it came from, as ann@box.")] = ""
+    login: Annotated[Maybe, about("The login of the database that it came from.")] = ""
 
 
 class HandedOn(msgspec.Struct, frozen=True):
@@ -72,6 +73,8 @@ class Request(msgspec.Struct, frozen=True):
             `thread.approval_formats`).
         thread_step: the step of a subgraph's thread that asks which the request is bound to.
         one_account: whether one account of the operating system may give several votes.
+        logins: users and groups of the database: who answers has to be logged in there as one of them,
+            whatever name they give.
         policy: "on_taint" where the node's policy asks, before it reads what is tainted (SPEC 8).
     """
 
@@ -109,6 +112,9 @@ class Request(msgspec.Struct, frozen=True):
     policy: Annotated[Literal["", "on_taint"], MAYBE, about("The policy that asks, as `on_taint`.")] = ""
     key: str = ""
     one_account: bool = False
+    logins: Annotated[
+        tuple[str, ...], about("Users or groups of the database who may answer; empty for anybody.")
+    ] = ()
     signed: Annotated[bool, about("Whether an answer must be signed.")] = False
     tainted: Annotated[bool, about("Whether it may rest on something from outside.")] = False
 

@@ -49,7 +49,19 @@ def is_unprintable(name: str) -> bool:
 
 
 class Store(Protocol):
-    """Threads, each an append-only log with one cursor."""
+    """Threads, each an append-only log with one cursor.
+
+    `login` is as whom a database knows this process, "" where the store is none.
+    """
+
+    @property
+    def login(self) -> str: ...
+
+    def roles(self, login: str = "") -> tuple[str, ...]:
+        """A login of the database, the own one if none is named, and the groups it is in.
+
+        () where the store has no logins, or not that one.
+        """
 
     def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
         """Add a thread and its first commit, both or neither; raises `ThreadBusy` when the name is taken."""

@@ -182,10 +182,9 @@ class NodeConfig:
 
         Args:
             request: any JSON to show, or a mapping with `kind` (approve, edit, choose, ask) and any of
-                title, payload, subject (a channel), choices, schema, reviewers, quorum, one_account, signed,
-                deadline (seconds), on_timeout, escalate_to,
-                escalate_after (seconds).  A payload in the shape of Agent Inbox or LangChain's
-                middleware is answered in that shape.
+                title, payload, subject (a channel), choices, schema, reviewers, quorum, one_account, logins,
+                signed, deadline (seconds), on_timeout, escalate_to, escalate_after (seconds).  A payload in
+                the shape of Agent Inbox or LangChain's middleware is answered in that shape.
             response_schema: what the answer must be: a JSON Schema, type or pydantic model.
             key: names the question where the order of questions may differ between runs of the node,
                 as where agents work at the same time; the answer then is served by this name.

@@ -103,7 +103,7 @@ def allowances_for(store: Store, info: ThreadInfo) -> tuple[Allowance, ...]:
 
 def allowed_by(known: Iterable[Allowance], request: Request) -> tuple[Allowance, ...]:
     """The allowances that answer a request, one for each of its calls; () where a person must."""
-    if not request.shape or request.reviewers or request.quorum > 1 or request.signed:
+    if not request.shape or request.reviewers or request.logins or request.quorum > 1 or request.signed:
         return ()
     fitting = [
         allowance

@@ -58,10 +58,14 @@ def check_answer(
     step: int,
     actor: str | None,
     account: str,
+    roles: Sequence[str] = (),
     signer: Signer | None,
     now: int,
 ) -> Any:
     """An answer that may be applied, as JSON.
+
+    Args:
+        roles: the login of the database that it comes from and the groups of that, as `Store.roles` has them.
 
     Raises:
         AnswerRefused: late, stale, unauthorised, a second vote, not signed, or not an allowed answer.
@@ -74,6 +78,7 @@ def check_answer(
     if request.deadline is not None and now > request.deadline:
         raise AnswerRefused(f"{request.title!r} has expired", "the thread went on without the answer")
     check_reviewer(request, actor)
+    _check_login(request, actor, roles)
     given = {vote.account: vote.actor for vote in request.votes if vote.actor != actor}
     if account in given and not request.one_account:
         raise AnswerRefused(
@@ -103,6 +108,26 @@ def check_reviewer(request: Request, actor: str | None) -> None:
         raise AnswerRefused(f"{actor} has answered {request.title!r} already", "another reviewer must answer")
 
 
+def _check_login(request: Request, actor: str | None, roles: Sequence[str]) -> None:
+    """Refuse a login of the database that may not answer a request, or has answered it."""
+    if not request.logins:
+        return
+    wanted = f"logins: {', '.join(request.logins)}"
+    if not roles:
+        raise AnswerRefused(
+            f"{request.title!r} wants a login of the database, and this store has none",
+            f"{wanted}; keep the thread in PostgreSQL: --store postgresql://…",
+        )
+    if not set(request.logins) & set(roles):
+        raise AnswerRefused(f"login {roles[0]!r} may not answer {request.title!r}", wanted)
+    others = {vote.login: vote.actor for vote in request.votes if vote.actor != actor}
+    if roles[0] in others:
+        raise AnswerRefused(
+            f"login {roles[0]!r} has answered {request.title!r} already, as {others[roles[0]]}",
+            "another login must answer",
+        )
+
+
 def checked_value(request: Request, answer: Any) -> Any:
     """An answer, or what a timeout answers, as JSON that the request allows; raises `AnswerRefused`."""
     try:
@@ -126,13 +151,13 @@ def answer_schema(request: Request) -> ChannelSchema:
 
 
 def vote(
-    request: Request, answer: Any, actor: str | None, note: str | None, *, account: str, now: int
+    request: Request, answer: Any, actor: str | None, note: str | None, *, account: str, login: str, now: int
 ) -> tuple[Request, bool]:
     """The request with one more vote, and whether that settles it."""
     if request.quorum <= 1:
         return request, True
     others = (cast for cast in request.votes if cast.actor != actor)
-    votes = (*others, Vote(actor or "", answer, now, note, account))
+    votes = (*others, Vote(actor or "", answer, now, note, account, login))
     return msgspec.structs.replace(request, votes=votes), _alike(votes, answer) >= request.quorum
 
 
@@ -180,6 +205,7 @@ class _Asked(msgspec.Struct, forbid_unknown_fields=True):
     reviewers: tuple[str, ...] = ()
     quorum: int = 1
     one_account: bool = False
+    logins: tuple[str, ...] = ()
     signed: bool = False
     deadline: float | None = None
     on_timeout: Any = None
@@ -253,6 +279,7 @@ def gate_request(cursor: Cursor, gate: Gate, when: When, state: WorkflowState, n
         reviewers=tuple(gate.reviewers),
         quorum=gate.quorum,
         one_account=gate.one_account,
+        logins=tuple(gate.logins),
         signed=gate.signed,
         deadline=None if gate.deadline is None else now + int(gate.deadline * 1e6),
         on_timeout=gate.on_timeout,
@@ -276,7 +303,7 @@ def inside_request(
         UsageError, GraphInvalid, ValueRejected: it could not be stored, or never be answered.
     """
     asked = _read_question(node, question)
-    check_terms(asked.reviewers, asked.quorum, asked.deadline)
+    check_terms(asked.reviewers, asked.quorum, asked.deadline, asked.logins)
     check_escalation(asked.reviewers, asked.escalate_to, asked.escalate_after, asked.deadline)
     plain = not asked.choices and asked.kind in ("ask", "approve")
     shape = approval_formats.shape_of(asked.payload) if plain else ""
@@ -297,6 +324,7 @@ def inside_request(
         reviewers=asked.reviewers,
         quorum=asked.quorum,
         one_account=asked.one_account,
+        logins=asked.logins,
         signed=asked.signed,
         deadline=None if asked.deadline is None else now + int(asked.deadline * 1e6),
         escalate_to=asked.escalate_to,

@@ -239,6 +239,7 @@ def request_entry(cursor: Cursor, request: Request, at: int) -> LedgerEntry:
         "reviewers": list(request.reviewers),
         "quorum": request.quorum if request.quorum > 1 else 0,
         "one_account": request.one_account,
+        "logins": list(request.logins),
         "signed": request.signed,
         "escalate_to": list(request.escalate_to),
         "escalate_at": request.escalate_at,

@@ -829,8 +829,11 @@ class Session(ThreadState):
                 self.stamp = self.store.commit(self.thread_id, commit)
                 self._lease = None if last else lease
         self.cursor = cursor
+        login = self.store.login if self.store else ""
         for entry in ledger:
-            self.emit(LedgerWritten(shown_entry(entry)))
+            self.emit(
+                LedgerWritten(shown_entry(msgspec.structs.replace(entry, login=login) if login else entry))
+            )
 
     def _parent_thread(self) -> str:
         shares = self.info.parent is not None and self.cursor.head == self.info.fork_step

@@ -157,6 +157,7 @@ def build_gate(context: FileContext, node: str, table: GateTable, path: toml.Key
             reviewers=tuple(table.reviewers),
             quorum=table.quorum,
             one_account=table.one_account,
+            logins=tuple(table.logins),
             signed=table.signed,
             deadline=deadline,
             on_timeout=table.on_timeout or None,

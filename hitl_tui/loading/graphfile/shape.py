@@ -180,6 +180,9 @@ class GateTable(Table, frozen=True):
     reviewers: Annotated[list[str], Meta(description="Who may answer; anyone if left out.")] = []
     quorum: Annotated[int, Meta(ge=1, description="How many people must give the same answer.")] = 1
     one_account: Annotated[bool, Meta(description="May one account give several of these votes?")] = False
+    logins: Annotated[
+        list[str], Meta(description="Users or groups of the database who may answer; wants PostgreSQL.")
+    ] = []
     signed: Annotated[bool, Meta(description="Must an answer be signed with the reviewer's key?")] = False
     deadline: Annotated[float, Meta(gt=0, description="Seconds until the question expires.")] | UnsetType = (
         UNSET

@@ -200,7 +200,7 @@ def locked(path: Path, patience: float = BUSY_SECONDS) -> Iterator[None]:
         os.close(handle)
 
 
-VERSION = 6
+VERSION = 7
 """The version of the format; a store of another one is not read."""
 
 MARKER = "hitl-tui-store.json"

@@ -70,12 +70,17 @@ _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def plain(row: msgspec.Struct) -> dict[str, Any]:
-    """A row as a JSON object, hashes as text; what is unset, and that nothing is patched, is left out."""
+    """A row as a JSON object, hashes as text; what is unset, and that nothing is patched, is left out.
+
+    So is a login of a database: nobody but the database itself can tell it.
+    """
     fields = {
         name: value for name, value in msgspec.structs.asdict(row).items() if value is not msgspec.UNSET
     }
     if not fields.get("patched", True):
         del fields["patched"]
+    if isinstance(row, LedgerEntry):
+        del fields["login"]
     for name in _HASHES.get(type(row), ()):
         digest: bytes = fields[name]
         fields[name] = f"{_PREFIX}{digest.hex()}" if digest else ""
@@ -89,6 +94,8 @@ def row_of(kind: type[T], fields: Mapping[str, Any]) -> T:
         ValueError: it is none (msgspec's errors are).
     """
     values = dict(fields)
+    if kind is LedgerEntry:
+        values.pop("login", None)
     for name in _HASHES.get(kind, ()):
         values[name] = _digest(values.get(name), name)
     return msgspec.convert(values, kind)

@@ -160,6 +160,25 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
                 EXECUTE FUNCTION refuse('an entry of the ledger has the login that writes it')"""
             for table in ("ledger", "store_ledger")
         ),
+        # Who answers a question that names logins is one of them, whatever program they use.
+        """CREATE FUNCTION check_login() RETURNS trigger LANGUAGE plpgsql AS $$
+            DECLARE
+                named json;
+            BEGIN
+                SELECT convert_from(data, 'UTF8')::json -> 'logins' INTO named FROM ledger
+                    WHERE id BETWEEN NEW.id >> 32 << 32 AND NEW.id
+                        AND kind = 'request' AND request_id = NEW.request_id
+                    ORDER BY id DESC LIMIT 1;
+                IF named IS NOT NULL AND NOT EXISTS (
+                    SELECT FROM json_array_elements_text(named) AS name JOIN pg_roles ON rolname = name
+                    WHERE pg_has_role(session_user, oid, 'MEMBER')
+                ) THEN
+                    RAISE insufficient_privilege USING MESSAGE = 'the question is for other logins';
+                END IF;
+                RETURN NEW;
+            END $$""",
+        """CREATE TRIGGER answers BEFORE INSERT ON ledger FOR EACH ROW
+            WHEN (NEW.kind IN ('answer', 'vote')) EXECUTE FUNCTION check_login()""",
         *(
             f"""CREATE TRIGGER appended BEFORE UPDATE OR TRUNCATE ON {table}
                 EXECUTE FUNCTION refuse('what was written in the log stays as it was')"""

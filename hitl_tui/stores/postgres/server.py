@@ -120,6 +120,7 @@ class Server:
             client_encoding="utf8",
         )
         self.clock = _Clock()
+        self.login = ""
         self._own = threading.local()
         self._pool: ConnectionPool[Connection] | None = None
         self._closed = False
@@ -274,9 +275,10 @@ class Server:
                 f"the database of {self.name} is encoded as {encoding}", "create it with ENCODING 'UTF8'"
             )
         asked = time.monotonic()
-        row = connection.execute(f"SELECT {NOW}".encode()).fetchone()
+        row = connection.execute(f"SELECT {NOW}, session_user::text".encode()).fetchone()
         if row is not None:
             self.clock.hear(row[0], asked)
+            self.login = str(row[1])
         version = self._version(connection)
         if version == schema.VERSION:
             return

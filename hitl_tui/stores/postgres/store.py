@@ -52,6 +52,7 @@ _DIALECT = Dialect(
         "SELECT source, node, CAST(1 AS bigint), tokens_in, tokens_out, coalesce(cost, 0.0), "
         "CAST(cost IS NULL AS int), duration FROM checkpoint WHERE id > ? AND id <= ? ORDER BY id"
     ),
+    ledger=f"{rows.LEDGER}, login",
 )
 _TYPES = {
     "text": (
@@ -98,6 +99,10 @@ _SPACE = (
     "FROM pg_stat_user_tables WHERE schemaname = current_schema()"
 )
 _STANDS = "SELECT c.thread, c.version FROM cursor AS c JOIN thread AS t ON t.key = c.thread WHERE t.id = ?"
+_ROLES = (
+    "SELECT r.rolname::text FROM pg_roles AS r JOIN pg_roles AS me ON pg_has_role(me.oid, r.oid, 'MEMBER') "
+    "WHERE me.rolname = ? ORDER BY r.oid <> me.oid, r.rolname"
+)
 _TABLES = ["pause", "presence", "spending", "snapshot", "ledger", "record", "checkpoint", "cursor", "thread"]
 _ALL_TABLES = [*_TABLES, "graph", "store", "store_ledger"]
 
@@ -163,6 +168,7 @@ class PostgresCheckpointer(TableStore):
         self._url = url
         self.durability = check_durability(durability)
         self._server = Server(url, durability)
+        self.login = self._server.login
         self._channel = f"hitl_tui.{self._server.schema}"
         self._listener: Listener | None = None
         self._lock = threading.Lock()
@@ -458,14 +464,8 @@ class PostgresCheckpointer(TableStore):
 
     # -- who is who -------------------------------------------------------------------------------
 
-    def logins(self, thread_id: str) -> dict[int, str]:
-        """The login of the database that wrote each of a thread's own entries of the ledger, by its number.
-
-        The database has set it, whatever name the entry claims; an imported one has that of the import.
-        """
-        base = self._key(thread_id) << 32
-        sql = "SELECT id, login FROM ledger WHERE id BETWEEN ? AND ? ORDER BY id"
-        return {row_id & rows.NUMBER: login for row_id, login in self._rows(sql, (base, base | rows.NUMBER))}
+    def roles(self, login: str = "") -> tuple[str, ...]:
+        return tuple(name for (name,) in self._rows(_ROLES, (login or self.login,)))
 
     def make_roles(self) -> None:
         """Make the roles of `roles.ROLES`, and give them what they may do; again changes nothing.

@@ -14,7 +14,7 @@ APPLICATION_ID = 0x4869546C
 PAGE_BYTES = 1024
 """The page size of new files: a commit writes a page of each of a few tables, so small ones are faster."""
 
-VERSION = 16
+VERSION = 17
 """The version of the tables; a file with another one is not read."""
 
 TABLES = (

@@ -92,7 +92,7 @@ def test_a_signature_stands_for_all_of_the_decision(store: Checkpointer, keys: P
         "seen": b"x", "data": {"answer": "accept"}, "at": entry.at + 1, "prev_hash": b"x",
         "request_hash": b"x", "account": "root@other",
     }  # fmt: skip
-    assert {*others, "hash", "signature"} == set(LedgerEntry.__struct_fields__)
+    assert {*others, "hash", "signature", "login"} == set(LedgerEntry.__struct_fields__)
     for name, value in others.items():
         assert check(msgspec.structs.replace(entry, **{name: value})) == "wrong", name
     assert ledger_hash(msgspec.structs.replace(entry, signature="")) != entry.hash
