@@ -170,7 +170,7 @@ class Watcher:
         """Tell what has changed since the last look; a run whose process has died is taken over."""
         session = self._session
         changes = self._store.changes(session.thread_id)
-        if changes is not None and changes == self._settled:
+        if changes is not None and (changes == self._settled or (changes == session.stamp and self._alone)):
             return
         self._settled = None
         if not session.exists and self._store.info(session.thread_id) is None:
@@ -194,6 +194,11 @@ class Watcher:
         # Holders die and those who look go without writing; all else that may be news is written.
         elif not (held or self.attending or session.cursor.status == "running"):
             self._settled = changes
+
+    @property
+    def _alone(self) -> bool:
+        """Whether nobody is there who may leave, and nothing is below, without writing this thread."""
+        return not (self.attending or self.holder or self._session.cursor.branches)
 
     def _see(self, attending: tuple[Presence, ...]) -> None:
         others = tuple(at for at in attending if at.lease.token != self.own_look)
@@ -320,26 +325,28 @@ class RunSupervisor:
         self._run = run
         self._begun = session.clock()
         self._heard: PauseRequest | None = None
-        self._listening = asyncio.create_task(self._listen())
+        self._timer = asyncio.get_running_loop().call_later(EVERY, self._listen)
 
-    async def _listen(self) -> None:
+    def _listen(self) -> None:
         store, thread_id = self._session.store, self._session.thread_id
-        while store is not None and self._heard is None:
-            await asyncio.sleep(EVERY)
-            try:
-                asked = store.pause_request(thread_id)
-            except HitlError as error:
-                log.warning("thread %s: what is asked of it can't be read: %s", thread_id, error)
-                self._run.break_off(error)
-                return
-            # What was asked before this run began was about another one.
-            if asked is not None and asked.at >= self._begun:
-                self._heard = asked
-                self._run.pause()
+        if store is None:
+            return
+        try:
+            asked = store.pause_request(thread_id)
+        except HitlError as error:
+            log.warning("thread %s: what is asked of it can't be read: %s", thread_id, error)
+            self._run.break_off(error)
+            return
+        # What was asked before this run began was about another one.
+        if asked is not None and asked.at >= self._begun:
+            self._heard = asked
+            self._run.pause()
+            return
+        self._timer = asyncio.get_running_loop().call_later(EVERY, self._listen)
 
     def end(self) -> None:
         """The run is over: write down who paused it, where it was paused."""
-        self._listening.cancel()
+        self._timer.cancel()
         session, asked = self._session, self._heard
         if asked is None or session.store is None:
             return

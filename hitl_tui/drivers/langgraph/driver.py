@@ -122,8 +122,7 @@ class LangGraphDriver(LocalDriver):
         """
         session, leaf = self._opened(), self._leaf
         thread = their_thread(session.info)
-        head = await self._mirror.app.state(config_of(thread))
-        if head is None or head.id == self._newest:
+        if await self._mirror.app.head(thread) in ("", self._newest):
             return
         if not session.exists:
             raise StaleWriter(f"somebody else has begun thread {thread!r}", "open it again")

@@ -336,15 +336,11 @@ class PregelLoop:
         session.stops = self._stops
         begun = False
         try:
-            with session.writing(), session.keeping():
+            with session.writing(self._begun_at_once()) as taken, session.keeping():
                 try:
-                    if self._may_begin():
-                        pass_breakpoints(session)
-                        command = await self._resumption()
+                    if taken or self._may_begin():
+                        command = None if taken else await self._begin()
                         begun = True
-                        session.commit_cursor(
-                            replace(session.cursor, status="running", reason="", error=None)
-                        )
                         session.emit(RunStarted(session.thread_id, session.progress))
                         first = True
                         while self._goes_on(first):
@@ -373,7 +369,17 @@ class PregelLoop:
         """The cursor set running, of a thread that only a run has paused."""
         cursor = self.session.cursor
         paused = (cursor.status, cursor.reason) == ("waiting", "paused") and not cursor.pending
-        return _running(cursor) if paused else None
+        if not paused or cursor.head < 0 or kept_answers(cursor):
+            return None
+        return _running(cursor)
+
+    async def _begin(self) -> Any:
+        """Set the cursor running; gives what the run is begun with."""
+        session = self.session
+        pass_breakpoints(session)
+        command = await self._resumption()
+        session.commit_cursor(_running(session.cursor))
+        return command
 
     def _may_begin(self) -> bool:
         cursor = self.session.cursor

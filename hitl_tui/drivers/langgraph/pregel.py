@@ -15,10 +15,13 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from datetime import datetime
 from queue import SimpleQueue
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 from langgraph import types
 from langgraph.checkpoint.base import BaseCheckpointSaver
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
 
 R = TypeVar("R")
 Graph: TypeAlias = Any
@@ -218,6 +221,7 @@ class App:
         self._dropped = False
         self.was_quick = False
         """Whether the last run took so little that it may hold its caller up."""
+        self._reads_quickly = False
 
     @property
     def has_stops(self) -> bool:
@@ -232,6 +236,22 @@ class App:
             return saved
         writes = await self._writes(snapshot.config)
         return saved._replace(tasks=tuple(as_written(task, writes) for task in saved.tasks))
+
+    async def head(self, thread: str) -> str:
+        """The id of a thread's newest checkpoint, "" where it has none."""
+        saver = self.graph.checkpointer
+        if not isinstance(saver, BaseCheckpointSaver):  # it is on a server
+            saved = await self.state(config_of(thread))
+            return saved.id if saved else ""
+        config, begun = cast("RunnableConfig", config_of(thread)), time.perf_counter()
+        if self.is_async:
+            newest = await saver.aget_tuple(config)
+        elif self._reads_quickly:
+            newest = saver.get_tuple(config)
+        else:
+            newest = await self.call(lambda: saver.get_tuple(config))
+        self._reads_quickly = time.perf_counter() - begun < _QUICK
+        return checkpoint_of(newest.config) if newest else ""
 
     async def _writes(self, config: Config) -> list[tuple[str, str, Any]]:
         """What tasks of a checkpoint have written since."""
