@@ -222,10 +222,13 @@ def signer_of(settings: Settings) -> Signer | None:
     return SshSigner(settings.signing_key)
 
 
-async def open_target(hub: LocalHub, target: Target, settings: Settings, breaks: Sequence[str]) -> Driver:
+async def open_target(
+    hub: LocalHub, target: Target, settings: Settings, breaks: Sequence[str], *, on_screen: bool = False
+) -> Driver:
     """Open the thread and commit its input, if it has one.
 
     Args:
+        on_screen: a long thread of LangGraph is shown before all of it is mirrored.
         breaks: breakpoints to begin with, as `--break` takes them; what is wrong with them is told
             before anything is committed.
 
@@ -238,7 +241,8 @@ async def open_target(hub: LocalHub, target: Target, settings: Settings, breaks:
         from hitl_tui.drivers.langgraph.hub import LangGraphHub
 
         assert isinstance(hub, LangGraphHub)
-        driver = await hub.begin(target.thread_id, settings.reviewer)
+        at_once = on_screen and target.inputs is None
+        driver = await hub.begin(target.thread_id, settings.reviewer, at_once=at_once)
     elif target.runner is None:
         driver = await hub.open(target.thread_id)
     else:

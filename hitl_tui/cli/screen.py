@@ -93,7 +93,9 @@ def show(
 
     async def open_driver() -> tuple[Hub, Driver]:
         try:
-            return await _open(settings, open_store, choose, breaks, opened, make_hub=make_hub)
+            return await _open(
+                settings, open_store, choose, breaks, opened, make_hub=make_hub, on_screen=True
+            )
         except HitlError:
             raise
         except Exception as error:
@@ -210,6 +212,7 @@ async def _open(
     opened: Opened,
     *,
     make_hub: Callable[[Checkpointer], LocalHub],
+    on_screen: bool = False,
 ) -> tuple[Hub, Driver]:
     from hitl_tui.cli.logs import start_log
 
@@ -226,7 +229,7 @@ async def _open(
     hub = make_hub(store)
     try:
         opened.prepare_hub(hub)
-        driver = await open_target(hub, target, settings, breaks)
+        driver = await open_target(hub, target, settings, breaks, on_screen=on_screen)
     except BaseException:
         await hub.close()
         raise

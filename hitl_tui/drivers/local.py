@@ -383,10 +383,7 @@ class LocalDriver:
                         "it will run again when the thread is resumed"
                     )
                 await asyncio.wait([self._task], timeout=_QUIT_PATIENCE)
-            if self._follower:
-                self._subgraph_runs.leave(self.thread_id)
-            if self._watch:
-                self._watch.end()
+            self._unfollow()
             self._callers.close()
             return lost
 
@@ -396,6 +393,13 @@ class LocalDriver:
             return await self._engine.call(leave_run())
         finally:
             self._engine.stop()
+
+    def _unfollow(self) -> None:
+        """Follow the thread no longer."""
+        if self._follower:
+            self._subgraph_runs.leave(self.thread_id)
+        if self._watch:
+            self._watch.end()
 
     # Commands, on the engine's thread
 

@@ -151,7 +151,7 @@ async def first_page(graph: Any, mirror: str) -> float:
     """Seconds from opening a thread to what its screen begins with."""
     hub = LangGraphHub(graph, open_store(mirror), name="ring", source={"graph": "ring"})
     begun = time.perf_counter()
-    await (await hub.open("t")).snapshot()
+    await (await hub.begin("t", at_once=True)).snapshot()
     took = time.perf_counter() - begun
     await hub.close()
     return took

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import replace
@@ -16,8 +18,10 @@ from hitl_tui.drivers.langgraph.loop import PregelLoop
 from hitl_tui.drivers.langgraph.mirror import Mirror, their_thread
 from hitl_tui.drivers.langgraph.pregel import config_of
 from hitl_tui.drivers.langgraph.values import from_json
-from hitl_tui.drivers.local import LocalDriver
+from hitl_tui.drivers.langgraph.window import Window
+from hitl_tui.drivers.local import LocalDriver, Tell, refusing_all
 from hitl_tui.drivers.protocol import Check, Checked
+from hitl_tui.drivers.reading import PAGE
 from hitl_tui.engine.commands import (
     Command,
     Fork,
@@ -28,14 +32,18 @@ from hitl_tui.engine.commands import (
     UpdateState,
 )
 from hitl_tui.engine.log.events import Preview
+from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.thread.breakpoints import Breakpoint
+from hitl_tui.engine.thread.rebuild import Decoded
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import StaleWriter, UsageError
+from hitl_tui.errors import HitlError, StaleWriter, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Previewed
 
 R = TypeVar("R")
+_READ: Final = "its history is being read"
+_TELL_AGAIN: Final = 1.0
 _WHY_NOT: Final[Mapping[str, str]] = {
     "rollback": "LangGraph keeps nothing that says how to undo a node",
     "rerun": "LangGraph does not tell which code a step was made by",
@@ -57,6 +65,7 @@ class LangGraphDriver(LocalDriver):
         leaf: the newest checkpoint of the line, "" for a thread that does not exist yet.
         newest: the newest checkpoint of their thread, of whatever line.
         actor: who begins it then.
+        window: what is shown of a thread that is still being mirrored.
         options: of `LocalDriver`.
     """
 
@@ -68,9 +77,12 @@ class LangGraphDriver(LocalDriver):
         newest: str,
         *,
         actor: str | None = None,
+        window: Window | None = None,
         **options: Any,
     ) -> None:
         def open_session() -> Session:
+            if self._window is not None:
+                return self._window.session()
             session = mirror.open(line) if leaf else mirror.new(line, actor)
             session.notice = ". ".join(filter(None, (session.notice, mirror.notice_of(line))))
             return session
@@ -78,10 +90,81 @@ class LangGraphDriver(LocalDriver):
         refusals = {**_WHY_NOT, **(options.pop("refusals", None) or {})}
         super().__init__(line, open_session, mirror.store, refusals=refusals, **options)
         self._mirror = mirror
+        self._refused = refusals
+        self._window = window
+        self._whole = asyncio.Event()
+        self._tell_again = time.monotonic() + _TELL_AGAIN
+        if window is not None:
+            self._store = window.store
+            self._refusals = refusing_all(_READ)
         self._leaf = leaf
         self._newest = newest
         handlers: dict[type[Command[Any]], Any] = {Start: self._take_input, UpdateState: self._update_state}
         self._handlers.update(handlers)
+
+    def mirrored(self, done: int, total: int) -> None:
+        """Take how far the thread is mirrored; from any thread."""
+        far = f"{done:,} of {total:,} checkpoints" if done else f"{total:,} checkpoints so far"
+        self._refusals = refusing_all(f"{_READ}: {far}")
+        if (now := time.monotonic()) >= self._tell_again:
+            self._tell_again = now + _TELL_AGAIN
+            with suppress(RuntimeError):  # it was closed meanwhile
+                self._engine.loop.call_soon_threadsafe(self._resync)
+
+    def not_mirrored(self, why: str) -> None:
+        """Say why the thread can't be mirrored; from any thread."""
+
+        async def tell() -> None:
+            self._refusals = refusing_all(f"its history can't be read: {why}")
+            self._whole.set()
+            self._resync()
+
+        self._hand_over(tell())
+
+    def take_mirror(self, leaves: Mapping[str, str]) -> None:
+        """Go over to the thread as it is mirrored, in place of its newest page; from any thread.
+
+        Args:
+            leaves: the newest checkpoint of each of its lines.
+        """
+
+        async def take() -> None:
+            self._unfollow()
+            self._session = self._watch = self._window = None
+            self._store, self._decoded = self._mirror.store, Decoded()
+            self._refusals = self._refused
+            newest = max(leaves, key=leaves.__getitem__)
+            self._leaf, self._newest = leaves[self.thread_id], leaves[newest]
+            if newest != self.thread_id:
+                self._mirror.notice(self.thread_id, f"the thread has gone on in {newest}")
+            self._opened()
+            self._whole.set()
+            self._resync()
+
+        self._hand_over(take())
+
+    def _hand_over(self, work: Coroutine[Any, Any, None]) -> None:
+        with suppress(HitlError):  # it was closed meanwhile
+            self._engine.submit(work).result()
+
+    async def history(self, before: int | None = None, limit: int = PAGE) -> tuple[Checkpoint, ...]:
+        """Checkpoints before a step, newest first; those before the newest page once they are mirrored."""
+        page = await super().history(before, limit)
+        if page or before is None or before <= 0 or self._window is None:
+            return page
+        await self._engine.call(self._until_whole())
+        return await super().history(before, limit)
+
+    async def _until_whole(self) -> None:
+        await self._whole.wait()
+
+    async def _read_aside(self, read: Callable[[Session, Callable[[Tell], Tell]], R]) -> R:
+        self._refuse_window()
+        return await super()._read_aside(read)
+
+    def _refuse_window(self) -> None:
+        if self._window is not None:
+            raise UsageError("only the newest page of the thread is there yet", self.can(Run))
 
     async def _with_graph(self, *, ask: bool = True) -> Session:
         """The session: what runs is theirs, and is there."""
@@ -106,6 +189,7 @@ class LangGraphDriver(LocalDriver):
 
     async def _read_head(self) -> Session:
         """The session, with what others have done to the thread meanwhile."""
+        self._refuse_window()
         session = self._opened()
         self._catch_up()
         if session.exists and self._run is None:
@@ -155,6 +239,7 @@ class LangGraphDriver(LocalDriver):
 
     async def check(self, kind: Check, watch: Callable[[int, int], object]) -> Checked:
         """Check the thread's log against itself, and against LangGraph's checkpointer."""
+        self._refuse_window()
         if kind == "replay":
             raise UsageError(
                 "nodes of LangGraph can't be served what they gave",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +12,7 @@ from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.langgraph.driver import LangGraphDriver
 from hitl_tui.drivers.langgraph.mirror import Mirror, their_thread
 from hitl_tui.drivers.langgraph.pregel import App
+from hitl_tui.drivers.langgraph.window import Window, newest_page
 from hitl_tui.drivers.local import Observe
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.log.signing import Signer
@@ -16,6 +20,8 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.errors import UnknownThread, UsageError
+
+log = logging.getLogger(__name__)
 
 
 class LangGraphHub(LocalHub):
@@ -44,6 +50,7 @@ class LangGraphHub(LocalHub):
         super().__init__(store, _no_builder, signer=signer, observe=observe)
         self._refusals = refusals
         self.mirror = Mirror(App(graph), store, name, source or {}, signer=signer)
+        self._mirroring = _Mirroring(self.mirror)
 
     async def open(self, thread_id: str) -> Driver:
         """The driver of a thread, of theirs by its id or of a line of it.
@@ -58,8 +65,19 @@ class LangGraphHub(LocalHub):
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
         return self._opened(thread_id, leaves[thread_id], max(leaves.values()))
 
-    async def begin(self, thread_id: str, actor: str | None = None) -> Driver:
-        """The driver of a thread that is there, or of a new one that its first input creates."""
+    async def begin(self, thread_id: str, actor: str | None = None, *, at_once: bool = False) -> Driver:
+        """The driver of a thread that is there, or of a new one that its first input creates.
+
+        Args:
+            at_once: a long thread is shown by its newest page while it is mirrored; it is only looked at
+                until then.
+        """
+        if at_once and thread_id not in self._drivers:
+            window = await newest_page(self.mirror, thread_id)
+            if window is not None:
+                driver = self._opened(thread_id, window.leaf, window.leaf, window=window)
+                self._mirroring.begin(driver)
+                return driver
         try:
             return await self.open(thread_id)
         except UnknownThread:
@@ -69,7 +87,9 @@ class LangGraphHub(LocalHub):
         info = self._store.info(thread_id)
         return await self.mirror.sync(thread_id if info is None else their_thread(info))
 
-    def _opened(self, thread_id: str, leaf: str, newest: str, actor: str | None = None) -> LangGraphDriver:
+    def _opened(
+        self, thread_id: str, leaf: str, newest: str, actor: str | None = None, window: Window | None = None
+    ) -> LangGraphDriver:
         driver = LangGraphDriver(
             thread_id,
             self.mirror,
@@ -79,15 +99,57 @@ class LangGraphHub(LocalHub):
             subgraph_runs=self._subgraph_runs,
             observe=self._observe,
             refusals=self._refusals,
+            window=window,
         )
         self._drivers[thread_id] = driver
         return driver
 
     async def close(self) -> tuple[str, ...]:
         """Close all drivers; what was not committed, a sentence for each thread concerned."""
+        await asyncio.to_thread(self._mirroring.end)
         told = await super().close()
         self.mirror.app.close()
         return told
+
+
+class _Mirroring:
+    """Mirrors threads that are shown already, each in a thread of its own, until it is told to end."""
+
+    def __init__(self, mirror: Mirror) -> None:
+        self._mirror = mirror
+        self._at_work: list[threading.Thread] = []
+        self._ended = False
+
+    def begin(self, driver: LangGraphDriver) -> None:
+        thread = threading.Thread(target=self._work, args=(driver,), name="hitl-tui mirror", daemon=True)
+        self._at_work.append(thread)
+        thread.start()
+
+    def _work(self, driver: LangGraphDriver) -> None:
+        def tell(done: int, total: int) -> None:
+            if self._ended:
+                raise _EndedEarly
+            driver.mirrored(done, total)
+
+        try:
+            leaves = asyncio.run(self._mirror.sync(driver.thread_id, tell=tell))
+        except _EndedEarly:
+            driver.not_mirrored("it is being closed")
+        except Exception as error:  # whatever it is, the thread is not to be waited for any longer
+            log.exception("thread %s could not be mirrored", driver.thread_id)
+            driver.not_mirrored(f"{type(error).__name__}: {error}")
+        else:
+            driver.take_mirror(leaves)
+
+    def end(self) -> None:
+        """Stop behind the checkpoints at hand; what is mirrored stays."""
+        self._ended = True
+        for thread in self._at_work:
+            thread.join()
+
+
+class _EndedEarly(BaseException):
+    """Nobody waits any more for a thread to be mirrored."""
 
 
 def _no_builder(info: ThreadInfo) -> GraphRunner:

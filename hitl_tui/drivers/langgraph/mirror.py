@@ -7,8 +7,8 @@ Each line of a thread's tree of checkpoints is a thread of ours: the oldest has 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -45,6 +45,7 @@ from hitl_tui.engine.thread.interrupts import breakpoint_request
 from hitl_tui.engine.thread.journal import StepFacts
 from hitl_tui.engine.thread.logged import logged_digest
 from hitl_tui.engine.thread.session import Session
+from hitl_tui.errors import HitlError
 
 CHECKPOINT: Final = "checkpoint"
 """In the ledger's entry for an edit: the checkpoint of theirs that it starts from."""
@@ -90,6 +91,10 @@ class Mirror:
         self._signer = signer
         self._notices: dict[str, str] = {}
 
+    def over(self, store: Store) -> Mirror:
+        """The same in another store."""
+        return Mirror(self.app, store, self.info.name, self._source, signer=self._signer)
+
     def new(self, thread: str, actor: str | None = None) -> Session:
         """A thread that does not exist yet, here or there."""
         return Session.new(
@@ -120,16 +125,23 @@ class Mirror:
         """What is to be told of a line, once; "" for nothing."""
         return self._notices.pop(line, "")
 
-    async def sync(self, thread: str, opened: Sequence[Session] = ()) -> dict[str, str]:
+    async def sync(
+        self,
+        thread: str,
+        opened: Sequence[Session] = (),
+        tell: Callable[[int, int], object] = lambda done, total: None,
+    ) -> dict[str, str]:
         """Bring the lines of a thread of theirs up to date.
 
         Args:
             opened: lines that are open here: those are written on.
+            tell: called with how many of how many checkpoints are mirrored; what it raises ends it there, and
+                the next time goes on behind them.
 
         Returns:
             The newest checkpoint of each line, of its copies that are no steps, too.
         """
-        return await _Sync(self, thread, opened).run()
+        return await _Sync(self, thread, opened, tell).run()
 
     def append(
         self,
@@ -139,16 +151,18 @@ class Mirror:
         facts: StepFacts,
         *,
         pauses: bool = False,
-        cursor: Cursor | None = None,
+        begins: bool = False,
     ) -> None:
         """Add a checkpoint to its line as a step; the session is held for writing.
 
         Args:
             before: the checkpoint before it, with what its tasks have written; None for the first.
             pauses: the run is over with it (see `Session.commit_step`).
+            begins: the line begins with it here, whatever was before.
         """
         edited = facts.source in ("human", "fork")
-        changes = self.reduction.changes(session.state, before, after, edited=edited)
+        known = None if begins else before
+        changes = self.reduction.changes(session.state, known, after, edited=edited)
         ledger = withdrawals(session, session.cursor.pending, facts.actor)
         for request_id in kept_answers(session.cursor) if edited else ():
             ledger.append(
@@ -230,8 +244,12 @@ def withdrawals(session: Session, requests: Iterable[Request], actor: str | None
 class _Sync:
     """One time that a thread of theirs is looked through for what the mirror has not got."""
 
-    def __init__(self, mirror: Mirror, thread: str, opened: Iterable[Session]) -> None:
+    def __init__(
+        self, mirror: Mirror, thread: str, opened: Iterable[Session], tell: Callable[[int, int], object]
+    ) -> None:
         self._mirror = mirror
+        self._tell = tell
+        self._total = 0
         self._store = mirror.store
         self._thread = thread
         self._lines: dict[str, Session] = {session.thread_id: session for session in opened}
@@ -250,26 +268,46 @@ class _Sync:
                 self._places[head[0].origin] = (line, head[0].step)
                 self._leaves[line] = head[0].origin
                 newest = max(newest, head[0].origin)
-        fresh = await self._fresh(newest)
-        self._batch = {saved.id: saved for saved in fresh}
-        with self._held:
-            for place, saved in enumerate(fresh, 1):
-                await self._place(saved)
-                if place % _HELD == 0:
-                    self._held.close()
-        await self._settle(fresh[-1].id if fresh else newest)
+        done, last = 0, newest
+        try:
+            with self._held:
+                async for page in self._fresh(newest):
+                    self._batch = {**self._newest_of_batch(), **{saved.id: saved for saved in page}}
+                    for saved in page:
+                        await self._place(saved)
+                        done, last = done + 1, saved.id
+                        if done % _HELD == 0:
+                            self._held.close()
+                        if done % _FIRST_PAGE == 0:
+                            self._tell(done, self._total)
+        except BaseException:
+            self._rest()
+            raise
+        await self._settle(last)
         return {line: leaf if isinstance(leaf, str) else leaf.id for line, leaf in self._leaves.items()}
 
-    async def _fresh(self, newest: str) -> list[Saved]:
-        """The checkpoints after one, oldest first."""
-        app, fresh = self._mirror.app, list[Saved]()
-        page = await app.history(self._thread, limit=_FIRST_PAGE)
-        while page:
-            fresh += [saved for saved in page if saved.id > newest]
-            if page[-1].id <= newest:
-                break
-            page = await app.history(self._thread, before=page[-1].id, limit=_PAGE)
-        return fresh[::-1]
+    async def _fresh(self, newest: str) -> AsyncIterator[list[Saved]]:
+        """The checkpoints after one, oldest first, in pages: those of a long thread would fill memory."""
+        app, bounds = self._mirror.app, list[str]()
+        bound, page = "", await app.history(self._thread, limit=_FIRST_PAGE)
+        first = page
+        while page and page[-1].id > newest:
+            bounds.append(bound)
+            self._total += len(page)
+            self._tell(0, self._total)
+            bound = page[-1].id
+            page = await app.history(self._thread, before=bound, limit=_PAGE)
+        if rest := [saved for saved in page if saved.id > newest]:
+            self._total += len(rest)
+            yield rest[::-1]
+        for bound in reversed(bounds):
+            # What is newer than the first page was is left for the next time.
+            page = await app.history(self._thread, before=bound, limit=_PAGE) if bound else first
+            yield page[::-1]
+
+    def _newest_of_batch(self) -> dict[str, Saved]:
+        """What the next page most likely follows on."""
+        return {leaf.id: leaf for leaf in self._leaves.values() if isinstance(leaf, Saved)}
 
     async def _saved(self, identity: str) -> Saved | None:
         if not identity:
@@ -310,6 +348,13 @@ class _Sync:
             self._mirror.append(session, before, saved, facts)
         self._places[saved.id] = (line, session.cursor.head)
         self._leaves[line] = saved
+
+    def _rest(self) -> None:
+        """Let no line that was not followed to its end look as if it ran."""
+        for session in self._lines.values():
+            if session.cursor.status == "running":
+                with suppress(HitlError), session.writing():
+                    session.commit_cursor(replace(session.cursor, status="waiting", reason="paused"))
 
     def _hold(self, session: Session) -> None:
         """Hold a line for writing, until another one is: one step after the other goes to the same."""
@@ -426,6 +471,12 @@ class _Sync:
         with session.writing():
             session.commit_cursor(session.cursor, [decision_entry(session, [], "withdrawn", note=note)])
         self._mirror.notice(line, note)
+
+
+def newest_mirrored(store: Store, thread: str) -> str:
+    """The newest checkpoint of a thread of theirs that is mirrored, "" where none is."""
+    heads = (store.checkpoints(line, None, 1) for line in _line_ids(store, thread))
+    return max((head[0].origin or "" for head in heads if head), default="")
 
 
 def open_edit(store: Store, line: str) -> LedgerEntry | None:

@@ -1,0 +1,72 @@
+"""The newest page of a long thread of theirs, to be looked at while all of it is mirrored.
+
+It is a thread in memory whose steps have the numbers that LangGraph gives them; nothing can be done to it.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final
+
+from msgspec.structs import replace
+
+from hitl_tui.drivers.langgraph.mirror import Mirror, at, is_no_step, newest_mirrored
+from hitl_tui.drivers.langgraph.pregel import Saved, config_of, saved_of
+from hitl_tui.drivers.langgraph.steps import facts_of
+from hitl_tui.engine.thread.session import Session
+from hitl_tui.stores.memory import MemoryCheckpointer
+
+_PAGE: Final = 50
+_DUE: Final = 1 << 40
+"""Records since the last snapshot, so that the first step has one: nothing before it is there."""
+
+
+class Window:
+    """The newest page of a thread.
+
+    Args:
+        mirror: of the page alone, in memory.
+        leaf: the newest checkpoint of the thread.
+    """
+
+    def __init__(self, mirror: Mirror, thread: str, leaf: str) -> None:
+        self.store = mirror.store
+        self.leaf = leaf
+        self._mirror = mirror
+        self._thread = thread
+
+    def session(self) -> Session:
+        """Its thread, on the graph."""
+        return self._mirror.open(self._thread)
+
+
+async def newest_page(mirror: Mirror, thread: str) -> Window | None:
+    """The window on a thread of theirs; None where most of it is mirrored, or it is no longer than that."""
+    page = await mirror.app.history(thread, limit=_PAGE + 1)
+    if len(page) <= _PAGE or page[-1].id <= newest_mirrored(mirror.store, thread):
+        return None
+    snapshot = await mirror.app.snapshot(config_of(thread, page[0].id), subgraphs=True)
+    leaf = saved_of(snapshot, single=mirror.app.single)
+    line = _line(page)
+    if leaf is None or len(line) < 2:
+        return None
+    last = max(int(snapshot.metadata.get("step", 0)), len(line))
+    steps = [(before, saved) for before, saved in pairwise(line) if not is_no_step(before, saved)]
+    window = mirror.over(MemoryCheckpointer())
+    session = window.new(thread)
+    session.cursor = replace(session.cursor, head=last - len(steps), log_records=_DUE)
+    with session.writing():
+        for number, (before, saved) in enumerate(steps):
+            with at(session, saved.at):
+                window.append(session, before, saved, facts_of(before, saved), begins=not number)
+        window.settle(session, leaf)
+    return Window(window, thread, leaf.id)
+
+
+def _line(page: list[Saved]) -> list[Saved]:
+    """The newest checkpoint and those before it on its line, oldest first."""
+    known = {saved.id: saved for saved in page}
+    line = [page[0]]
+    while (before := known.get(line[-1].parent)) is not None:
+        line.append(before)
+    return line[::-1]

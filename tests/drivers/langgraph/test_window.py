@@ -1,0 +1,161 @@
+"""A long thread of LangGraph is shown by its newest page at once, and whole once it is mirrored."""
+
+from __future__ import annotations
+
+import asyncio
+import operator
+import threading
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import pytest
+from langgraph.graph import END, START, StateGraph
+from typing_extensions import TypedDict
+
+from hitl_tui.drivers.langgraph.mirror import Mirror
+from hitl_tui.engine.commands import Fork, Step, UpdateState
+from hitl_tui.errors import UsageError
+from tests.drivers.langgraph.conftest import Hubs
+from tests.support.watching import Watcher
+
+LONG = 130
+CONFIG: dict[str, Any] = {"configurable": {"thread_id": "t"}, "recursion_limit": 1_000}
+
+
+class Count(TypedDict):
+    log: Annotated[list[str], operator.add]
+    n: int
+
+
+def long_thread(saver: Any, inputs: int = 1) -> Any:
+    """A thread of a node that runs again and again, with so many inputs."""
+    graph = StateGraph(Count)
+    graph.add_node("count", lambda state: {"n": state["n"] + 1, "log": [f"{state['n'] + 1}"]})
+    graph.add_edge(START, "count")
+    graph.add_conditional_edges("count", lambda state: "count" if state["n"] % LONG else END, ["count", END])
+    app = graph.compile(checkpointer=saver)
+    for _ in range(inputs):
+        app.invoke({"log": ["in"], "n": 0}, CONFIG)
+    return app
+
+
+class Held:
+    """Mirroring that goes on so far, and then waits to be let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int = 0) -> None:
+        self.let_go, self.reached = threading.Event(), threading.Event()
+        sync = Mirror.sync
+
+        async def held(mirror: Mirror, thread: str, opened: Any = (), tell: Any = lambda *_: None) -> Any:
+            def telling(done: int, total: int) -> None:
+                if done >= after:
+                    self.reached.set()
+                    assert self.let_go.wait(60)
+                tell(done, total)
+
+            return await sync(mirror, thread, opened, telling)
+
+        monkeypatch.setattr(Mirror, "sync", held)
+
+    async def until_reached(self) -> None:
+        assert await asyncio.to_thread(self.reached.wait, 60)
+
+
+@pytest.fixture
+def hold(monkeypatch: pytest.MonkeyPatch, hubs: Hubs) -> Iterator[Callable[..., Held]]:
+    """Holds mirroring; whatever happens, it is let go before hubs are closed."""
+    held: list[Held] = []
+    yield lambda after=0: held.append(Held(monkeypatch, after)) or held[-1]
+    for each in held:
+        each.let_go.set()
+
+
+async def at_once(hubs: Hubs, app: Any, mirror: str = "memory:") -> Watcher:
+    return await Watcher.open(await hubs.over(app, mirror).begin("t", at_once=True))
+
+
+async def whole(watcher: Watcher) -> None:
+    await watcher.until(lambda view: not view.refusals.get("run"))
+
+
+async def test_the_newest_page_is_shown_while_the_rest_is_read(
+    saver: Any, hubs: Hubs, hold: Callable[..., Held]
+) -> None:
+    app, held = long_thread(saver), hold()
+    watcher = await at_once(hubs, app)
+    view, driver = watcher.view, watcher.driver
+    assert [point.step for point in view.checkpoints] == list(range(LONG - 49, LONG + 1))
+    assert (view.progress.status, view.values["n"], len(view.values["log"])) == ("completed", LONG, LONG + 1)
+    assert {each.channel: each.update for each in view.head_updates} == {"log": [f"{LONG}"], "n": LONG}
+    assert (await driver.state_at(LONG - 30))["n"] == LONG - 30
+    await held.until_reached()
+    tries: list[Callable[[], Any]] = [
+        lambda: driver.execute(Step()),
+        lambda: driver.execute(Fork(LONG, "f")),
+        lambda: driver.preview(UpdateState({"n": 1})),
+        lambda: driver.check("log", lambda *_: None),
+        lambda: driver.search("7", lambda *_: None),
+    ]
+    for attempt in tries:
+        with pytest.raises(UsageError) as refused:
+            await attempt()
+        assert "its history is being read" in f"{refused.value} {refused.value.hint}"
+    older = asyncio.create_task(driver.history(LONG - 49, 5))
+    held.let_go.set()
+    assert [point.step for point in await older] == list(range(LONG - 50, LONG - 55, -1))
+    await whole(watcher)
+    assert (await watcher.check()).progress.head == LONG
+    assert (await driver.check("log", lambda *_: None)).mismatches == ()
+    assert await driver.execute(Fork(LONG - 1, "f")) == "f"
+
+
+async def test_its_steps_get_our_numbers_once_it_is_whole(
+    saver: Any, hubs: Hubs, hold: Callable[..., Held]
+) -> None:
+    app, held = long_thread(saver, inputs=2), hold()
+    watcher = await at_once(hubs, app)
+    assert watcher.view.progress.head == 2 * LONG + 2  # theirs count the input, too
+    held.let_go.set()
+    await whole(watcher)
+    assert (await watcher.check()).progress.head == 2 * LONG + 1
+    assert watcher.view.progress.invocation == 2
+
+
+async def test_what_was_read_before_it_was_closed_is_not_read_again(
+    saver: Any, hubs: Hubs, hold: Callable[..., Held], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, held = long_thread(saver), hold(100)
+    await at_once(hubs, app, "mirror.db")
+    await held.until_reached()
+    threading.Timer(0.05, held.let_go.set).start()
+    await hubs.close()
+    monkeypatch.undo()
+    hub = hubs.over(app, "mirror.db")
+    (summary,) = await hub.threads()
+    assert 90 <= summary.head < LONG
+    assert summary.status == "waiting"
+    view = (await Watcher.open(await hub.begin("t", at_once=True))).view
+    assert (view.progress.head, view.refusals.get("run")) == (LONG, None)
+
+
+async def test_a_history_that_can_not_be_read_is_told(
+    saver: Any, hubs: Hubs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = long_thread(saver)
+
+    async def failing(*_given: Any, **_options: Any) -> Any:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(Mirror, "sync", failing)
+    watcher = await at_once(hubs, app)
+    view = await watcher.until(lambda view: "the disk is gone" in view.refusals.get("run", ""))
+    assert view.progress.head == LONG
+    assert await watcher.driver.history(LONG - 49, 5) == ()
+
+
+async def test_a_thread_of_one_page_is_whole_at_once(saver: Any, hubs: Hubs) -> None:
+    app = long_thread(saver)
+    app.invoke({"log": [], "n": LONG - 20}, {"configurable": {"thread_id": "short"}})
+    driver = await hubs.over(app).begin("short", at_once=True)
+    snapshot = await driver.snapshot()
+    assert (snapshot.progress.head, snapshot.refusals.get("run")) == (20, None)
