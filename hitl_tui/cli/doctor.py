@@ -75,8 +75,10 @@ def _settings(store: str | None) -> Iterator[Finding]:
     for problem in load_keymap(settings.keys, lambda name: settings.key_places.get(name, name)).problems:
         yield Finding("keys", problem, ok=False)
     from hitl_tui.cli.storage import open_existing, store_path
-    from hitl_tui.stores.opening import without_password
+    from hitl_tui.stores.opening import is_server, without_password
 
+    if is_server(settings.store):
+        yield from _server(settings.store)
     try:
         path = store_path(settings)
         opened = open_existing(settings)
@@ -96,6 +98,17 @@ def _settings(store: str | None) -> Iterator[Finding]:
     yield Finding("store", f"{without_password(settings.store)}: can be read, {what}")
     if path is not None and not os.access(path, os.W_OK):
         yield Finding("store", f"{path} is read-only for you", ok=False)
+
+
+def _server(url: str) -> Iterator[Finding]:
+    """What is wrong with the server of a store."""
+    try:
+        from hitl_tui.stores.postgres.checks import checks
+    except ImportError:
+        return  # told of the store
+    for check in checks(url):
+        mend = f" ({check.mend})" if check.mend and not check.ok else ""
+        yield Finding(check.subject, f"{check.value}{mend}", ok=check.ok)
 
 
 def _signing() -> Iterator[Finding]:

@@ -42,7 +42,7 @@ def open_existing(settings: Settings) -> Checkpointer:
     """The store of the settings, which must be there: looking at a store never makes one.
 
     Raises:
-        NoSuchStore: there is no such file.
+        NoSuchStore: there is no such file, or no table.
         UsageError: the URL names no store.
         StoreUnusable: it can't be opened.
     """
@@ -53,7 +53,7 @@ def open_existing(settings: Settings) -> Checkpointer:
     path = store_path(settings)
     if path is not None and not _is_there(path):
         raise NoSuchStore(f"there is no store {path}", _missing_hint(settings))
-    return open_store(settings.store, settings.durability)
+    return open_store(settings.store, settings.durability, create=False)
 
 
 def _is_there(path: Path) -> bool:

@@ -17,7 +17,7 @@ _FORMS = (
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
-def open_store(url: str, durability: Durability = "decisions") -> Checkpointer:
+def open_store(url: str, durability: Durability = "decisions", *, create: bool = True) -> Checkpointer:
     """The store a URL or a path names.
 
     A path that is a directory, or ends in a slash, is a files store; any other is a SQLite file, which
@@ -25,9 +25,11 @@ def open_store(url: str, durability: Durability = "decisions") -> Checkpointer:
 
     Args:
         durability: which commits no power cut takes back.
+        create: make the tables on a server that has none yet.
 
     Raises:
         UsageError: the URL names no store, or there is no such durability.
+        NoSuchStore: the server has no tables.
         StoreUnusable: the store can't be opened.
         LogCorrupt: the store is damaged.
     """
@@ -43,7 +45,7 @@ def open_store(url: str, durability: Durability = "decisions") -> Checkpointer:
             raise UsageError(
                 "a store in PostgreSQL takes psycopg", "install hitl-tui[postgres], or name a file"
             ) from error
-        return PostgresCheckpointer(url, durability)
+        return PostgresCheckpointer(url, durability, create=create)
     path = store_place(url)
     if url.startswith("files:") or (path == url and _is_directory(path)):
         from hitl_tui.stores.files.store import FileCheckpointer

@@ -11,8 +11,9 @@ import pytest
 from hitl_tui import Channel, GraphRunner, StateGraph, append
 from hitl_tui.engine.log.records import END, START
 from hitl_tui.errors import StoreUnusable
-from hitl_tui.stores import Checkpointer, FileCheckpointer, SQLiteCheckpointer
+from hitl_tui.stores import Checkpointer, FileCheckpointer, SQLiteCheckpointer, open_store
 from hitl_tui.stores.transfer import export_thread, import_thread
+from tests.support.postgres import Postgres
 from tests.support.spec import spec
 
 pytestmark = spec("10")
@@ -145,3 +146,39 @@ def test_whoever_ran_out_of_room_may_try_again_though_giving_the_thread_back_was
         with pytest.raises(StoreUnusable):
             store.release("t", lease.token)
     assert make(disk).acquire("t", store.new_lease(0), 0) is None
+
+
+@pytest.fixture
+def small_url(disk: Path, postgres: Postgres) -> Iterator[str]:
+    """The URL of a store whose tables are on a file system of 8 MB."""
+    url = postgres.new_url()
+    postgres.tablespace("small", disk / "tables")
+    yield f"{url}&options=-cdefault_tablespace%3Dsmall"
+    postgres.drop(url)
+    with postgres.admin() as db:
+        db.execute("DROP TABLESPACE small")
+
+
+@pytest.mark.parametrize("leave", [0, 40_000])
+def test_a_run_on_a_server_whose_disk_is_full_goes_on_when_there_is_room(
+    disk: Path, small_url: str, leave: int
+) -> None:
+    runner = runner_on(open_store(small_url))
+    runner.step({"notes": "go"}, thread_id="t")
+    ballast = fill(disk, leave)
+    with pytest.raises(StoreUnusable, match="no space is left on the server"):
+        runner.invoke(thread_id="t", max_iterations=99)
+    cursor = runner.store.cursor("t") if runner.store else None
+    assert cursor is not None
+    assert runner.verify("t", strict=True).mismatches == ()
+    assert runner.get_state("t")["n"] == cursor.head < STEPS
+    ballast.unlink()
+    again = runner_on(open_store(small_url))
+    assert again.invoke(thread_id="t", max_iterations=99).status == "completed"
+    assert [record.update for record in again.store.records("t", 0, 99) if record.channel == "n"] == list(
+        range(1, STEPS + 1)
+    )
+    assert again.verify("t", strict=True).mismatches == ()
+    for made in (runner, again):
+        assert made.store is not None
+        made.store.close()

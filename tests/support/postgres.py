@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import tempfile
+import time
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -51,7 +56,8 @@ class Postgres:
         self._programs = programs
         self._numbers = itertools.count()
         # Short, as the name of a socket must be; the server refuses to run as root.
-        self.folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
+        _sweep()
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir="/tmp"))
         self._user = _unprivileged() if os.getuid() == 0 else None
         if self._user is not None:
             shutil.chown(self.folder, self._user)
@@ -72,12 +78,30 @@ class Postgres:
         self.start()
 
     def start(self) -> None:
-        """Start it, and wait until it takes connections."""
-        self._do("pg_ctl", "-D", self._data, "-l", self.folder / "log", "-w", "start")
+        """Start it, and wait until it takes connections; it ends with us, however we end."""
+        with (self.folder / "log").open("a") as log:
+            self._running = subprocess.Popen(
+                [self._programs / "postgres", "-D", self._data], user=self._user, stdout=log, stderr=log,
+                cwd="/", env=_environment(), stdin=subprocess.DEVNULL, start_new_session=True,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509  it calls the system alone
+            )  # fmt: skip
+        end = time.monotonic() + 60
+        while True:
+            try:
+                psycopg.connect(
+                    host=str(self.folder), port=self.port, user="owner", dbname="postgres"
+                ).close()
+            except psycopg.OperationalError:
+                if self._running.poll() is not None or time.monotonic() > end:
+                    raise RuntimeError((self.folder / "log").read_text()) from None
+                time.sleep(0.02)
+            else:
+                return
 
     def stop(self, mode: str = "fast") -> None:
         """Stop it: "fast" ends connections, "immediate" is a crash."""
-        self._do("pg_ctl", "-D", self._data, "-m", mode, "-w", "stop")
+        self._running.send_signal(signal.SIGINT if mode == "fast" else signal.SIGQUIT)
+        self._running.wait(60)
 
     def restart(self, mode: str = "fast") -> None:
         """Stop and start it."""
@@ -119,6 +143,17 @@ class Postgres:
                 db.execute(f"CREATE ROLE {name}".encode())
         self.grant(name, *logins)
 
+    def tablespace(self, name: str, folder: Path) -> None:
+        """Let tables be kept in a directory."""
+        folder.mkdir()
+        if self._user is not None:
+            shutil.chown(folder, self._user)
+        for above in folder.parents:
+            if not above.stat().st_mode & 0o001:
+                above.chmod(above.stat().st_mode | 0o011)  # so that the server gets there
+        with self.admin() as db:
+            db.execute(f"CREATE TABLESPACE {name} LOCATION '{folder}'".encode())
+
     def drop(self, url: str) -> None:
         """Take the tables of a store out."""
         with self.admin() as db:
@@ -126,8 +161,7 @@ class Postgres:
 
     def close(self) -> None:
         """Stop it and take it away."""
-        subprocess.run([self._programs / "pg_ctl", "-D", self._data, "-m", "immediate", "stop"],
-                       user=self._user, capture_output=True, check=False)  # fmt: skip
+        self.stop("immediate")
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _do(self, program: str, *arguments: str | Path) -> None:
@@ -135,12 +169,35 @@ class Postgres:
         with (self.folder / "told").open("a+") as told:
             done = subprocess.run(
                 [self._programs / program, *arguments], user=self._user, stdout=told, stderr=told, cwd="/",
-                env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"}, check=False,
-                stdin=subprocess.DEVNULL,
+                env=_environment(), check=False, stdin=subprocess.DEVNULL,
             )  # fmt: skip
             if done.returncode:
                 told.seek(0)
                 raise RuntimeError(f"{program}: {told.read()}")
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"}
+
+
+_PREFIX = "hitlpg"
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def _end_with_parent() -> None:
+    """Have this process told to end when its parent does (PR_SET_PDEATHSIG)."""
+    if _LIBC is not None:
+        _LIBC.prctl(1, signal.SIGQUIT)
+
+
+def _sweep() -> None:
+    """Take away what servers left whose process was killed."""
+    for folder in Path("/tmp").glob(f"{_PREFIX}*-*"):
+        with suppress(ValueError, PermissionError):
+            try:
+                os.kill(int(folder.name.removeprefix(_PREFIX).partition("-")[0]), 0)
+            except ProcessLookupError:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _unprivileged() -> str:

@@ -195,3 +195,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 """What makes the tables of version n out of those of version n - 1."""
 
 assert len(MIGRATIONS) == VERSION
+
+TABLES = (
+    "pause", "presence", "spending", "snapshot", "ledger", "record", "checkpoint", "cursor", "thread",
+    "graph", "store", "store_ledger",
+)  # fmt: skip
+GUARDS = (
+    "ledger.login", "store_ledger.login", "ledger.answers", "record.appended", "checkpoint.appended",
+    "snapshot.appended", "ledger.appended", "store_ledger.appended", "store_ledger.kept", "cursor.forward",
+)  # fmt: skip
+"""The triggers that keep the log as it was written."""

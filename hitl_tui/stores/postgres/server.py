@@ -26,7 +26,14 @@ from psycopg.types.numeric import Int8BinaryDumper
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from hitl_tui.engine.log.store import Durability
-from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, UsageError, ValueRejected
+from hitl_tui.errors import (
+    HitlError,
+    LogCorrupt,
+    NoSuchStore,
+    StoreUnusable,
+    UsageError,
+    ValueRejected,
+)
 from hitl_tui.stores.base import of_other_version
 from hitl_tui.stores.postgres import schema
 
@@ -96,7 +103,6 @@ class Server:
 
     Raises:
         UsageError: the URL can't be read.
-        StoreUnusable: there is no such server, it lets nobody in, or its tables are of another version.
     """
 
     def __init__(self, url: str, durability: Durability) -> None:
@@ -124,13 +130,6 @@ class Server:
         self._own = threading.local()
         self._pool: ConnectionPool[Connection] | None = None
         self._closed = False
-        first = self.connect()
-        try:
-            self._prepare(first)
-        except psycopg.Error as error:
-            raise self.translate(error) from error
-        finally:
-            first.close()
 
     # -- connections ------------------------------------------------------------------------------
 
@@ -262,8 +261,27 @@ class Server:
 
     # -- tables -----------------------------------------------------------------------------------
 
-    def _prepare(self, connection: Connection) -> None:
-        """Make the tables, or those of this version out of older ones."""
+    def prepare(self, *, create: bool) -> None:
+        """Look whether the server and its tables will do.
+
+        Args:
+            create: make the tables, or those of this version out of older ones.
+
+        Raises:
+            StoreUnusable: there is no such server, it lets nobody in, or its tables are of another version.
+            NoSuchStore: there are no tables.
+        """
+        connection = self.connect()
+        try:
+            self.check_server(connection)
+            self._prepare_tables(connection, create=create)
+        except psycopg.Error as error:
+            raise self.translate(error) from error
+        finally:
+            connection.close()
+
+    def check_server(self, connection: Connection) -> None:
+        """Hear a server's time and as whom it knows us; raises `StoreUnusable` for one that won't do."""
         info = connection.info
         if info.server_version < _OLDEST:
             raise StoreUnusable(
@@ -279,22 +297,33 @@ class Server:
         if row is not None:
             self.clock.hear(row[0], asked)
             self.login = str(row[1])
-        version = self._version(connection)
+
+    def _prepare_tables(self, connection: Connection, *, create: bool) -> None:
+        version = self.version(connection)
         if version == schema.VERSION:
             return
         if version > schema.VERSION:
             what = f"the store {self.name} was made"
             raise of_other_version(what, version, schema.VERSION, "name another store or schema")
+        if not create:
+            if version == 0:
+                raise NoSuchStore(
+                    f"the store {self.name} has no tables yet", "`hitl-tui store init` makes them"
+                )
+            what = f"the tables of the store {self.name} were made"
+            raise of_other_version(
+                what, version, schema.VERSION, "`hitl-tui store init` brings them up to date"
+            )
         with connection.transaction():
             # Another process may do it at the same moment.
             connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"hitl-tui {self.schema}",))
             connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self.schema)))
-            for number in range(self._version(connection) + 1, schema.VERSION + 1):
+            for number in range(self.version(connection) + 1, schema.VERSION + 1):
                 for statement in schema.MIGRATIONS[number - 1]:
                     connection.execute(statement.encode())
                 connection.execute("UPDATE store SET version = %s", (number,))
 
-    def _version(self, connection: Connection) -> int:
+    def version(self, connection: Connection) -> int:
         """The version of the tables, 0 where there are none."""
         table = connection.execute("SELECT to_regclass(%s)::text", (f"{self.schema}.store",)).fetchone()
         if table is None or table[0] is None:
@@ -347,6 +376,11 @@ class Server:
             )
         if re.search('(database|role) ".*" does not exist', said) or "permission denied" in said:
             return StoreUnusable(f"the store {self.name} can't be opened: {said}", "check the URL")
+        if "unrecognized configuration parameter" in said:
+            return StoreUnusable(
+                f"the server of {self.name} is no PostgreSQL that will do: {said}",
+                f"use PostgreSQL {_OLDEST // 10000} or newer",
+            )
         return StoreUnusable(
             f"the server of {self.name} can't be reached: {said}", "check that it runs, and the URL"
         )
@@ -432,7 +466,8 @@ def _marked(statement: str) -> bytes:
 
 def _end(connection: Connection, number: str) -> None:
     try:
-        connection.execute("COMMIT")
+        # Never prepared: that is a round trip of its own, after whose loss nothing would have been committed.
+        connection.execute("COMMIT", prepare=False)
     except psycopg.Error as error:
         if _is_gone(error):
             raise Gone(number) from error

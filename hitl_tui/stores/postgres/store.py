@@ -38,6 +38,7 @@ from hitl_tui.stores.base import (
 )
 from hitl_tui.stores.lease import giving_back
 from hitl_tui.stores.lineage import Carried, Past, Spent
+from hitl_tui.stores.postgres import schema
 from hitl_tui.stores.postgres.listener import Listener
 from hitl_tui.stores.postgres.server import NOW, Server, Statements
 from hitl_tui.stores.tables import SPENDING_STEPS, Dialect, TableStore
@@ -103,8 +104,8 @@ _ROLES = (
     "SELECT r.rolname::text FROM pg_roles AS r JOIN pg_roles AS me ON pg_has_role(me.oid, r.oid, 'MEMBER') "
     "WHERE me.rolname = ? ORDER BY r.oid <> me.oid, r.rolname"
 )
-_TABLES = ["pause", "presence", "spending", "snapshot", "ledger", "record", "checkpoint", "cursor", "thread"]
-_ALL_TABLES = [*_TABLES, "graph", "store", "store_ledger"]
+_TABLES = [name for name in schema.TABLES if name not in ("graph", "store", "store_ledger")]
+"""Those of threads, in the order in which a thread is taken out of them."""
 
 
 def _columns(names: str) -> list[str]:
@@ -143,31 +144,32 @@ def _statement(moved: str, parts: tuple[str, ...], result: str = "1") -> str:
 
 def at(url: str) -> PostgresCheckpointer:
     """The store of a URL, for another process that checks it."""
-    return PostgresCheckpointer(url)
+    return PostgresCheckpointer(url, create=False)
 
 
 class PostgresCheckpointer(TableStore):
     """A store in a schema of a PostgreSQL database, for processes on any hosts.
 
-    Its tables are made where they are missing, and made newer where they are of an older version.
-
     Args:
         url: see `Server`.
+        create: its tables are made where they are missing, and made newer where they are of an older version.
         durability: "none" waits for no disk; with the others each commit is on the server's disk when it
             returns.
 
     Raises:
         UsageError: the URL can't be read.
-        StoreUnusable: the server can't be reached or lets nobody in, or the tables are of a newer version.
+        StoreUnusable: the server can't be reached or lets nobody in, or the tables are of another version.
+        NoSuchStore: there are no tables.
     """
 
     dialect = _DIALECT
 
-    def __init__(self, url: str, durability: Durability = "decisions") -> None:
+    def __init__(self, url: str, durability: Durability = "decisions", *, create: bool = True) -> None:
         super().__init__()
         self._url = url
         self.durability = check_durability(durability)
         self._server = Server(url, durability)
+        self._server.prepare(create=create)
         self.login = self._server.login
         self._channel = f"hitl_tui.{self._server.schema}"
         self._listener: Listener | None = None
@@ -361,7 +363,7 @@ class PostgresCheckpointer(TableStore):
     def vacuum(self) -> Space:
         with self._server.transaction() as db:
             db.run(_DROP_GRAPHS)
-        for table in _ALL_TABLES:
+        for table in schema.TABLES:
             self._rows(f"VACUUM (FULL, ANALYZE) {table}")
         return self.space()
 

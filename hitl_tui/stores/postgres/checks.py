@@ -1,0 +1,191 @@
+"""What is wrong with the server of a store, each with how to mend it; looking changes nothing there."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import psycopg
+
+from hitl_tui.errors import HitlError
+from hitl_tui.stores.postgres import schema
+from hitl_tui.stores.postgres.roles import ROLES
+from hitl_tui.stores.postgres.server import NOW, Connection, Server
+
+_FEWEST_LEFT = 20
+"""Connections that are to be free: a process takes up to nine."""
+_CLOCK_SECONDS = 30
+_LEAST_ROOM = 1 << 30
+_RIGHTS = {
+    "look": "has_table_privilege('ledger', 'SELECT') AND has_table_privilege('cursor', 'SELECT')",
+    "decide": "has_table_privilege('ledger', 'INSERT') AND has_table_privilege('cursor', 'UPDATE')",
+    "run threads": "has_table_privilege('thread', 'INSERT') AND has_table_privilege('cursor', 'INSERT')",
+    "delete": "has_table_privilege('thread', 'DELETE') AND has_table_privilege('store_ledger', 'INSERT')",
+}
+_TRIGGERS = (
+    "SELECT c.relname || '.' || t.tgname FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid "
+    "WHERE c.relnamespace = current_schema()::regnamespace AND NOT t.tgisinternal "
+    "AND t.tgenabled IN ('O', 'A')"
+)
+
+
+class Check(NamedTuple):
+    """One thing that was looked at.
+
+    Attributes:
+        mend: what to do about it where it is not `ok`.
+    """
+
+    subject: str
+    value: str
+    ok: bool = True
+    mend: str = ""
+
+
+def checks(url: str) -> Iterator[Check]:
+    """Look at the server of a URL, from where we are and as who we are."""
+    try:
+        server = Server(url, "decisions")
+    except HitlError as error:
+        yield _wrong(error)
+        return
+    try:
+        with server.connect() as db:
+            yield from _of_server(server, db)
+            yield from _of_settings(db)
+            yield from _of_store(server, db)
+    except psycopg.Error as error:
+        yield _wrong(server.translate(error))
+    except HitlError as error:
+        yield _wrong(error)
+
+
+def _wrong(error: HitlError) -> Check:
+    return Check("server", error.message, ok=False, mend=error.hint)
+
+
+def _row(db: Connection, statement: str) -> tuple[Any, ...]:
+    return db.execute(statement.encode()).fetchone() or ()
+
+
+def _of_server(server: Server, db: Connection) -> Iterator[Check]:
+    try:
+        server.check_server(db)
+    except HitlError as error:
+        yield _wrong(error)
+    else:
+        yield Check("server", f"PostgreSQL {_row(db, 'SHOW server_version')[0]}")
+    yield Check("login", str(_row(db, "SELECT session_user::text")[0]))
+    if db.pgconn.ssl_in_use:
+        yield Check("connection", "encrypted")
+    elif _is_here(db):
+        yield Check("connection", "not encrypted, on this machine")
+    else:
+        yield Check(
+            "connection", "not encrypted: what is decided and the password can be read on the way", ok=False,
+            mend="switch TLS on at the server, and add sslmode=verify-full to the URL",
+        )  # fmt: skip
+    asked = time.time()
+    told = _row(db, f"SELECT {NOW}")[0] / 1e6
+    apart = max(asked - told, told - time.time(), 0.0)
+    ahead = "ahead of" if asked > told else "behind"
+    words = f"this machine is {apart:,.0f} s {ahead} the server"
+    far = apart > _CLOCK_SECONDS
+    mend = "set both by NTP: threads go by the server's clock, logs and models' calls by this machine's"
+    yield Check("clock", words if far else "as the server's", ok=not far, mend=mend)
+
+
+def _is_here(db: Connection) -> bool:
+    """Whether the connection leads to this machine."""
+    return db.info.host.startswith("/") or db.info.hostaddr in ("", "127.0.0.1", "::1")
+
+
+def _of_settings(db: Connection) -> Iterator[Check]:
+    for name in ("fsync", "full_page_writes"):
+        if _row(db, f"SHOW {name}")[0] == "off":
+            yield Check(
+                "disk", f"{name} is off: a crash of the server loses what was decided, or damages it",
+                ok=False, mend=f"set {name} = on in postgresql.conf and restart the server",
+            )  # fmt: skip
+    if _row(db, "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on'")[0]:
+        yield Check(
+            "server",
+            "it is read-only: a copy, or set so",
+            ok=False,
+            mend="name the server that can be written",
+        )
+    used, most = _row(
+        db,
+        "SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'), "
+        "current_setting('max_connections')::bigint "
+        "- current_setting('superuser_reserved_connections')::bigint",
+    )
+    yield Check(
+        "connections", f"{used} of {most} in use", ok=most - used >= _FEWEST_LEFT,
+        mend="raise max_connections in postgresql.conf: each screen and worker takes a few, up to nine",
+    )  # fmt: skip
+    free = _room(db)
+    if free is None:
+        yield Check("room", "can't be told from here")
+    else:
+        yield Check(
+            "room", f"{free / 1e9:,.1f} GB are free on the server's disk", ok=free >= _LEAST_ROOM,
+            mend="make room: on a full disk nothing is lost, but no thread goes on",
+        )  # fmt: skip
+
+
+def _room(db: Connection) -> int | None:
+    """Bytes that are free where the server keeps its tables; None where it is elsewhere, or does not say."""
+    if _is_here(db):
+        with suppress(psycopg.Error, OSError):
+            return shutil.disk_usage(_row(db, "SHOW data_directory")[0]).free
+    return None
+
+
+def _of_store(server: Server, db: Connection) -> Iterator[Check]:
+    version = server.version(db)
+    if version != schema.VERSION:
+        yield Check(
+            "tables",
+            "there are none yet"
+            if version == 0
+            else f"of version {version}, this program knows {schema.VERSION}",
+            ok=False,
+            mend="upgrade hitl-tui" if version > schema.VERSION else "`hitl-tui store init` makes them",
+        )
+        return
+    names = ", ".join(f"'{name}'" for name in schema.TABLES)
+    missing = [
+        str(name)
+        for (name,) in db.execute(
+            f"SELECT name FROM unnest(ARRAY[{names}]) AS name WHERE to_regclass(name) IS NULL".encode()
+        )
+    ]
+    if missing:
+        yield Check(
+            "tables", f"missing: {', '.join(missing)}", ok=False, mend="go back to a copy of the store"
+        )
+        return
+    yield Check("tables", f"{server.name}: all there, of version {version}")
+    stand = {str(name) for (name,) in db.execute(_TRIGGERS.encode())}
+    off = sorted(set(schema.GUARDS) - stand)
+    if off:
+        yield Check(
+            "guards", f"off or missing: {', '.join(off)}", ok=False,
+            mend="ALTER TABLE … ENABLE TRIGGER USER, and ask who switched them off; then verify --strict",
+        )  # fmt: skip
+    rights = _row(db, f"SELECT {', '.join(_RIGHTS.values())}")
+    may = [right for right, given in zip(_RIGHTS, rights, strict=True) if given]
+    yield Check(
+        "rights", f"may {', '.join(may) or 'do nothing'}", ok="look" in may,
+        mend="ask its owner for a role, as GRANT hitl_reviewer TO this login",
+    )  # fmt: skip
+    there = {str(name) for (name,) in db.execute(b"SELECT rolname FROM pg_roles")}
+    roles = [name for name in ROLES if name not in there]
+    yield Check(
+        "roles", f"missing: {', '.join(roles)}" if roles else "all there", ok=len(roles) in (0, len(ROLES)),
+        mend="`hitl-tui store init --roles` makes them",
+    )  # fmt: skip
