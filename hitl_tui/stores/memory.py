@@ -28,7 +28,7 @@ from hitl_tui.engine.log.threads import (
     ThreadSize,
     ThreadSummary,
 )
-from hitl_tui.stores import base, snapshots
+from hitl_tui.stores import base
 from hitl_tui.stores.base import (
     Checkpointer,
     as_opened,
@@ -78,8 +78,7 @@ class _Thread:
             self.checkpoints.append(commit.checkpoint)
             self.last_writer = writer(commit.checkpoint)
         if commit.snapshot is not None:
-            before = (part for _, part in reversed(self.snapshots))
-            self.snapshots.append((commit.cursor.head, snapshots.part_of(commit.snapshot, before)))
+            self.snapshots.append((commit.cursor.head, commit.snapshot))
         self.cursor = commit.cursor
 
 
@@ -316,10 +315,8 @@ class MemoryCheckpointer(Checkpointer):
         with self._lock:
             rows = self._threads[thread_id].snapshots
             end = bisect_right(rows, last, key=lambda row: row[0])
-            parts = rows[:end]
-        if not parts or parts[-1][0] < first:
-            return None
-        return parts[-1][0], snapshots.whole(part for _, part in reversed(parts))
+            newest = rows[end - 1] if end else None
+        return newest if newest and newest[0] >= first else None
 
     def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
         with self._lock:

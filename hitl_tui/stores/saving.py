@@ -124,7 +124,7 @@ def _commit(
     source: Source = "input" if new else "human"
     if new:
         cursor = replace(cursor, status="completed", reason="end", position="end")
-    records = journal.write_records(cursor, changes, step=step, node="", source=source, at=now)
+    records = journal.records_of(journal.StepFacts(source=source), cursor, changes, now)
     state = after(live, changes)
     added = journal.log_size(changes, records)
     snapshot, log_bytes, log_records, snapshot_bytes = journal.snapshot_of(

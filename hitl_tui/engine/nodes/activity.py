@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from contextvars import ContextVar, Token
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from hitl_tui.engine.log.events import Event, ModelCalled, NodeRetrying, TextStreamed
@@ -257,14 +256,10 @@ class Activity:
     """What the node may read; None outside a graph."""
     first_input: Callable[[str], Any] = staticmethod(lambda _channel: None)
     """What began the run, by channel; see `NodeConfig.first_input`."""
-    context: Mapping[str, Any] = MappingProxyType({})
-    """Of the invocation."""
-    private_context: tuple[str, ...] = ()
-    """The names in it whose values must not be told."""
+    cursor: Cursor | None = None
+    """Where the thread stands, with what it has for the node; None outside a graph."""
     check_updates: Callable[[Iterable[tuple[str, Any]]], Sequence[tuple[str, Any]]] | None = None
     """Takes updates that a tool makes, if the node may make them; None outside a graph."""
-    kept: tuple[Exchange, ...] = ()
-    """What earlier tries of this attempt got from outside, before they asked a human."""
     _memory: Memory | None = None
     _in_flight: InFlight | None = None
     _cancelled = False
@@ -342,15 +337,21 @@ class Activity:
         """What to store with a request, so that a restart of the node finds it again."""
         return self._memory.exchanges if self._memory else self.kept
 
-    def begin_with(self, cursor: Cursor) -> None:
-        """Take over what the thread's cursor has for the node."""
-        self.kept = cursor.exchanges
-        self.context, self.private_context = cursor.context, cursor.private_context
+    @property
+    def kept(self) -> tuple[Exchange, ...]:
+        """What earlier tries of this attempt got from outside, before they asked a human."""
+        return self.cursor.exchanges if self.cursor else ()
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        """Of the invocation."""
+        return self.cursor.context if self.cursor else {}
 
     def private(self) -> dict[str, Any]:
         """All that must be kept out of files and streams, by name: private channels and context."""
         hidden = self.state.private() if self.state is not None else {}
-        return hidden | {name: self.context[name] for name in self.private_context}
+        given = self.cursor
+        return hidden | {name: given.context[name] for name in given.private_context} if given else hidden
 
     def add(self, channel: str, entries: Sequence[Any]) -> None:
         """Add entries to a list channel with the node's updates, whatever reducer it has."""

@@ -91,7 +91,6 @@ class NodeConfig:
 
     Attributes:
         agents: as given to `compile`.
-        thread_id, invocation, iteration, attempt: where the run stands; all counts begin at 1.
         item, index: of a branch of a map: its item and the item's place, from 0; in a parallel the
             node's place in the list (SPEC 7).
     """
@@ -103,16 +102,31 @@ class NodeConfig:
         self, agents: Mapping[str, Any], cursor: Cursor, activity: Activity, clock: Callable[[], int]
     ) -> None:
         self.agents = agents
-        self.thread_id = cursor.thread_id
-        self.invocation = cursor.invocation
-        self.iteration = cursor.iteration + 1
-        self.attempt = activity.attempt
-        self._cursor = cursor
+        self._cursor = activity.cursor = cursor
         self._activity = activity
         self._clock = clock
         self._asked = 0
         activity.interrupt = self.interrupt
-        activity.begin_with(cursor)
+
+    @property
+    def thread_id(self) -> str:
+        """The thread that runs."""
+        return self._cursor.thread_id
+
+    @property
+    def invocation(self) -> int:
+        """The number of the thread's invocation, from 1."""
+        return self._cursor.invocation
+
+    @property
+    def iteration(self) -> int:
+        """The number of the node's run in the invocation, from 1."""
+        return self._cursor.iteration + 1
+
+    @property
+    def attempt(self) -> int:
+        """The number of the attempt at this run of the node, from 1."""
+        return self._activity.attempt
 
     @property
     def context(self) -> Mapping[str, Any]:

@@ -137,7 +137,7 @@ async def work(
                 changes,
                 read=tuple(activity.read or ()),
                 compensations=compensations,
-                artifacts=kept_artifacts(result.artifacts),
+                artifacts=kept_artifacts(result.artifacts) if result.artifacts else (),
             )
         except NodeFailed as error:
             tried = attempt - first + 1
@@ -483,8 +483,8 @@ class RunLoop:
         result, changes = output.result, output.changes
         state = after(session.state, changes)
         all_uses = (*uses, *(result.usage or ()))
-        duration = session.clock() - started
-        before = session.cursor
+        now = session.clock()
+        duration, before = now - started, session.cursor
         cursor = replace(
             _settled(spent(before, all_uses, duration) if all_uses else before),
             active=before.active + duration,
@@ -511,7 +511,7 @@ class RunLoop:
             duration=duration,
             uses=(*before.uses, *output.counted, *all_uses),
             calls=(*before.calls, *self._calls),
-            streamed=self._written(before),
+            streamed=self._written(before) if self._streams.used else before.streamed,
             attempt=before.attempt,
             compensations=output.compensations,
             artifacts=output.artifacts,
@@ -519,7 +519,7 @@ class RunLoop:
             branches=output.branches,
         )
         pauses = self._once and self._is_to_pause(cursor, state)
-        session.commit_step(cursor, changes, step, state=state, ledger=ledger, pauses=pauses)
+        session.commit_step(cursor, changes, step, state=state, ledger=ledger, pauses=pauses, at=now)
 
     def _is_to_pause(self, cursor: Cursor, state: LiveState) -> bool:
         """Whether a single step pauses behind its node for sure, so that its commit can be its last one.

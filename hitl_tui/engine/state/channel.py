@@ -154,7 +154,8 @@ class BoundChannel:
             within=within,
             old=before if self.alike else None,
         )
-        self.schema.check_update(frozen)
+        if not self.schema.is_any:
+            self.schema.check_update(frozen)
         return frozen
 
     def reduce(self, previous: Any, update: Any) -> Any:
@@ -175,7 +176,8 @@ class BoundChannel:
             raise self._broken(error) from (None if self._private else error)
         if reducer.custom:
             return self._check_custom(value, previous)
-        self.schema.check_reduced(value)
+        if not self.schema.is_any:
+            self.schema.check_reduced(value)
         return value
 
     def _check_custom(self, reduced: Any, previous: Any) -> Any:

@@ -174,6 +174,8 @@ class ChannelSchema:
         private: bool = False,
     ) -> None:
         self.channel = channel
+        self.is_any = not schema
+        """Whether it says nothing about a value."""
         self._whole = _compile(schema, channel, private)
         self._valid_by_construction = picks or (appends and _grows_safely(schema))
         self._items: Check | None = None

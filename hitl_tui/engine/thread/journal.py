@@ -83,75 +83,6 @@ _RECORD_WORTH = 1_600
 _FEWEST_RECORDS = 80
 
 
-def write_records(
-    cursor: Cursor,
-    changes: Sequence[Change],
-    *,
-    step: int,
-    node: str,
-    source: Source,
-    at: int,
-    attempt: int = 1,
-    actor: str | None = None,
-    note: str | None = None,
-    follows: bool = True,
-) -> tuple[UpdateRecord, ...]:
-    """The records of one step's changes, chained to the cursor's last record.
-
-    Args:
-        follows: the log gives the values before the step, so that a record may say what changed in them.
-    """
-    records = []
-    thread_id, invocation = cursor.thread_id, cursor.invocation
-    follows = follows and cursor.head >= 0  # what channels begin with is in no log before the first step
-    previous = cursor.last_record_hash
-    for seq, change in enumerate(changes, cursor.last_seq + 1):
-        channel = change.channel
-        update: Any = change.update
-        result: Any = change.after if channel.reducer.custom and change.op == "reduce" else msgspec.UNSET
-        fields: Patched = ()
-        if follows and channel.alike:
-            if (edits := _edits(change.before, update, change.size)) is not None:
-                update, fields = edits, ("update",)
-            if result is not msgspec.UNSET:
-                edits = _edits(change.before, result, known(result) >> SIZE_SHIFT)
-                if edits is not None:
-                    result, fields = edits, (*fields, "result")
-        # By place, in the order of its fields: finding so many by their names takes ten times as long.
-        record = UpdateRecord(
-            thread_id,
-            seq,
-            step,
-            invocation,
-            node,
-            change.path,
-            change.attempt or attempt,
-            channel.name,
-            change.op,
-            channel.reducer.signature,
-            channel.visibility,
-            source,
-            update,
-            change.before_hash,
-            change.update_hash,
-            change.after_hash,
-            change.tainted,
-            actor,
-            note,
-            at,
-            previous,
-            b"",
-            result,
-            change.lineage,
-            fields,
-        )
-        previous = record_hash(record)
-        # Nobody has seen it yet; a copy of so many fields would take longer than making them.
-        msgspec.structs.force_setattr(record, "record_hash", previous)
-        records.append(record)
-    return tuple(records)
-
-
 def _edits(before: Any, value: Any, size: int) -> list[Edit] | None:
     """What to change in the value before to get one, None where the value itself is not much larger.
 
@@ -345,37 +276,83 @@ class StepFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def records_of(
-    step: StepFacts, cursor: Cursor, changes: Sequence[Change], at: int, *, follows: bool
+    step: StepFacts, cursor: Cursor, changes: Sequence[Change], at: int, *, follows: bool = True
 ) -> tuple[UpdateRecord, ...]:
     """The records of a step's changes, behind those that `cursor`, the one before the step, tells of.
 
     Args:
         at: microseconds since the epoch.
-        follows: as for `write_records`.
+        follows: the log gives the values before the step, so that a record may say what changed in them.
     """
-    return write_records(
-        cursor,
-        changes,
-        step=cursor.head + 1,
-        node=step.node,
-        source=step.source,
-        at=at,
-        attempt=step.attempt,
-        actor=step.actor,
-        note=step.note,
-        follows=follows,
-    )
+    records = []
+    thread_id, invocation, number = cursor.thread_id, cursor.invocation, cursor.head + 1
+    node, source, attempt, actor, note = step.node, step.source, step.attempt, step.actor, step.note
+    follows = follows and cursor.head >= 0  # what channels begin with is in no log before the first step
+    previous = cursor.last_record_hash
+    for seq, change in enumerate(changes, cursor.last_seq + 1):
+        channel = change.channel
+        update: Any = change.update
+        result: Any = change.after if channel.reducer.custom and change.op == "reduce" else msgspec.UNSET
+        fields: Patched = ()
+        if follows and channel.alike:
+            if (edits := _edits(change.before, update, change.size)) is not None:
+                update, fields = edits, ("update",)
+            if result is not msgspec.UNSET:
+                edits = _edits(change.before, result, known(result) >> SIZE_SHIFT)
+                if edits is not None:
+                    result, fields = edits, (*fields, "result")
+        # By place, in the order of its fields: finding so many by their names takes ten times as long.
+        record = UpdateRecord(
+            thread_id,
+            seq,
+            number,
+            invocation,
+            node,
+            change.path,
+            change.attempt or attempt,
+            channel.name,
+            change.op,
+            channel.reducer.signature,
+            channel.visibility,
+            source,
+            update,
+            change.before_hash,
+            change.update_hash,
+            change.after_hash,
+            change.tainted,
+            actor,
+            note,
+            at,
+            previous,
+            b"",
+            result,
+            change.lineage,
+            fields,
+        )
+        previous = record_hash(record)
+        # Nobody has seen it yet; a copy of so many fields would take longer than making them.
+        msgspec.structs.force_setattr(record, "record_hash", previous)
+        records.append(record)
+    return tuple(records)
 
 
 def checkpoint_of(
-    step: StepFacts, cursor: Cursor, state: LiveState, records: int, *, parent_thread: str, at: int
+    step: StepFacts,
+    cursor: Cursor,
+    state: LiveState,
+    records: int,
+    *,
+    parent_thread: str,
+    ledger_hash: bytes,
+    at: int,
 ) -> Checkpoint:
-    """The checkpoint of a step.
+    """The checkpoint of a step, still without its own hash.
 
     Args:
         cursor: the one after the step, whose head and last record are still those before it.
         records: how many the step has.
         parent_thread: the thread of the step before.
+        ledger_hash: of the newest decision.
         at: microseconds since the epoch.
     """
     number, uses = cursor.head + 1, step.uses
@@ -396,7 +373,7 @@ def checkpoint_of(
         step.duration,
         sum([use.tokens_in for use in uses]) if uses else 0,
         sum([use.tokens_out for use in uses]) if uses else 0,
-        cost_of(uses),
+        cost_of(uses) if uses else 0.0,
         state.hash,
         cursor.last_seq + 1,
         cursor.last_seq + records,
@@ -414,4 +391,5 @@ def checkpoint_of(
         step.streamed,
         step.artifacts,
         step.origin,
+        ledger_hash,
     )

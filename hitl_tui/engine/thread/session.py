@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import logging
 import os
 import threading
@@ -364,7 +365,8 @@ class _LeaseKeeper:
             self._running[session] = None
             if not self._awake:
                 self._awake = True
-                threading.Thread(target=self._work, name="hitl-tui leases", daemon=True).start()
+                # A `Thread` waits until it runs, which takes as long as many steps on a busy machine.
+                _thread.start_new_thread(self._work, ())
 
     def remove(self, session: Session) -> None:
         """Renew it no more."""
@@ -648,6 +650,7 @@ class Session(ThreadState):
         state: LiveState | None = None,
         ledger: Sequence[LedgerEntry] = (),
         pauses: bool = False,
+        at: int | None = None,
     ) -> None:
         """Write one step: its records, its checkpoint and the cursor as given, in one transaction.
 
@@ -655,13 +658,15 @@ class Session(ThreadState):
             cursor: the cursor after the step, but for head, seq and hashes, which are set here.
             state: the state after the changes, where the caller has it already.
             pauses: the run is over with it, and the thread paused; the checkpoint is one of a run.
+            at: microseconds since the epoch, where the caller has just looked; now by default.
         """
-        now, before = self.clock(), self.cursor
+        now, before = self.clock() if at is None else at, self.cursor
         if step.source == "input" and cursor.invocation != before.invocation:
             self._given = {change.channel.name: change.update for change in reversed(changes)}
         other = self.state.other
         state = state or after(self.state, changes)
-        ledger = self._bound(cursor.pending, ledger, now)
+        if cursor.pending:
+            ledger = self._bound(cursor.pending, ledger, now)
         if other:
             ledger = journal.with_channels(ledger, cursor, before.head + 1, other, now)
         if self.store and not logged_digest(self.info, cursor):  # a thread that was made by `save`
@@ -671,14 +676,24 @@ class Session(ThreadState):
             self.state = state
             self._write(self._moved(_paused(cursor) if pauses else cursor, now, ledger, steps=1), ledger)
             return
+        if ledger:
+            cursor = journal.after_entries(cursor, ledger)
         records = records_of(step, cursor, changes, now, follows=other is None) if self.store else ()
-        parent = self._parent_thread()
-        checkpoint = checkpoint_of(step, cursor, state, len(records), parent_thread=parent, at=now)
+        checkpoint = checkpoint_of(
+            step,
+            cursor,
+            state,
+            len(records),
+            parent_thread=self._parent_thread(),
+            ledger_hash=cursor.ledger_hash,
+            at=now,
+        )
         link = records[-1].record_hash if records else cursor.last_record_hash
-        if self.store:
-            _seal(checkpoint, cursor, link, ledger)
         snapshot, log_bytes, log_records, snapshot_bytes = None, 0, 0, 0
         if self.store:
+            own = checkpoint_hash(checkpoint, cursor.checkpoint_hash, link)
+            # Nobody has seen it yet; a copy of so many fields would take longer than making them.
+            msgspec.structs.force_setattr(checkpoint, "checkpoint_hash", own)
             # Defaults are in no record, and the store alone must give them: the first step keeps all of it.
             always = before.head < 0 or other is not None
             added = journal.log_size(changes, records)
@@ -686,7 +701,7 @@ class Session(ThreadState):
                 cursor, added, len(records), state.values, always=always
             )
         cursor = replace(
-            journal.after_entries(_paused(cursor) if pauses else cursor, ledger),
+            _paused(cursor) if pauses else cursor,
             version=before.version + 1,
             updated_at=now,
             head=checkpoint.step,
@@ -857,11 +872,3 @@ class Session(ThreadState):
 
 def _paused(cursor: Cursor) -> Cursor:
     return replace(cursor, status="waiting", reason="paused")
-
-
-def _seal(checkpoint: Checkpoint, cursor: Cursor, record: bytes, ledger: Sequence[LedgerEntry]) -> None:
-    """Give a checkpoint that nobody has seen yet its hashes; `cursor` tells what it is chained to."""
-    newest = ledger[-1].hash if ledger else cursor.ledger_hash
-    msgspec.structs.force_setattr(checkpoint, "ledger_hash", newest)
-    own = checkpoint_hash(checkpoint, cursor.checkpoint_hash, record)
-    msgspec.structs.force_setattr(checkpoint, "checkpoint_hash", own)

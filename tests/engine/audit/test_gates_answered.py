@@ -90,11 +90,11 @@ def forge(monkeypatch: pytest.MonkeyPatch, change: Forge, decision: str = "") ->
             entries.append(replace(changed, hash=ledger_hash(changed)))
         return entries
 
-    def commit_step(self: Session, at: Any, changes: Any, made: Any, **rest: Any) -> None:
+    def commit_step(self: Session, after: Any, changes: Any, made: Any, **rest: Any) -> None:
         ledger = forged(self, rest.pop("ledger", ()))
         if decision and made.decision:
             made = replace(made, decision=decision)
-        step(self, at, changes, made, ledger=ledger, **rest)
+        step(self, after, changes, made, ledger=ledger, **rest)
 
     monkeypatch.setattr(Session, "commit_step", commit_step)
     monkeypatch.setattr(
