@@ -20,7 +20,7 @@ from pathlib import Path
 from tests.benchmarks.terminals import APP, Program, homes
 
 ROUNDS = 5 if "--quick" in sys.argv else 15
-GRAPH = '''
+GRAPH = """
 import operator
 import sqlite3
 from pathlib import Path
@@ -44,7 +44,7 @@ builder.add_edge("write", "polish")
 builder.add_edge("polish", END)
 file = Path(__file__).with_name("theirs.sqlite")
 graph = builder.compile(checkpointer=SqliteSaver(sqlite3.connect(file, check_same_thread=False)))
-'''
+"""
 WANTED = ("write", "polish", "a-polished-draft", "words")
 
 

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from hitl_tui.drivers.langgraph.pregel import is_async_saver, on_loop_of
+
 if TYPE_CHECKING:
     from hitl_tui.drivers.langgraph.mirror import Mirror
     from hitl_tui.engine.log.store import Store
@@ -33,10 +35,9 @@ async def thread_heads(saver: Any) -> Mapping[str, str]:
         with saver.cursor(transaction=False) as cursor:
             return _texts(cursor.execute(_HEADS).fetchall())
     if "AsyncSqliteSaver" in kinds:
-        return _texts(await _there(saver, _rows))
-    if type(saver).__name__.startswith("Async"):
-        heads: Mapping[str, str] = await _there(saver, _listed)
-        return heads
+        return _texts(await on_loop_of(saver, _rows(saver)))
+    if is_async_saver(saver):
+        return await on_loop_of(saver, _listed(saver))
     return _newest(await asyncio.to_thread(lambda: list(saver.list(None, limit=_MOST))))
 
 
@@ -58,16 +59,8 @@ async def _rows(saver: Any) -> Any:
     return await saver.conn.execute_fetchall(_HEADS)
 
 
-async def _listed(saver: Any) -> Any:
+async def _listed(saver: Any) -> Mapping[str, str]:
     return _newest([saved async for saved in saver.alist(None, limit=_MOST)])
-
-
-async def _there(saver: Any, ask: Callable[[Any], Any]) -> Any:
-    """Ask an async checkpointer on the event loop that it belongs to."""
-    loop = getattr(saver, "loop", None)
-    if loop is None or loop is asyncio.get_running_loop() or not loop.is_running():
-        return await ask(saver)
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(ask(saver), loop))
 
 
 def outdated(store: Store, heads: Mapping[str, str]) -> list[str]:

@@ -11,7 +11,7 @@ import ctypes
 import inspect
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from datetime import datetime
 from queue import SimpleQueue
@@ -36,6 +36,7 @@ Hear = Callable[[Part], None]
 _CHECKS: Final = 10
 """Turns of a loop within which the interpreter raises what another thread has asked it to."""
 _QUICK: Final = 0.01
+_PATIENCE: Final = 3.0
 """Seconds."""
 _PUSHED: Final = "__pregel_push"
 _RESUME: Final = "__resume__"
@@ -201,9 +202,9 @@ class App:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.is_async = is_async_only(graph) or _is_async(graph.checkpointer)
         saver = graph.checkpointer
-        if self.is_async and isinstance(saver, BaseCheckpointSaver) and not _is_async(saver):
+        self.is_async = is_async_only(graph) or is_async_saver(saver)
+        if self.is_async and isinstance(saver, BaseCheckpointSaver) and not is_async_saver(saver):
             graph = graph.copy({"checkpointer": AwaitedSaver(saver)})
         self.graph = graph
         self.single = isinstance(graph.stream_channels_asis, str)
@@ -245,7 +246,7 @@ class App:
             return saved.id if saved else ""
         config, begun = cast("RunnableConfig", config_of(thread)), time.perf_counter()
         if self.is_async:
-            newest = await saver.aget_tuple(config)
+            newest = await on_loop_of(saver, saver.aget_tuple(config))
         elif self._reads_quickly:
             newest = saver.get_tuple(config)
         else:
@@ -257,7 +258,7 @@ class App:
         """What tasks of a checkpoint have written since."""
         saver = self.graph.checkpointer
         if self.is_async:
-            saved = await saver.aget_tuple(config)
+            saved = await on_loop_of(saver, saver.aget_tuple(config))
         else:
             saved = await self.call(lambda: saver.get_tuple(config))
         return list(saved.pending_writes or ()) if saved else []
@@ -265,7 +266,7 @@ class App:
     async def snapshot(self, config: Config, *, subgraphs: bool = False) -> Snapshot:
         """As `get_state`."""
         if self.is_async:
-            return await self.graph.aget_state(config, subgraphs=subgraphs)
+            return await self._there(self.graph.aget_state(config, subgraphs=subgraphs))
         return await self.call(lambda: self.graph.get_state(config, subgraphs=subgraphs))
 
     async def history(self, thread: str, *, before: str = "", limit: int | None = None) -> list[Saved]:
@@ -274,7 +275,7 @@ class App:
         bound: Any = config_of(thread, before) if before else None
         if self.is_async:
             history = self.graph.aget_state_history(config, before=bound, limit=limit)
-            snapshots = [snapshot async for snapshot in history]
+            snapshots = await self._there(_listed(history))
         else:
             snapshots = await self.call(
                 lambda: list(self.graph.get_state_history(config, before=bound, limit=limit))
@@ -284,18 +285,25 @@ class App:
     async def update(self, config: Config, values: Any, as_node: str | None = None) -> str:
         """As `update_state`; gives the id of the new checkpoint."""
         if self.is_async:
-            return checkpoint_of(await self.graph.aupdate_state(config, values, as_node))
+            return checkpoint_of(await self._there(self.graph.aupdate_state(config, values, as_node)))
         return checkpoint_of(await self.call(lambda: self.graph.update_state(config, values, as_node)))
 
     async def run_async(self, given: Any, config: Config, hear: Hear, **options: Any) -> None:
         """As `run`, for a graph that is async."""
         config, options = self._heard(config, hear, options)
-        parts: Any = self.graph.astream(given, config, **options)
-        try:
-            async for part in parts:
-                hear(_part(part))
-        finally:
-            await parts.aclose()
+
+        async def run() -> None:
+            parts: Any = self.graph.astream(given, config, **options)
+            try:
+                async for part in parts:
+                    hear(_part(part))
+            finally:
+                await parts.aclose()
+
+        await self._there(run())
+
+    async def _there(self, work: Coroutine[Any, Any, R]) -> R:
+        return await on_loop_of(self.graph.checkpointer, work)
 
     def run(self, given: Any, config: Config, hear: Hear, **options: Any) -> None:
         """Run the graph until it stops, in this thread.
@@ -370,9 +378,36 @@ def _part(part: Any) -> Part:
     return tuple(ns), mode, data
 
 
-def _is_async(saver: Any) -> bool:
+async def _listed(items: AsyncIterable[R]) -> list[R]:
+    return [item async for item in items]
+
+
+def is_async_saver(saver: Any) -> bool:
     """Whether a checkpointer can only be awaited."""
-    return type(saver).__name__.startswith("Async")
+    kind = type(saver)
+    return kind.__name__.startswith("Async") or (
+        isinstance(saver, BaseCheckpointSaver) and kind.get_tuple is BaseCheckpointSaver.get_tuple
+    )
+
+
+async def on_loop_of(saver: Any, work: Coroutine[Any, Any, R]) -> R:
+    """Await something on the event loop that a checkpointer belongs to: its locks and connections do."""
+    loop = getattr(saver, "loop", None)
+    if loop is None or loop is asyncio.get_running_loop() or not loop.is_running():
+        return await work
+    ended = threading.Event()
+
+    async def there() -> R:
+        try:
+            return await work
+        finally:
+            ended.set()
+
+    try:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(there(), loop))
+    except asyncio.CancelledError:
+        await asyncio.to_thread(ended.wait, _PATIENCE)  # what was given up may still write
+        raise
 
 
 class AwaitedSaver(BaseCheckpointSaver[Any]):

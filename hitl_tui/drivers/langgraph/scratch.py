@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
+from hitl_tui.drivers.langgraph.pregel import on_loop_of
+
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
@@ -47,7 +49,7 @@ class ScratchSaver(BaseCheckpointSaver[Any]):
         if held := self._held(config):
             return self._with_writes(held)
         try:
-            saved = await self._base.aget_tuple(config)
+            saved = await on_loop_of(self._base, self._base.aget_tuple(config))
         except NotImplementedError:
             saved = self._base.get_tuple(config)
         return self._with_writes(saved)

@@ -1,0 +1,235 @@
+"""Threads of every checkpointer are listed, opened, stepped, edited, forked and answered as they are."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+
+from hitl_tui.drivers.langgraph.discovery import sync_threads
+from hitl_tui.drivers.langgraph.pregel import App, config_of
+from hitl_tui.engine.commands import Answer, Fork, Start, UpdateState
+from tests.drivers.langgraph.conftest import Hubs
+from tests.drivers.langgraph.flows import asking
+from tests.support.postgres import Postgres
+from tests.support.watching import Watcher
+
+T = TypeVar("T")
+
+
+class OwnSaver(BaseCheckpointSaver[Any]):
+    """The least that a checkpointer of somebody's own has, which can only be called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept = InMemorySaver()
+
+    def get_tuple(self, config: Any) -> Any:
+        return self._kept.get_tuple(config)
+
+    def list(self, config: Any, **terms: Any) -> Iterator[Any]:
+        return self._kept.list(config, **terms)
+
+    def put(self, *given: Any) -> Any:
+        return self._kept.put(*given)
+
+    def put_writes(self, *given: Any) -> None:
+        self._kept.put_writes(*given)
+
+    def get_next_version(self, current: Any, channel: Any) -> Any:
+        return self._kept.get_next_version(current, channel)
+
+
+class AwaitableSaver(BaseCheckpointSaver[Any]):
+    """The least that a checkpointer of somebody's own has, which can only be awaited."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept = InMemorySaver()
+
+    async def aget_tuple(self, config: Any) -> Any:
+        return self._kept.get_tuple(config)
+
+    async def alist(self, config: Any, **terms: Any) -> AsyncIterator[Any]:
+        for saved in self._kept.list(config, **terms):
+            yield saved
+
+    async def aput(self, *given: Any) -> Any:
+        return self._kept.put(*given)
+
+    async def aput_writes(self, *given: Any) -> None:
+        self._kept.put_writes(*given)
+
+    def get_next_version(self, current: Any, channel: Any) -> Any:
+        return self._kept.get_next_version(current, channel)
+
+
+class Loop:
+    """An event loop in a thread of its own, on which what is async is made, as by a factory."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
+
+    def enter(self, manager: Any, stack: ExitStack) -> Any:
+        entered = self.do(manager.__aenter__())
+        stack.callback(lambda: self.do(manager.__aexit__(None, None, None)))
+        return entered
+
+    def end(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+
+
+def async_sqlite(loop: Loop, stack: ExitStack, folder: Path, _url: str) -> Any:
+    aio = pytest.importorskip("langgraph.checkpoint.sqlite.aio")
+    saver = loop.enter(aio.AsyncSqliteSaver.from_conn_string(str(folder / "theirs.sqlite")), stack)
+    try:
+        loop.do(saver.setup())
+    except AttributeError as error:
+        pytest.skip(f"this AsyncSqliteSaver does not work with this aiosqlite: {error}")
+    return saver
+
+
+def sqlite(_loop: Loop, stack: ExitStack, folder: Path, _url: str) -> Any:
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+    connection = sqlite3.connect(folder / "theirs.sqlite", check_same_thread=False)
+    stack.callback(connection.close)
+    return SqliteSaver(connection)
+
+
+def postgres_saver(_loop: Loop, stack: ExitStack, _folder: Path, url: str) -> Any:
+    postgres = pytest.importorskip("langgraph.checkpoint.postgres")
+    saver = stack.enter_context(postgres.PostgresSaver.from_conn_string(url))
+    saver.setup()
+    return saver
+
+
+def async_postgres(loop: Loop, stack: ExitStack, _folder: Path, url: str) -> Any:
+    aio = pytest.importorskip("langgraph.checkpoint.postgres.aio")
+    saver = loop.enter(aio.AsyncPostgresSaver.from_conn_string(url), stack)
+    loop.do(saver.setup())
+    return saver
+
+
+def pooled_postgres(loop: Loop, stack: ExitStack, _folder: Path, url: str) -> Any:
+    aio = pytest.importorskip("langgraph.checkpoint.postgres.aio")
+    from psycopg.rows import dict_row
+    from psycopg_pool import AsyncConnectionPool
+
+    async def make() -> Any:
+        options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+        pool: Any = AsyncConnectionPool(url, kwargs=options, min_size=1, max_size=4, open=False)
+        await pool.open()
+        saver = aio.AsyncPostgresSaver(pool)
+        await saver.setup()
+        return saver
+
+    saver = loop.do(make())
+    stack.callback(lambda: loop.do(saver.conn.close()))
+    return saver
+
+
+Make = Callable[[Loop, ExitStack, Path, str], Any]
+MAKERS: dict[str, Make] = {
+    "memory": lambda *_: InMemorySaver(),
+    "sqlite": sqlite,
+    "async-sqlite": async_sqlite,
+    "own": lambda *_: OwnSaver(),
+    "own-async": lambda *_: AwaitableSaver(),
+    "postgres": postgres_saver,
+    "async-postgres": async_postgres,
+    "pooled-postgres": pooled_postgres,
+}
+SLOW = ("postgres", "async-postgres", "pooled-postgres")
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in MAKERS])
+def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    """A checkpointer of each kind, those of PostgreSQL in a database of their own."""
+    url = ""
+    if request.param in SLOW:
+        server: Postgres = request.getfixturevalue("postgres")
+        name = f"theirs_{uuid.uuid4().hex}"
+        with server.admin() as db:
+            db.execute(f'CREATE DATABASE "{name}"'.encode())
+        url = server.url(name)
+    loop = Loop()
+    with ExitStack() as stack:
+        yield MAKERS[request.param](loop, stack, tmp_path, url)
+    loop.end()
+
+
+async def run_by_langgraph_alone(graph: Any, thread: str) -> None:
+    """Run a thread to its question as somebody else's program does."""
+    app = App(graph)
+    if app.is_async:
+        await app.run_async({"items": ["theirs"]}, config_of(thread), lambda _part: None)
+    else:
+        await asyncio.to_thread(app.run, {"items": ["theirs"]}, config_of(thread), lambda _part: None)
+    app.close()
+
+
+async def answered(watcher: Watcher, answer: str) -> None:
+    (request,) = watcher.view.progress.pending
+    await watcher.driver.execute(Answer(request.id, answer, request.step, "ann"))
+    await watcher.run()
+    assert (await watcher.check()).progress.status == "completed"
+
+
+async def test_a_thread_of_another_program_is_listed_opened_and_answered(saver: Any, hubs: Hubs) -> None:
+    graph = asking(saver)
+    await run_by_langgraph_alone(graph, "theirs")
+    hub = hubs.over(graph)
+    await sync_threads(hub.mirror)
+    (summary,) = await hub.threads(waiting=True)
+    assert (summary.info.thread_id, summary.status, summary.head) == ("theirs", "waiting", 2)
+    watcher = await Watcher.open(await hub.open("theirs"))
+    assert [point.node for point in watcher.view.checkpoints] == ["", "plan", "work"]
+    await answered(watcher, "yes")
+    state = await hub.mirror.app.state(config_of("theirs"))
+    assert state is not None
+    assert state.values["items"] == ["theirs", "plan", "work 0", "work 1", "yes"]
+
+
+async def test_a_thread_is_stepped_edited_forked_and_read_again(saver: Any, hubs: Hubs) -> None:
+    from langgraph import types
+
+    graph = asking(saver)
+    watcher = await hubs.watch(graph, "own", mirror="mirror.db")
+    driver = watcher.driver
+    await driver.execute(Start({"items": ["in"]}, actor="ann"))
+    await watcher.step()
+    assert (await watcher.check()).progress.next_node == "work"
+    edits = hasattr(types, "Overwrite")
+    if edits:
+        await driver.execute(UpdateState({"items": ["edited"]}, expected_step=1, actor="ann", note="why"))
+    assert await driver.execute(Fork(1, "fork", actor="ann")) == "fork"
+    await watcher.run()
+    await answered(watcher, "good")
+    begun = ["edited"] if edits else ["in", "plan"]
+    assert watcher.view.values["items"] == [*begun, "work 0", "work 1", "good"]
+    assert (await driver.check("log", lambda *_: None)).mismatches == ()
+    await hubs.close()
+    hub = hubs.over(graph, "mirror.db")
+    fork = await Watcher.open(await hub.open("fork"))
+    await fork.run()
+    await answered(fork, "forked")
+    assert fork.view.values["items"] == ["in", "plan", "work 0", "work 1", "forked"]
+    anew = await Watcher.open(await hubs.over(graph).open("own"))
+    assert anew.view.values["items"] == watcher.view.values["items"]
+    assert [point.state_hash for point in anew.view.checkpoints] == [
+        point.state_hash for point in watcher.view.checkpoints
+    ]
