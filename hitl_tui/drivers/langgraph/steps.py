@@ -141,14 +141,14 @@ class Reduction:
 
     def _between(self, name: str, held: Any, was: Mapping[str, Any], writes: list[TaskWrite]) -> Any:
         """What a channel holds between the writes of several tasks; as before where that can't be told."""
-        reduce = operator_of(self._app, name)
-        if reduce is None:
+        if operator_of(self._app, name) is None:
             return held
         try:
-            value = copy.deepcopy(was[name]) if name in was else self._app.channels[name].copy().get()
-            for write in writes:
-                if write.channel == name:
-                    value = reduce(value, copy.deepcopy(write.value))
+            channel = self._app.channels[name].copy()
+            if name in was:
+                channel.value = copy.deepcopy(was[name])
+            channel.update([copy.deepcopy(write.value) for write in writes if write.channel == name])
+            value = channel.get()
         except Exception:  # user code, or a value that can't be copied
             return held
         return convert(value, was.get(name), held)

@@ -9,11 +9,13 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from typing_extensions import TypedDict
 
 from hitl_tui.drivers.langgraph.discovery import sync_threads
 from hitl_tui.drivers.langgraph.pregel import App, config_of
@@ -172,13 +174,13 @@ def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     loop.end()
 
 
-async def run_by_langgraph_alone(graph: Any, thread: str) -> None:
-    """Run a thread to its question as somebody else's program does."""
+async def run_by_langgraph_alone(graph: Any, thread: str, given: Any) -> None:
+    """Run a thread as far as it goes, as somebody else's program does."""
     app = App(graph)
     if app.is_async:
-        await app.run_async({"items": ["theirs"]}, config_of(thread), lambda _part: None)
+        await app.run_async(given, config_of(thread), lambda _part: None)
     else:
-        await asyncio.to_thread(app.run, {"items": ["theirs"]}, config_of(thread), lambda _part: None)
+        await asyncio.to_thread(app.run, given, config_of(thread), lambda _part: None)
     app.close()
 
 
@@ -191,7 +193,7 @@ async def answered(watcher: Watcher, answer: str) -> None:
 
 async def test_a_thread_of_another_program_is_listed_opened_and_answered(saver: Any, hubs: Hubs) -> None:
     graph = asking(saver)
-    await run_by_langgraph_alone(graph, "theirs")
+    await run_by_langgraph_alone(graph, "theirs", {"items": ["theirs"]})
     hub = hubs.over(graph)
     await sync_threads(hub.mirror)
     (summary,) = await hub.threads(waiting=True)
@@ -202,6 +204,42 @@ async def test_a_thread_of_another_program_is_listed_opened_and_answered(saver: 
     state = await hub.mirror.app.state(config_of("theirs"))
     assert state is not None
     assert state.values["items"] == ["theirs", "plan", "work 0", "work 1", "yes"]
+
+
+async def test_a_channel_that_keeps_only_writes_is_read_reduced_and_edited(saver: Any, hubs: Hubs) -> None:
+    delta = pytest.importorskip("langgraph.channels.delta", reason="this LangGraph has no DeltaChannel")
+    if isinstance(saver, (OwnSaver, AwaitableSaver)):
+        pytest.skip("LangGraph itself reads parallel writes of one that knows no deltas as they ended")
+
+    def join(held: Any, writes: Any) -> Any:
+        return [*(held or []), *(word for write in writes for word in write)]
+
+    words = Annotated[list[str], delta.DeltaChannel(join, snapshot_frequency=3)]
+    state: Any = TypedDict("Words", {"words": words})  # type: ignore[valid-type]
+    graph = StateGraph(state)
+    for name in ("first", "left", "right", "last"):
+        graph.add_node(name, lambda _state, name=name: {"words": [name]})
+    graph.add_edge(START, "first")
+    for name in ("left", "right"):
+        graph.add_edge("first", name)
+        graph.add_edge(name, "last")
+    app = graph.compile(checkpointer=saver)
+    await run_by_langgraph_alone(app, "theirs", {"words": ["in"]})
+    hub = hubs.over(app)
+    theirs = await Watcher.open(await hub.open("theirs"))
+    assert theirs.view.values["words"] == ["in", "first", "left", "right", "last"]
+    updates = (await theirs.driver.updates(2, 2))[2]
+    assert [(each.reducer, each.update, each.after) for each in updates] == [
+        ("join", ["left"], ["in", "first", "left"]),
+        ("join", ["right"], ["in", "first", "left", "right"]),
+    ]
+    watcher = await hubs.watch(app, "ours")
+    await watcher.driver.execute(Start({"words": ["in"]}, actor="ann"))
+    await watcher.step()
+    await watcher.driver.execute(UpdateState({"words": ["edited"]}, expected_step=1, actor="ann"))
+    await watcher.run()
+    assert (await watcher.check()).values["words"] == ["edited", "left", "right", "last"]
+    assert (await watcher.driver.check("log", lambda *_: None)).mismatches == ()
 
 
 async def test_a_thread_is_stepped_edited_forked_and_read_again(saver: Any, hubs: Hubs) -> None:
