@@ -105,11 +105,10 @@ async def _waiting(opened: OpenThread, thread: str, request_id: str | None) -> t
 async def _tell(opened: OpenThread, driver: Driver, asked: Request) -> ExitCode:
     """Tell who is at the request now."""
     from hitl_tui.cli.reports import AttendingDocument
-    from hitl_tui.engine.thread.session import now_us
     from hitl_tui.view.lines import name, sentence
     from hitl_tui.view.presence import at_request, attending_words
 
-    now = now_us()
+    now = opened.store.now()
     pending = (await driver.snapshot()).progress.pending
     request = next((request for request in pending if request.id == asked.id), asked)
     there = at_request(opened.store.attending(driver.thread_id, now), request)

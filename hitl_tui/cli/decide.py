@@ -247,7 +247,6 @@ async def decide(
     """
     from hitl_tui.drivers.policies import read_policy
     from hitl_tui.engine.thread.journal import account
-    from hitl_tui.engine.thread.session import now_us
     from hitl_tui.view.batch import Decider, plan, plan_by
 
     if (answer is None) is (policy is None):
@@ -257,9 +256,9 @@ async def decide(
     settings = opened.settings
     by = Decider(settings.reviewer, account(), settings.signing_key is not None, note)
     if rules:
-        plans = await plan_by(rules, opened.hub, rows, by, now_us())
+        plans = await plan_by(rules, opened.hub, rows, by, opened.hub.now())
     else:
-        plans = plan(rows, answer or "", by, now_us(), {row.key: row for row in rows})
+        plans = plan(rows, answer or "", by, opened.hub.now(), {row.key: row for row in rows})
     return await _carry_out(opened, plans, dry_run=dry_run, yes=yes)
 
 
@@ -270,7 +269,6 @@ async def _chosen(opened: OpenThread, threads: Sequence[str], wanted: str | None
         UsageError: neither was named, the filter can't be read, or nothing waits in a thread.
         UnknownThread: there is no such thread.
     """
-    from hitl_tui.engine.thread.session import now_us
     from hitl_tui.view.queue import MOST, QueueView, read_filter, rows_of
 
     if not threads and wanted is None:
@@ -278,7 +276,7 @@ async def _chosen(opened: OpenThread, threads: Sequence[str], wanted: str | None
     if problems := read_filter(wanted or "").problems:
         raise UsageError(problems[0], 'as in --filter "graph:advisor risk:high due:today words"')
     view, actor = QueueView(wanted or ""), opened.settings.reviewer
-    rows = view.shown(rows_of(await opened.hub.waiting(MOST)), now_us(), actor)
+    rows = view.shown(rows_of(await opened.hub.waiting(MOST)), opened.hub.now(), actor)
     if not threads:
         return [row for row in rows if row.asks]
     for name in threads:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -108,7 +107,7 @@ def prune(
     rule = _rule({name: value for name, value in given.items() if value is not None} or settings.retention)
     with closing(open_existing(settings)) as opened:
         with progress("looking", as_json=as_json) as watch:
-            going, kept = prunable(opened, rule, _now(), force=force, watch=watch)
+            going, kept = prunable(opened, rule, opened.now(), force=force, watch=watch)
         how = _How(note, force, dry_run, yes, as_json, rule.words)
         return _delete(opened, going, settings, how, kept)
 
@@ -234,7 +233,7 @@ def _delete(
     from hitl_tui.view.deletion import kept_words, leaving_lines
     from hitl_tui.view.format import count
 
-    now = _now()
+    now = store.now()
     say(*(leaving_lines(going, now) or ["nothing goes"]))
     if words := kept_words(kept or {}):
         say(words)
@@ -318,7 +317,3 @@ def _sizes(sizes: Sequence[ThreadSize]) -> list[str]:
         most = ", ".join(f"{one_line(name, 40)} {filled(number)}" for name, number in largest if number)
         rows.append((one_line(size.thread_id, 60), f"{size.steps:,}", filled(size.bytes), most or "-"))
     return table(rows, give=(3, 0))
-
-
-def _now() -> int:
-    return time.time_ns() // 1000

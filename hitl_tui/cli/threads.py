@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -74,7 +73,7 @@ def threads(
         return
     if wanted is not None or sort is not None:
         raise UsageError("--filter and --sort are for what waits", "give them with --waiting")
-    rows = _rows(settings, query, limit + 1, inside=inside, waiting=waiting)
+    rows, now = _rows(settings, query, limit + 1, inside=inside, waiting=waiting)
     shown, more = rows[:limit], len(rows) > limit
     if as_json:
         from hitl_tui.cli.reports import ThreadsDocument
@@ -85,7 +84,6 @@ def threads(
         none = "no thread waits for a human" if waiting else "no thread matches"
         say(none if query or waiting else _no_thread(settings), err=True)
         return
-    now = time.time_ns() // 1000
     say(*_table([_row(summary, depth, now, count=not inside) for summary, depth in shown]))
     if more:
         say(_MORE.format(limit), err=True)
@@ -115,10 +113,11 @@ def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_js
     from hitl_tui.view.queue import MOST, due_words, fact_of, notes_words, rows_of, span_words
     from hitl_tui.view.sanitise import sanitise_line
 
-    now, me = time.time_ns() // 1000, settings.reviewer
+    me = settings.reviewer
     opened = _opened(settings)
     try:
         waits = rows_of(opened.waiting(MOST)) if opened is not None else ()
+        now = opened.now() if opened is not None else 0
     finally:
         if opened is not None:
             opened.close()
@@ -176,18 +175,18 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
 
 def _rows(
     settings: Settings, query: str, limit: int, *, inside: bool, waiting: bool
-) -> list[tuple[ThreadSummary, int]]:
-    """The threads, each with how many it is below."""
+) -> tuple[list[tuple[ThreadSummary, int]], int]:
+    """The threads, each with how many it is below, and the store's time."""
     from hitl_tui.engine.log.store import all_threads
 
     opened = _opened(settings)
     if opened is None:
-        return []
+        return [], 0
     try:
         everywhere = ((row, 0) for row in all_threads(opened, query))
         rows = everywhere if query else _nested(opened, "", 0 if inside else None)
         rows = (row for row in rows if not waiting or row[0].waiting_since is not None)
-        return list(islice(rows, limit))
+        return list(islice(rows, limit)), opened.now()
     finally:
         opened.close()
 

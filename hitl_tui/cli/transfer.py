@@ -289,10 +289,9 @@ def anchor(thread: str, store: str | None, as_json: bool) -> int:
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
     from hitl_tui.engine.audit.anchor import anchor as stands
-    from hitl_tui.engine.thread.session import now_us
 
     with closing(open_existing(load_settings({"store": store}))) as opened:
-        standing = stands(opened, find_thread(opened, thread), now_us())
+        standing = stands(opened, find_thread(opened, thread), opened.now())
     emit(AnchorDocument(anchor=standing))
     return ExitCode.DONE
 
@@ -304,14 +303,13 @@ def _write_page(
     from hitl_tui.drivers.reading import RecordedThread
     from hitl_tui.engine.audit.verify import verify_tree
     from hitl_tui.engine.graph.drawing import RunMarks, look_in_store
-    from hitl_tui.engine.thread.session import now_us
     from hitl_tui.view.report import thread_report
     from hitl_tui.view.report_html import html_report
     from hitl_tui.view.report_markdown import markdown_report
 
     reading = RecordedThread(store, thread)
     marks = look_in_store(store, thread) or RunMarks()
-    report = thread_report(reading, marks, verify_tree(store, thread), now_us(), limit)
+    report = thread_report(reading, marks, verify_tree(store, thread), store.now(), limit)
     pieces = (html_report if form == "html" else markdown_report)(report)
     _deliver(thread, target, (piece.encode() for piece in pieces), as_json=as_json)
 

@@ -106,6 +106,10 @@ class LocalHub:
         """See `Hub.subscribe`."""
         return self._store.subscribe(wake)
 
+    def now(self) -> int:
+        """See `Hub.now`."""
+        return self._store.now()
+
     async def open(self, thread_id: str) -> Driver:
         """The driver of a thread that is in the store, as its log has it: its graph is built to run it.
 

@@ -280,6 +280,9 @@ class Hub(Protocol):
     def subscribe(self, wake: Callable[[], object]) -> Callable[[], None] | None:
         """See `Store.subscribe`."""
 
+    def now(self) -> int:
+        """See `Store.now`; at once."""
+
     def borrow(self, thread_id: str, *, look: bool = False) -> AbstractAsyncContextManager[Driver]:
         """A thread's driver for a while: one that nobody else has open is closed at the end.
 

@@ -11,7 +11,6 @@ from hitl_tui.engine.commands import Answer, Command, Fork, Run
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction, choices_of
-from hitl_tui.engine.thread.session import now_us
 from hitl_tui.errors import AnswerRefused, HitlError, StaleWriter, ThreadBusy, UsageError
 from hitl_tui.plain.console import END_OF_TEXT, Console, ask_text, confirm, json_of, refusal
 from hitl_tui.plain.context import Context
@@ -220,7 +219,7 @@ def decide(context: Context, typed: str = "") -> bool:
         return False
     snapshot = ready_to(context, Answer)
     card = card_of(context, snapshot, request)
-    context.console.say(*question(card, snapshot.values, now_us()))
+    context.console.say(*question(card, snapshot.values, context.hub.now()))
     repeats = context.run(context.driver.preview(Run())).repeats
     context.console.say(*(repeat_lines(repeats) if repeats else ()))
     try:

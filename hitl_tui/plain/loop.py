@@ -36,7 +36,6 @@ from hitl_tui.engine.commands import (
 from hitl_tui.engine.graph.description import InputField
 from hitl_tui.engine.log.events import RunEnded
 from hitl_tui.engine.thread.breakpoints import Breakpoint
-from hitl_tui.engine.thread.session import now_us
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.loading.known import KnownGraph
 from hitl_tui.loading.trust import Question
@@ -311,7 +310,7 @@ class _Session:
         request = waiting_request(snapshot)
         if request is not None:
             card = card_of(self.context, snapshot, request)
-            self.say(*question(card, snapshot.values, now_us()), "d decides.")
+            self.say(*question(card, snapshot.values, self.context.hub.now()), "d decides.")
 
     def _step(self, typed: str) -> None:
         """One step: over a subgraph, into it, or out of one."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hitl_tui.engine.thread.journal import account
-from hitl_tui.engine.thread.session import now_us
 from hitl_tui.errors import UsageError
 from hitl_tui.plain.console import confirm
 from hitl_tui.plain.context import Context
@@ -26,7 +25,7 @@ from hitl_tui.view.queue_facts import Planned
 
 def list_queue(context: Context, typed: str) -> tuple[QueueRow, ...]:
     """Say what waits and passes a filter, the most urgent first, each with a number; gives the rows."""
-    now, me = now_us(), context.actor
+    now, me = context.hub.now(), context.actor
     rows = QueueView(typed).shown(rows_of(context.run(context.hub.waiting(MOST))), now, me)
     context.console.say(*(f"{problem}." for problem in read_filter(typed).problems))
     for number, row in enumerate(rows, 1):
@@ -56,7 +55,7 @@ def decide_several(context: Context, listed: Sequence[QueueRow], typed: str) -> 
     signs = bool(context.snapshot().signing_key)
     by = Decider(context.actor, account(), signs)
     current = {row.key: row for row in rows_of(context.run(context.hub.waiting(MOST)))}
-    plans = plan(rows, answer, by, now_us(), current)
+    plans = plan(rows, answer, by, context.hub.now(), current)
     context.console.say(*map(_plan_line, plans))
     would = [planned for planned in plans if planned.would]
     if not would or not confirm(context.console, f"{plan_words(plans)}. Decide them?"):

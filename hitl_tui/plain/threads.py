@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hitl_tui.engine.thread.session import now_us
 from hitl_tui.errors import UsageError
 from hitl_tui.loading.known import KnownGraph
 from hitl_tui.plain.console import confirm
@@ -38,7 +37,7 @@ def delete(context: Context, typed: str) -> None:
     going = context.run(context.hub.leaving(typed))
     if any(thread.thread_id == context.driver.thread_id for thread in going):
         raise UsageError(f"{context.driver.thread_id} is open here", "o opens another thread; then delete it")
-    context.console.say("These would go:", *content(leaving_lines(going, now_us()), len(going) + 1))
+    context.console.say("These would go:", *content(leaving_lines(going, context.hub.now()), len(going) + 1))
     if not confirm(context.console, f"Delete {count(len(going), 'thread')} for good?"):
         context.console.say("Nothing was deleted.")
         return

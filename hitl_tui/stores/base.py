@@ -232,6 +232,8 @@ class Checkpointer(ABC):
     def info(self, thread_id: str) -> ThreadInfo | None:
         """The thread's fixed facts, or None when there is no such thread."""
         origin = self._origin(thread_id)
+        if origin and origin.info.parent is None and thread_id not in self._lineages:
+            self._lineages[thread_id] = tuple(own_segments(thread_id, origin))
         return origin.info if origin else None
 
     @abstractmethod

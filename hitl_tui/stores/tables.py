@@ -69,11 +69,13 @@ _RUNNING = (
 )
 _VERSION = "SELECT version FROM cursor WHERE thread = ?"
 _FROM_THREAD = "FROM thread AS t LEFT JOIN thread AS p ON p.key = t.parent"
-_THREAD = f"SELECT {rows.THREAD}, t.shared_entries, t.past {_FROM_THREAD} WHERE t.id = ?"
+_THREAD = f"SELECT {rows.THREAD}, t.shared_entries, t.past, t.key {_FROM_THREAD} WHERE t.id = ?"
 _CHILDREN = f"SELECT {rows.THREAD} {_FROM_THREAD} WHERE t.parent = ? ORDER BY t.created_at, t.key"
 _CHECKPOINTS = f"SELECT {rows.CHECKPOINT} FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 _RECORDS = f"SELECT {rows.RECORD} FROM record WHERE id > ? AND id <= ? ORDER BY id LIMIT {_CHUNK}"
 _EFFECTS = f"SELECT {rows.EFFECT} FROM record WHERE id > ? AND id <= ? ORDER BY id LIMIT {_CHUNK}"
+_SEQ = "SELECT last_seq FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id {} LIMIT 1"
+_SEQS = f"SELECT ({_SEQ.format('DESC')}), ({_SEQ.format('ASC')})"
 _SNAPSHOT = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 _PARTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 _SNAPSHOTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id"
@@ -427,9 +429,10 @@ class TableStore(Checkpointer):
         fetched = self._rows(_THREAD, (thread_id,))
         if not fetched:
             return None
-        row = fetched[0]
+        *facts, shared_entries, past, key = fetched[0]
+        self._keys[thread_id] = key
         with self._decoding():
-            return Origin(rows.thread_of(row[:-2]), row[-2], rows.past_of(row[-1]))
+            return Origin(rows.thread_of(facts), shared_entries, rows.past_of(past))
 
     def _own_checkpoints(self, thread_id: str, first: int, last: int, limit: int) -> list[Checkpoint]:
         base = self._key(thread_id) << 32
@@ -478,15 +481,17 @@ class TableStore(Checkpointer):
         while fetched := self._ordered(self._rows(sql, (place, end)), place + 1, end):
             place = fetched[-1][0]
             yield fetched
+            if len(fetched) < _CHUNK:
+                return
 
     def _seqs(self, thread_id: str, first: int, last: int) -> tuple[int, int]:
         """The ids of records behind which those of some steps begin, and with which they end."""
         base = self._key(thread_id) << 32
         # A step's records are those after the last one of the step before.
-        seqs = "SELECT last_seq FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id {} LIMIT 1"
-        below = self._value(int, seqs.format("DESC"), (base, base + first - 1))
-        above = self._value(int, seqs.format("ASC"), (base + last, base + rows.NUMBER))
-        return base + (0 if below is None else below), base + (rows.NUMBER if above is None else above)
+        span = (base, base + first - 1, base + last, base + rows.NUMBER)
+        below, above = self._rows(_SEQS, span)[0]
+        with self._decoding():
+            return base + (0 if below is None else below), base + (rows.NUMBER if above is None else above)
 
     def _record_link(self, thread_id: str, seq: int) -> bytes:
         """What the record after `seq` is chained to."""

@@ -16,6 +16,8 @@ _MOST = 1000
 """Threads that wait, of which one is told."""
 _UNKNOWN = 10.0
 """Seconds between looks at a store that can't tell whether anything was written."""
+_MOMENT = 0.1
+"""Seconds for which what is written one after the other is looked at together."""
 
 
 class Watch:
@@ -55,7 +57,8 @@ class Watch:
         self._counted = counted
         self._sees = sees
         self._quiet = quiet
-        self._stop = threading.Event()
+        self._news = threading.Event()
+        self._stopped = False
         self._mark = 0
         self._seen: object = None
         self._again: int | None = None
@@ -64,19 +67,32 @@ class Watch:
         self._failures: set[str] = set()
 
     def run(self, every: float) -> None:
-        """Look every so many seconds, until `stop`; a store in trouble is looked at again."""
-        while not self._stop.is_set():
-            try:
-                self.look()
-                self._failures.discard("store")
-            except HitlError as error:
-                if not self._stop.is_set():
-                    self._fail("store", error)
-            self._stop.wait(every)
+        """Look every so many seconds, until `stop`; a store in trouble is looked at again.
+
+        A store that calls when somebody writes is looked at then, but not again within moments.
+        """
+        end = self._store.subscribe(self._news.set)
+        try:
+            while True:
+                self._news.clear()
+                if self._stopped:
+                    return
+                try:
+                    self.look()
+                    self._failures.discard("store")
+                except HitlError as error:
+                    if not self._stopped:
+                        self._fail("store", error)
+                if self._news.wait(every):
+                    time.sleep(_MOMENT)
+        finally:
+            if end is not None:
+                end()
 
     def stop(self) -> None:
         """End `run` soon; may be called from anywhere, as from a handler of a signal."""
-        self._stop.set()
+        self._stopped = True
+        self._news.set()
 
     def look(self) -> list[Notice]:
         """Tell what is new; gives what was told now.

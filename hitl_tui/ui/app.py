@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
@@ -280,7 +279,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         self.hub.ask_by(self._ask_trust)
         newest = page.rows[0].name if page.rows else ""
         self._threads = ThreadsScreen(
-            self.hub, "", lambda: time.time_ns() // 1000, to=self, actor=self.actor, first=page,
+            self.hub, "", self.hub.now, to=self, actor=self.actor, first=page,
             leave=lambda chosen: self._open_chosen(chosen or newest),
         )  # fmt: skip
 

@@ -10,6 +10,7 @@ Prints all of it as one line of JSON at the end.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import operator
 import threading
@@ -23,11 +24,14 @@ from typing import Annotated, Any, TypedDict
 import psycopg
 
 from hitl_tui import END, START, Channel, StateGraph, append
+from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.stores.postgres.store import PostgresCheckpointer
 from tests.benchmarks.store_commit import ENTRY, prepared
+from tests.support.flows import line, say
 from tests.support.postgres import Postgres, binaries
+from tests.support.watching import Watcher
 
 Timed = Iterator[float]
 
@@ -110,6 +114,25 @@ def heard(url: str, times: int) -> list[float]:
     return took
 
 
+async def shown(url: str, times: int) -> list[float]:
+    """Seconds from the beginning of an edit until the driver of another screen tells it."""
+    took = []
+    with closing(PostgresCheckpointer(url)) as there, closing(PostgresCheckpointer(url)) as here:
+        elsewhere, runner = (
+            line(store, say("one"), say("two"), interrupt_after=["a"]) for store in (there, here)
+        )
+        elsewhere.invoke({}, thread_id="t")
+        hub = LocalHub(here, lambda info: runner)
+        watcher = await Watcher.open(await hub.open("t"))
+        for number in range(times):
+            begin = time.perf_counter()
+            step = await asyncio.to_thread(elsewhere.update_state, "t", {"log": [str(number)]})
+            await watcher.until(lambda view, step=step: view.progress.head == step)
+            took.append(time.perf_counter() - begin)
+        await hub.close()
+    return took
+
+
 def in_turns(kinds: dict[str, Callable[[], Timed]], steps: int) -> dict[str, float]:
     """The median of each, in microseconds, a step of each after a step of the others."""
     running = {name: begin() for name, begin in kinds.items()}
@@ -147,6 +170,9 @@ def main() -> None:
         told = sorted(heard(server.new_url(), steps // 4))
         figures["heard_after"] = round(median(told) * 1e6, 1)
         figures["heard_after_p99"] = round(told[len(told) * 99 // 100] * 1e6, 1)
+        seen = sorted(asyncio.run(shown(server.new_url(), steps // 4)))
+        figures["told_to_a_screen_after"] = round(median(seen) * 1e6, 1)
+        figures["told_to_a_screen_after_p99"] = round(seen[len(seen) * 99 // 100] * 1e6, 1)
     finally:
         server.close()
     for name, value in figures.items():

@@ -13,14 +13,16 @@ import pytest
 from msgspec.structs import replace
 
 from hitl_tui import MemoryCheckpointer, SQLiteCheckpointer, ThreadBusy
+from hitl_tui.drivers import watching
 from hitl_tui.drivers.watching import EVERY
 from hitl_tui.drivers.watching import Watcher as Follower
 from hitl_tui.engine.commands import Cancel, ExtendLimits, Fork, Run, Step, UpdateState
 from hitl_tui.engine.log.events import Event, HolderChanged, RunEnded, StepCommitted
 from hitl_tui.engine.thread.session import Session
+from hitl_tui.stores import open_store
 from tests.drivers.conftest import Bench
 from tests.drivers.holding import another, gated, ticker
-from tests.support.flows import check_log, ledger_of
+from tests.support.flows import check_log, ledger_of, line, say
 from tests.support.spec import spec
 from tests.support.watching import Watcher
 
@@ -228,3 +230,27 @@ async def test_of_two_processes_one_wins_and_the_other_is_told(
     await watcher.driver.snapshot()  # by then all of it has been told
     await watcher.check()
     check_log(runner, "t")
+
+
+async def test_a_commit_elsewhere_is_told_by_the_server_and_not_found_by_looking(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("EVERY", "_EVERY_IN_QUIET"):
+        monkeypatch.setattr(watching, name, 3600.0)
+    monkeypatch.setattr("hitl_tui.stores.postgres.listener._ANYWAY", 3600.0)
+    with closing(open_store(postgres_url)) as here, closing(open_store(postgres_url)) as there:
+        elsewhere = line(there, say("one"), say("two"), interrupt_after=["a"])
+        elsewhere.invoke({}, thread_id="t")
+        desk = Bench(here)
+        try:
+            watcher = await desk.watch(line(here, say("one"), say("two"), interrupt_after=["a"]))
+            while here.changes("t") is None:  # noqa: ASYNC110  it listens on a thread of its own
+                await asyncio.sleep(0.005)
+            for number in range(3):
+                values = {"log": [f"edit {number}"]}
+                step = await asyncio.to_thread(elsewhere.update_state, "t", values)
+                view = await watcher.until(lambda view, step=step: view.progress.head == step)
+                assert view.values["log"] == [f"edit {number}"]
+            assert [event.checkpoint.source for event in watcher.told(StepCommitted)] == ["human"] * 3
+        finally:
+            await desk.close()

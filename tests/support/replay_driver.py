@@ -20,6 +20,7 @@ from hitl_tui.engine.log.events import AppliedUpdate, Preview, RunEnded
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.threads import ThreadSummary, Waiting
 from hitl_tui.engine.thread.agent_settings import AgentInfo
+from hitl_tui.engine.thread.session import now_us
 from hitl_tui.errors import UnknownThread, UsageError
 from hitl_tui.stores import base
 
@@ -274,6 +275,10 @@ class ReplayHub:
     def subscribe(self, wake: Callable[[], object]) -> Callable[[], None] | None:
         """Nobody writes to a tape."""
         return None
+
+    def now(self) -> int:
+        """A tape has no clock of its own."""
+        return now_us()
 
     @asynccontextmanager
     async def borrow(self, thread_id: str, *, look: bool = False) -> AsyncIterator[Driver]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import pytest
 
 from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.errors import HitlError, UsageError
-from hitl_tui.stores import Checkpointer
+from hitl_tui.stores import Checkpointer, open_store
 from hitl_tui.team.told import Told
 from hitl_tui.team.watch import Watch
 from hitl_tui.team.ways import CommandHook, NotTold, Services, TerminalNotice
@@ -37,6 +39,14 @@ def answer(runner: GraphRunner, thread: str, actor: str) -> None:
     runner.invoke(thread_id=thread)
 
 
+def patiently(true: Callable[[], bool]) -> bool:
+    """Whether something becomes true within a minute."""
+    end = time.monotonic() + 60
+    while not true() and time.monotonic() < end:
+        time.sleep(0.005)
+    return true()
+
+
 class Heard:
     """A way that keeps what it was told."""
 
@@ -54,7 +64,7 @@ class Person:
 
     def __init__(self, tmp_path: Path, name: str = "ann") -> None:
         self.path, self.name = tmp_path / "notices.db", name
-        self.store = MemoryCheckpointer()
+        self.store: Checkpointer = MemoryCheckpointer()
         self.heard = Heard()
         self.failures: list[HitlError] = []
         self.counts: list[int] = []
@@ -116,6 +126,22 @@ class TestWhatIsTold:
         publishing(ann.store, reviewers=["ann"], risk="high").invoke(thread_id="hers")
         look(ann.watch())
         assert ann.heard.texts == ["hers waits: high risk, Publish it?"]
+
+    def test_at_once_where_the_store_says_that_somebody_wrote(self, ann: Person, postgres_url: str) -> None:
+        with closing(open_store(postgres_url)) as ann.store, closing(open_store(postgres_url)) as other:
+            heard = threading.Event()
+            ann.heard.tell = lambda text, document: heard.set()  # type: ignore[method-assign]
+            watch = ann.watch()
+            running = threading.Thread(target=watch.run, args=(3600.0,))
+            running.start()
+            try:
+                assert patiently(lambda: ann.store.changes() is not None)
+                publishing(other).invoke(thread_id="t")
+                assert heard.wait(60)
+            finally:
+                watch.stop()
+                running.join(60)
+            assert not running.is_alive()
 
     def test_that_a_deadline_is_near(self, ann: Person) -> None:
         publishing(ann.store, deadline=1800, on_timeout="approve").invoke(thread_id="soon")

@@ -192,7 +192,7 @@ class LoggedThread:
         self.declared = logged_graph(store, self.info, self.cursor)
         self.values = defaults_of(self.declared)
         if cursor.head >= 0:
-            self.values, _, _ = checked_state(store, thread_id, cursor.head, self.values)
+            self.values, _, _, _ = checked_state(store, thread_id, cursor.head, self.values)
 
     @property
     def thread_id(self) -> str:

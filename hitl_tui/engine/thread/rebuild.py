@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
-from hitl_tui.engine.log.records import Effect, UpdateRecord
+from hitl_tui.engine.log.records import Checkpoint, Effect, UpdateRecord
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.state.canonical import channel_hash, state_hash
 from hitl_tui.engine.state.channel import BoundChannel
@@ -84,8 +84,27 @@ def state_at(
     Raises:
         UnknownThread: no such thread or step.
     """
-    if store.checkpoint(thread_id, step) is None:
+    _point_at(store, thread_id, step)
+    return _rebuilt(store, thread_id, step, defaults, only, decoded=decoded)
+
+
+def _point_at(store: Store, thread_id: str, step: int) -> Checkpoint:
+    point = store.checkpoint(thread_id, step)
+    if point is None:
         raise UnknownThread(f"thread {thread_id!r} has no step {step}", "see `hitl-tui threads`")
+    return point
+
+
+def _rebuilt(
+    store: Store,
+    thread_id: str,
+    step: int,
+    defaults: Mapping[str, Any] | None = None,
+    only: Container[str] | None = None,
+    *,
+    decoded: Decoded | None = None,
+) -> dict[str, Any]:
+    """As `state_at`, of a step that is there."""
     snapshot = store.snapshot(thread_id, step)
     first = snapshot[0] + 1 if snapshot else 0
     begun = {name: value for name, value in (defaults or {}).items() if only is None or name in only}
@@ -155,31 +174,30 @@ def _value_of(record: UpdateRecord | Effect, field: Literal["update", "result"],
 
 def checked_state(
     store: Store, thread_id: str, step: int, defaults: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, bytes], set[str]]:
-    """The values of channels at a step, their hashes, and which of them the log has.
+) -> tuple[dict[str, Any], dict[str, bytes], set[str], Checkpoint]:
+    """The values of channels at a step, their hashes, which of them the log has, and the step's checkpoint.
 
     Args:
         defaults: the values of the graph's channels before any node has written.
 
     Raises:
+        UnknownThread: no such thread or step.
         LogCorrupt: the log does not reproduce the state that was committed.
     """
-    stored = state_at(store, thread_id, step)
+    checkpoint = _point_at(store, thread_id, step)
+    stored = _rebuilt(store, thread_id, step)
     values = {**defaults, **stored}
     digests = {name: channel_hash(value) for name, value in values.items()}
-    checkpoint = store.checkpoint(thread_id, step)
     # A channel that the graph got since then is in its state, but not in what was committed.
     candidates = (digests, {name: digests[name] for name in stored})
-    if (
-        checkpoint
-        and set(values) == set(defaults)
-        and all(state_hash(candidate) != checkpoint.state_hash for candidate in candidates)
+    if set(values) == set(defaults) and all(
+        state_hash(candidate) != checkpoint.state_hash for candidate in candidates
     ):
         raise LogCorrupt(
             f"thread {thread_id!r}: the log rebuilds another state at step {step} than was committed",
             "the store was changed from outside, or the defaults of the graph's channels were",
         )
-    return values, digests, set(stored)
+    return values, digests, set(stored), checkpoint
 
 
 def live_state(store: Store, thread_id: str, step: int, channels: Mapping[str, BoundChannel]) -> LiveState:
@@ -189,10 +207,9 @@ def live_state(store: Store, thread_id: str, step: int, channels: Mapping[str, B
         LogCorrupt: the log does not reproduce the state that was committed.
     """
     defaults = {name: channel.default for name, channel in channels.items()}
-    values, digests, stored = checked_state(store, thread_id, step, defaults)
+    values, digests, stored, checkpoint = checked_state(store, thread_id, step, defaults)
     known = {name: values[name] for name in channels}
-    checkpoint = store.checkpoint(thread_id, step)
-    taint = {taint.channel: taint for taint in checkpoint.tainted} if checkpoint else {}
+    taint = {taint.channel: taint for taint in checkpoint.tainted}
     other = None
     if stored != channels.keys():
         new, gone = channels.keys() - stored, stored - channels.keys()

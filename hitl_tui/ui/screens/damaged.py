@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any, ClassVar
@@ -110,11 +109,8 @@ class DamagedScreen(CheckScreen):
             if thread_id:
                 self.run_worker(self._open(thread_id), group="open", exit_on_error=False)
 
-        def now() -> int:
-            return time.time_ns() // 1_000
-
         keys = keymap_of(self.app).bindings["check.threads"]
-        self.app.push_screen(ThreadsScreen(self._hub, self._driver.thread_id, now, keys), chosen)
+        self.app.push_screen(ThreadsScreen(self._hub, self._driver.thread_id, self._hub.now, keys), chosen)
 
     async def _open(self, thread_id: str) -> None:
         """Open another thread; what keeps it from being opened is said here, and nothing is left."""

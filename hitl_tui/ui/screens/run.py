@@ -145,7 +145,7 @@ class RunScreen(RoleScreen):
         self.keymap = keymap or load_keymap({})
         self.ways: Mapping[str, str] = self.keymap.ways
         self.session: ViewSession | None = None
-        self.now: Callable[[], int] = lambda: time.time_ns() // 1_000
+        self.now: Callable[[], int] = self.hub.now
         self.shown_value: ShownValue = ShownValue(self)
         self.search: Search = Search(self)
         self.watches: Watches = Watches(self)
