@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from hitl_tui.drivers.protocol import Relative, Snapshot, Unfinished
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.log.records import CHANNELS, Checkpoint, UpdateRecord
-from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.log.threads import Owner, Presence, ThreadInfo
+from hitl_tui.engine.log.store import Store, all_threads
+from hitl_tui.engine.log.threads import ORIGIN, Owner, Presence, ThreadInfo
 from hitl_tui.engine.thread.logged import LoggedThread, defaults_of
 from hitl_tui.engine.thread.rebuild import Decoded, applied_updates, state_at
 from hitl_tui.engine.thread.run_inputs import shown_entry
@@ -116,7 +116,7 @@ def snapshot(
         graph_changed=graph_changed,
         repeats=repeats,
         owners=_owners(thread, store),
-        unfinished=_unfinished(thread),
+        unfinished=_unfinished(thread, store),
         signing_key=signing_key,
         attending=attending,
         source=str(thread.info.source.get("graph", "")),
@@ -133,12 +133,14 @@ def _owners(thread: OpenedThread, store: Store) -> tuple[Owner, ...]:
     return tuple(reversed(owners))
 
 
-def _unfinished(thread: OpenedThread) -> Unfinished | None:
+def _unfinished(thread: OpenedThread, store: Store) -> Unfinished | None:
     """What the cursor keeps of the branches of the node it stands at; their values stay there."""
     cursor = thread.cursor
     kind, _, node = cursor.position.partition(":")
-    if not cursor.branches or kind != "node":
+    if kind != "node" or cursor.head < 0:
         return None
+    if not cursor.branches:
+        return _mirrored_inside(thread, store, node)
     child = cursor.child
     return Unfinished(
         node,
@@ -147,6 +149,21 @@ def _unfinished(thread: OpenedThread) -> Unfinished | None:
         tuple(kept.outcome for kept in cursor.branches if kept.outcome),
         child.thread_id if child else "",
     )
+
+
+def _mirrored_inside(thread: OpenedThread, store: Store, node: str) -> Unfinished | None:
+    """The thread of another engine's subgraph that has begun at the newest step; one that goes on first."""
+    point = store.checkpoint(thread.thread_id, thread.cursor.head)
+    if point is None or not point.origin or not any(child.graph for child in thread.declared.nodes):
+        return None
+    # Their checkpoints are named in order; a copy that is no step has a later name than the step.
+    begun = [
+        row
+        for row in all_threads(store, within=thread.thread_id)
+        if row.info.source.get(ORIGIN, "") >= point.origin
+    ]
+    begun.sort(key=lambda row: row.status == "completed")
+    return Unfinished(node, thread.cursor.head + 1, child=begun[0].info.thread_id) if begun else None
 
 
 def history(thread: OpenedThread, store: Store, before: int | None, limit: int) -> tuple[Checkpoint, ...]:

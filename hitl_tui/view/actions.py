@@ -135,6 +135,7 @@ class Situation(msgspec.Struct, frozen=True):
     Args:
         undoing: it is being rolled back, and goes no way on but that.
         inside: the shown step, or what goes on, has branches or a thread of its own.
+        closed: why there is no thread of the run of the subgraph that comes next, "" for any other node.
         owned: it is the thread of a subgraph's run.
         found: a text was looked for and stands somewhere.
         frames: it is known where in the user's code the node has failed.
@@ -160,6 +161,7 @@ class Situation(msgspec.Struct, frozen=True):
     limited: bool = False
     undoing: bool = False
     inside: bool = False
+    closed: str = ""
     owned: bool = False
     found: bool = False
     frames: bool = False
@@ -251,6 +253,12 @@ def _can_run(now: Situation) -> str:
     if now.status in ("completed", "cancelled"):
         return f"the run is {now.status}; {now.way('change.fork')} forks from any of its steps"
     return ""
+
+
+def _can_enter(now: Situation) -> str:
+    if now.closed:
+        return f"it runs as one step: {now.closed}"
+    return _can_run(now)
 
 
 def _can_break(now: Situation) -> str:
@@ -391,7 +399,7 @@ def _unsent(now: Situation) -> str:
 
 ACTIONS: Final[tuple[Action, ...]] = (
     Action("run.step", "s,f10", "Step", "Run one node; on a failed node, try it again", "Run", _can_run, 1),
-    Action("run.into", "f11", "Into", "Step into a subgraph, before its first node", "Run", _can_run),
+    Action("run.into", "f11", "Into", "Step into a subgraph, before its first node", "Run", _can_enter),
     Action("run.out", "shift+f11", "Out", "Finish this thread and the node that runs it", "Run", _owned),
     Action("run.to", "G,f6", "To node", "Run, and stop before the node that is chosen in the graph", "Run",
            _can_run),

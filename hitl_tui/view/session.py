@@ -274,6 +274,7 @@ class ViewSession:
             limited=self.view.progress.reason == "limit",
             undoing=self.view.progress.position == ROLLBACK,
             inside=self.inside() is not None,
+            closed=self.view.graph.why_closed(self.view.progress.next_node or ""),
             owned=bool(self.view.owners),
             frames=bool(self.frames[1]),
             refusals=self.refusals,

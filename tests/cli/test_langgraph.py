@@ -158,3 +158,21 @@ def test_a_server_that_is_not_there_is_told(app: App) -> None:
 def test_headers_that_can_not_be_read_are_told(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HITL_TUI_SERVER_HEADERS", "Bearer x")
     assert "no JSON object" in app.expect(2, "threads", "--server", "http://127.0.0.1:9").err
+
+
+def test_a_subgraph_is_stepped_into_edited_and_left_by_commands(app: App) -> None:
+    store = ("--store", "langgraph:langgraph/report")
+    begun = ("--headless", "--input", "question=Why?", "--thread", "r", "--break", "research")
+    app.expect(3, "run", "langgraph/report", *begun)
+    app.expect(0, "step", "r", "--into", *store)
+    inside = app.expect(0, "show", "r", "--json", *store).document["unfinished"]["thread"]
+    app.expect(0, "step", inside, *store)
+    app.expect(0, "update-state", inside, 'queries=["edited"]', "--as-node", "plan", *store)
+    app.expect(0, "step", inside, "--out", *store)
+    shown = app.expect(0, "show", inside, "--json", *store).document
+    assert (shown["owner"], shown["standing"]["status"]) == ({"thread": "r", "node": "research"}, "completed")
+    refused = app.expect(2, "update-state", inside, "question=late", *store)
+    assert "nobody takes what would come of it now" in refused.err
+    app.expect(0, "resume", "r", "--headless", *store)
+    assert "A page about: edited" in app.expect(0, "show", "r", *store).out
+    assert inside in app.expect(0, "threads", "--inside", *store).out

@@ -16,11 +16,12 @@ from hitl_tui.drivers.langgraph.editing import Editor
 from hitl_tui.drivers.langgraph.interrupts import repeats_of_answer, whole_subgraphs
 from hitl_tui.drivers.langgraph.loop import PregelLoop
 from hitl_tui.drivers.langgraph.mirror import Mirror, their_thread
+from hitl_tui.drivers.langgraph.owners import OVER, Owners
 from hitl_tui.drivers.langgraph.pregel import config_of
 from hitl_tui.drivers.langgraph.values import from_json
 from hitl_tui.drivers.langgraph.window import Window
 from hitl_tui.drivers.local import LocalDriver, Tell, refusing_all
-from hitl_tui.drivers.protocol import Check, Checked
+from hitl_tui.drivers.protocol import Check, Checked, Snapshot
 from hitl_tui.drivers.reading import PAGE
 from hitl_tui.engine.commands import (
     Command,
@@ -54,6 +55,13 @@ _WHY_NOT: Final[Mapping[str, str]] = {
     "allow": "what a LangGraph graph asks is answered each time",
     "revoke": "what a LangGraph graph asks is answered each time",
 }
+_INSIDE_NOT: Final[Mapping[str, str]] = {
+    "start": "its input comes from the node that runs it",
+    "fork": "LangGraph forks a whole thread: fork the one that it runs for",
+    "cancel": "it ends with the thread that it runs for: cancel that one",
+}
+"""What the thread of a subgraph's run can't be told, and why, by verb."""
+_MOVES: Final = ("run", "step", "answer", "update_state")
 
 
 class LangGraphDriver(LocalDriver):
@@ -87,8 +95,10 @@ class LangGraphDriver(LocalDriver):
             session.notice = ". ".join(filter(None, (session.notice, mirror.notice_of(line))))
             return session
 
-        refusals = {**_WHY_NOT, **(options.pop("refusals", None) or {})}
+        inside = _INSIDE_NOT if mirror.outer else {}
+        refusals = {**_WHY_NOT, **inside, **(options.pop("refusals", None) or {})}
         super().__init__(line, open_session, mirror.store, refusals=refusals, **options)
+        self._owners = Owners(mirror)
         self._mirror = mirror
         self._refused = refusals
         self._window = window
@@ -166,6 +176,19 @@ class LangGraphDriver(LocalDriver):
         if self._window is not None:
             raise UsageError("only the newest page of the thread is there yet", self.can(Run))
 
+    async def snapshot(self) -> Snapshot:
+        """Everything a screen needs to begin."""
+        await self._engine.call(self._look_around())
+        return await super().snapshot()
+
+    async def _look_around(self) -> None:
+        """Of the thread of a subgraph's run: see whether what it runs for still waits for it."""
+        if self._mirror.outer is None:
+            return
+        newest = self._leaf == self._newest
+        is_open = newest and await self._owners.wait(their_thread(self._opened().info))
+        self._refusals = self._refused if is_open else {**dict.fromkeys(_MOVES, OVER), **self._refused}
+
     async def _with_graph(self, *, ask: bool = True) -> Session:
         """The session: what runs is theirs, and is there."""
         return self._opened()
@@ -206,7 +229,11 @@ class LangGraphDriver(LocalDriver):
         """
         session, leaf = self._opened(), self._leaf
         thread = their_thread(session.info)
-        if await self._mirror.app.head(thread) in ("", self._newest):
+        if (head := await self._mirror.app.head(thread)) in ("", self._newest):
+            return
+        if self._mirror.outer is not None and self._is_mirrored(session, head):
+            # The thread that it runs for has moved it, or it was stepped through in another process.
+            self._leaf = self._newest = head
             return
         if not session.exists:
             raise StaleWriter(f"somebody else has begun thread {thread!r}", "open it again")
@@ -216,6 +243,12 @@ class LangGraphDriver(LocalDriver):
                 f"somebody else has run thread {thread!r}: it is at checkpoint {self._leaf} now",
                 "look at what changed, then go on",
             )
+
+    def _is_mirrored(self, session: Session, checkpoint: str) -> bool:
+        self._catch_up()
+        session.reload()
+        heads = self._mirror.store.checkpoints(self.thread_id, None, 1)
+        return bool(heads) and heads[0].origin == checkpoint
 
     async def _commit(self, command: Command[R]) -> R:
         await self._read_head()
@@ -253,9 +286,21 @@ class LangGraphDriver(LocalDriver):
     async def _update_state(self, command: UpdateState) -> int:
         self._refuse_running()
         session = await self._read_head()
-        with session.writing():
-            self._leaf = await Editor(session, self._mirror, self._leaf).edit(command)
+        await self._refuse_over()
+        self._owners.hold()
+        try:
+            with session.writing():
+                self._leaf = await Editor(session, self._mirror, self._leaf).edit(command)
+            self._newest = max(self._newest, self._leaf)
+            await self._owners.settle()
+        finally:
+            self._owners.release()
         return session.cursor.head
+
+    async def _refuse_over(self) -> None:
+        await self._look_around()
+        if why := self.can(Step):
+            raise UsageError(f"thread {self.thread_id!r} can only be looked at", why)
 
     async def _fork(self, command: Fork) -> str:
         session = await self._read_head()
@@ -286,29 +331,37 @@ class LangGraphDriver(LocalDriver):
         return replace(told, repeats=repeats)
 
     async def _step(self, command: Step) -> None:
-        await self._go(command.breakpoints, once=True)
+        await self._go(command.breakpoints, once=True, into=command.into)
 
     async def _run_on(self, command: Run) -> None:
         await self._go(command.breakpoints, once=False)
 
-    async def _go(self, breakpoints: tuple[Breakpoint, ...], *, once: bool) -> None:
+    async def _go(self, breakpoints: tuple[Breakpoint, ...], *, once: bool, into: bool = False) -> None:
         self._refuse_running()
         await self._refuse_moved()
+        await self._refuse_over()
         stops = RunStops(breakpoints, self._opened().graph.info, self._hits) if breakpoints else None
 
         def make(session: Session, **options: Any) -> Any:
             # A fork without a step of its own goes on from where its parent may go on, too: it is pinned.
             shared = session.info.parent is not None and session.cursor.head == session.info.fork_step
             place: dict[str, Any] = {"leaf": self._leaf, "newest": "" if shared else self._newest}
-            return PregelLoop(session, mirror=self._mirror, once=once, stops=stops, **place, **options)
+            place |= {"owners": self._owners, "once": once, "into": into}
+            return PregelLoop(session, mirror=self._mirror, stops=stops, **place, **options)
 
-        await self._launch(make)
+        self._owners.hold()
+        try:
+            await self._launch(make)
+        except BaseException:
+            self._owners.release()
+            raise
 
     async def _drive(self, run: Any, session: Session) -> None:
         try:
             await super()._drive(run, session)
         finally:
             self._leaf, self._newest = run.leaf, run.newest
+            self._owners.release()
 
 
 def _input(inputs: Mapping[str, Any]) -> dict[str, Any]:

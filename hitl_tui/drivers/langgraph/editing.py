@@ -46,6 +46,7 @@ class Editor:
         self._session = session
         self._mirror = mirror
         self._app = mirror.app.graph
+        self._root = mirror.app.root
         self._leaf = leaf
         self._thread = their_thread(session.info)
 
@@ -56,7 +57,7 @@ class Editor:
         saved = await self._saved(step)
         update, problems = self._update(command.values, saved)
         config = self._config(saved)
-        tried = await edits.try_update(self._app, config, update, command.as_node)
+        tried = await edits.try_update(self._root, config, update, command.as_node)
         if tried.problem:
             problems[EDIT] = tried.problem
         elif lost := edits.lost_by(tried, update):
@@ -71,7 +72,7 @@ class Editor:
             rebinds=(),
             forks=past,
             withdraws=tuple(request.title for request in pending if not request.breakpoint),
-            as_nodes=await edits.as_nodes(self._app, config, update, nodes),
+            as_nodes=await edits.as_nodes(self._root, config, update, nodes),
         )
 
     def _applied(
@@ -165,7 +166,7 @@ class Editor:
     async def _checked(self, values: Mapping[str, Any], as_node: str | None, before: Saved) -> dict[str, Any]:
         """What `update_state` is given for an edit, which was tried on copies."""
         update, problems = self._update(values, before)
-        tried = await edits.try_update(self._app, self._config(before), update, as_node)
+        tried = await edits.try_update(self._root, self._config(before), update, as_node)
         if tried.problem:
             problems[EDIT] = tried.problem
         elif lost := edits.lost_by(tried, update):
@@ -188,7 +189,7 @@ class Editor:
         return update, {**rejected, **problems}
 
     def _config(self, saved: Saved) -> RunnableConfig:
-        return cast("RunnableConfig", config_of(self._thread, saved.id))
+        return cast("RunnableConfig", config_of(self._thread, saved.id, self._mirror.app.ns))
 
     async def _saved(self, step: int) -> Saved:
         """The checkpoint that a step is, or behind the newest one the line's leaf."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from hitl_tui.drivers.langgraph.pregel import OUTPUT, Graph
+from hitl_tui.drivers.langgraph.subgraphs import why_closed
 from hitl_tui.drivers.langgraph.values import as_json
 from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.graph.limits import UNLIMITED
@@ -33,7 +34,7 @@ def describe(app: Graph, name: str, *, depth: int = 0) -> GraphInfo:
     drawn = app.get_graph()
     names = [node for node in app.nodes if node != _THEIR_START]
     inside = dict(app.get_subgraphs()) if depth < _DEEPEST else {}
-    nodes = tuple(_node(app, node, inside.get(node), depth) for node in names)
+    nodes = tuple(_node(app, node, inside.get(node) or _graph_of(app, node), depth) for node in names)
     edges = tuple(_edge(edge) for edge in drawn.edges)
     channels = tuple(_channel(app, channel) for channel in state_channels(app))
     return GraphInfo(name=name, nodes=nodes, edges=edges, channels=channels, inputs=_inputs(app, channels))
@@ -133,6 +134,12 @@ def _type_word(kind: Any) -> str:
     return _WORDS.get(name, name)[:40]
 
 
+def _graph_of(app: Graph, name: str) -> Any:
+    """The graph that a node is, also where it keeps nothing; None for any other node."""
+    bound = getattr(app.nodes[name], "bound", None)
+    return bound if hasattr(bound, "stream_channels_asis") and hasattr(bound, "get_subgraphs") else None
+
+
 def _node(app: Graph, name: str, inner: Any, depth: int) -> NodeInfo:
     node: Any = app.nodes[name]
     policies = node.retry_policy or ()
@@ -143,6 +150,7 @@ def _node(app: Graph, name: str, inner: Any, depth: int) -> NodeInfo:
         writes=("*",),
         kind="subgraph" if inner is not None else "node",
         graph=describe(inner, name, depth=depth + 1) if inner is not None else None,
+        closed=why_closed(inner) if inner is not None else "",
         attempts=max((policy.max_attempts for policy in policies), default=1),
         timeout=_seconds(getattr(node, "timeout", None)),
     )

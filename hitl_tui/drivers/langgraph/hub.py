@@ -10,14 +10,14 @@ from typing import Any
 
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.langgraph.driver import LangGraphDriver
-from hitl_tui.drivers.langgraph.mirror import Mirror, their_thread
+from hitl_tui.drivers.langgraph.mirror import Inside, Mirror, namespace_of, their_thread
 from hitl_tui.drivers.langgraph.pregel import App
 from hitl_tui.drivers.langgraph.window import Window, newest_page
 from hitl_tui.drivers.local import Observe
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.log.threads import ORIGIN, ThreadInfo
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.errors import UnknownThread, UsageError
 
@@ -60,10 +60,33 @@ class LangGraphHub(LocalHub):
         """
         if thread_id in self._drivers:
             return self._drivers[thread_id]
-        leaves = await self._sync(thread_id)
+        info = self._store.info(thread_id)
+        mirror = self.mirror if info is None else self._mirror_of(info)
+        leaves = await mirror.sync(thread_id if info is None else their_thread(info))
         if thread_id not in leaves:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
-        return self._opened(thread_id, leaves[thread_id], max(leaves.values()))
+        return self._opened(thread_id, leaves[thread_id], max(leaves.values()), mirror=mirror)
+
+    def _mirror_of(self, info: ThreadInfo) -> Mirror:
+        """What mirrors a thread: the graph's, or for the thread of a subgraph's run one of that.
+
+        Raises:
+            UsageError: the graph has no such subgraph any more.
+        """
+        if info.owner is None:
+            return self.mirror
+        owner = self._store.info(info.owner.thread_id)
+        outer = self.mirror if owner is None else self._mirror_of(owner)
+        if info.owner.node not in outer.opens:
+            raise UsageError(
+                f"the graph has no subgraph {info.owner.node!r} any more, in which {info.thread_id!r} ran",
+                "give the graph as it was",
+            )
+        first = info
+        while first.parent is not None and (parent := self._store.info(first.parent)) is not None:
+            first = parent
+        place = Inside(first.thread_id, info.owner, str(info.source[ORIGIN]))
+        return outer.inside(info.owner.node, namespace_of(info), place)
 
     async def begin(self, thread_id: str, actor: str | None = None, *, at_once: bool = False) -> Driver:
         """The driver of a thread that is there, or of a new one that its first input creates.
@@ -83,16 +106,19 @@ class LangGraphHub(LocalHub):
         except UnknownThread:
             return self._opened(thread_id, "", "", actor)
 
-    async def _sync(self, thread_id: str) -> Mapping[str, str]:
-        info = self._store.info(thread_id)
-        return await self.mirror.sync(thread_id if info is None else their_thread(info))
-
     def _opened(
-        self, thread_id: str, leaf: str, newest: str, actor: str | None = None, window: Window | None = None
+        self,
+        thread_id: str,
+        leaf: str,
+        newest: str,
+        actor: str | None = None,
+        *,
+        mirror: Mirror | None = None,
+        window: Window | None = None,
     ) -> LangGraphDriver:
         driver = LangGraphDriver(
             thread_id,
-            self.mirror,
+            mirror or self.mirror,
             leaf,
             newest,
             actor=actor,

@@ -64,13 +64,15 @@ class AskedInterrupt(msgspec.Struct, frozen=True):
         return f"{self.interrupt.id}.{self.given}" if self.given else self.interrupt.id
 
 
-def asked_by(saved: Saved, given: Mapping[str, int] | None = None) -> tuple[AskedInterrupt, ...]:
+def asked_by(saved: Saved, whole: Collection[str] = ()) -> tuple[AskedInterrupt, ...]:
     """The interrupts that wait at a checkpoint, in the order of its tasks.
 
     A checkpoint that was read by its id also has those that were answered: the tasks that finished tell.
 
     Args:
         saved: read with `subgraphs=True`, where the place inside a subgraph is wanted.
+        whole: the nodes that are a subgraph themselves. What such a task is said to ask may have been
+            answered, or withdrawn, inside: only the subgraph tells.
     """
     waiting: dict[str, AskedInterrupt] = {}
     tasks = in_order(saved.tasks)
@@ -79,7 +81,9 @@ def asked_by(saved: Saved, given: Mapping[str, int] | None = None) -> tuple[Aske
             continue
         path = branch_path(tasks, place)
         below = dict(_below(task, path or task.name))
-        for interrupt in (*task.interrupts, *(each for _, each in below.values())):
+        inner = inside(task)
+        told_inside = inner is not None and (bool(inner.tasks) or task.name in whole)
+        for interrupt in (*(() if told_inside else task.interrupts), *(each for _, each in below.values())):
             where = below[interrupt.id][0] if interrupt.id in below else path
             asked = AskedInterrupt(interrupt, task.name, where, task.id, task.answers, bool(task.error))
             waiting.setdefault(interrupt.id, asked)

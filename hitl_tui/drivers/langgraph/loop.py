@@ -14,20 +14,20 @@ from typing import Any
 from msgspec.structs import replace
 
 from hitl_tui.drivers.langgraph.interrupts import (
-    asked_by,
     kept_answers,
     refusal_of,
     resume,
     without_answers,
 )
 from hitl_tui.drivers.langgraph.mirror import Mirror, is_no_step, their_thread
+from hitl_tui.drivers.langgraph.owners import Owners
 from hitl_tui.drivers.langgraph.pregel import (
-    START_NODE,
     Dropped,
     Part,
     Saved,
     TaskRun,
     config_of,
+    is_drained,
     result_of_event,
     saved_of_event,
 )
@@ -35,11 +35,13 @@ from hitl_tui.drivers.langgraph.steps import (
     branch_path,
     facts_of,
     in_order,
+    inside_of,
     model_use,
     names_in,
     place_of,
     tool_use,
 )
+from hitl_tui.drivers.langgraph.subgraphs import START_NODE
 from hitl_tui.engine.commands.answering import pass_breakpoints
 from hitl_tui.engine.commands.decisions import decision_entry
 from hitl_tui.engine.log.events import (
@@ -47,6 +49,7 @@ from hitl_tui.engine.log.events import (
     AttemptFailed,
     BranchEnded,
     BranchStarted,
+    ChildMoved,
     ModelCalled,
     NodeStarted,
     RunEnded,
@@ -271,6 +274,8 @@ class PregelLoop:
         leaf: the newest checkpoint of the line.
         newest: the newest checkpoint of their thread; another one than `leaf` is of another line.
         once: stop after one superstep.
+        owners: what moves with it; to be held already.
+        into: with `once`: stop in each subgraph that begins, before its first node.
         given: the input to begin with; None goes on.
     """
 
@@ -282,6 +287,8 @@ class PregelLoop:
         leaf: str,
         newest: str,
         once: bool = False,
+        into: bool = False,
+        owners: Owners | None = None,
         given: Any = None,
         stops: Stops | None = None,
         threads: SyncCaller | None = None,
@@ -295,6 +302,8 @@ class PregelLoop:
         self._mirror = mirror
         self._thread = their_thread(session.info)
         self._once = once
+        self._into = into
+        self._owners = owners
         self._given = given
         self._stops = stops
         self._due = ""
@@ -311,8 +320,9 @@ class PregelLoop:
         return self._superstep.node if self._superstep else ""
 
     def pause(self) -> None:
-        """Stop behind the superstep in flight."""
+        """Stop behind the superstep in flight; in a subgraph behind the one that it is at."""
         self._pause_asked = True
+        self._mirror.app.drain()
 
     def break_off(self, error: HitlError) -> None:
         """End behind the superstep in flight because of something that no node is to blame for."""
@@ -358,6 +368,8 @@ class PregelLoop:
         finally:
             session.stops = None
             if begun:
+                if self._owners is not None:
+                    await self._owners.settle()
                 session.emit(RunEnded(session.progress))
 
     async def take_input(self) -> None:
@@ -432,17 +444,18 @@ class PregelLoop:
         superstep = Superstep(self.session, self.leaf, pinned=pinned, given=self._given, single=app.single)
         config = config_of(self._thread, self.leaf if pinned else "")
         stop = "interrupt_after" if self._given is None else "interrupt_before"
+        options: dict[str, Any] = {stop: "*", "into": self._into}
         self._superstep = superstep
         try:
             if app.is_async:
-                await app.run_async(given, config, superstep.hear, **{stop: "*"})
+                await app.run_async(given, config, superstep.hear, **options)
             else:
-                work = partial(app.run, given, config, superstep.hear, **{stop: "*"})
+                work = partial(app.run, given, config, superstep.hear, **options)
                 threads = self._threads or SyncCaller()
                 job = threads.job(work, ()) if app.was_quick else None
                 await (job or threads.call(work))
         except (Exception, Dropped, asyncio.CancelledError) as raised:
-            return superstep, raised
+            return superstep, None if is_drained(raised) else raised
         finally:
             self._superstep = None
         return superstep, None
@@ -479,7 +492,7 @@ class PregelLoop:
         if leaf is not None:
             self._mirror.settle(self.session, leaf)
         answers = kept_answers(self.session.cursor)
-        return resume(answers, asked_by(leaf)) if leaf and answers else None
+        return resume(answers, self._mirror.asked_by(leaf)) if leaf and answers else None
 
     async def _settle(self, superstep: Superstep, error: BaseException | None) -> str:
         session = self.session
@@ -502,6 +515,9 @@ class PregelLoop:
                 durations=superstep.durations,
                 streamed=superstep.streams.texts if superstep.streams.used else (),
             )
+            if before is not None:
+                threads = await self._mirror.sync_inside(session.thread_id, before)
+                facts = inside_of(facts, before, threads)
             last = error is None and saved is superstep.after[-1][1]
             pauses = self._once and last and bool(saved.tasks) and not self._mirror.app.has_stops
             self._mirror.append(session, before, saved, facts, pauses=pauses)
@@ -516,9 +532,20 @@ class PregelLoop:
             config = config_of(self._thread, self.leaf if self.leaf != self.newest else "")
             leaf = await self._mirror.app.state(config, subgraphs=True)
             self._hand_over(leaf, refusal)
+            if leaf is not None:
+                await self._tell_inside(leaf)
         if leaf is not None and (not (node and leaf.tasks) or self._mirror.stops_compiled_in(session, leaf)):
             self._mirror.settle(session, leaf)
         return node
+
+    async def _tell_inside(self, leaf: Saved) -> None:
+        """Mirror what goes on in subgraphs that have begun, and tell where they stand."""
+        session, store = self.session, self._mirror.store
+        node = place_of(leaf.next)
+        for thread in (await self._mirror.sync_inside(session.thread_id, leaf)).values():
+            child = Session.recorded(store, thread)
+            if child.cursor.status != "completed":
+                session.emit(ChildMoved(node, node, thread, "", child.progress))
 
     def _hand_over(self, leaf: Saved | None, refusal: AnswerRefused | None) -> None:
         """Keep no answer that the graph has got, or has refused; one that it did not come to is kept."""
@@ -526,7 +553,7 @@ class PregelLoop:
         answers = kept_answers(session.cursor)
         if not answers:
             return
-        asked = {each.id: each for each in asked_by(leaf)} if leaf else {}
+        asked = {each.id: each for each in self._mirror.asked_by(leaf)} if leaf else {}
         kept = {name for name in answers if refusal and name in asked and not asked[name].refused}
         ledger: list[LedgerEntry] = []
         for name in answers:

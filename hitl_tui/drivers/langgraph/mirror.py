@@ -9,27 +9,32 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, Final
+from copy import copy
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from hitl_tui.drivers.langgraph import graph
 from hitl_tui.drivers.langgraph.interrupts import (
+    AskedInterrupt,
     asked_by,
     kept_answers,
     request_of,
     stops_compiled_in,
+    whole_subgraphs,
     without_answers,
 )
-from hitl_tui.drivers.langgraph.pregel import START_NODE, App, Saved, config_of
+from hitl_tui.drivers.langgraph.pregel import App, Saved, config_of
 from hitl_tui.drivers.langgraph.steps import (
     Reduction,
     facts_of,
+    inside_of,
     moved,
     names_in,
     place_of,
     position_of,
 )
+from hitl_tui.drivers.langgraph.subgraphs import START_NODE, namespace, open_subgraphs, thread_name
 from hitl_tui.drivers.langgraph.values import as_json
 from hitl_tui.engine.commands.decisions import UPDATE_STATE, decision_entry
 from hitl_tui.engine.commands.forking import Fork, fork
@@ -38,7 +43,8 @@ from hitl_tui.engine.log.records import Cursor, LedgerEntry, Source
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.log.threads import ORIGIN, Owner, ThreadInfo
+from hitl_tui.engine.nodes.children import WITHIN
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.graph_change import change_graph
 from hitl_tui.engine.thread.interrupts import breakpoint_request
@@ -63,8 +69,32 @@ def their_thread(info: ThreadInfo) -> str:
     return str(kept.get("thread", info.thread_id)) if isinstance(kept, Mapping) else info.thread_id
 
 
+class Inside(NamedTuple):
+    """Which run of a subgraph a thread is.
+
+    Attributes:
+        name: the thread in the mirror that has the subgraph's first checkpoints.
+        owner: the line whose task runs the subgraph, and its node.
+        at: the checkpoint that the task starts from.
+    """
+
+    name: str
+    owner: Owner
+    at: str
+
+
+def namespace_of(info: ThreadInfo) -> str:
+    """Where the checkpoints of a thread of a subgraph's run are."""
+    return str(info.source[SOURCE]["ns"])
+
+
 class Mirror:
     """The threads of one compiled graph and its checkpointer, in a store of ours.
+
+    Attributes:
+        outer: the mirror of the graph around this one, None for the outermost.
+        place: of a subgraph: which of its runs is mirrored.
+        opens: the nodes that are subgraphs which can be looked into.
 
     Args:
         app: the graph.
@@ -87,9 +117,50 @@ class Mirror:
         self.info = graph.describe(app.graph, name)
         self.graph = graph.recorded(self.info)
         self.reduction = Reduction(app.graph, graph.bound_channels(app.graph))
+        self.outer: Mirror | None = None
+        self.place: Inside | None = None
         self._source = dict(source)
         self._signer = signer
         self._notices: dict[str, str] = {}
+        self.opens = open_subgraphs(app.graph).keys()
+        self._whole = whole_subgraphs(app.graph)
+        self._mirrors: dict[str, Mirror] = {}
+
+    def inside(self, node: str, ns: str, place: Inside) -> Mirror:
+        """The mirror of one run of a subgraph.
+
+        Args:
+            ns: the namespace of its checkpoints.
+        """
+        if node not in self._mirrors:
+            within = [*self._source.get(WITHIN, ()), node]
+            app, source = self.app.inside(node, ns), {**self._source, WITHIN: within}
+            self._mirrors[node] = Mirror(app, self.store, node, source, signer=self._signer)
+        inner = copy(self._mirrors[node])
+        inner.app = self.app.inside(node, ns)
+        inner.outer, inner.place = self, place
+        return inner
+
+    def line(self, thread: str) -> str:
+        """The name of the line in which a thread of theirs begins."""
+        return self.place.name if self.place else thread
+
+    async def sync_inside(self, line: str, saved: Saved) -> dict[str, str]:
+        """Bring the subgraphs' runs of a checkpoint's tasks up to date; gives their threads, by task.
+
+        Args:
+            line: the one that has the checkpoint.
+        """
+        threads: dict[str, str] = {}
+        for task in saved.tasks if self.opens else ():
+            if task.name in self.opens:
+                ns = namespace(self.app.ns, task.name, task.id)
+                name = thread_name(line, task.name, task.id)
+                inner = self.inside(task.name, ns, Inside(name, Owner(line, task.name), saved.id))
+                info = self.store.info(line)
+                if await inner.sync(their_thread(info) if info else line):
+                    threads[task.id] = name
+        return threads
 
     def over(self, store: Store) -> Mirror:
         """The same in another store."""
@@ -97,12 +168,18 @@ class Mirror:
 
     def new(self, thread: str, actor: str | None = None) -> Session:
         """A thread that does not exist yet, here or there."""
+        place = {"thread": thread}
+        source = {**self._source, SOURCE: place}
+        if self.place is not None:
+            place["ns"] = self.app.ns
+            source[ORIGIN] = self.place.at
         return Session.new(
             self.graph,
             self.store,
-            thread,
-            source={**self._source, SOURCE: {"thread": thread}},
+            self.line(thread),
+            source=source,
             actor=actor,
+            owner=self.place.owner if self.place else None,
             signer=self._signer,
         )
 
@@ -191,7 +268,7 @@ class Mirror:
         """
         cursor = session.cursor
         # What has been handed over before the program ended is not asked any more.
-        asked = {each.id for each in asked_by(leaf)}
+        asked = {each.id for each in self.asked_by(leaf)}
         cursor = without_answers(cursor, kept_answers(cursor).keys() - asked)
         pending = self._pending(session, leaf)
         failed = next((task for task in leaf.tasks if task.error), None)
@@ -207,10 +284,18 @@ class Mirror:
             return cursor
         return replace(cursor, status="waiting", reason="paused", error=None)
 
+    def asked_by(self, leaf: Saved) -> tuple[AskedInterrupt, ...]:
+        """What the graph asks at a checkpoint, inside its subgraphs, too.
+
+        Args:
+            leaf: read with `subgraphs=True`.
+        """
+        return asked_by(leaf, self._whole)
+
     def _pending(self, session: Session, leaf: Saved) -> tuple[Request, ...]:
         """What waits for a human: what the graph asks and was not answered yet, else where it stops."""
         cursor, known = session.cursor, {request.id: request for request in session.cursor.pending}
-        answered, asked = kept_answers(cursor), asked_by(leaf)
+        answered, asked = kept_answers(cursor), self.asked_by(leaf)
         if asked:
             return tuple(
                 known.get(each.id) or request_of(each, step=cursor.head, now=leaf.at)
@@ -253,7 +338,8 @@ class _Sync:
         self._store = mirror.store
         self._thread = thread
         self._lines: dict[str, Session] = {session.thread_id: session for session in opened}
-        self._ids = _line_ids(self._store, thread)
+        self._line = mirror.line(thread)
+        self._ids = _line_ids(self._store, self._line)
         self._leaves: dict[str, Saved | str] = {}
         self._places: dict[str, tuple[str, int]] = {}
         self._same: dict[str, str] = {}
@@ -330,8 +416,8 @@ class _Sync:
                 line = self._line_at(place) or self._branch_off(place, saved)
                 self._leaves[line] = saved
             return
-        facts = facts_of(before, saved)
         line, entry = self._intended(saved)
+        facts = facts_of(before, saved)
         if entry is not None:
             forked = self._store.cursor(line)
             info = self._store.info(line)
@@ -343,6 +429,8 @@ class _Sync:
         else:
             line = self._root(saved)
         session = self._session(line)
+        if before is not None:
+            facts = inside_of(facts, before, await self._mirror.sync_inside(line, before))
         self._hold(session)
         with at(session, saved.at):
             self._mirror.append(session, before, saved, facts)
@@ -412,12 +500,14 @@ class _Sync:
 
     def _root(self, saved: Saved) -> str:
         """The line of a checkpoint that follows on none: the thread's own, or another."""
-        line = self._thread if self._store.info(self._thread) is None else self._free_name(saved)
+        new = self._mirror.new(self._thread)
+        line = self._line if self._store.info(self._line) is None else self._free_name(saved)
         session = Session.new(
             self._mirror.graph,
             self._store,
             line,
-            source={**self._mirror.new(line).info.source, SOURCE: {"thread": self._thread}},
+            source=new.info.source,
+            owner=new.info.owner,
             clock=lambda: saved.at,
         )
         self._lines[line] = session
@@ -435,7 +525,7 @@ class _Sync:
     def _free_name(self, saved: Saved) -> str:
         """A line's name by its first own checkpoint, whose id begins with the time: its middle tells more."""
         digits = saved.id.replace("-", "")
-        return f"{self._thread}~{digits[4:12]}"
+        return f"{self._line}~{digits[4:12]}"
 
     def _session(self, line: str) -> Session:
         if line not in self._lines:
@@ -456,6 +546,7 @@ class _Sync:
                     line, "LangGraph's checkpointer has lost its newest step: see `hitl-tui verify`"
                 )
                 continue
+            await self._mirror.sync_inside(line, saved)
             session = self._session(line)
             if session.exists and self._mirror.settled(session, saved) != session.cursor:
                 with session.writing():

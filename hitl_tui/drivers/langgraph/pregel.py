@@ -7,18 +7,22 @@ has nodes or a checkpointer that are async alone runs by its async ones, on the 
 from __future__ import annotations
 
 import asyncio
+import copy
 import ctypes
 import inspect
 import threading
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from datetime import datetime
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 from langgraph import types
 from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from hitl_tui.drivers.langgraph.subgraphs import Stops, scopes, stop_inside, within
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -42,9 +46,12 @@ _PUSHED: Final = "__pregel_push"
 _RESUME: Final = "__resume__"
 _IDS_COUNT_ANSWERS: Final = hasattr(types, "_interrupt_id")
 """Whether the id of an interrupt tells which question of its task it is; not in the oldest LangGraph."""
-START_NODE: Final = "__start__"
 OUTPUT: Final = "output"
 """The channel of a graph whose state is one value in place of named ones."""
+try:
+    from langgraph.runtime import RunControl
+except ImportError:  # of LangGraph before 1.2
+    RunControl = None  # type: ignore[assignment,misc]
 MODES: Final = ("checkpoints", "tasks", "messages", "custom")
 
 
@@ -194,11 +201,21 @@ class Dropped(BaseException):
     """What runs is given up; nothing of theirs catches it."""
 
 
+def is_drained(error: BaseException) -> bool:
+    """Whether a run ended since it was asked to stop."""
+    return type(error).__name__ == "GraphDrained"
+
+
 class App:
     """A compiled graph with its checkpointer attached, run and read in the one way that fits both.
 
     Args:
         graph: the compiled graph.
+
+    Attributes:
+        graph: it, or the subgraph of it that is looked into.
+        root: the graph itself: what runs, also where a subgraph is looked into.
+        ns: the namespace of the subgraph's checkpoints, "" for the graph itself.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -206,7 +223,8 @@ class App:
         self.is_async = is_async_only(graph) or is_async_saver(saver)
         if self.is_async and isinstance(saver, BaseCheckpointSaver) and not is_async_saver(saver):
             graph = graph.copy({"checkpointer": AwaitedSaver(saver)})
-        self.graph = graph
+        self.graph = self.root = graph
+        self.ns = ""
         self.single = isinstance(graph.stream_channels_asis, str)
         """Whether its state is one value, as of the functional API; it is that of the channel `OUTPUT`."""
         self._worker = _Worker()
@@ -217,12 +235,32 @@ class App:
             self._options = {"stream_mode": list(MODES), "subgraphs": True}
             if "version" in parameters:
                 self._options["version"] = "v2"
+        self._takes_control = RunControl is not None and "control" in parameters
+        self._control: Any = None
+        self._stops: Stops | None = None
+        stop_inside(graph)
         self._lock = threading.Lock()
         self._at_work: int | None = None
         self._dropped = False
         self.was_quick = False
         """Whether the last run took so little that it may hold its caller up."""
         self._reads_quickly = False
+
+    def inside(self, node: str, ns: str) -> App:
+        """The subgraph of a node, as one of its tasks runs it.
+
+        Args:
+            ns: the namespace of the task's checkpoints.
+        """
+        inner = copy.copy(self)
+        inner.graph = dict(self.graph.get_subgraphs())[node]
+        inner.ns = ns
+        inner.single = isinstance(inner.graph.stream_channels_asis, str)
+        return inner
+
+    def _at(self, config: Config) -> Config:
+        """A config of the thread, in the namespace that is looked into."""
+        return {"configurable": {**config["configurable"], "checkpoint_ns": self.ns}} if self.ns else config
 
     @property
     def has_stops(self) -> bool:
@@ -240,11 +278,11 @@ class App:
 
     async def head(self, thread: str) -> str:
         """The id of a thread's newest checkpoint, "" where it has none."""
-        saver = self.graph.checkpointer
+        saver = self.root.checkpointer
         if not isinstance(saver, BaseCheckpointSaver):  # it is on a server
             saved = await self.state(config_of(thread))
             return saved.id if saved else ""
-        config, begun = cast("RunnableConfig", config_of(thread)), time.perf_counter()
+        config, begun = cast("RunnableConfig", config_of(thread, ns=self.ns)), time.perf_counter()
         if self.is_async:
             newest = await on_loop_of(saver, saver.aget_tuple(config))
         elif self._reads_quickly:
@@ -256,7 +294,7 @@ class App:
 
     async def _writes(self, config: Config) -> list[tuple[str, str, Any]]:
         """What tasks of a checkpoint have written since."""
-        saver = self.graph.checkpointer
+        saver = self.root.checkpointer
         if self.is_async:
             saved = await on_loop_of(saver, saver.aget_tuple(config))
         else:
@@ -265,71 +303,100 @@ class App:
 
     async def snapshot(self, config: Config, *, subgraphs: bool = False) -> Snapshot:
         """As `get_state`."""
+        config = self._at(config)
         if self.is_async:
-            return await self._there(self.graph.aget_state(config, subgraphs=subgraphs))
-        return await self.call(lambda: self.graph.get_state(config, subgraphs=subgraphs))
+            return await self._there(self.root.aget_state(config, subgraphs=subgraphs))
+        return await self.call(lambda: self.root.get_state(config, subgraphs=subgraphs))
 
     async def history(self, thread: str, *, before: str = "", limit: int | None = None) -> list[Saved]:
         """Checkpoints of a thread, newest first."""
-        config = config_of(thread)
-        bound: Any = config_of(thread, before) if before else None
+        config = config_of(thread, ns=self.ns)
+        bound: Any = config_of(thread, before, self.ns) if before else None
         if self.is_async:
-            history = self.graph.aget_state_history(config, before=bound, limit=limit)
+            history = self.root.aget_state_history(config, before=bound, limit=limit)
             snapshots = await self._there(_listed(history))
         else:
             snapshots = await self.call(
-                lambda: list(self.graph.get_state_history(config, before=bound, limit=limit))
+                lambda: list(self.root.get_state_history(config, before=bound, limit=limit))
             )
         return [saved for snapshot in snapshots if (saved := saved_of(snapshot, single=self.single))]
 
     async def update(self, config: Config, values: Any, as_node: str | None = None) -> str:
         """As `update_state`; gives the id of the new checkpoint."""
+        config = self._at(config)
         if self.is_async:
-            return checkpoint_of(await self._there(self.graph.aupdate_state(config, values, as_node)))
-        return checkpoint_of(await self.call(lambda: self.graph.update_state(config, values, as_node)))
+            return checkpoint_of(await self._there(self.root.aupdate_state(config, values, as_node)))
+        return checkpoint_of(await self.call(lambda: self.root.update_state(config, values, as_node)))
 
-    async def run_async(self, given: Any, config: Config, hear: Hear, **options: Any) -> None:
+    async def run_async(
+        self, given: Any, config: Config, hear: Hear, *, into: bool = False, **options: Any
+    ) -> None:
         """As `run`, for a graph that is async."""
-        config, options = self._heard(config, hear, options)
 
         async def run() -> None:
-            parts: Any = self.graph.astream(given, config, **options)
-            try:
-                async for part in parts:
-                    hear(_part(part))
-            finally:
-                await parts.aclose()
+            with self._stopping(into):
+                own, heard, told = self._heard(config, hear, options)
+                parts: Any = self.root.astream(given, own, **told)
+                try:
+                    async for part in parts:
+                        heard(_part(part))
+                finally:
+                    await parts.aclose()
 
         await self._there(run())
 
     async def _there(self, work: Coroutine[Any, Any, R]) -> R:
-        return await on_loop_of(self.graph.checkpointer, work)
+        return await on_loop_of(self.root.checkpointer, work)
 
-    def run(self, given: Any, config: Config, hear: Hear, **options: Any) -> None:
-        """Run the graph until it stops, in this thread.
+    def run(self, given: Any, config: Config, hear: Hear, *, into: bool = False, **options: Any) -> None:
+        """Run the graph until it stops, in this thread; of a subgraph at most one superstep.
 
         Args:
             given: the input, a `Command`, or None to go on.
             hear: gets what the run tells, in its threads; what it raises stops the run there.
+            into: stop in each subgraph before its first node.
             options: of `Pregel.stream`, as `interrupt_after`.
         """
-        config, options = self._heard(config, hear, options)
         begun = time.perf_counter()
         self._at_work = threading.get_ident()
         try:
-            parts: Any = self.graph.stream(given, config, **options)
-            try:
-                for part in parts:
-                    hear(_part(part))
-            finally:
-                parts.close()
+            with self._stopping(into):
+                config, hear, options = self._heard(config, hear, options)
+                parts: Any = self.root.stream(given, config, **options)
+                try:
+                    for part in parts:
+                        hear(_part(part))
+                finally:
+                    parts.close()
         finally:
             self._finish()
             self.was_quick = time.perf_counter() - begun < _QUICK
 
-    def _heard(self, config: Config, hear: Hear, options: dict[str, Any]) -> tuple[Config, dict[str, Any]]:
+    @contextmanager
+    def _stopping(self, into: bool) -> Iterator[None]:
+        self._control = RunControl() if self._takes_control else None
+        self._stops = Stops(self.ns, into)
+        try:
+            with self._stops:
+                yield
+        finally:
+            self._control = self._stops = None
+
+    def _heard(
+        self, config: Config, hear: Hear, options: dict[str, Any]
+    ) -> tuple[Config, Hear, dict[str, Any]]:
         options = {**self._options, **options}
-        return (config if self._tap is None else self._tap(config, hear)), options
+        if self._control is not None:
+            options["control"] = self._control
+        hear = within(scopes(self.ns), hear) if self.ns else hear
+        return (config if self._tap is None else self._tap(config, hear)), hear, options
+
+    def drain(self) -> None:
+        """Let what runs stop at the end of the superstep that a graph inside is at, too."""
+        if self._stops is not None:
+            self._stops.all = True
+        if self._control is not None:
+            self._control.request_drain("paused")
 
     def drop(self) -> None:
         """Give up what runs: it ends once it is back in Python, before it saves anything more."""

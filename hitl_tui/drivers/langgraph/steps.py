@@ -15,7 +15,8 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from hitl_tui.drivers.langgraph.graph import default_of, operator_of
-from hitl_tui.drivers.langgraph.pregel import START_NODE, Graph, Saved, TaskRun
+from hitl_tui.drivers.langgraph.pregel import Graph, Saved, TaskRun
+from hitl_tui.drivers.langgraph.subgraphs import START_NODE
 from hitl_tui.drivers.langgraph.values import as_json, bounded, convert, is_message
 from hitl_tui.engine.log.outcomes import BranchOutcome, ModelUse, StreamedText, ToolUse
 from hitl_tui.engine.log.records import Cursor, Operation, Source
@@ -233,6 +234,24 @@ def facts_of(
     )
 
 
+def inside_of(facts: StepFacts, before: Saved, threads: Mapping[str, str]) -> StepFacts:
+    """What happened in a superstep, with the threads of the subgraphs that ran in it.
+
+    Args:
+        threads: by task.
+    """
+    if not threads or facts.source not in ("node", "map"):
+        return facts
+    tasks = in_order(before.tasks)
+    branches = facts.branches or (
+        BranchOutcome(tasks[0].name, tasks[0].name, 0, "ok", attempts=1, duration=facts.duration),
+    )
+    named = tuple(
+        replace(branch, thread=threads.get(task.id, "")) for branch, task in zip(branches, tasks, strict=True)
+    )
+    return replace(facts, branches=named, source="subgraph" if len(tasks) == 1 else facts.source)
+
+
 def source_of(before: Saved | None, after: Saved) -> Source:
     """Who made a checkpoint."""
     if after.source == "update":
@@ -247,7 +266,7 @@ def source_of(before: Saved | None, after: Saved) -> Source:
 def moved(cursor: Cursor, facts: StepFacts, after: Saved) -> Cursor:
     """The cursor behind a step, going on where the checkpoint does."""
     begins = facts.source == "input"
-    ran = facts.source in ("node", "map")
+    ran = facts.source in ("node", "map", "subgraph")
     visits = cursor.visits
     if ran:
         visits = {**visits, facts.node: visits.get(facts.node, 0) + 1}

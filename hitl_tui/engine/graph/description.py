@@ -31,6 +31,7 @@ class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         on_error: of a map or a parallel: "fail" where one failed branch fails the node.
         members: of a parallel: the nodes that run at once, in their order.
         graph: of a subgraph: the graph inside.
+        closed: of a subgraph: why its run is no thread that could be opened, in words; "" where it is.
         inputs, outputs: of a subgraph: (parent's channel, child's) and (child's, parent's).
         external: the source it brings in from outside, "" for none.
         on_taint: what happens before it reads what is tainted.
@@ -52,6 +53,7 @@ class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     on_error: str = ""
     members: tuple["NodeInfo", ...] = ()
     graph: "GraphInfo | None" = None
+    closed: str = ""
     inputs: tuple[tuple[str, str], ...] = ()
     outputs: tuple[tuple[str, str], ...] = ()
     external: str = ""
@@ -137,6 +139,11 @@ class GraphInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     inputs: tuple[InputField, ...]
     gates: tuple[GateInfo, ...] = ()
     python: str = ""
+
+    def why_closed(self, name: str) -> str:
+        """Why the run of a subgraph's node is no thread that could be opened; "" for any other node."""
+        node = self.node(name)
+        return node.closed if node else ""
 
     def node(self, name: str) -> NodeInfo | None:
         """A node by its name, None for START, END and names that are none."""

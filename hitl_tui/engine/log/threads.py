@@ -21,6 +21,9 @@ LONGEST_ID: Final = 200
 LEASE_TIME: Final = 30_000_000
 """How long a lease lasts without being renewed, in microseconds; elsewhere nothing else tells of a holder."""
 
+ORIGIN: Final = "origin"
+"""The key in the source of a thread of another engine's subgraph: the checkpoint of theirs that runs it."""
+
 _SHOWN_OF_NODE = 80
 
 

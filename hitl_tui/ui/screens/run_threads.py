@@ -177,9 +177,12 @@ class Threads:
         session = self.screen.session
         if session is None:
             return
-        place = session.inside(self.screen.query_one(GraphPane).chosen)
+        chosen = self.screen.query_one(GraphPane).chosen
+        place = session.inside(chosen)
         if place is None:
-            self.screen.tell("no branches and no thread of its own here", "Inside", "warning")
+            node = chosen or session.view.progress.next_node or ""
+            why = session.view.graph.why_closed(node) or "no branches and no thread of its own here"
+            self.screen.tell(why, "Inside", "warning")
         elif place.thread:
             self.enter(place.thread)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import operator
 from typing import Annotated, Any
@@ -10,6 +11,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send, interrupt
 from pydantic import BaseModel, field_validator
 from typing_extensions import TypedDict
+
+from hitl_tui.engine.commands import Pause
 
 Ran = list[str]
 HAS_SCHEMAS = "response_schema" in inspect.signature(interrupt).parameters
@@ -105,6 +108,71 @@ def team_of(ran: Ran) -> StateGraph[Any]:
     graph.add_node("team", team.compile())
     graph.add_edge(START, "before")
     graph.add_edge("before", "team")
+    return graph
+
+
+def _pair(ran: Ran, name: str = "") -> StateGraph[Any]:
+    """`one`, then `two`."""
+    graph = StateGraph(State)
+    for node in ("one", "two"):
+        words = f"{name} {node}".strip()
+        graph.add_node(node, lambda _state, words=words: (ran.append(words), {"log": [words]})[1])
+    graph.add_edge(START, "one")
+    graph.add_edge("one", "two")
+    return graph
+
+
+def two_teams(ran: Ran) -> StateGraph[Any]:
+    """Two subgraphs at once, `a` and `b`."""
+    graph = StateGraph(State)
+    for name in ("a", "b"):
+        graph.add_node(name, _pair(ran, name).compile())
+        graph.add_edge(START, name)
+    return graph
+
+
+def nested(ran: Ran, *, checkpointer: bool | None = None) -> StateGraph[Any]:
+    """A subgraph `middle` whose node `inmost` is one, too.
+
+    Args:
+        checkpointer: of `middle`.
+    """
+    middle = StateGraph(State)
+    middle.add_node("inmost", _pair(ran).compile())
+    middle.add_edge(START, "inmost")
+    graph = StateGraph(State)
+    graph.add_node("middle", middle.compile(checkpointer=checkpointer))
+    graph.add_edge(START, "middle")
+    return graph
+
+
+PAUSE: dict[str, Any] = {}
+"""The driver that a node of `paused_inside` pauses, and the loop on which."""
+
+
+def paused_inside(ran: Ran, asynchronous: bool) -> StateGraph[Any]:
+    """A subgraph whose first node asks for a pause, and waits until it has been heard."""
+
+    def one(_state: State) -> State:
+        ran.append("one")
+        driver, loop = PAUSE["driver"]
+        asyncio.run_coroutine_threadsafe(driver.execute(Pause()), loop).result(60)
+        return {"log": ["one"]}
+
+    async def one_async(_state: State) -> State:
+        ran.append("one")
+        driver, loop = PAUSE["driver"]
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(driver.execute(Pause()), loop))
+        return {"log": ["one"]}
+
+    inner = StateGraph(State)
+    inner.add_node("one", one_async if asynchronous else one)
+    inner.add_node("two", lambda _state: (ran.append("two"), {"log": ["two"]})[1])
+    inner.add_edge(START, "one")
+    inner.add_edge("one", "two")
+    graph = StateGraph(State)
+    graph.add_node("team", inner.compile())
+    graph.add_edge(START, "team")
     return graph
 
 

@@ -1,0 +1,78 @@
+"""The threads that the thread of a subgraph's run runs for: they move with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final
+
+from hitl_tui.drivers.langgraph.mirror import Mirror, their_thread
+from hitl_tui.drivers.langgraph.pregel import config_of
+from hitl_tui.drivers.langgraph.subgraphs import namespace
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.thread.session import Session
+
+OVER: Final = "what it ran for is done, or has begun anew: nobody takes what would come of it now"
+
+
+class Owners:
+    """The lines around one thread of the mirror, the innermost first; none for a thread of the graph itself.
+
+    Args:
+        mirror: of the thread.
+    """
+
+    def __init__(self, mirror: Mirror) -> None:
+        self._mirror = mirror
+        self._held: list[tuple[Mirror, Session]] = []
+        self._stack = ExitStack()
+
+    def _around(self) -> Iterator[tuple[Mirror, Mirror, str]]:
+        """Each mirror with the one around it, and the line there."""
+        mirror = self._mirror
+        while mirror.outer is not None and mirror.place is not None:
+            yield mirror, mirror.outer, mirror.place.owner.thread_id
+            mirror = mirror.outer
+
+    async def wait(self, thread: str) -> bool:
+        """Whether the tasks around the thread have yet to end.
+
+        Args:
+            thread: theirs.
+        """
+        for inner, outer, _line in self._around():
+            saved = await outer.app.state(config_of(thread))
+            tasks = saved.tasks if saved else ()
+            places = [namespace(outer.app.ns, task.name, task.id) for task in tasks if task.is_unfinished]
+            if inner.app.ns not in places:
+                return False
+        return True
+
+    def hold(self) -> None:
+        """Take them for writing, so that nobody else runs them meanwhile.
+
+        Raises:
+            ThreadBusy: somebody does.
+        """
+        try:
+            for _inner, outer, line in self._around():
+                session = outer.open(line)
+                self._stack.enter_context(session.writing())
+                self._stack.enter_context(session.keeping())
+                self._held.append((outer, session))
+        except BaseException:
+            self.release()
+            raise
+
+    async def settle(self) -> None:
+        """Let those that are held stand as LangGraph has them now."""
+        for mirror, session in self._held:
+            saved = await mirror.app.state(config_of(their_thread(session.info)), subgraphs=True)
+            if saved is not None:
+                mirror.settle(session, saved)
+
+    def release(self) -> None:
+        """Give them back."""
+        self._held.clear()
+        self._stack.close()

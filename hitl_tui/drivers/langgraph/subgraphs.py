@@ -1,0 +1,177 @@
+"""Subgraphs of LangGraph graphs: where their checkpoints are, and how a run stops inside them.
+
+What is given to a run as `interrupt_before` and `interrupt_after` holds for the graph itself alone; a graph
+inside stops by what it was compiled with.  That is replaced, once, by something that also asks the run in
+whose context it is asked; other runs of the same graph are not stopped by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING, Any, Final
+
+from hitl_tui.engine.log.threads import child_id
+
+if TYPE_CHECKING:
+    from hitl_tui.drivers.langgraph.pregel import Hear, Part
+
+START_NODE: Final = "__start__"
+_SEPARATOR: Final = "|"
+_SHOWN: Final = 8
+"""Digits of a task's id in the name of its subgraph's thread."""
+OWN_STORE: Final = "its subgraph was compiled with a checkpointer of its own"
+NO_STORE: Final = "its subgraph was compiled with checkpointer=False: it keeps nothing to look at"
+ONE_STORE: Final = "its subgraph was compiled with checkpointer=True: it keeps one state for all visits"
+
+
+def scopes(ns: str) -> tuple[str, ...]:
+    """The tasks that a namespace is inside of, the outermost first."""
+    return tuple(ns.split(_SEPARATOR)) if ns else ()
+
+
+def namespace(ns: str, node: str, task: str) -> str:
+    """Where the subgraph that a task runs keeps its checkpoints.
+
+    Args:
+        ns: that of the task.
+    """
+    return _SEPARATOR.join((*scopes(ns), f"{node}:{task}"))
+
+
+def thread_name(line: str, node: str, task: str) -> str:
+    """What the thread of a task's subgraph is called, inside the one of the task."""
+    return child_id(line, f"{node}#{task.replace('-', '')[:_SHOWN]}")
+
+
+def why_closed(graph: Any) -> str:
+    """Why a subgraph can't be looked into, in words; "" where it can."""
+    checkpointer = getattr(graph, "checkpointer", None)
+    if checkpointer is None:
+        return ""
+    if isinstance(checkpointer, bool):
+        return ONE_STORE if checkpointer else NO_STORE
+    return OWN_STORE
+
+
+def open_subgraphs(graph: Any) -> dict[str, Any]:
+    """The subgraphs of a graph that can be looked into, by their nodes."""
+    return {node: inner for node, inner in graph.get_subgraphs() if not why_closed(inner)}
+
+
+def within(scope: tuple[str, ...], hear: Hear) -> Hear:
+    """Hear of a subgraph as if it were the graph itself, and nothing of what is beside it."""
+
+    def heard(part: Part) -> None:
+        ns, mode, data = part
+        if ns[: len(scope)] != scope:
+            return
+        if mode == "messages":
+            message, about = data
+            place = str(about.get("langgraph_checkpoint_ns") or "").split(_SEPARATOR)[len(scope) :]
+            data = message, {**about, "langgraph_checkpoint_ns": _SEPARATOR.join(place)}
+        hear((ns[len(scope) :], mode, data))
+
+    return heard
+
+
+class Stops:
+    """Where one run stops in subgraphs; it holds for what runs in the context in which it was entered.
+
+    Args:
+        ns: the subgraph that is stepped through, behind each superstep; those beside it stand. "" for none.
+        into: stop in those inside before their first node.
+
+    Attributes:
+        all: stop wherever it is, before the next node.
+    """
+
+    def __init__(self, ns: str, into: bool) -> None:
+        self._ns = ns
+        self._into = into
+        self.all = False
+        self._token: Token[Stops | None] | None = None
+
+    def __enter__(self) -> None:
+        self._token = _STOPS.set(self)
+
+    def __exit__(self, *_raised: object) -> None:
+        assert self._token is not None
+        _STOPS.reset(self._token)
+
+    def at(self, ns: str, when: str) -> bool:
+        """Whether a subgraph stops, "before" or "after" a node of its own.
+
+        Args:
+            ns: its namespace.
+        """
+        if ns == self._ns:
+            return when == "after" or self.all
+        return when == "before" and (self.all or (self._into and self._is_inside(ns)))
+
+    def stands(self, ns: str) -> bool:
+        """Whether a subgraph is beside the one that is stepped through: it must not move."""
+        around = self._ns.startswith(f"{ns}{_SEPARATOR}")
+        return ns != self._ns and not around and not self._is_inside(ns)
+
+    def _is_inside(self, ns: str) -> bool:
+        return not self._ns or ns.startswith(f"{self._ns}{_SEPARATOR}")
+
+
+_STOPS: ContextVar[Stops | None] = ContextVar("stops inside subgraphs", default=None)
+
+
+class _StopNodes(Collection[str]):
+    """In the place of a subgraph's `interrupt_before_nodes` or `interrupt_after_nodes`."""
+
+    def __init__(self, own: Any, when: str) -> None:
+        self._own = own
+        self._when = when
+
+    def __bool__(self) -> bool:
+        """Asked before each superstep.
+
+        Raises:
+            GraphInterrupt: as it is raised behind a true answer. But then LangGraph first looks whether it
+                has stopped there before, and lets it pass.
+        """
+        stops = _STOPS.get()
+        if stops is not None and self._when == "before" and stops.stands(_current_namespace()):
+            from langgraph.errors import GraphInterrupt
+
+            raise GraphInterrupt
+        return bool(self._own) or stops is not None
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._own)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._own == other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __contains__(self, node: object) -> bool:
+        if node == START_NODE:
+            return False
+        stops = _STOPS.get()
+        return node in self._own or (stops is not None and stops.at(_current_namespace(), self._when))
+
+
+def _current_namespace() -> str:
+    """The namespace of the subgraph that asks: that of the task that runs it."""
+    from langgraph.config import get_config
+
+    configurable: Mapping[str, Any] = get_config().get("configurable", {})
+    return str(configurable.get("checkpoint_ns", ""))
+
+
+def stop_inside(graph: Any) -> None:
+    """Let runs of a graph stop inside its subgraphs where they want to."""
+    for inner in open_subgraphs(graph).values():
+        if not isinstance(inner.interrupt_before_nodes, _StopNodes):
+            inner.interrupt_before_nodes = _StopNodes(inner.interrupt_before_nodes, "before")
+            inner.interrupt_after_nodes = _StopNodes(inner.interrupt_after_nodes, "after")
+        stop_inside(inner)
