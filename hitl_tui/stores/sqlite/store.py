@@ -85,14 +85,20 @@ _ADD_THREAD = _insert(
     "id, graph_name, graph_digest, source, parent, fork_step, fork_seq, shared_entries, "
     "created_at, created_by, past, owner, facts_hash",
 )
-# What lists are ordered by has indexes, which an update would write even where nothing changes.
 _UPDATE_CURSOR = (
     "UPDATE cursor SET {}version = ?, head = ?, reason = ?, position = ?, waiting_for = ?, "
     "last_writer = coalesce(?, last_writer), updated_at = ?, body = ?, digest = ? "
     "WHERE thread = ? AND version = ? AND (SELECT token FROM lease WHERE thread = cursor.thread) IS ?"
 )
-_MOVE_CURSOR = _UPDATE_CURSOR.format("")
-_MOVE_LISTED = _UPDATE_CURSOR.format(f"touched = ?, status = ?, waiting_since = nullif(?, {rows.NEVER}), ")
+_LISTED = ("touched = ?, ", f"status = ?, waiting_since = nullif(?, {rows.NEVER}), ")
+# What lists are ordered by has indexes, which an update would write even where nothing changes.
+_MOVE_CURSOR = {
+    (moment, standing): _UPDATE_CURSOR.format(_LISTED[0] * moment + _LISTED[1] * standing)
+    for moment in (False, True)
+    for standing in (False, True)
+}
+"""By whether `touched` changes, and whether status and `waiting_since` do."""
+_UNKNOWN: tuple[int, int, tuple[Any, ...]] = (-1, 0, ())
 _ADD_SPENDING = _insert("spending", "id, body")
 # A graph that no thread was begun with or has gone on with.
 _DROP_GRAPHS = (
@@ -135,7 +141,7 @@ class SQLiteCheckpointer(StoreFile, TableStore):
         self.durability = check_durability(durability)
         self._open(reading=reading)
         # What lists are ordered by, of threads, and the version that they were at when it was written here.
-        self._listed: dict[int, tuple[int, tuple[Any, ...]]] = {}
+        self._listed: dict[int, tuple[int, int, tuple[Any, ...]]] = {}
 
     def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
         check_thread_id(info.thread_id)
@@ -160,18 +166,22 @@ class SQLiteCheckpointer(StoreFile, TableStore):
         with self._deciding if commit.ledger else self._writing as db:
             row = rows.cursor_row(cursor, facts, writer(point) if point else None)
             version, head, status, reason, position, waiting_for, since, *rest = row
-            listed = (cursor.updated_at >> rows.TOUCHED_SHIFT, status, since)
+            touched, standing = cursor.updated_at >> rows.TOUCHED_SHIFT, (status, since)
             moved = (version, head, reason, position, waiting_for, *rest, *guard)
-            if (commit.expected_version, listed) == self._listed.get(key):
-                done = db.execute(_MOVE_CURSOR, moved)
-            else:
-                done = db.execute(_MOVE_LISTED, (*listed, *moved))
+            known, was_touched, stood = self._listed.get(key, _UNKNOWN)
+            is_known = known == commit.expected_version
+            moment, moves = not is_known or touched != was_touched, not is_known or standing != stood
+            if moves:
+                moved = (*standing, *moved)
+            if moment:
+                moved = (touched, *moved)
+            done = db.execute(_MOVE_CURSOR[moment, moves], moved)
             if done.rowcount != 1:
                 raise self._refusal(thread_id, key, commit)
             self._add_rows(db, key, commit)
             if commit.gives_back:
                 db.execute(_GIVE_BACK, (key, commit.lease_token))
-            self._listed[key] = cursor.version, listed
+            self._listed[key] = cursor.version, touched, standing
             if commit.takes:
                 db.execute(_TAKE, (key, *msgspec.structs.astuple(commit.takes)))
             return self.stamp(thread_id) if commit.gives_back else None
