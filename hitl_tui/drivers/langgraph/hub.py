@@ -10,7 +10,7 @@ from typing import Any
 
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.langgraph.driver import LangGraphDriver
-from hitl_tui.drivers.langgraph.mirror import Inside, Mirror, namespace_of, their_thread
+from hitl_tui.drivers.langgraph.mirror import Mirror, SubgraphRun, namespace_of, their_thread
 from hitl_tui.drivers.langgraph.pregel import App
 from hitl_tui.drivers.langgraph.window import Window, newest_page
 from hitl_tui.drivers.local import Observe
@@ -85,7 +85,7 @@ class LangGraphHub(LocalHub):
         first = info
         while first.parent is not None and (parent := self._store.info(first.parent)) is not None:
             first = parent
-        place = Inside(first.thread_id, info.owner, str(info.source[ORIGIN]))
+        place = SubgraphRun(first.thread_id, info.owner, str(info.source[ORIGIN]))
         return outer.inside(info.owner.node, namespace_of(info), place)
 
     async def begin(self, thread_id: str, actor: str | None = None, *, at_once: bool = False) -> Driver:

@@ -69,7 +69,7 @@ def their_thread(info: ThreadInfo) -> str:
     return str(kept.get("thread", info.thread_id)) if isinstance(kept, Mapping) else info.thread_id
 
 
-class Inside(NamedTuple):
+class SubgraphRun(NamedTuple):
     """Which run of a subgraph a thread is.
 
     Attributes:
@@ -118,7 +118,7 @@ class Mirror:
         self.graph = graph.recorded(self.info)
         self.reduction = Reduction(app.graph, graph.bound_channels(app.graph))
         self.outer: Mirror | None = None
-        self.place: Inside | None = None
+        self.place: SubgraphRun | None = None
         self._source = dict(source)
         self._signer = signer
         self._notices: dict[str, str] = {}
@@ -126,7 +126,7 @@ class Mirror:
         self._whole = whole_subgraphs(app.graph)
         self._mirrors: dict[str, Mirror] = {}
 
-    def inside(self, node: str, ns: str, place: Inside) -> Mirror:
+    def inside(self, node: str, ns: str, place: SubgraphRun) -> Mirror:
         """The mirror of one run of a subgraph.
 
         Args:
@@ -156,7 +156,7 @@ class Mirror:
             if task.name in self.opens:
                 ns = namespace(self.app.ns, task.name, task.id)
                 name = thread_name(line, task.name, task.id)
-                inner = self.inside(task.name, ns, Inside(name, Owner(line, task.name), saved.id))
+                inner = self.inside(task.name, ns, SubgraphRun(name, Owner(line, task.name), saved.id))
                 info = self.store.info(line)
                 if await inner.sync(their_thread(info) if info else line):
                     threads[task.id] = name

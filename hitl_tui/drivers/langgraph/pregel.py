@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, ca
 from langgraph import types
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from hitl_tui.drivers.langgraph.subgraphs import Stops, scopes, stop_inside, within
+from hitl_tui.drivers.langgraph.subgraphs import InnerStops, scopes, stop_inside, within
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -48,10 +48,6 @@ _IDS_COUNT_ANSWERS: Final = hasattr(types, "_interrupt_id")
 """Whether the id of an interrupt tells which question of its task it is; not in the oldest LangGraph."""
 OUTPUT: Final = "output"
 """The channel of a graph whose state is one value in place of named ones."""
-try:
-    from langgraph.runtime import RunControl
-except ImportError:  # of LangGraph before 1.2
-    RunControl = None  # type: ignore[assignment,misc]
 MODES: Final = ("checkpoints", "tasks", "messages", "custom")
 
 
@@ -201,6 +197,13 @@ class Dropped(BaseException):
     """What runs is given up; nothing of theirs catches it."""
 
 
+def _run_control() -> Callable[[], Any]:
+    """What makes that by which a run is told to stop, of LangGraph 1.2 and newer."""
+    from langgraph.runtime import RunControl
+
+    return RunControl
+
+
 def is_drained(error: BaseException) -> bool:
     """Whether a run ended since it was asked to stop."""
     return type(error).__name__ == "GraphDrained"
@@ -235,9 +238,9 @@ class App:
             self._options = {"stream_mode": list(MODES), "subgraphs": True}
             if "version" in parameters:
                 self._options["version"] = "v2"
-        self._takes_control = RunControl is not None and "control" in parameters
+        self._new_control = _run_control() if "control" in parameters else None
         self._control: Any = None
-        self._stops: Stops | None = None
+        self._stops: InnerStops | None = None
         stop_inside(graph)
         self._lock = threading.Lock()
         self._at_work: int | None = None
@@ -374,8 +377,8 @@ class App:
 
     @contextmanager
     def _stopping(self, into: bool) -> Iterator[None]:
-        self._control = RunControl() if self._takes_control else None
-        self._stops = Stops(self.ns, into)
+        self._control = self._new_control() if self._new_control else None
+        self._stops = InnerStops(self.ns, into)
         try:
             with self._stops:
                 yield

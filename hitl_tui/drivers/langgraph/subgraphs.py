@@ -75,7 +75,7 @@ def within(scope: tuple[str, ...], hear: Hear) -> Hear:
     return heard
 
 
-class Stops:
+class InnerStops:
     """Where one run stops in subgraphs; it holds for what runs in the context in which it was entered.
 
     Args:
@@ -90,7 +90,7 @@ class Stops:
         self._ns = ns
         self._into = into
         self.all = False
-        self._token: Token[Stops | None] | None = None
+        self._token: Token[InnerStops | None] | None = None
 
     def __enter__(self) -> None:
         self._token = _STOPS.set(self)
@@ -118,7 +118,7 @@ class Stops:
         return not self._ns or ns.startswith(f"{self._ns}{_SEPARATOR}")
 
 
-_STOPS: ContextVar[Stops | None] = ContextVar("stops inside subgraphs", default=None)
+_STOPS: ContextVar[InnerStops | None] = ContextVar("stops inside subgraphs", default=None)
 
 
 class _StopNodes(Collection[str]):
