@@ -140,12 +140,7 @@ def run_headless(
         await driver.execute(PrepareGraph())
         collect_as_usual()
         if (snapshot := await driver.snapshot()).progress.head < 0:
-            if asked := snapshot.graph.inputs:
-                examples = [
-                    (field.name, shlex.quote(field.example) if field.example else "…") for field in asked
-                ]
-                words = " ".join(f"--input {name}={example}" for name, example in examples)
-                raise UsageError(f"the graph {snapshot.graph.name!r} asks for its input", f"give {words}")
+            ask_for_inputs(snapshot)
             await start(driver, {}, settings)
         if snapshot.notice:
             say(f"hitl-tui: {snapshot.notice}", err=True)
@@ -157,6 +152,14 @@ def run_headless(
         return await run_on(driver, command=(command or _run)(stops), as_json=as_json)
 
     return work_on(settings, open_store, work, as_json=as_json)
+
+
+def ask_for_inputs(snapshot: Snapshot) -> None:
+    """A new thread begins with its inputs; raises `UsageError` for a graph that asks for some."""
+    if asked := snapshot.graph.inputs:
+        examples = [(field.name, shlex.quote(field.example) if field.example else "…") for field in asked]
+        words = " ".join(f"--input {name}={example}" for name, example in examples)
+        raise UsageError(f"the graph {snapshot.graph.name!r} asks for its input", f"give {words}")
 
 
 async def tell_repeats(driver: Driver, command: Fork | Rerun | Run | Step, *, as_json: bool) -> None:

@@ -157,6 +157,10 @@ EXAMPLES = {
     "keys": ["hitl-tui keys"],
     "config": ["hitl-tui config"],
     "doctor": ["hitl-tui doctor"],
+    "worker": [
+        "hitl-tui worker --store postgresql://walt@db/team --graph flow.py --graph my.flows:build",
+    ],
+    "workers": ["hitl-tui workers --store postgresql://ann@db/team"],
     "serve": [
         "hitl-tui serve",
         "hitl-tui serve token add ann --auth tokens.json",
@@ -182,6 +186,7 @@ GROUPS = {
         "run": Entry("hitl_tui.cli.run", "Run a workflow of your own, on screen or without."),
         "present": Entry("hitl_tui.cli.present", "Give a show from a script, or read its notes."),
         "serve": Entry("hitl_tui.cli.serve", "Serve the app to browsers, each page a session of its own."),
+        "worker": Entry("hitl_tui.cli.worker", "Advance threads that were left to workers."),
         "play": Entry("hitl_tui.cli.play", "Play a recorded run on screen, as it was."),
         "new": Entry("hitl_tui.cli.about", "Write a commented start of a graph file."),
         "resume": Entry("hitl_tui.cli.run", "Go on with a thread where it stopped."),
@@ -212,6 +217,7 @@ GROUPS = {
     "Look": {
         "watch": Entry("hitl_tui.cli.notify", "Tell you what waits for you, expires soon, or has ended."),
         "threads": Entry("hitl_tui.cli.threads", "List the threads of a store."),
+        "workers": Entry("hitl_tui.cli.worker", "Show who runs what, and what is queued for workers."),
         "show": Entry("hitl_tui.cli.inspect", "Show a thread at its newest step, or at any other."),
         "log": Entry("hitl_tui.cli.inspect", "Show the steps of a thread, oldest first."),
         "diff": Entry("hitl_tui.cli.inspect", "Compare two steps, threads or forks, channel by channel."),

@@ -16,6 +16,7 @@ from hitl_tui.engine.audit.lineage import Arrival
 from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.graph.description import EdgeInfo, GateInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.log.events import Progress
+from hitl_tui.engine.log.jobs import WorkerInfo, WorkerJob
 from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.requests import HandedOn
@@ -489,3 +490,10 @@ class NoticeDocument(Document, frozen=True):
     """`watch`, and what a command for notices gets on its standard input."""
 
     notice: Inline[Notice]
+
+
+class WorkersDocument(Document, frozen=True):
+    """Who advances threads, and what is to be done: `workers`."""
+
+    workers: Annotated[tuple[WorkerInfo, ...], about("The workers that were heard of.")]
+    jobs: Annotated[tuple[WorkerJob, ...], about("What runs, then what is queued, in its order.")]

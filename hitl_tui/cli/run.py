@@ -88,6 +88,10 @@ class RunOptions(NamedTuple):
     as_json: bool
     record: str | None
     cassette: str | None
+    detach: bool
+    at: str | None
+    after: str | None
+    priority: int | None
 
     def settings(self, **flags: str | None) -> Settings:
         """The settings of the command.
@@ -109,6 +113,13 @@ class RunOptions(NamedTuple):
         Raises:
             HitlError: the options don't go together, or the thread can't be opened.
         """
+        if self.detach:
+            from hitl_tui.cli.detached import begins_at, run_detached
+
+            begin = begins_at(self.at, self.after)
+            return run_detached(settings, open_store, choose, begin, self.priority or 0, as_json=self.as_json)
+        if self.at or self.after or self.priority is not None:
+            raise UsageError("--at, --in and --priority are for workers", "give them with --detach")
         quiet = self.headless or self.as_json
         with tape(self.record, self.cassette, shown=not quiet):
             if quiet:
@@ -140,6 +151,15 @@ run_options = options_as(
     kept_breaks_option,
     json_option,
     tape_options,
+    click.option("--detach", is_flag=True, help="Leave it to workers, at once and after each decision."),
+    click.option("--at", metavar="TIME", help="With --detach: not before, as 2026-03-01T08:00 or 08:00."),
+    click.option("--in", "after", metavar="SPAN", help="With --detach: not before then, as 90m, 12h or 2d."),
+    click.option(
+        "--priority",
+        type=click.IntRange(-1000, 1000),
+        metavar="N",
+        help="With --detach: what is higher goes first; 0 by default.",
+    ),
 )
 
 

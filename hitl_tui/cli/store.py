@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 import click
 
 from hitl_tui.cli.options import store_option
 from hitl_tui.cli.output import say
 from hitl_tui.errors import UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.stores import Checkpointer
 
 
 @click.group()
@@ -29,9 +33,22 @@ def init(*, roles: bool, store: str | None) -> None:
     from hitl_tui.config import load_settings
 
     with closing(open_for_writing(load_settings({"store": store}))) as opened:
+        queue = _make_queue(opened)
         if roles:
             make_roles = getattr(opened, "make_roles", None)
             if make_roles is None:
                 raise UsageError("only a store in PostgreSQL has roles", "name one: --store postgresql://…")
             make_roles()
     say("the tables are there" + (", the roles too: give them to users with GRANT" if roles else ""))
+    say(queue)
+
+
+def _make_queue(store: Checkpointer) -> str:
+    """Make the tables of jobs, where that can be done; says what there is."""
+    from hitl_tui.cli.worker import jobs_of
+
+    try:
+        jobs_of(store).make()
+    except UsageError as error:
+        return f"there is no queue for workers: {error.message}; {error.hint}"
+    return "the queue for workers is there"

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from hitl_tui.engine.log.jobs import Jobs
 from hitl_tui.engine.log.records import (
     GRAPH,
     Checkpoint,
@@ -297,6 +298,10 @@ class Checkpointer(ABC):
 
     def subscribe(self, wake: Callable[[], object]) -> Callable[[], None] | None:
         """See `Store.subscribe`."""
+        return None
+
+    def jobs(self) -> Jobs | None:
+        """See `Store.jobs`."""
         return None
 
     @abstractmethod

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Literal, Protocol
 
+from hitl_tui.engine.log.jobs import Jobs
 from hitl_tui.engine.log.records import (
     Checkpoint,
     Commit,
@@ -189,6 +190,9 @@ class Store(Protocol):
         Returns:
             What ends that; None where the store can't call, so that it is to be looked at again and again.
         """
+
+    def jobs(self) -> Jobs | None:
+        """What workers are to do; None for a store that hands threads to none."""
 
     def now(self) -> int:
         """Microseconds since the epoch, by the clock that all who write the store go by."""

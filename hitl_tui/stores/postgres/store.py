@@ -39,6 +39,7 @@ from hitl_tui.stores.base import (
 from hitl_tui.stores.lease import giving_back
 from hitl_tui.stores.lineage import Carried, Past, Spent
 from hitl_tui.stores.postgres import schema
+from hitl_tui.stores.postgres.jobs import GRANTS, PostgresJobs
 from hitl_tui.stores.postgres.listener import Listener
 from hitl_tui.stores.postgres.server import NOW, Server, Statements
 from hitl_tui.stores.tables import SPENDING_STEPS, Dialect, TableStore
@@ -171,6 +172,7 @@ class PostgresCheckpointer(TableStore):
         self._server = Server(url, durability)
         self._server.prepare(create=create)
         self.login = self._server.login
+        self._jobs = PostgresJobs(self._server)
         self._channel = f"hitl_tui.{self._server.schema}"
         self._listener: Listener | None = None
         self._lock = threading.Lock()
@@ -477,9 +479,13 @@ class PostgresCheckpointer(TableStore):
         """
         from hitl_tui.stores.postgres.roles import statements
 
+        jobs = GRANTS if self._jobs.exist() else ()
         with self._server.transaction() as db:
-            for statement in statements(self._server.schema):
+            for statement in (*statements(self._server.schema), *jobs):
                 db.write(statement, None)
+
+    def jobs(self) -> PostgresJobs:
+        return self._jobs
 
     # -- the rest ---------------------------------------------------------------------------------
 

@@ -1,0 +1,102 @@
+"""`run --detach`, `resume --detach`: a thread is left to workers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from hitl_tui.cli.headless import ask_for_inputs, report
+from hitl_tui.cli.opening import Choose, OpenStore, open_target, start
+from hitl_tui.cli.output import say
+from hitl_tui.cli.thread import OpenThread, work_on
+from hitl_tui.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.config import Settings
+
+Begins = Callable[[int], int | None]
+"""When a thread may begin, given what time it is by the store's clock; in microseconds, None for at once."""
+
+
+def begins_at(at: str | None, after: str | None) -> Begins:
+    """What `--at` and `--in` say.
+
+    Raises:
+        UsageError: both are given, or one can't be read.
+    """
+    from hitl_tui.engine.log.units import span_of
+
+    if at and after:
+        raise UsageError("--at and --in don't go together", "give one of them")
+    if after:
+        try:
+            span = span_of(after)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        return lambda now: now + span
+    if at:
+        begin = _moment(at)
+        return lambda now: begin
+    return lambda now: None
+
+
+def _moment(text: str) -> int:
+    """A moment as it is written: of this place where it names no other, the next one where it is a time."""
+    now = datetime.now().astimezone()
+    try:
+        if "-" in text:
+            moment = datetime.fromisoformat(text).astimezone()
+        else:
+            hour = datetime.strptime(text, "%H:%M")
+            moment = now.replace(hour=hour.hour, minute=hour.minute, second=0, microsecond=0)
+            moment += timedelta(days=moment <= now)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{text!r} is no time", "write 2026-03-01T08:00, with +01:00 for another place, or 08:00"
+        ) from None
+    return round(moment.timestamp() * 1_000_000)
+
+
+def run_detached(
+    settings: Settings,
+    open_store: OpenStore,
+    choose: Choose,
+    begins: Begins,
+    priority: int,
+    *,
+    as_json: bool,
+) -> ExitCode:
+    """Leave a thread to workers, which is begun where it is not there yet.
+
+    A plain breakpoint that it waits at is passed; other questions stay, and it goes on behind their answers.
+
+    Raises:
+        UsageError: the store hands threads to no workers, or inputs are missing.
+        StoreUnusable: it has no queue yet, or this user may not.
+    """
+    from hitl_tui.cli.worker import jobs_of
+    from hitl_tui.engine.commands import Answer
+
+    async def work(opened: OpenThread) -> ExitCode:
+        jobs = jobs_of(opened.store)
+        jobs.need()
+        target = await asyncio.to_thread(choose, opened.store)
+        driver = await open_target(opened.hub, target, settings, ())
+        if (snapshot := await driver.snapshot()).progress.head < 0:
+            ask_for_inputs(snapshot)
+            await start(driver, {}, settings)
+        for request in snapshot.progress.pending:
+            if request.breakpoint:
+                await driver.execute(
+                    Answer(request.id, "continue", request.step, settings.reviewer, "resumed")
+                )
+        at = begins(opened.store.now())
+        await asyncio.to_thread(jobs.hand, driver.thread_id, priority=priority, at=at)
+        code = await report(driver, as_json=as_json, done=True)
+        if not as_json:
+            say("  workers go on with it: hitl-tui workers")
+        return code
+
+    return work_on(settings, open_store, work, as_json=as_json)

@@ -1,0 +1,136 @@
+"""`worker`, `workers`: threads that are advanced by whoever is free, and who that is."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from hitl_tui.cli.opening import observer_of, open_named
+from hitl_tui.cli.options import durability_option, store_option
+from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, one_line, say, table
+from hitl_tui.cli.storage import open_existing
+from hitl_tui.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.stores import Checkpointer
+    from hitl_tui.stores.postgres.jobs import PostgresJobs
+
+
+def jobs_of(store: Checkpointer) -> PostgresJobs:
+    """The jobs of a store.
+
+    Raises:
+        UsageError: it hands threads to no workers.
+    """
+    jobs = store.jobs()
+    if jobs is None:
+        raise UsageError("only a store in PostgreSQL has workers", "name one: --store postgresql://…")
+    from hitl_tui.stores.postgres.jobs import PostgresJobs
+
+    assert isinstance(jobs, PostgresJobs)
+    return jobs
+
+
+@click.command()
+@click.option(
+    "--graph",
+    "graphs",
+    metavar="GRAPH",
+    multiple=True,
+    required=True,
+    help="A graph that it runs; repeatable.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 1000),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="How many threads it runs at once.",
+)
+@click.option(
+    "--grace",
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a node may take on once the worker is to stop, before it is given up.",
+)
+@store_option
+@durability_option
+def worker(
+    *, graphs: tuple[str, ...], concurrency: int, grace: float, store: str | None, durability: str | None
+) -> ExitCode:
+    """Advance threads that were left to workers.
+
+    Each goes on to its next stop, until a signal ends the worker. It runs the graphs that it is given, and no
+    others: threads of others, or of another version, wait for a worker that has it. SIGTERM and ctrl+c let
+    it finish the nodes that run.
+    """
+    import asyncio
+    import signal
+    from contextlib import closing
+
+    from hitl_tui.cli.logs import start_log
+    from hitl_tui.config import load_settings
+
+    try:
+        from hitl_tui.team.workers.worker import Worker
+    except ImportError as error:
+        raise UsageError("a worker takes procrastinate", "install hitl-tui[team]") from error
+    settings = load_settings({"store": store, "durability": durability})
+    start_log()
+    keep_nodes_apart()
+
+    async def work(opened: Checkpointer) -> None:
+        jobs = jobs_of(opened)
+        if not jobs.exist():
+            jobs.make()
+        runners = {}
+        for spec in graphs:
+            runner = open_named(spec, opened)
+            runners[runner.graph.digest] = runner
+            say(f"{spec}: graph {one_line(runner.graph.name)} {runner.graph.digest[:12]}")
+        at_work = Worker(
+            opened, jobs, runners, concurrency=concurrency, grace=grace, tell=_tell,
+            observe=observer_of(settings),
+        )  # fmt: skip
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, at_work.stop)
+        await at_work.run()
+
+    with closing(open_existing(settings)) as opened:
+        asyncio.run(work(opened))
+    return ExitCode.DONE
+
+
+def _tell(words: str) -> None:
+    say(f"{time.strftime('%H:%M:%S')} {one_line(words, 400)}")
+
+
+@click.command()
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
+)
+@store_option
+@json_option
+def workers(*, limit: int, store: str | None, as_json: bool) -> None:
+    """Show who runs what, and what is queued for workers."""
+    from contextlib import closing
+
+    from hitl_tui.config import load_settings
+
+    with closing(open_existing(load_settings({"store": store}))) as opened:
+        jobs = jobs_of(opened)
+        there, listed, now = jobs.workers(), jobs.listed(limit), opened.now()
+    if as_json:
+        from hitl_tui.cli.reports import WorkersDocument
+
+        emit(WorkersDocument(workers=tuple(there), jobs=tuple(listed)))
+        return
+    from hitl_tui.view.jobs import job_rows, worker_rows
+
+    say(*table(worker_rows(there, listed, now)), "", *table(job_rows(listed, now), prose=True))

@@ -1,0 +1,387 @@
+"""The jobs of a store in PostgreSQL: procrastinate's tables, and triggers that fill them.
+
+The database queues a thread in the transaction of whatever commit lets it go on, so that no decision is
+without its job, whatever program made it and however it ended.  Queueing takes nothing but psycopg: only
+workers, and whoever makes the tables, need procrastinate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from hitl_tui.engine.log.jobs import HandedGraph, WorkerInfo, WorkerJob
+from hitl_tui.engine.log.threads import Lease
+from hitl_tui.errors import StoreUnusable, UsageError
+from hitl_tui.stores.base import unknown
+from hitl_tui.stores.postgres.server import NOW, Server
+
+VERSION: Final = 1
+"""The version of these tables, which belong to one of procrastinate's."""
+
+DIGEST: Final = 32
+"""How much of a graph's digest names its queue: the name of a channel has 63 bytes at most."""
+
+_PENDING = "coalesce(json_array_length(convert_from({}, 'UTF8')::json -> 'pending'), 0)"
+_DUE = """
+    SELECT to_timestamp(min(least((asked ->> 'deadline')::bigint, (asked ->> 'escalate_at')::bigint)) / 1e6)
+    FROM json_array_elements(coalesce(convert_from({}, 'UTF8')::json -> 'pending', '[]')) AS asked
+"""
+# One job of a thread waits at a time.  The one that is there is changed, and with it locked until the end of
+# the transaction: no worker can take it and look at the thread as it was before.
+_PUT = f"""
+    CREATE FUNCTION put_job(of_thread bigint, due timestamptz, tries int, why text) RETURNS void
+    LANGUAGE plpgsql AS $$
+    DECLARE queued record;
+    BEGIN
+        INSERT INTO procrastinate_jobs
+            (queue_name, task_name, priority, lock, queueing_lock, args, scheduled_at)
+        SELECT
+            left(coalesce(
+                nullif(convert_from(c.body, 'UTF8')::json ->> 'graph', ''), t.graph_digest), {DIGEST}),
+            'advance', w.priority, t.key::text, t.key::text,
+            jsonb_build_object('thread', t.id, 'version', c.version, 'tries', tries, 'why', why),
+            greatest(due, CASE WHEN w.start_at > now() THEN w.start_at END)
+        FROM work AS w JOIN thread AS t ON t.key = w.thread JOIN cursor AS c ON c.thread = w.thread
+        WHERE w.thread = of_thread
+        ON CONFLICT (queueing_lock) WHERE status = 'todo' DO UPDATE SET
+            queue_name = excluded.queue_name, priority = excluded.priority, args = excluded.args,
+            scheduled_at = excluded.scheduled_at
+        RETURNING id, queue_name INTO queued;
+        IF FOUND AND due IS NULL THEN
+            PERFORM pg_notify('procrastinate_queue_v1#' || queued.queue_name,
+                json_build_object('type', 'job_inserted', 'job_id', queued.id)::text);
+        END IF;
+    END $$
+"""
+# What lets a thread go on: its first input, an answer, an edit that moves it, a limit that was raised.  That
+# a run has stopped does not; then only a deadline may be to come.
+_GOES_ON = f"""
+    CREATE FUNCTION goes_on() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $$
+    DECLARE due timestamptz;
+    BEGIN
+        IF NOT EXISTS (SELECT 1 FROM work WHERE thread = NEW.thread) THEN
+            RETURN NULL;
+        END IF;
+        IF NEW.status NOT IN ('pending', 'waiting') THEN
+            DELETE FROM procrastinate_jobs WHERE queueing_lock = NEW.thread::text AND status = 'todo';
+            RETURN NULL;
+        END IF;
+        IF OLD.status <> 'running' AND ((OLD.status, OLD.reason) <> (NEW.status, NEW.reason)
+            OR {_PENDING.format("NEW.body")} < {_PENDING.format("OLD.body")}) THEN
+            PERFORM put_job(NEW.thread, NULL, 0, '');
+            RETURN NULL;
+        END IF;
+        due := ({_DUE.format("NEW.body")});
+        IF due IS NOT NULL AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs
+            WHERE queueing_lock = NEW.thread::text AND status = 'todo' AND scheduled_at IS NULL) THEN
+            PERFORM put_job(NEW.thread, due, 0, 'a deadline');
+        END IF;
+        RETURN NULL;
+    END $$
+"""
+_HANDED = """
+    CREATE FUNCTION handed() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
+    BEGIN
+        PERFORM put_job(NEW.thread, NULL, 0, '');
+        RETURN NULL;
+    END $$
+"""
+# A pause is about what is queued, too; a deadline stays.
+_LET_GO = """
+    CREATE FUNCTION let_go() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
+    BEGIN
+        DELETE FROM procrastinate_jobs
+        WHERE queueing_lock = OLD.thread::text AND status = 'todo';
+        RETURN NULL;
+    END $$
+"""
+_PAUSED = f"""
+    CREATE FUNCTION paused() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $$
+    BEGIN
+        DELETE FROM procrastinate_jobs USING cursor AS c
+        WHERE lock = NEW.thread::text AND procrastinate_jobs.status = 'todo' AND c.thread = NEW.thread
+            AND {_PENDING.format("c.body")} = 0;
+        RETURN NULL;
+    END $$
+"""
+_TABLES: Final = (
+    "CREATE TABLE queue (version bigint NOT NULL)",
+    f"INSERT INTO queue VALUES ({VERSION})",
+    """CREATE TABLE work (
+        thread bigint PRIMARY KEY REFERENCES thread (key) ON DELETE CASCADE,
+        priority int NOT NULL,
+        start_at timestamptz,
+        login text NOT NULL DEFAULT session_user
+    )""",
+    """CREATE TABLE worker (
+        id bigint PRIMARY KEY REFERENCES procrastinate_workers (id) ON DELETE CASCADE,
+        "user" text NOT NULL,
+        host text NOT NULL,
+        pid bigint NOT NULL,
+        process_started bigint NOT NULL,
+        boot text NOT NULL,
+        namespace text NOT NULL,
+        concurrency int NOT NULL,
+        graphs text NOT NULL,
+        started_at bigint NOT NULL,
+        stopping boolean NOT NULL DEFAULT false,
+        login text NOT NULL DEFAULT session_user
+    )""",
+    _PUT,
+    _GOES_ON,
+    _HANDED,
+    _LET_GO,
+    _PAUSED,
+    """CREATE TRIGGER goes_on AFTER UPDATE ON cursor FOR EACH ROW
+        WHEN (NEW.status <> 'running' AND NEW.version <> OLD.version) EXECUTE FUNCTION goes_on()""",
+    "CREATE TRIGGER handed AFTER INSERT OR UPDATE ON work FOR EACH ROW EXECUTE FUNCTION handed()",
+    "CREATE TRIGGER let_go AFTER DELETE ON work FOR EACH ROW EXECUTE FUNCTION let_go()",
+    "CREATE TRIGGER paused AFTER INSERT ON pause FOR EACH ROW EXECUTE FUNCTION paused()",
+)
+
+_OWN = "queue, work, worker"
+_THEIRS = "procrastinate_jobs, procrastinate_workers, procrastinate_events, procrastinate_periodic_defers"
+_SEQUENCES = "procrastinate_jobs_id_seq, procrastinate_events_id_seq, procrastinate_workers_id_seq"
+GRANTS: Final = (
+    "REVOKE EXECUTE ON FUNCTION put_job, goes_on, handed, let_go, paused FROM PUBLIC",
+    f"GRANT SELECT ON {_OWN}, {_THEIRS} TO hitl_viewer, hitl_reviewer, hitl_worker, hitl_operator",
+    "GRANT INSERT, UPDATE ON work TO hitl_worker, hitl_operator",
+    f"GRANT INSERT, UPDATE, DELETE ON worker, {_THEIRS} TO hitl_worker",
+    f"GRANT USAGE ON {_SEQUENCES} TO hitl_worker",
+    "GRANT EXECUTE ON FUNCTION put_job TO hitl_worker",
+)
+"""What the roles of a store may do with its jobs."""
+
+_US = "(extract(epoch FROM {}) * 1000000)::bigint"
+_BEGAN = "coalesce(j.scheduled_at, (SELECT max(at) FROM procrastinate_events WHERE job_id = j.id))"
+_LIST = f"""
+    SELECT t.id, j.status::text, t.graph_name, j.queue_name, j.priority::bigint,
+        {_US.format(_BEGAN)},
+        coalesce((j.args ->> 'tries')::bigint, 0), coalesce(j.args ->> 'why', ''), j.worker_id,
+        j.scheduled_at > now(),
+        j.status = 'todo' AND NOT EXISTS (
+            SELECT 1 FROM worker AS w, json_array_elements(w.graphs::json) AS has
+            WHERE has ->> 'digest' = j.queue_name)
+    FROM procrastinate_jobs AS j JOIN thread AS t ON t.key = j.lock::bigint
+    WHERE j.status IN ('todo', 'doing') AND (? OR t.id = ANY(?))
+    ORDER BY j.status DESC, j.scheduled_at > now() NULLS FIRST, j.priority DESC, j.id LIMIT ?
+"""
+_WORKERS = f"""
+    SELECT w.id, w."user", w.host, w.pid, w.login, w.concurrency::bigint, w.graphs, w.started_at,
+        {_US.format("p.last_heartbeat")}, w.stopping
+    FROM worker AS w JOIN procrastinate_workers AS p ON p.id = w.id ORDER BY w.id
+"""
+_REGISTER = f"""
+    WITH there AS (
+        INSERT INTO procrastinate_workers (id, last_heartbeat) OVERRIDING SYSTEM VALUE VALUES (:id, now())
+        ON CONFLICT (id) DO UPDATE SET last_heartbeat = now() RETURNING id
+    )
+    INSERT INTO worker (id, "user", host, pid, process_started, boot, namespace, concurrency, graphs,
+        started_at, stopping)
+    SELECT id, :user, :host, :pid, :process_started, :boot, :namespace, :concurrency, :graphs,
+        {NOW}, :stopping FROM there
+    ON CONFLICT (id) DO UPDATE SET stopping = excluded.stopping
+"""
+# Who was not heard of for long is taken off with one statement: their jobs are queued again, and their
+# leases end, wherever they are, so that whoever is next takes over and writes it down.  What they still
+# finish is not theirs any more: leases have tokens, and jobs count their attempts.
+_REAP = """
+    WITH dead AS (
+        SELECT p.id, w."user", w.host, w.pid, w.process_started, w.boot, w.namespace
+        FROM procrastinate_workers AS p LEFT JOIN worker AS w ON w.id = p.id
+        WHERE p.last_heartbeat < now() - make_interval(secs => :patience)
+        FOR UPDATE OF p SKIP LOCKED
+    ), queued AS (
+        UPDATE procrastinate_jobs AS j SET status = 'todo', queueing_lock = NULL, worker_id = NULL,
+            attempts = attempts + 1, scheduled_at = NULL, abort_requested = false,
+            args = j.args || jsonb_build_object('why', coalesce(
+                'worker ' || dead.id || ' (' || dead.host || ', process ' || dead.pid || ') was not heard of',
+                'its worker was not heard of'))
+        FROM dead WHERE j.status = 'doing' AND j.worker_id = dead.id
+        RETURNING j.id, j.queue_name, j.args ->> 'thread' AS thread, j.args ->> 'why' AS why
+    ), ended AS (
+        UPDATE cursor AS c SET boot = '', expires_at = 0 FROM dead
+        WHERE c.status = 'running' AND c.token IS NOT NULL AND c.pid = dead.pid AND c.boot = dead.boot
+            AND c.namespace = dead.namespace AND c.process_started = dead.process_started
+        RETURNING 1
+    ), gone AS (
+        DELETE FROM procrastinate_workers AS p USING dead WHERE p.id = dead.id RETURNING 1
+    ), told AS (
+        SELECT pg_notify('procrastinate_queue_v1#' || queue_name,
+            json_build_object('type', 'job_inserted', 'job_id', id)::text) FROM queued
+    )
+    SELECT thread, why FROM queued, (SELECT count(*) FROM told) AS notices
+"""
+_NO_QUEUE = (
+    "`hitl-tui store init` makes it where hitl-tui[team] is installed, as does a worker whose user may"
+)
+
+
+class PostgresJobs:
+    """The jobs of a store; see `engine.log.jobs.Jobs`."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    # -- tables -----------------------------------------------------------------------------------
+
+    def exist(self) -> bool:
+        """Whether the store has tables for jobs.
+
+        Raises:
+            StoreUnusable: they are of another version.
+        """
+        there = self._server.rows("SELECT to_regclass(?) IS NOT NULL", (f"{self._server.schema}.queue",))
+        if not there[0][0]:
+            return False
+        version = self._server.rows("SELECT version FROM queue")[0][0]
+        if version != VERSION:
+            raise StoreUnusable(
+                f"the queue of the store {self._server.name} has version {version}, this one knows {VERSION}",
+                "upgrade hitl-tui where it is older",
+            )
+        return True
+
+    def make(self) -> None:
+        """Make the tables, unless they are there; with procrastinate's, which takes that.
+
+        Raises:
+            UsageError: procrastinate is not installed.
+            StoreUnusable: this user may not.
+        """
+        try:
+            from procrastinate.schema import SchemaManager
+        except ImportError as error:
+            raise UsageError("a queue for workers takes procrastinate", "install hitl-tui[team]") from error
+        schema = self._server.schema
+        with self._server.transaction() as db:
+            db.rows("SELECT pg_advisory_xact_lock(hashtext(?))", (f"hitl-tui {schema}",))
+            if self.exist():
+                return
+            db.write(SchemaManager.get_schema(), None)
+            for statement in _TABLES:
+                db.write(statement.replace("{schema}", f'"{schema}"'), None)
+            if db.rows("SELECT 1 FROM pg_roles WHERE rolname = 'hitl_worker'"):
+                for statement in GRANTS:
+                    db.write(statement, None)
+
+    def need(self) -> None:
+        """Raises `StoreUnusable` where the store has no tables for jobs."""
+        if not self.exist():
+            raise StoreUnusable(f"the store {self._server.name} has no queue for workers yet", _NO_QUEUE)
+
+    # -- threads ----------------------------------------------------------------------------------
+
+    def hand(self, thread_id: str, *, priority: int = 0, at: int | None = None) -> None:
+        self.need()
+        handed = self._server.rows(
+            "INSERT INTO work (thread, priority, start_at) "
+            "SELECT key, ?, to_timestamp(?::double precision / 1000000) FROM thread WHERE id = ? "
+            "ON CONFLICT (thread) DO UPDATE SET priority = excluded.priority, start_at = excluded.start_at "
+            "RETURNING 1",
+            (priority, at, thread_id),
+        )
+        if not handed:
+            raise unknown(thread_id)
+
+    def is_handed(self, thread_id: str) -> bool:
+        sql = "SELECT 1 FROM work JOIN thread ON key = thread WHERE id = ?"
+        return self.exist() and bool(self._server.rows(sql, (thread_id,)))
+
+    def listed(self, limit: int, threads: Collection[str] | None = None) -> Sequence[WorkerJob]:
+        if not self.exist():
+            return []
+        return [
+            WorkerJob(
+                thread=thread,
+                state="running" if status == "doing" else "later" if later else "queued",
+                graph=graph,
+                digest=digest,
+                priority=priority,
+                since=since,
+                tries=tries,
+                why=why,
+                worker=worker,
+                orphan=orphan,
+            )
+            for thread, status, graph, digest, priority, since, tries, why, worker, later, orphan in (
+                self._server.rows(_LIST, (threads is None, list(threads or ()), limit))
+            )
+        ]
+
+    def workers(self) -> Sequence[WorkerInfo]:
+        if not self.exist():
+            return []
+        return [
+            WorkerInfo(
+                id=number,
+                user=user,
+                host=host,
+                pid=pid,
+                login=login,
+                concurrency=concurrency,
+                graphs=msgspec.json.decode(graphs, type=tuple[HandedGraph, ...]),
+                since=since,
+                heard=heard,
+                stopping=stopping,
+            )
+            for number, user, host, pid, login, concurrency, graphs, since, heard, stopping in (
+                self._server.rows(_WORKERS)
+            )
+        ]
+
+    # -- workers ----------------------------------------------------------------------------------
+
+    @property
+    def conninfo(self) -> str:
+        """How to connect to the server, for procrastinate."""
+        return self._server.conninfo
+
+    def register(
+        self, worker: int, lease: Lease, graphs: Sequence[HandedGraph], concurrency: int, *, stopping: bool
+    ) -> None:
+        """Say that a worker is there; to be said again and again, as long as it is.
+
+        Args:
+            lease: tells its process from others.
+        """
+        self._server.rows(
+            _REGISTER,
+            {
+                "id": worker,
+                "user": lease.user,
+                "host": lease.host,
+                "pid": lease.pid,
+                "process_started": lease.process_started,
+                "boot": lease.boot,
+                "namespace": lease.namespace,
+                "concurrency": concurrency,
+                "graphs": msgspec.json.encode(list(graphs)).decode(),
+                "stopping": stopping,
+            },
+        )
+
+    def reap(self, patience: float) -> list[tuple[str, str]]:
+        """Queue the jobs again of workers that were not heard of for so many seconds.
+
+        Returns:
+            The threads, each with why.
+        """
+        return [(thread, why) for thread, why in self._server.rows(_REAP, {"patience": float(patience)})]
+
+    def put(self, thread_id: str, delay: float | None, tries: int, why: str) -> None:
+        """Queue a thread that is the workers', in so many seconds or now.
+
+        Args:
+            tries: how often it was put off.
+        """
+        due = "now() + make_interval(secs => ?::double precision)" if delay else "NULL::timestamptz"
+        values: tuple[Any, ...] = (*((delay,) if delay else ()), tries, why, thread_id)
+        self._server.rows(f"SELECT put_job(key, {due}, ?::int, ?) FROM thread WHERE id = ?", values)

@@ -1,0 +1,241 @@
+"""A worker: takes threads that may go on and advances each to its next stop (docs/team.md, "Workers")."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+from procrastinate import App, JobContext, PsycopgConnector
+from procrastinate.connector import BaseConnector
+from procrastinate.exceptions import ConnectorException
+from procrastinate.jobs import Job as QueuedJob
+from procrastinate.jobs import Status
+from procrastinate.manager import JobManager
+from procrastinate.worker import Worker as Fetcher
+
+from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.drivers.local import Observe
+from hitl_tui.engine.commands import Pause, Run
+from hitl_tui.engine.log.jobs import HandedGraph
+from hitl_tui.engine.log.records import Cursor
+from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.errors import HitlError, ThreadBusy, UnknownThread, UsageError
+from hitl_tui.stores.base import Checkpointer
+from hitl_tui.stores.postgres.jobs import DIGEST, PostgresJobs
+from hitl_tui.team.workers.keeper import Keeper
+
+log = logging.getLogger(__name__)
+
+_POLL: Final = 1.0
+"""Seconds between looks for jobs that nobody tells of: those whose time has come, or whose thread is free."""
+_NEVER: Final = 1e9
+_LONGEST_WAIT: Final = 60.0
+_AGAIN: Final = 0.5
+
+What = Literal["run", "expire", "nothing"]
+
+
+def what_to_do(cursor: Cursor, version: int, now: int) -> What:
+    """What a worker does with a thread that is the workers'.
+
+    Args:
+        version: the version of the cursor when the job was made.
+        now: microseconds since the epoch, by the store's clock.
+    """
+    if cursor.status in ("completed", "cancelled"):
+        return "nothing"
+    if cursor.status == "failed":
+        # Tried again where somebody wants that, not where it failed since.
+        return "run" if cursor.version == version else "nothing"
+    if any(request.due(now) for request in cursor.pending):
+        return "expire"
+    if any(request.breakpoint for request in cursor.pending) or cursor.reason == "limit":
+        return "nothing"
+    return "run"
+
+
+def wait_before(tries: int) -> float:
+    """Seconds until a job is tried again that was put off so many times before."""
+    return float(min(2**tries, _LONGEST_WAIT))
+
+
+class _Manager(JobManager):
+    """Deletes jobs that are done, and only those that are still the worker's that did them.
+
+    Args:
+        registered: is told the number that the worker is given.
+    """
+
+    def __init__(self, connector: BaseConnector, registered: Callable[[int], object]) -> None:
+        super().__init__(connector)
+        self._registered = registered
+
+    async def register_worker(self) -> int:
+        number = await super().register_worker()
+        self._registered(number)
+        return number
+
+    async def finish_job(self, job: QueuedJob, status: Status, delete_job: bool) -> None:
+        await self.connector.execute_query_async(
+            "DELETE FROM procrastinate_jobs WHERE id = %(id)s AND status = 'doing' "
+            "AND worker_id = %(worker)s AND attempts = %(attempts)s",
+            id=job.id,
+            worker=job.worker_id,
+            attempts=job.attempts,
+        )
+
+
+class Worker:
+    """Advances threads of a store.
+
+    Args:
+        runners: the graphs that it has, and runs no others.
+        concurrency: how many threads it runs at once.
+        grace: seconds that a node may take on once the worker is to stop.
+        tell: is told in words what it does.
+    """
+
+    def __init__(
+        self,
+        store: Checkpointer,
+        jobs: PostgresJobs,
+        runners: Mapping[str, GraphRunner],
+        *,
+        concurrency: int,
+        grace: float,
+        tell: Callable[[str], object],
+        observe: Observe | None = None,
+    ) -> None:
+        self._store = store
+        self._jobs = jobs
+        self._runners = runners
+        self._concurrency = concurrency
+        self._grace = grace
+        self._tell = tell
+        self._hub = LocalHub(store, self._build, observe=observe, asks=False)
+        self._stopping = asyncio.Event()
+        self._fetcher: Fetcher | None = None
+        self._keeper = Keeper(
+            store,
+            jobs,
+            graphs_of(runners),
+            concurrency,
+            told=lambda thread_id, why: tell(f"{thread_id}: queued again, {why}"),
+            failed=lambda error: tell(f"the store can't be reached: {error}"),
+        )
+
+    def stop(self) -> None:
+        """Take no more threads, and leave those that run at their next step; on the event loop."""
+        self._stopping.set()
+        self._keeper.stopping = True
+        if self._fetcher is not None:
+            self._fetcher.stop()
+
+    async def run(self) -> None:
+        """Work until `stop`; begins again where the connection was lost."""
+        self._keeper.begin()
+        try:
+            while not self._stopping.is_set():
+                try:
+                    await self._fetch()
+                except ConnectorException as error:
+                    self._tell(f"the queue can't be reached: {error.__cause__ or error}")
+                    await asyncio.sleep(_AGAIN)
+        finally:
+            await asyncio.to_thread(self._keeper.end)
+            await self._hub.close()
+
+    async def _fetch(self) -> None:
+        app = App(connector=PsycopgConnector(conninfo=self._jobs.conninfo, min_size=1, max_size=3))
+        app.job_manager = _Manager(app.connector, self._keeper.take)
+        app.task(name="advance", pass_context=True)(self._advance_job)
+        async with app.open_async():
+            self._fetcher = Fetcher(
+                app,
+                queues=sorted({digest[:DIGEST] for digest in self._runners}),
+                concurrency=self._concurrency,
+                fetch_job_polling_interval=_POLL,
+                install_signal_handlers=False,
+                delete_jobs="always",
+                # The keeper does both, on a connection of its own that comes back.
+                update_heartbeat_interval=_NEVER,
+                stalled_worker_timeout=_NEVER,
+            )
+            if not self._stopping.is_set():
+                self._tell(f"takes threads, {self._concurrency} at once")
+                await self._fetcher.run()
+
+    async def _advance_job(self, context: JobContext, /, thread: str, version: int, **rest: Any) -> None:
+        """What a job does: it puts the thread off where it can't advance it, and is done either way."""
+        tries = int(rest.get("tries") or 0)
+        while True:
+            try:
+                why = await self._advance(thread, version)
+                if why is not None:
+                    delay = 0.0 if self._stopping.is_set() else wait_before(tries)
+                    await asyncio.to_thread(self._jobs.put, thread, delay, tries + 1, why)
+                    later = f"again in {delay:g} s" if delay else "left to others"
+                    self._tell(f"{thread}: {why}; {later}")
+                return
+            except UnknownThread:
+                return
+            except HitlError as error:
+                # The job is this worker's as long as it lives, so nothing is lost by waiting.
+                self._tell(f"{thread}: {error}")
+                if self._stopping.is_set():
+                    raise
+                await asyncio.sleep(wait_before(tries))
+                tries += 1
+
+    async def _advance(self, thread_id: str, version: int) -> str | None:
+        """Advance a thread to its next stop; says why it has to be tried again, None where it has not."""
+        cursor = await asyncio.to_thread(self._store.cursor, thread_id)
+        if cursor is None:
+            return None
+        what = what_to_do(cursor, version, self._store.now())
+        if what == "nothing":
+            return None
+        try:
+            async with self._hub.borrow(thread_id) as driver:
+                self._tell(f"{thread_id}: goes on from step {max(cursor.head, 0)}")
+                seen = (await driver.snapshot()).last_event
+                running = asyncio.create_task(driver.execute(Run()))
+                await running
+                ended = asyncio.create_task(driver.ended(seen))
+                stopping = asyncio.create_task(self._stopping.wait())
+                await asyncio.wait([ended, stopping], return_when=asyncio.FIRST_COMPLETED)
+                stopping.cancel()
+                if not ended.done():
+                    await driver.execute(Pause())
+                    await asyncio.wait([ended], timeout=self._grace)
+                    ended.cancel()
+        except ThreadBusy as error:
+            return error.message
+        now = await asyncio.to_thread(self._store.cursor, thread_id)
+        if now is None:
+            return None
+        if now.status == "running":
+            return "its run broke off"
+        if self._stopping.is_set() and (now.status, now.reason) == ("waiting", "paused"):
+            return "its worker was stopped"
+        self._tell(f"{thread_id}: {now.status}{f' ({now.reason})' if now.reason else ''} at step {now.head}")
+        return None
+
+    def _build(self, info: ThreadInfo) -> GraphRunner:
+        """The graph of a thread, of those that this worker was given."""
+        cursor = self._store.cursor(info.thread_id)
+        digest = (cursor.graph if cursor else "") or info.graph_digest
+        runner = self._runners.get(digest)
+        if runner is None:
+            raise UsageError(
+                f"this worker has no graph {info.graph_name} {digest[:12]}", "give it with --graph"
+            )
+        return runner
+
+
+def graphs_of(runners: Mapping[str, GraphRunner]) -> tuple[HandedGraph, ...]:
+    """What a worker says of its graphs."""
+    return tuple(HandedGraph(runner.graph.name, digest[:DIGEST]) for digest, runner in runners.items())
