@@ -248,3 +248,8 @@ def _fitting(piece: str, width: int) -> int:
         if used > width:
             return max(count, 1)
     return len(piece)
+
+
+def continued(lead: str) -> str:
+    """What stands before the further rows of a wrapped line: the rule of a gutter, if there is one."""
+    return "".join(char if char == "│" else " " for char in lead)

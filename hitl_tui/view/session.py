@@ -33,6 +33,7 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.errors import UnknownThread
 from hitl_tui.view.actions import Situation
+from hitl_tui.view.branches import branch_lens
 from hitl_tui.view.family import free_name
 from hitl_tui.view.format import limit_line
 from hitl_tui.view.run_view import (
@@ -517,17 +518,32 @@ class ViewSession:
                     self._recent.note_changed((driver.thread_id, at), names)
             if self._recent.left_alone(place, channel):
                 continue
-            updates = self._recent.updates(place)
-            if updates is None:
-                updates = (await driver.updates(point.step, point.step))[point.step]
-                self._recent.note(place, updates)
-            for update in reversed(updates):
+            for update in reversed(await self._updates(driver, point.step)):
                 if update.channel == channel and update.changed:
                     newest.append((point, update.actor or point.node or point.source, update.after))
                     break
             if len(newest) >= limit:
                 break
         return Versions(tuple(newest), looked_at)
+
+    async def changes_before(self, step: int, limit: int) -> tuple[tuple[Checkpoint, tuple[Line, ...]], ...]:
+        """The steps before one of the shown thread, newest first, each with the lens of what it changed."""
+        driver, points = await self._line(step - 1)
+        return tuple(
+            [
+                (point, branch_lens(await self._updates(driver, point.step), point.branches))
+                for point in points[:limit]
+            ]
+        )
+
+    async def _updates(self, driver: Driver, step: int) -> Sequence[AppliedUpdate]:
+        """The updates of a step, fetched where they are not kept."""
+        place = (driver.thread_id, step)
+        updates = self._recent.updates(place)
+        if updates is None:
+            updates = (await driver.updates(step, step))[step]
+            self._recent.note(place, updates)
+        return updates
 
     async def changed_since(self, step: int) -> tuple[Line, ...]:
         """What has changed since a step, channel by channel; () where nothing has."""

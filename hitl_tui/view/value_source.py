@@ -10,11 +10,13 @@ from typing import Any, Final, Literal, TypeVar, get_args
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.view.format import kind, read_json
+from hitl_tui.view.format import kind, preview_line, read_json
 from hitl_tui.view.revision import Revision, revision
+from hitl_tui.view.rows import continued, wrap_line
 from hitl_tui.view.sanitise import sanitise, sanitise_line
-from hitl_tui.view.session import Versions, ViewSession
+from hitl_tui.view.session import Versions, ViewSession, weight
 from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
+from hitl_tui.view.step_view import StepView
 from hitl_tui.view.value_lines import read_lines, value_lines
 
 Mode = Literal["text", "diff", "json", "blame"]
@@ -25,6 +27,12 @@ T = TypeVar("T")
 _INLINE_LIMIT: Final = 20_000
 _NAME: Final = 24
 _BLAME_VERSIONS: Final = 50
+_SHORT: Final = 40
+"""Characters of a value that the table of channels shows whole."""
+_LEAST: Final = 4
+"""Rows that are worth beginning another value in."""
+_VERSION: Final = 120
+"""Cells of a version's value."""
 
 
 class ValueText(msgspec.Struct, frozen=True):
@@ -139,6 +147,46 @@ def _written(versions: Versions) -> Line:
     point, who, _ = versions.found[0]
     place = f" at step {point.step}" + ("" if since else ", the first change")
     return (trusted("written by ", "dim"), untrusted(who, "name"), trusted(place, "dim"))
+
+
+async def version_lines(session: ViewSession, channel: str, limit: int) -> tuple[Line, ...]:
+    """A channel's versions up to the shown step, newest first, a line each; () where there is one at most."""
+    fetched = await session.versions(channel, session.step_view.step, limit)
+    if len(fetched.found) < 2 or any(kind(value) == "private" for _, _, value in fetched.found):
+        return ()
+    room = max(len(sanitise_line(who, _NAME)) for _, who, _ in fetched.found)
+    head: Line = (trusted(f"step  {'by':<{room}}  versions, newest first", "dim"),)
+    return (head, *(_version_line(point.step, who, value, room) for point, who, value in fetched.found))
+
+
+def other_values(step: StepView, channel: str, width: int, room: int) -> tuple[Line, ...]:
+    """Values of other channels that their row does not hold, each below a rule, as far as there is room."""
+    rows: list[Line] = []
+    for row in step.rows:
+        value = step.values.get(row.name)
+        whole = row.kind not in ("list", "object") and len(row.preview) < _SHORT
+        if whole or row.name == channel or row.visibility == "private" or weight(value) > _INLINE_LIMIT:
+            continue
+        if len(rows) + _LEAST > room:
+            break
+        lines, gutter = read_lines(value)
+        rule = "─" * max(width - len(row.name) - 4, 0)
+        rows += [(), (trusted("── ", "dim"), untrusted(row.name, "name"), trusted(f" {rule}", "dim"))]
+        for number, line in enumerate(lines):
+            lead = gutter[number] if gutter else ""
+            for part in wrap_line(line, width - len(lead)):
+                rows.append((trusted(lead, "dim"), untrusted(part)))
+                lead = continued(lead)
+    return tuple(rows[: max(room, 0)])
+
+
+def _version_line(step: int, who: str, value: Any, room: int) -> Line:
+    name = sanitise_line(who, _NAME)
+    return (
+        trusted(f"{step:>4}  ", "dim"),
+        untrusted(f"{name:<{room}}  ", "name"),
+        *preview_line(value, _VERSION),
+    )
 
 
 async def _made(session: ViewSession, what: str, of: tuple[object, ...], make: Callable[[], T]) -> T:

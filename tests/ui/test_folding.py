@@ -84,3 +84,22 @@ async def test_what_is_folded_in_a_megabyte_at_its_end_stays_where_it_is():
         await it.press("space")
         await it.shows("{… 2 keys}")
         assert title(it) == "latest_draft.rows[9999]"
+
+
+async def test_rows_that_are_found_above_do_not_push_away_what_one_reads():
+    rows = [{"id": number, "text": "words and more " * 4} for number in range(10_000)]
+    async with desk(planned({"rows": rows}), size=(120, 40)) as it:
+        await it.press("3")
+        await it.shows('"rows": [')
+        pane = it.run.query_one(ValuePane)
+        pane.action_scroll_end()
+        pane.action_page_up()
+        pane.action_page_up()
+        read = title(it)
+        assert pane._long is not None
+        while not pane._long.done:
+            pane._find_more()
+        await it.pilot.pause()
+        assert title(it) == read
+        assert pane.cursor_row is not None
+        assert 0 <= pane.cursor_row - pane.scroll_y < pane.size.height

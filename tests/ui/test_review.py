@@ -139,6 +139,7 @@ async def test_an_answer_that_is_stale_shows_what_changed_since_and_keeps_the_wo
         )
         await open_card(it)
         await it.press("tab", *"why", "enter", "a")
+        await it.shows("take it back")
         it.clock.advance(UNDO + 0.01)
         await it.shows("not accepted: it is about step 1", "what changed since stands above", "why")
         await it.shows("Changed since step 1", "messages: changed", '+   "revise: Too abstract."')

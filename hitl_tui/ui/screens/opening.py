@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 BREAKPOINTS: list[tuple[int, str]] = [(0, "-narrow"), (100, "-wide")]
-HEIGHTS: list[tuple[int, str]] = [(0, "-low"), (16, "-tall")]
+HEIGHTS: list[tuple[int, str]] = [(0, "-low"), (16, "-tall"), (50, "-high")]
 
 
 class _Pane(Widget):

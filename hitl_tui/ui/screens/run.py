@@ -27,7 +27,7 @@ from hitl_tui.ui.screens.modal import Severity
 from hitl_tui.ui.screens.opening import BREAKPOINTS, HEIGHTS
 from hitl_tui.ui.screens.run_actions import DOERS
 from hitl_tui.ui.screens.run_edit import Editing
-from hitl_tui.ui.screens.run_look import Search, ShownValue, go
+from hitl_tui.ui.screens.run_look import Earlier, Search, ShownValue, go
 from hitl_tui.ui.screens.run_review import Reviewing
 from hitl_tui.ui.screens.run_stage import Stage
 from hitl_tui.ui.screens.run_stepping import Stepping
@@ -76,6 +76,8 @@ _SOON: Final = 0.05
 _LONG_KINDS: Final = ("list", "object")
 _SHORT: Final = 40
 """Characters of a value on one line that need no room of their own."""
+_BRIEF: Final = 240
+"""Characters of a stream that a few rows hold."""
 _READ_SECONDS: Final = 8
 _READ_CHARS: Final = 200
 
@@ -147,6 +149,7 @@ class RunScreen(RoleScreen):
         self.session: ViewSession | None = None
         self.now: Callable[[], int] = self.hub.now
         self.shown_value: ShownValue = ShownValue(self)
+        self.earlier: Earlier = Earlier(self)
         self.search: Search = Search(self)
         self.watches: Watches = Watches(self)
         self.stepping: Stepping = Stepping(self)
@@ -377,13 +380,15 @@ class RunScreen(RoleScreen):
             self.show_bars()
             self.shown_value.show()
             self._share_rows(session)
+            self.earlier.show(session)
 
     def _share_rows(self, session: ViewSession) -> None:
         """A value of a word, or a stream without text, leaves its rows to the pane above it."""
         row = self.query_one(ChannelsPane).selected_row
         short = row is not None and row.kind not in _LONG_KINDS and len(row.preview) < _SHORT
         self.query_one("#middle").set_class(short and not session.frames[1], "-short-value")
-        silent = not session.stream.length and not session.stream.live
+        brief = session.stream.length < (_BRIEF if self.has_class("-high") else 1)
+        silent = brief and not session.stream.live
         self.query_one("#right").set_class(silent, "-no-stream")
 
     def _show_channels(self, session: ViewSession) -> None:

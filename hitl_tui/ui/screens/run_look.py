@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
+from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.widgets.lens import LensPane
 from hitl_tui.ui.widgets.tabs import TabsBar
 from hitl_tui.ui.widgets.value import ValuePane
-from hitl_tui.view.format import kind
+from hitl_tui.view.format import kind, writer
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
+from hitl_tui.view.spans import Line, Span, untrusted
 from hitl_tui.view.timeline import Direction, Place, neighbours
-from hitl_tui.view.value_source import MODES, Mode, lines_text, value_text
+from hitl_tui.view.value_source import MODES, Mode, lines_text, other_values, value_text, version_lines
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.ui.widgets.search import Finding, SearchPane
 
+_LEAST: Final = 4
+"""Rows below which nothing more is told."""
+_READ: Final = 78
+"""Cells of a row of prose."""
+_SHARE: Final = 0.55
+"""The most that the lens may have of its column, as in run.tcss."""
+_BRIEF_STREAM: Final = 9
+"""Rows of a stream pane beside which it has all else."""
 _DOCKED: Final = 140
 """Cells from which on the search stands beside the other panes."""
 
@@ -135,6 +147,67 @@ class ShownValue:
                     pane.show_text(text)
         finally:
             self.loading = False
+        if self._screen.session is not None:
+            self._screen.earlier.show(self._screen.session)
+
+
+class Earlier:
+    """What a high screen has rows left for while nothing runs and nobody decides: what went before.
+
+    The versions of the value and the long values of other channels stand below it, the changes of earlier
+    steps below those of the shown one.
+    """
+
+    def __init__(self, screen: RunScreen) -> None:
+        self._screen = screen
+        self._wanted: tuple[object, ...] = ()
+
+    def show(self, session: ViewSession) -> None:
+        """Bring both panes up to the shown step, once its value is there."""
+        screen = self._screen
+        if not screen.has_class("-high"):
+            return
+        channel, mode = screen.query_one(ChannelsPane).selected, screen.shown_value.mode
+        rest = not (session.running or screen.shown_value.loading or screen.has_class("-deciding"))
+        failed = screen.shown_value.at_failure
+        wanted = (session, session.step_view.checkpoint, channel, mode, screen.size, rest, failed)
+        if wanted != self._wanted:
+            self._wanted = wanted
+            if rest:
+                screen.run_worker(
+                    self._load(session, channel), group="earlier", exclusive=True, exit_on_error=False
+                )
+            else:
+                screen.query_one(ValuePane).show_below(())
+
+    async def _load(self, session: ViewSession, channel: str) -> None:
+        value, lens = self._screen.query_one(ValuePane), self._screen.query_one(LensPane)
+        rows: list[Line] = []
+        left = 0 if self._screen.shown_value.at_failure else value.rows_left
+        if channel and left > _LEAST:
+            versions = await version_lines(session, channel, left - 2)
+            rows += [(), *versions] if versions else []
+            width = min(value.scrollable_content_region.width, _READ)
+            rows += other_values(session.step_view, channel, width, left - len(rows))
+        value.show_below(tuple(rows))
+        column = self._screen.query_one("#right")
+        high = column.size.height
+        most = high - _BRIEF_STREAM if column.has_class("-no-stream") else int(high * _SHARE)
+        room = most - 2 - lens.own_rows
+        before = await session.changes_before(session.step_view.step, room // 3) if room > _LEAST else ()
+        lens.show_before(session, _before(before, room))
+
+
+def _before(changes: Sequence[tuple[Checkpoint, tuple[Line, ...]]], room: int) -> tuple[Line, ...]:
+    """As many steps as there is room for, whole."""
+    rows: list[Line] = []
+    for point, lines in changes:
+        title: Line = (Span(f"step {point.step}  ", "dim"), untrusted(writer(point), "node"))
+        told = [(), title, *(lines or [(Span("no channel was changed", "dim"),)])]
+        if len(rows) + len(told) > room:
+            break
+        rows += told
+    return tuple(rows)
 
 
 class Search:

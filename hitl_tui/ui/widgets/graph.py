@@ -14,7 +14,7 @@ from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.branches import counted, short_count
 from hitl_tui.view.breakpoints import breakpoint_line, marked_nodes
-from hitl_tui.view.format import writer
+from hitl_tui.view.format import duration, tokens, writer
 from hitl_tui.view.graph_text import Picture, draw
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
@@ -43,6 +43,15 @@ _BROAD: Final = 29
 """Cells of it in a broad one, and below the cells of a screen that has one."""
 _BROAD_FROM: Final = 118
 _BROADER_FROM: Final = 170
+_TALL: Final = 40
+"""Rows of the pane from which on it tells the newest steps, too."""
+_STEPS_SHOWN: Final = 40
+_WRITER: Final = 12
+_DECISION: Final = 20
+_SHORTEST: Final = 100_000
+"""Microseconds below which it is not worth telling how long a step took."""
+_AROUND_STEPS: Final = 3
+"""Rows between picture, facts and steps, with the word above these."""
 _MANY: Final = 10
 _FEW: Final = 50
 """Nodes up to which a picture in lanes says more than a list."""
@@ -68,6 +77,7 @@ class GraphPane(LineView):
         self._waits = False
         self._failed = False
         self._next = ""
+        self._steps: tuple[Line, ...] = ()
         self._drawn: tuple[object, ...] = ()
         self.picture: Picture | None = None
         self._chosen = ""
@@ -102,6 +112,10 @@ class GraphPane(LineView):
         self._failed = view.error is not None and not session.is_past
         self._waits = session.request is not None and not session.is_past
         self._next = _decider(session) if self._waits and not _is_breakpoint(session) else following
+        place = session.shown or (session.thread_id, step.step)
+        tall = self.has_class("-broader") and self.size.height >= _TALL
+        points = session.points_of(place[0])[-_STEPS_SHOWN:] if tall else ()
+        self._steps = tuple(_step_line(point, place[1]) for point in reversed(points))
         self._draw()
 
     def _take_room(self, graph: GraphInfo) -> None:
@@ -133,6 +147,7 @@ class GraphPane(LineView):
             self._waits,
             self._failed,
             self._next,
+            self._steps,
             size,
         )
         if key == self._drawn:
@@ -150,6 +165,9 @@ class GraphPane(LineView):
         if not names:  # of a thread that is shown from its log
             rows = [(Span("its nodes are unknown", "dim"),)]
         facts = self._facts(graph)
+        free = size.height - len(rows) - len(facts) - _AROUND_STEPS
+        if self._steps and not beside and free > 0:
+            facts += [(), (Span("steps", "dim"),), *self._steps[:free]]
         self.show(_side_by_side(rows, facts) if beside else [*rows, (), *facts])
         if self._chosen:
             self._point()
@@ -241,6 +259,18 @@ class GraphPane(LineView):
     def on_resize(self, event: events.Resize) -> None:
         """Draw for the new size."""
         self._draw()
+
+
+def _step_line(point: Checkpoint, shown: int) -> Line:
+    """A step in a few words: who made it, how it was decided, what it took."""
+    used = point.tokens_in + point.tokens_out
+    facts = [sanitise_line(point.decision, _DECISION)] if point.decision is not None else []
+    facts += [tokens(used)] if used else []
+    facts += [duration(point.duration)] if point.duration >= _SHORTEST else []
+    person = point.source == "human" or point.decision is not None
+    role = "current" if point.step == shown else "human" if person else "plain"
+    who = ours(f"{writer(point):<{_WRITER}}", role)
+    return (Span(f"{point.step:>5}  ", "dim"), who, Span(f"  {' · '.join(facts)}", "dim"))
 
 
 def _inside(session: ViewSession) -> tuple[str, str]:

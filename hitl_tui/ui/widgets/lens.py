@@ -28,6 +28,9 @@ class LensPane(LineView):
         self._ways = ways
         self._session: ViewSession | None = None
         self._columns = 0
+        self.own_rows = 0
+        """Rows of the shown step alone."""
+        self._before: tuple[tuple[str, int], tuple[Line, ...]] = (("", 0), ())
 
     def show_session(self, session: ViewSession) -> None:
         """Bring it up to the shown step."""
@@ -42,11 +45,19 @@ class LensPane(LineView):
         if not step.updates and not failed:
             nothing = "no channel was changed" if step.checkpoint else "the first step fills this"
             lines = (*lines, (Span(nothing, "dim"),))
+        self.own_rows = len(lines)
+        if self._before[0] == _place(session):
+            lines = (*lines, *self._before[1])
         if lines != tuple(self.lines):
             self.show(lines, home=True)
         failing = session.view.error if failed else None
         title = f"What step {step.step} changed" if step.checkpoint else "What changed"
         self.set_titles(failed_what(failing) if failing else title)
+
+    def show_before(self, session: ViewSession, lines: tuple[Line, ...]) -> None:
+        """Tell what the steps before the shown one changed, below that."""
+        self._before = _place(session), lines
+        self.show_session(session)
 
     def _lines(self, session: ViewSession, width: int) -> tuple[Line, ...]:
         step, room = session.step_view, max(width, _NARROWEST)
@@ -67,3 +78,8 @@ class LensPane(LineView):
     def _wrap_again(self) -> None:
         if self._session is not None:
             self.show_session(self._session)
+
+
+def _place(session: ViewSession) -> tuple[str, int]:
+    """The shown step."""
+    return session.shown or (session.thread_id, session.step_view.step)

@@ -13,7 +13,7 @@ from textual.timer import Timer
 
 from hitl_tui.ui.widgets.lines import TextView, ours
 from hitl_tui.view.cells import cells, cut
-from hitl_tui.view.rows import LongRows, part_of, untabbed, wrap_rich
+from hitl_tui.view.rows import LongRows, continued, part_of, untabbed, wrap_rich
 from hitl_tui.view.spans import Line, Role, Span, plain_text
 from hitl_tui.view.value_lines import FoldedLines, JsonLines, ValuePart, json_spans
 from hitl_tui.view.value_source import MODES, Mode, ValueText
@@ -76,6 +76,7 @@ class ValuePane(TextView):
         """Of a large value the lines in which comments begin, each with the characters and the numbers."""
         self._margin = 0
         self._foot: list[Line] = []
+        self._below: tuple[Line, ...] = ()
 
     @property
     def path(self) -> str:
@@ -105,6 +106,7 @@ class ValuePane(TextView):
             below: what stands in the border in place of how else it can be shown.
         """
         same = self.text is not None and self.text.channel == text.channel and self.text.mode == text.mode
+        self._below = self._below if same else ()
         if (
             self.seek is not None
             and self.text is not None
@@ -121,6 +123,20 @@ class ValuePane(TextView):
         if not same:
             self.scroll_to(0, self._first_change, animate=False)
         self.show_sought()
+
+    @property
+    def rows_left(self) -> int:
+        """Rows below the value and what is said of it, were nothing more told there."""
+        if self._rows is None or not self.text:
+            return 0
+        foot = len(self._foot) - len(self._below)
+        return self.scrollable_content_region.height - len(self._rows) - foot
+
+    def show_below(self, lines: tuple[Line, ...]) -> None:
+        """Tell more in the rows below the value."""
+        if lines != self._below:
+            self._below = lines
+            self._lay_out()
 
     def turn(self) -> None:
         """Both versions side by side, or words only."""
@@ -185,6 +201,8 @@ class ValuePane(TextView):
 
             told = (*comment_lines(self._comments), (Span(self._destination, "dim"),))
             self._foot += [(), *(row for line in told for row in wrap_rich(line, width))]
+        if self._below:
+            self._foot += self._below
         marked = self.app.no_color
         self._texts = self._folds or (
             text.lines if text.revision is None else text.revision.texts(marked=marked)
@@ -283,12 +301,18 @@ class ValuePane(TextView):
             return
         at_end = 0 < self.max_scroll_y <= round(self.scroll_y)
         line = None if self.cursor_row is None else self._line_of(self.cursor_row)
+        top = round(self.scroll_y)
+        in_view = self.cursor_row is not None and top <= self.cursor_row < top + self.size.height
+        kept = line if line is not None and in_view else self._line_of(top)
+        place = long.known_row(kept)
         long.find_more(_AT_ONCE)
         if line is not None:
             self.cursor_row = long.known_row(line)
         self._fit()
         if at_end:
             self.scroll_end(animate=False)
+        elif shift := long.known_row(kept) - place:  # what one reads stays where it is
+            self.scroll_to(y=top + shift, animate=False, immediate=True)
 
     # Folding.
 
@@ -398,7 +422,7 @@ class ValuePane(TextView):
             lead = text.gutter[index] if text.gutter else _SIGNS[kind] if marked else ""
             self._starts.append(len(rows))
             for number, piece in enumerate(wrap_rich(self._spans(index), width - len(lead))):
-                rows.append((lead if number == 0 else _continued(lead), piece, kind))
+                rows.append((lead if number == 0 else continued(lead), piece, kind))
         return rows
 
     def _side_by_side(self, text: ValueText, width: int) -> list[tuple[str, Line, str]]:
@@ -464,7 +488,7 @@ class ValuePane(TextView):
         spans: Line = (Span(words, _ROLES.get(kind, "plain")),)
         if kind == "changed" or self.text.mode == "json":
             spans = part_of(untabbed(self._spans(line)), start, start + len(words))
-        return _continued(lead) if start else lead, spans, kind
+        return continued(lead) if start else lead, spans, kind
 
     def selected_text(self, row: int, start: int, end: int) -> str:
         """What of a row's words is selected; its sign or number is none of them."""
@@ -522,8 +546,3 @@ def _right_of(row: Line) -> Line:
     """What a row of two versions shows of the newest, without its sign."""
     rule = next((at for at, span in enumerate(row) if span.text.endswith(" │ ")), len(row))
     return row[rule + 2 :]
-
-
-def _continued(lead: str) -> str:
-    """What stands before the further rows of a wrapped line: the rule of a gutter, if there is one."""
-    return "".join(char if char == "│" else " " for char in lead)
