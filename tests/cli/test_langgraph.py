@@ -82,6 +82,7 @@ def test_an_answer_goes_to_what_asked_and_the_thread_ends(flow: App) -> None:
     assert flow.expect(0, "show", "t", "--json", *STORE).document["state"]["lines"] == ["about hills", "yes"]
     log = flow.expect(0, "log", "t", *STORE).out
     assert "fine" in log
+    assert "| answer: yes\n  | checkpoint: 1" in log
 
 
 def test_what_others_ran_is_listed_and_opened(flow: App, tmp_path: Path) -> None:

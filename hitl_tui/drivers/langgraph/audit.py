@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from hitl_tui.drivers.langgraph.graph import default_of
-from hitl_tui.drivers.langgraph.mirror import CHECKPOINT, Mirror, their_thread
+from hitl_tui.drivers.langgraph.mirror import Mirror, their_thread
 from hitl_tui.drivers.langgraph.pregel import config_of
 from hitl_tui.drivers.langgraph.values import as_json
 from hitl_tui.engine.audit.findings import Mismatch
-from hitl_tui.engine.commands.decisions import UPDATE_STATE
+from hitl_tui.engine.commands.decisions import CHECKPOINT, UPDATE_STATE
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.state.canonical import channel_hash, state_hash
 from hitl_tui.engine.thread.rebuild import live_state
@@ -29,8 +29,8 @@ class _Theirs(NamedTuple):
 async def compare(mirror: Mirror, line: str, watch: Callable[[int, int], object]) -> tuple[Mismatch, ...]:
     """What of a line is not as their checkpointer has it; changes nothing.
 
-    A checkpoint that is gone, one whose state is another now, and an edit that does not follow on the
-    checkpoint that it was decided on are findings.
+    A checkpoint that is gone, one whose state is another now, one that follows on another, and an edit that
+    does not follow on the checkpoint that it was decided on are findings.
 
     Args:
         watch: called with (steps done, steps in all).
@@ -49,15 +49,38 @@ async def compare(mirror: Mirror, line: str, watch: Callable[[int, int], object]
         origins[point.step] = point.origin
         known = theirs.get(point.origin)
         if known is None:
-            findings.append(Mismatch("origin", None, point.step, None, "checkpoint", point.origin, None))
+            findings.append(_finding(point, None, _text(point.state_hash), None))
         elif known.state != point.state_hash:
             findings += await _channels(mirror, thread, point)
+    findings += _parents(line, theirs, origins)
     for entry in mirror.store.ledger(line):
         meant = entry.data.get(CHECKPOINT) if isinstance(entry.data, Mapping) else None
         edited = theirs.get(origins.get(entry.step, ""))
         if entry.kind == UPDATE_STATE and meant and edited and edited.parent != meant:
-            findings.append(Mismatch("origin", entry.n, entry.step, None, "parent", meant, edited.parent))
+            place = f"parent of checkpoint {origins[entry.step]}"
+            findings.append(
+                Mismatch("origin", entry.n, entry.step, None, place, meant, edited.parent, thread=line)
+            )
     return tuple(findings)
+
+
+def _finding(point: Checkpoint, channel: str | None, ours: str, theirs: str | None) -> Mismatch:
+    place = f"checkpoint {point.origin}"
+    return Mismatch("origin", None, point.step, channel, place, ours, theirs, thread=point.thread_id)
+
+
+def _parents(line: str, theirs: Mapping[str, _Theirs], origins: Mapping[int, str]) -> Iterator[Mismatch]:
+    """The steps whose checkpoint follows on another one than that of the step before."""
+    known = set(origins.values())
+    for step, origin in sorted(origins.items()):
+        if origin not in theirs or (step and step - 1 not in origins):
+            continue
+        before, parent = origins.get(step - 1, ""), theirs[origin].parent
+        while parent in theirs and parent not in known:  # what changes nothing is no step
+            parent = theirs[parent].parent
+        if parent != before:
+            place = f"parent of checkpoint {origin}"
+            yield Mismatch("origin", None, step, None, place, before or None, parent or None, thread=line)
 
 
 async def _checkpoints(mirror: Mirror, thread: str) -> dict[str, _Theirs]:
@@ -92,7 +115,7 @@ async def _channels(mirror: Mirror, thread: str, point: Checkpoint) -> list[Mism
     digests = _digests(mirror, saved.values if saved else None)
     ours = live_state(mirror.store, point.thread_id, point.step, mirror.graph.channels).digests
     return [
-        Mismatch("origin", None, point.step, name, "value", _text(ours[name]), _text(digests[name]))
+        _finding(point, name, _text(ours[name]), _text(digests[name]))
         for name in ours
         if digests.get(name) != ours[name]
     ]

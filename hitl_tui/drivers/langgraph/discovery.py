@@ -1,4 +1,4 @@
-"""Which threads a checkpointer of LangGraph has, and which of them the mirror has to look at again."""
+"""Which threads a checkpointer of LangGraph has, which of them have moved, and who has moved one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from hitl_tui.drivers.langgraph.pregel import is_async_saver, on_loop_of
+from hitl_tui.drivers.langgraph.pregel import App, config_of, is_async_saver, on_loop_of
+from hitl_tui.errors import StaleWriter
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.langgraph.mirror import Mirror
@@ -18,6 +19,10 @@ _HEADS: Final = """
 """
 _MOST: Final = 5_000
 """The newest checkpoints, in which threads are looked for where a checkpointer can't be asked for them."""
+
+_LONGEST: Final = 200
+_NOT_WHO: Final = ("parents", "writes", "thread_id", "counters_since_delta_snapshot")
+"""In a checkpoint's metadata: what tells nothing of who made it."""
 
 
 async def thread_heads(saver: Any) -> Mapping[str, str]:
@@ -89,3 +94,21 @@ async def sync_threads(mirror: Mirror, tell: Callable[[int, int], object] = lamb
     for done, thread in enumerate(moved):
         tell(done, len(moved))
         await mirror.sync(thread)
+
+
+async def stale(app: App, thread: str, newest: str) -> StaleWriter:
+    """The error for a thread that somebody else has gone on with; its newest checkpoint says who."""
+    snapshot = await app.snapshot(config_of(thread, newest))
+    return StaleWriter(
+        f"somebody else has run thread {thread!r}: it is at checkpoint {newest} now{_who(snapshot.metadata)}",
+        "look at what changed, then go on",
+    )
+
+
+def _who(metadata: Mapping[str, Any] | None) -> str:
+    """What a checkpoint's metadata says of who made it, in words."""
+    facts = dict(metadata or {})
+    source, step = facts.pop("source", ""), facts.pop("step", "")
+    rest = [f"{name}={value}" for name, value in facts.items() if name not in _NOT_WHO]
+    words = ", ".join(filter(None, (f"step {step} by {source}" if source else "", *rest)))
+    return f" ({words[:_LONGEST]})" if words else ""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from hitl_tui.drivers.breakpoints import RunStops
 from hitl_tui.drivers.langgraph.audit import compare
+from hitl_tui.drivers.langgraph.discovery import stale
 from hitl_tui.drivers.langgraph.editing import Editor
 from hitl_tui.drivers.langgraph.interrupts import repeats_of_answer, whole_subgraphs
 from hitl_tui.drivers.langgraph.loop import PregelLoop
@@ -239,10 +240,7 @@ class LangGraphDriver(LocalDriver):
             raise StaleWriter(f"somebody else has begun thread {thread!r}", "open it again")
         await self._read_head()
         if leaf != self._leaf:
-            raise StaleWriter(
-                f"somebody else has run thread {thread!r}: it is at checkpoint {self._leaf} now",
-                "look at what changed, then go on",
-            )
+            raise await stale(self._mirror.app, thread, self._leaf)
 
     def _is_mirrored(self, session: Session, checkpoint: str) -> bool:
         self._catch_up()

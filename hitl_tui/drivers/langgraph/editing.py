@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec.structs import replace
 
 from hitl_tui.drivers.langgraph import edits
-from hitl_tui.drivers.langgraph.mirror import CHECKPOINT, Mirror, by, their_thread
+from hitl_tui.drivers.langgraph.mirror import Mirror, by, their_thread
 from hitl_tui.drivers.langgraph.pregel import Saved, config_of
 from hitl_tui.drivers.langgraph.steps import facts_of, names_in
 from hitl_tui.drivers.langgraph.values import as_json, bounded, from_json
-from hitl_tui.engine.commands.decisions import UPDATE_STATE, decision_entry, shown
+from hitl_tui.engine.commands.decisions import CHECKPOINT, UPDATE_STATE, decision_entry, shown
 from hitl_tui.engine.log.events import EDIT, AppliedUpdate, Preview
 from hitl_tui.engine.log.records import END
 from hitl_tui.engine.thread.session import Session

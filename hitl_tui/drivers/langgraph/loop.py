@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from hitl_tui.drivers.langgraph.discovery import stale
 from hitl_tui.drivers.langgraph.interrupts import (
     kept_answers,
     refusal_of,
@@ -67,7 +68,7 @@ from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.breakpoints import Stops
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import AnswerRefused, HitlError, NodeFailed, StaleWriter
+from hitl_tui.errors import AnswerRefused, HitlError, NodeFailed
 
 _PAGE = 100
 
@@ -436,7 +437,7 @@ class PregelLoop:
             self.newest = str(error)
             superstep, error = await self._run(given, pinned=True)
         if isinstance(error, Moved):
-            raise self._stale(str(error))
+            raise await stale(self._mirror.app, self._thread, str(error))
         return await self._settle(superstep, error)
 
     async def _run(self, given: Any, *, pinned: bool) -> tuple[Superstep, BaseException | None]:
@@ -469,16 +470,10 @@ class PregelLoop:
         app, before = self._mirror.app, ""
         while page := await app.history(self._thread, before=before, limit=_PAGE):
             if any(saved.parent == self.leaf for saved in page):
-                raise self._stale(newest)
+                raise await stale(app, self._thread, newest)
             before = page[-1].id
             if before <= self.leaf:
                 return
-
-    def _stale(self, newest: str) -> StaleWriter:
-        return StaleWriter(
-            f"somebody else has run thread {self._thread!r}: it is at checkpoint {newest}",
-            "look at what changed, then go on",
-        )
 
     async def _resumption(self) -> Any:
         """What the run is begun with: answers by their interrupts' ids, or None.

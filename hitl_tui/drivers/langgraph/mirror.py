@@ -36,7 +36,7 @@ from hitl_tui.drivers.langgraph.steps import (
 )
 from hitl_tui.drivers.langgraph.subgraphs import START_NODE, namespace, open_subgraphs, thread_name
 from hitl_tui.drivers.langgraph.values import as_json
-from hitl_tui.engine.commands.decisions import UPDATE_STATE, decision_entry
+from hitl_tui.engine.commands.decisions import CHECKPOINT, UPDATE_STATE, decision_entry
 from hitl_tui.engine.commands.forking import Fork, fork
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.engine.log.records import Cursor, LedgerEntry, Source
@@ -53,8 +53,6 @@ from hitl_tui.engine.thread.logged import logged_digest
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError
 
-CHECKPOINT: Final = "checkpoint"
-"""In the ledger's entry for an edit: the checkpoint of theirs that it starts from."""
 SOURCE: Final = "langgraph"
 """What a thread's `ThreadInfo.source` has their thread's id under."""
 _FIRST_PAGE, _PAGE = 50, 500

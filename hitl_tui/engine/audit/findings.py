@@ -50,7 +50,7 @@ class Mismatch(msgspec.Struct, frozen=True):
         seq: of the record, or number of the decision; None for other findings.
         field: of the record, checkpoint, entry or cursor.
         expected, actual: hashes as text, `[private]` for a private channel's.
-        thread: of a subgraph's run, whose log it is; "" for the thread's own.
+        thread: of a subgraph's run, or of the line of a mirror, whose log it is; "" for the thread's own.
     """
 
     kind: Annotated[Kind, about("What kind of thing, as `record`, `snapshot`, `anchor`, `signature`.")]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from hitl_tui.engine.commands.claiming import claim_of, give_back
 from hitl_tui.engine.commands.command import Command
-from hitl_tui.engine.commands.decisions import decision_entry, shown
+from hitl_tui.engine.commands.decisions import CHECKPOINT, decision_entry, shown
 from hitl_tui.engine.log.outcomes import Exchange
 from hitl_tui.engine.log.records import Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import DEADLINE_PASSED, Request
@@ -123,6 +123,14 @@ def _facts(command: Answer) -> dict[str, Any]:
     return {**facts, "policy": dict(command.policy)} if command.policy else facts
 
 
+def _mirrored(session: Session) -> Mapping[str, Any]:
+    """For the ledger: the checkpoint of another engine that a decision is about."""
+    if session.store is None or session.cursor.head < 0:
+        return {}
+    point = session.store.checkpoint(session.thread_id, session.cursor.head)
+    return {CHECKPOINT: point.origin} if point is not None and point.origin else {}
+
+
 def _apply_answer(
     session: Session,
     request: Request,
@@ -142,7 +150,7 @@ def _apply_answer(
     login = session.store.login if session.store else ""
     now = session.clock()
     voted, settled = vote(request, value, actor, note, account=account(), login=login, now=now)
-    data = {"answer": value, **(facts or {})}
+    data = {"answer": value, **_mirrored(session), **(facts or {})}
     if not settled and kind == "answer":
         pending = tuple(voted if other.id == request.id else other for other in cursor.pending)
         if deadlocked(voted):

@@ -6,7 +6,7 @@ Each command is one commit; the session must be held for writing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from msgspec.structs import replace
 
@@ -34,6 +34,10 @@ def shown(session: Session, seen: bytes = b"") -> bytes:
     An edit and an answer name the step that they are about, and are refused where the thread has moved.
     """
     return seen or (state_hash(session.state.digests) if session.cursor.head >= 0 else b"")
+
+
+CHECKPOINT: Final = "checkpoint"
+"""In the data of a decision: the checkpoint of another engine that it is about, or starts from."""
 
 
 def decision_entry(

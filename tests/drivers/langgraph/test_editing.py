@@ -273,7 +273,7 @@ async def test_verify_finds_what_changed_or_was_lost_in_their_checkpointer(
     connection.execute("DELETE FROM checkpoints WHERE checkpoint_id = ?", (origins[2],))
     findings = (await watcher.driver.check("strict", lambda _done, _all: None)).mismatches
     assert {(each.kind, each.step, each.channel, each.field) for each in findings} == {
-        ("origin", 1, "draft", "value"),
-        ("origin", 2, None, "checkpoint"),
+        ("origin", 1, "draft", f"checkpoint {origins[1]}"),
+        ("origin", 2, None, f"checkpoint {origins[2]}"),
     }
     connection.close()
