@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import NamedTuple
 
 import msgspec
 
@@ -14,7 +13,7 @@ from hitl_tui.agents.scripted import ScriptedModel
 from hitl_tui.errors import UsageError
 
 
-class Story(NamedTuple):
+class Story(msgspec.Struct, frozen=True):
     """One way to tell it: versions 1 to 3, what stays of 2 and 3 when short, the advisor's wishes."""
 
     versions: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]

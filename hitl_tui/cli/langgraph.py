@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary, finalize
+
+import msgspec
 
 from hitl_tui.errors import UsageError
 
@@ -29,7 +31,7 @@ _TELL: Final = 200
 """Threads that are mirrored without a word."""
 
 
-class OpenedGraph(NamedTuple):
+class OpenedGraph(msgspec.Struct, frozen=True):
     """A graph of LangGraph whose mirror is open.
 
     Attributes:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from hitl_tui.cli.options import named_graph, same_store, trusting
 from hitl_tui.errors import ReducerError, SchemaMismatch, UnknownThread, UsageError, ValueRejected
@@ -53,7 +54,7 @@ def find_thread(store: Checkpointer, thread: str | None) -> str:
     return unfinished
 
 
-class Target(NamedTuple):
+class Target(msgspec.Struct, frozen=True):
     """The thread that a command runs or shows.
 
     Args:

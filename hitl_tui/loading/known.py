@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+import msgspec
 
 from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.engine.nodes.children import WITHIN
@@ -21,7 +23,7 @@ _THREADS: Final = 1_000
 """Threads, the newest ones, whose graphs are known."""
 
 
-class KnownGraph(NamedTuple):
+class KnownGraph(msgspec.Struct, frozen=True):
     """A graph that may be started.
 
     Args:

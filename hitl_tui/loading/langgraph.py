@@ -14,7 +14,9 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
 
 from hitl_tui.errors import GraphInvalid, UsageError, in_words
 from hitl_tui.loading.code import blaming
@@ -58,7 +60,7 @@ def _is_a(value: object, name: str) -> bool:
     )
 
 
-class LangGraphObject(NamedTuple):
+class LangGraphObject(msgspec.Struct, frozen=True):
     """A graph of LangGraph, or a function that builds one, as it was found; nothing of it was called.
 
     Args:
@@ -74,7 +76,7 @@ class LangGraphObject(NamedTuple):
     config: LangGraphConfig | None = None
 
 
-class LangGraphSource(NamedTuple):
+class LangGraphSource(msgspec.Struct, frozen=True):
     """A compiled graph of LangGraph that can be run, and what is known of where it came from.
 
     Attributes:

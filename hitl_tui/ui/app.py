@@ -28,7 +28,6 @@ from hitl_tui.drivers.node_streams import (
 )
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.keys_in_turn import KeysInTurn
-from hitl_tui.ui.screens.opening import OpeningScreen
 from hitl_tui.ui.terminal import (
     continue_as_one,
     keep_text,
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from hitl_tui.loading.trust import Question
     from hitl_tui.ui.pictures import Recording
     from hitl_tui.ui.screens.damaged import Damage
+    from hitl_tui.ui.screens.opening import OpeningScreen
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.ui.screens.threads import ThreadsScreen
     from hitl_tui.view.keymap import Keymap
@@ -158,7 +158,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         self._threads: ThreadsScreen | None = None
         self._then: Callable[[RunScreen], None] | None = None
         self.wear(look or Look())
-        self._opening = self._new_opening()
+        self._opening: OpeningScreen | None = None
         self.recording: Recording | None = None
 
     def record(self, path: Path) -> None:
@@ -207,10 +207,14 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
 
     def get_default_screen(self) -> Screen[Any]:
         """What is painted first: the threads, or one of them, or while it is being opened its frames."""
-        return self._threads or self.run_screen or self._opening
+        return self._threads or self.run_screen or self._open_frames()
 
-    def _new_opening(self) -> OpeningScreen:
-        return OpeningScreen(quits="app.quit" not in self.look.keys)
+    def _open_frames(self) -> OpeningScreen:
+        """Empty frames, for a thread that takes its time to open."""
+        from hitl_tui.ui.screens.opening import OpeningScreen
+
+        self._opening = OpeningScreen(quits="app.quit" not in self.look.keys)
+        return self._opening
 
     async def on_load(self) -> None:
         """Before the terminal is changed: whoever ends us from now on finds it as it was.
@@ -288,8 +292,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         hub = self.hub
         if hub is None or not thread_id or self.screen is not self._threads:
             return
-        self._opening = self._new_opening()
-        self.push_screen(self._opening)
+        self.push_screen(self._open_frames())
 
         async def show() -> None:
             try:
@@ -419,7 +422,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         if self.start.request and screen.session is not None:
             thread_id = screen.session.thread_id
             screen.command(screen.threads.open_to_decide(thread_id, self.start.request))
-        for key in self._opening.early_keys:
+        for key in self._opening.early_keys if self._opening is not None else ():
             self.simulate_key(key)
         if screen.session is not None:
             await self.start.prepare(screen.session.driver)

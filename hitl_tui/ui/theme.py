@@ -430,6 +430,10 @@ class Themed(App[Result]):
         else:
             self.stylesheet.set_variables(self.get_css_variables())
 
+    def get_css_variables(self) -> dict[str, str]:
+        """Those of the theme; before one is worn nothing asks for any."""
+        return super().get_css_variables() if hasattr(self, "look") else {}
+
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our roles for themes that don't know them."""
         theme = builtin_theme(DEFAULT_THEME)

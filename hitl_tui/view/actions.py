@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 import unicodedata
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Final, Literal
 
 import msgspec
@@ -95,6 +96,12 @@ def parse_key(text: str) -> str:
     if same := _SAME_AS.get(key.lower()):
         raise NoKey(f"{text!r} is the same as {same} to a terminal")
     return key
+
+
+@cache
+def _parsed(keys: str) -> tuple[str, ...]:
+    """Default keys as Textual calls them: bindings, keymap and footer all ask for them."""
+    return tuple(parse_key(key) for key in keys.split(","))
 
 
 def written(key: str) -> str:
@@ -218,7 +225,7 @@ class Action(msgspec.Struct, frozen=True):
     @property
     def default_keys(self) -> tuple[str, ...]:
         """Its default keys as Textual calls them."""
-        return tuple(parse_key(key) for key in self.keys.split(","))
+        return _parsed(self.keys)
 
     @property
     def key(self) -> str:

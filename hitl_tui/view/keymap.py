@@ -218,7 +218,7 @@ def _shadowed(action: Action, key: str) -> str:
 def _settle(wanted: dict[str, Keys], where: Callable[[str], str]) -> list[str]:
     """Take keys out of the wishes until no two actions of a place have the same one."""
     problems: list[str] = []
-    while clash := _clash(wanted):
+    while wanted and (clash := _clash(wanted)):
         name, key, owner = clash
         hint = "" if owner in wanted else '; give that one another key too, or "" for none'
         place = f" ({where(owner)})" if owner in wanted else ""

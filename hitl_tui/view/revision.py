@@ -9,9 +9,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby, zip_longest
-from typing import Any, Final, Literal, NamedTuple, overload
+from typing import Any, Final, Literal, overload
 
 import msgspec
+from msgspec.structs import replace
 
 from hitl_tui.view.diff import Diff, DiffLine, Each, rising, value_diff
 from hitl_tui.view.format import count
@@ -62,7 +63,7 @@ class Pair(msgspec.Struct, frozen=True):
         return self.kind == "same"
 
 
-class _Entry(NamedTuple):
+class _Entry(msgspec.Struct, frozen=True):
     """A part of a region that differs: its lines on either side, and both in one."""
 
     kind: RevisedKind
@@ -72,7 +73,7 @@ class _Entry(NamedTuple):
     words: int = 0
 
 
-class _Unit(NamedTuple):
+class _Unit(msgspec.Struct, frozen=True):
     """A paragraph, or a line of JSON, and the number of its first line in the diff."""
 
     start: int
@@ -83,7 +84,7 @@ class _Unit(NamedTuple):
         return not self.text.strip()
 
 
-class _Region(NamedTuple):
+class _Region(msgspec.Struct, frozen=True):
     """Lines of a diff that differ, between lines that don't."""
 
     start: int
@@ -94,7 +95,7 @@ class _Region(NamedTuple):
     new: tuple[_Unit, ...] = ()
 
 
-class _Range(NamedTuple):
+class _Range(msgspec.Struct, frozen=True):
     """Lines of the diff as they are."""
 
     start: int
@@ -208,7 +209,7 @@ class Revision(Sequence[RevisedLine]):
             if not isinstance(block, _Range):
                 yield from block
                 continue
-            for at in range(*block):
+            for at in range(block.start, block.end):
                 line = _as_it_is(self._diff[at])
                 left = () if line.kind == "added" else (line.parts,)
                 right = () if line.kind == "removed" else (line.parts,)
@@ -259,7 +260,7 @@ class Revision(Sequence[RevisedLine]):
         new = _units(texts[middle:], region.middle, prose=self._diff.prose)
         if all(unit.blank for unit in (*old, *new)):
             return region
-        return region._replace(old=old, new=new)
+        return replace(region, old=old, new=new)
 
     def _find_moved(self, regions: Iterable[_Region]) -> dict[int, bool]:
         """Whether those units moved down that stand elsewhere in the other version, by their first line."""

@@ -43,6 +43,7 @@ _COMMON_RANGES: Final = (
     "\u00a1\u00ac",
     "\u00ae\u017f",
     "\u2010\u2027",
+    "\u2030\u205e",
     "\u2190\u21ff",
     "\u2460\u27ff",
 )

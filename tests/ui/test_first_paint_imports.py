@@ -9,7 +9,7 @@ HEAVY = (
     "litellm", "simpleeval", "textual.widgets._text_area", "textual.widgets._data_table",
     "textual.widgets._markdown", "textual.demo", "hitl_tui.ui.palette", "hitl_tui.ui.editor",
 )  # fmt: skip
-SCREENS = {"hitl_tui.ui.screens.run", "hitl_tui.ui.screens.opening", "hitl_tui.ui.screens.modal"}
+SCREENS = {"hitl_tui.ui.screens.run", "hitl_tui.ui.screens.modal"}
 
 
 def test_the_run_screen_imports_no_other_screen_and_nothing_heavy():

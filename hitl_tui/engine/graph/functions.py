@@ -77,7 +77,8 @@ def _libraries() -> tuple[str, ...]:
 
 def is_library(file: str) -> bool:
     """Whether code of that file is this package's, Python's or a library's, rather than a user's."""
-    return file.startswith((_OURS, *_libraries(), "<frozen "))
+    ours = file.startswith((_OURS, "<frozen "))  # first, for where the others lie takes a while to find
+    return ours or file.startswith(_libraries())
 
 
 def raised_at(error: BaseException) -> str:

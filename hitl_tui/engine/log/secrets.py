@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 _NAMES: Final = "key|token|secret|password|passwd|credential|authorization"
@@ -21,27 +22,35 @@ _LITERAL: Final = (
     r"""[rbfu]{0,2}(?:'''(?:[^\\]|\\.)*?(?:'''|\Z)|\"\"\"(?:[^\\]|\\.)*?(?:\"\"\"|\Z)"""
     r"""|'(?:[^'\\\n]|\\.)*(?:'|$)|"(?:[^"\\\n]|\\.)*(?:"|$))"""
 )
-# The name, as a key of a dict perhaps; what stands between it and its value, a type perhaps; the value, which
-# may be of several literals.
-_NAMED: Final = re.compile(
-    rf"""((?:{_NAMES})\w{{0,60}}["')\]]{{0,3}}\s{{0,9}}(?::[\w\s.\[\]|]{{1,60}}=|[=!:]?=|[:,(])[\s(\\]{{0,200}})"""
-    rf"""({_LITERAL}(?:[\s\\]{{0,200}}{_LITERAL})*)""",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
-)
-_EACH: Final = re.compile(_LITERAL, re.IGNORECASE | re.MULTILINE | re.DOTALL)
-_OPENS: Final = re.compile(r"""[rbfu]{0,2}('''|\"{3}|'|")""", re.IGNORECASE)
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """What source code is masked with, compiled for the first that is; it costs what a dozen modules do.
+
+    The name, as a key of a dict perhaps, what stands between it and its value, a type perhaps, and the value,
+    which may be of several literals; each literal; what opens one.
+    """
+    flags = re.IGNORECASE | re.MULTILINE | re.DOTALL
+    named = (
+        rf"""((?:{_NAMES})\w{{0,60}}["')\]]{{0,3}}\s{{0,9}}(?::[\w\s.\[\]|]{{1,60}}=|[=!:]?=|[:,(])[\s(\\]{{0,200}})"""
+        rf"""({_LITERAL}(?:[\s\\]{{0,200}}{_LITERAL})*)"""
+    )
+    opens = r"""[rbfu]{0,2}('''|\"{3}|'|")"""
+    return re.compile(named, flags), re.compile(_LITERAL, flags), re.compile(opens, re.IGNORECASE)
 
 
 def masked_source(lines: Sequence[str]) -> list[str]:
     """Lines of source code without texts behind the name of a secret, and without what looks like one."""
     text = "\n".join(line[:_LONGEST] for line in lines)
-    text = _NAMED.sub(lambda named: named[1] + _EACH.sub(_masked, named[2]), text)
+    named, each, _ = _patterns()
+    text = named.sub(lambda match: match[1] + each.sub(_masked, match[2]), text)
     return SECRET_LOOK.sub(MASK, text).split("\n")
 
 
 def _masked(literal: re.Match[str]) -> str:
     """A literal that holds nothing any more, on as many lines."""
-    opens = _OPENS.match(literal[0])
+    opens = _patterns()[2].match(literal[0])
     assert opens is not None
     inside = literal[0][opens.end() :]
     content = inside.removesuffix(opens[1])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.graph.compiled import CompiledGraph, Node, SubgraphWork
@@ -25,7 +26,7 @@ from hitl_tui.errors import GraphInvalid, LogCorrupt, NodeFailed, ThreadBusy, Un
 _PAGE = 256
 
 
-class ChildThread(NamedTuple):
+class ChildThread(msgspec.Struct, frozen=True):
     """A thread that ran inside another.
 
     Attributes:

@@ -6,13 +6,16 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
-from functools import partial
-from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import quote
 
 from hitl_tui.engine.state.canonical import canonical
 from hitl_tui.engine.state.reducers import Part
 from hitl_tui.errors import GraphInvalid, SchemaMismatch, in_words
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Validator
 
 _TYPE_WORDS = {
     "string": "text",
@@ -289,6 +292,42 @@ def _compile(
         return None
     if rules == {"type"} and schema["type"] == "string":
         return _text_check(channel, at)
+    build = cache(partial(_validator, schema, channel, private, whole, path))
+    fits = _surely_fits(schema)
+    is_valid: Callable[[Any], bool] = (
+        build().is_valid if fits is None else lambda value: fits(value) or build().is_valid(value)
+    )
+
+    def check(value: Any, at: str = at) -> None:
+        if not is_valid(value):
+            raise _mismatch(channel, at, build().iter_errors(value), private)
+
+    return check
+
+
+_EXACTLY: Final[Mapping[str, type]] = {
+    "integer": int, "boolean": bool, "array": list, "object": dict,
+}  # fmt: skip
+
+
+def _surely_fits(schema: Mapping[str, Any]) -> Callable[[Any], bool] | None:
+    """What most values of the plainest schemas pass without a validator, whose library takes 4 ms to import.
+
+    None where a schema may be wrong, or says more than a type, or which words there are.
+    """
+    kind, words = _EXACTLY.get(str(schema.get("type"))), schema.get("enum")
+    if len(schema) == 1 and kind is not None:
+        return lambda value: type(value) is kind
+    if len(schema) == 1 and isinstance(words, list) and words and all(type(word) is str for word in words):
+        known = frozenset(words)
+        return lambda value: type(value) is str and value in known
+    return None
+
+
+def _validator(
+    schema: dict[str, Any], channel: str, private: bool, whole: dict[str, Any] | None, path: str
+) -> Validator:
+    """What checks any value; raises `GraphInvalid` for what is no schema."""
     import jsonschema_rs
 
     if whole and _has_keywords_of_documents(whole):
@@ -296,19 +335,12 @@ def _compile(
         schema = {**dialect, "$ref": f"{_WHOLE}#/{path}"}
     try:
         mask = "[private]" if private else None
-        validator = jsonschema_rs.validator_for(schema, mask=mask, retriever=partial(_retrieve, whole))
+        return jsonschema_rs.validator_for(schema, mask=mask, retriever=partial(_retrieve, whole))
     except (jsonschema_rs.ValidationError, ValueError) as error:
         raise GraphInvalid(
             f"channel {channel!r}: the schema is not valid: {str(error).splitlines()[0]}",
             _type_hint(schema) or "see json-schema.org",
         ) from None
-    is_valid, iter_errors = validator.is_valid, validator.iter_errors
-
-    def check(value: Any, at: str = at) -> None:
-        if not is_valid(value):
-            raise _mismatch(channel, at, iter_errors(value), private)
-
-    return check
 
 
 def _type_hint(schema: Any) -> str:

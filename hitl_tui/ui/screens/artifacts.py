@@ -14,8 +14,8 @@ from hitl_tui.engine.log.outcomes import KeptArtifact
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.new_files import file_name, write_file
+from hitl_tui.ui.screens import BREAKPOINTS
 from hitl_tui.ui.screens.modal import Host
-from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView

@@ -12,8 +12,8 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from hitl_tui.ui.bindings import bound, keymap_of
+from hitl_tui.ui.screens import BREAKPOINTS
 from hitl_tui.ui.screens.family import FamilyScreen
-from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineBar, LineView, ours

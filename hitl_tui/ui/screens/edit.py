@@ -21,8 +21,8 @@ from hitl_tui.engine.commands import Fork, UpdateState
 from hitl_tui.engine.log.events import EDIT, Preview
 from hitl_tui.errors import HitlError, StaleWriter
 from hitl_tui.ui.bindings import bound, keymap_of
+from hitl_tui.ui.screens import BREAKPOINTS
 from hitl_tui.ui.screens.dialogs import ask_drop
-from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.ui.widgets.safe_text import DraftArea, SafeInput, elsewhere

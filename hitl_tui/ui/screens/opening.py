@@ -12,8 +12,7 @@ from textual.events import Key
 from textual.screen import Screen
 from textual.widget import Widget
 
-BREAKPOINTS: list[tuple[int, str]] = [(0, "-narrow"), (100, "-wide")]
-HEIGHTS: list[tuple[int, str]] = [(0, "-low"), (16, "-tall"), (50, "-high")]
+from hitl_tui.ui.screens import BREAKPOINTS, HEIGHTS
 
 
 class _Pane(Widget):

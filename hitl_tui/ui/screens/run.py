@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
@@ -16,15 +17,15 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.worker import Worker, WorkerState
+from textual.worker import Worker, WorkerFailed, WorkerState
 
 from hitl_tui.drivers.protocol import why_not
 from hitl_tui.engine.commands import Answer, Start
 from hitl_tui.engine.log.outcomes import ErrorInfo, Frame
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.screens import BREAKPOINTS, HEIGHTS
 from hitl_tui.ui.screens.modal import Severity
-from hitl_tui.ui.screens.opening import BREAKPOINTS, HEIGHTS
 from hitl_tui.ui.screens.run_actions import DOERS
 from hitl_tui.ui.screens.run_edit import Editing
 from hitl_tui.ui.screens.run_look import Earlier, Search, ShownValue, go
@@ -203,13 +204,24 @@ class RunScreen(RoleScreen):
             if not (self._first.untold or self._first.view.checkpoints):
                 self.show_all()
             self.show_news(self._first)
+            # What goes wrong is told as of any worker.
+            with suppress(WorkerFailed):
+                await self.run_worker(self.shown_value.show_first(), exit_on_error=False).wait()
             for pane in (self, *self.walk_children(Widget)):
                 pane._clear_arrangement_cache()  # Textual does once it is idle, which is after a paint
             self._refresh_layout(self.app.size)
+            self.query_one(ValuePane).show_first_change()
         self._laid_out = True
         self._begin_following()
         # Called by the app: a key that this screen simulates would not bubble farther than to it.
         self.call_after_refresh(self.app.call_later, self._begun, self, error)
+
+    def read_styles(self, name: str) -> None:
+        """Read the style sheet of what is about to be shown here, unless it was read before."""
+        path, sheet = str(Path(__file__).with_name(f"{name}.tcss")), self.app.stylesheet
+        if not sheet.has_source(path):
+            sheet.read(path)
+            sheet.parse()
 
     @property
     def on_top(self) -> bool:
@@ -378,7 +390,8 @@ class RunScreen(RoleScreen):
             timeline.show_view(session.view, session.family, session.shown)
             self.query_one(GraphPane).show_session(session)
             self.show_bars()
-            self.shown_value.show()
+            if self._laid_out:  # the first one is painted with all else
+                self.shown_value.show()
             self._share_rows(session)
             self.earlier.show(session)
 

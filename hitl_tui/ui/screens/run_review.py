@@ -93,6 +93,7 @@ class Reviewing:
             self.screen.query_one(ChannelsPane).select(request.subject)
         card, actor, clock = self.card, self.screen.actor, self.screen.clock
         self.coming = True
+        self.screen.read_styles("card")
         self.screen.add_class("-deciding")
         if card is None:
             review = Review(session, request, actor, self.screen.keymap, clock())
@@ -319,6 +320,7 @@ class Reviewing:
 
         session = self.screen.session
         if session is not None and not self.followed_open:
+            self.screen.read_styles("card")
             self.screen.add_class("-followed")
             way = self.screen.ways["look.followed"]
             self.screen.query_one("#body").mount(FollowedPane(session, self.screen.actor, way))

@@ -49,6 +49,7 @@ class Stage:
         if pane == self.pane:
             return
         screen = self.screen
+        screen.read_styles("stage")
         with screen.app.batch_update():
             for name in (self.pane, pane):
                 if name:
@@ -192,6 +193,7 @@ class Stage:
     def show_caption(self, session: ViewSession) -> None:
         """Show what the audience reads now; while a decision is made that has the room."""
         if self.show is not None:
+            self.screen.read_styles("stage")
             caption = self.show.caption(session.view)
             if self.show.going and session.running:
                 self.spotlight(caption.spotlight)

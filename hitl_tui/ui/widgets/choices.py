@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from msgspec.structs import replace
 from textual import events
 from textual.binding import BindingType
 from textual.message import Message
@@ -85,7 +86,7 @@ class Choices(LineView):
         kept = tuple(
             old if old.role == "badge-error" else new for old, new in zip(line, row.line, strict=True)
         )
-        return row._replace(line=kept)
+        return replace(row, line=kept)
 
     def arm(self, armed: bool) -> None:
         """Listen, or don't."""

@@ -11,8 +11,9 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
 
+import msgspec
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -149,7 +150,7 @@ class LineBar(Kept, Widget):
         return strip_of(self, self.bar(width) if y == 0 else (), width, self.rich_style)
 
 
-class Row(NamedTuple):
+class Row(msgspec.Struct, frozen=True):
     """What one visible row shows: spans, the role of its ground ("" for the widget's own one), and how many
     cells of it are scrolled out at the left."""
 

@@ -121,8 +121,12 @@ class ValuePane(TextView):
         self._lay_out()
         self._tell_way(below or (modes if titled else ""))
         if not same:
-            self.scroll_to(0, self._first_change, animate=False)
+            self.show_first_change()
         self.show_sought()
+
+    def show_first_change(self) -> None:
+        """Scroll to what has changed, where it could not be seen."""
+        self.scroll_to(0, self._first_change, animate=False)
 
     @property
     def rows_left(self) -> int:
