@@ -50,9 +50,10 @@ class Postgres:
 
     Args:
         durable: it waits for the disk, as one does that measures.
+        listen: the addresses that it is reached at, besides its socket; "*" for all.
     """
 
-    def __init__(self, programs: Path, *, durable: bool = False) -> None:
+    def __init__(self, programs: Path, *, durable: bool = False, listen: str = "127.0.0.1") -> None:
         self._programs = programs
         self._numbers = itertools.count()
         # Short, as the name of a socket must be; the server refuses to run as root.
@@ -70,7 +71,7 @@ class Postgres:
         lines = "\n".join(f"{name} = {value}" for name, value in settings.items())
         config = self._data / "postgresql.conf"
         config.write_text(
-            f"{config.read_text()}\n{lines}\nport = {self.port}\nlisten_addresses = '127.0.0.1'\n"
+            f"{config.read_text()}\n{lines}\nport = {self.port}\nlisten_addresses = '{listen}'\n"
             f"unix_socket_directories = '{self.folder}'\n"
         )
         access = "local all all trust\nhost all owner all trust\nhost all all all scram-sha-256\n"

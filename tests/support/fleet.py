@@ -1,0 +1,447 @@
+"""A team of workers on one server, what is done to them, and what has to be so all the same.
+
+Workers are processes; one is in a network namespace of its own, whose cable can be pulled, where this machine
+has such, and of one the clock is an hour ahead: by a hook, since Python does not sleep below libfaketime.  A
+trigger of the tests' own notes each commit with its writer, so that two that write at a time are seen, and
+how long a thread of a dead worker stood.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import psycopg
+
+from hitl_tui.engine import commands
+from hitl_tui.engine.commands import Start
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.thread.session import Session
+from hitl_tui.errors import AnswerRefused, HitlError
+from hitl_tui.loading.sources import open_graph
+from hitl_tui.stores.postgres.store import PostgresCheckpointer
+from tests.support.fleet_graph import ASKS, STEPS, TEMPO
+from tests.support.places import ROOT
+from tests.support.postgres import Postgres
+from tests.support.program import APP
+
+SPEC = f"{ROOT / 'tests/support/fleet_graph.py'}:graph"
+_AHEAD = """
+import time
+
+for name, hour in (("time", 3600), ("time_ns", 3_600_000_000_000)):
+    setattr(time, name, lambda real=getattr(time, name), hour=hour: real() + hour)
+"""
+
+_AUDIT = """
+CREATE TABLE fleet_audit (
+    n bigserial PRIMARY KEY, thread bigint, version bigint, token text,
+    at timestamptz DEFAULT clock_timestamp()
+);
+CREATE FUNCTION fleet_note() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        INSERT INTO fleet_audit (thread, version, token)
+        VALUES (NEW.thread, NEW.version, coalesce(OLD.token, NEW.token));
+        RETURN NULL;
+    END $$;
+CREATE TRIGGER fleet_note AFTER UPDATE ON cursor FOR EACH ROW
+    WHEN (NEW.version <> OLD.version) EXECUTE FUNCTION fleet_note();
+"""
+
+
+class Cable:
+    """A network namespace with a cable to this machine, which can be pulled."""
+
+    def __init__(self, number: int) -> None:
+        self.namespace = f"hitl{os.getpid()}-{number}"
+        self._end = f"hitl{os.getpid() % 100000}v{number}"
+        there, here = f"10.213.{number}.2/30", f"10.213.{number}.1/30"
+        self.address = here.partition("/")[0]
+        _ip("netns", "add", self.namespace)
+        try:
+            _ip("link", "add", self._end, "type", "veth", "peer", "name", "wire", "netns", self.namespace)
+            _ip("addr", "add", here, "dev", self._end)
+            _ip("link", "set", self._end, "up")
+            _ip("-n", self.namespace, "addr", "add", there, "dev", "wire")
+            _ip("-n", self.namespace, "link", "set", "wire", "up")
+            _ip("-n", self.namespace, "link", "set", "lo", "up")
+        except OSError:
+            self.close()
+            raise
+
+    def cut(self) -> None:
+        """Nothing goes through any more, and nobody is told."""
+        _ip("link", "set", self._end, "down")
+
+    def mend(self) -> None:
+        """It goes through again."""
+        _ip("link", "set", self._end, "up")
+
+    def close(self) -> None:
+        """Take it away."""
+        with suppress(OSError):
+            _ip("netns", "del", self.namespace)
+
+
+def _ip(*words: str) -> None:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise OSError(f"ip {' '.join(words)}: {done.stderr}")
+
+
+class Fleet:
+    """Workers, and two people who decide whatever waits, each as fast as they can.
+
+    Args:
+        folder: for what the workers say, and for their configuration.
+        tempo: seconds that a step takes.
+        plain: all workers are alike: none is behind a cable, no clock is ahead.
+    """
+
+    def __init__(
+        self, server: Postgres, folder: Path, *, workers: int = 4, tempo: float = 0.02, plain: bool = False
+    ) -> None:
+        self.server = server
+        self._folder = folder
+        self._tempo = tempo
+        self.workers = workers
+        self.counts: Counter[str] = Counter()
+        self.notes: list[str] = []
+        self.deaths: list[tuple[int, object]] = []
+        """Threads that a worker held as it was killed, and when, by the server's clock."""
+        self.decided: list[tuple[str, str, str]] = []
+        """Decisions that were confirmed: thread, request, who."""
+        self._url = server.new_url()
+        self._schema = self._url.rpartition("=")[2]
+        self.store = PostgresCheckpointer(self._url)
+        self.store.jobs().make()
+        self.runner = open_graph(SPEC, self.store)
+        self._over = threading.Event()
+        self._running: list[subprocess.Popen[bytes] | None] = [None] * workers
+        self.cable = None if plain else self._wire()
+        self._ahead = None if plain else workers - 1
+        (folder / "ahead").mkdir(exist_ok=True)
+        (folder / "ahead/sitecustomize.py").write_text(_AHEAD)
+        with self._admin() as db:
+            db.execute(_AUDIT.encode())
+
+    def _wire(self) -> Cable | None:
+        try:
+            return Cable(1)
+        except OSError as error:
+            self.notes.append(f"no cable is pulled: {error}")
+            return None
+
+    @contextmanager
+    def _admin(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+        with self.server.admin() as db:
+            db.execute(f"SET search_path = {self._schema}".encode())
+            yield db
+
+    def asked(self, statement: str) -> list[tuple[Any, ...]]:
+        """What the server answers, once it does."""
+        while True:
+            try:
+                with self._admin() as db:
+                    return db.execute(statement.encode()).fetchall()
+            except psycopg.OperationalError:
+                time.sleep(0.1)
+
+    def run(self, *statements: str) -> None:
+        """Carry out statements as the owner of the tables."""
+        with self._admin() as db:
+            for statement in statements:
+                db.execute(statement.encode())
+
+    def mark(self, name: str) -> None:
+        """Note that a thread is handed over now."""
+        self.run(
+            "INSERT INTO fleet_audit (thread, version, token) "
+            f"SELECT key, -1, '' FROM thread WHERE id = '{name}'"
+        )
+
+    def started(self) -> list[float]:
+        """Seconds from the marks of threads until their first commit."""
+        rows = self.asked(
+            "SELECT extract(epoch FROM min(a.at) - m.at)::float8 FROM fleet_audit AS m JOIN fleet_audit AS a "
+            "ON a.thread = m.thread AND a.at > m.at WHERE m.version = -1 GROUP BY m.thread, m.at"
+        )
+        return [float(seconds) for (seconds,) in rows]
+
+    # -- workers ----------------------------------------------------------------------------------
+
+    def start(self, number: int) -> None:
+        """Start a worker: the one before the last is behind the cable, the last one's clock is ahead."""
+        url, words = self._url, [*APP]
+        environment = {
+            **os.environ, "PYTHONPATH": str(ROOT), TEMPO: str(self._tempo), "HOME": str(self._folder),
+        }  # fmt: skip
+        if self.cable is not None and number == len(self._running) - 2:
+            url = url.replace("127.0.0.1", self.cable.address)
+            words = ["ip", "netns", "exec", self.cable.namespace, *words]
+        elif number == self._ahead:
+            environment["PYTHONPATH"] = f"{self._folder / 'ahead'}{os.pathsep}{ROOT}"
+        with (self._folder / f"worker{number}.log").open("ab") as log:
+            self._running[number] = subprocess.Popen(
+                [*words, "worker", "--graph", SPEC, "--store", url, "--concurrency", "4"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=ROOT,
+            )  # fmt: skip
+        self.counts["workers begun"] += 1
+
+    def start_all(self) -> None:
+        """Start all workers."""
+        for number in range(len(self._running)):
+            self.start(number)
+
+    def catch(self, number: int, threads: int) -> None:
+        """Wait until a worker runs a thread, for a while, or all threads are done."""
+        end = time.monotonic() + 10
+        while time.monotonic() < end and self.done() < threads:
+            self.begin_again()
+            process = self._running[number]
+            assert process is not None
+            if self.asked(f"SELECT 1 FROM cursor WHERE pid = {process.pid} AND status = 'running' LIMIT 1"):
+                return
+            time.sleep(0.05)
+
+    def begin_again(self) -> None:
+        """Begin those again that have ended by themselves, as whatever looks after services does."""
+        for number, process in enumerate(self._running):
+            if process is not None and process.poll() is not None:
+                self.counts["ended by themselves"] += 1
+                self.start(number)
+
+    def kill(self, number: int) -> None:
+        """End a worker as a power cut does, and begin another in its place."""
+        process = self._running[number]
+        assert process is not None
+        process.kill()
+        process.wait(60)
+        held = self.asked(
+            f"SELECT thread, clock_timestamp() FROM cursor WHERE pid = {process.pid} AND status = 'running'"
+        )
+        self.deaths += [(int(thread), at) for thread, at in held]
+        self.counts["killed"] += 1
+        self.start(number)
+
+    def freeze(self, number: int, seconds: float) -> None:
+        """Stop a worker for so long, and let it go on as if nothing had been."""
+        process = self._running[number]
+        assert process is not None
+        process.send_signal(signal.SIGSTOP)
+        self._over.wait(seconds)
+        process.send_signal(signal.SIGCONT)
+        self.counts["stopped and continued"] += 1
+
+    def cut(self, seconds: float) -> None:
+        """Pull the cable for so long."""
+        if self.cable is not None:
+            self.cable.cut()
+            self._over.wait(seconds)
+            self.cable.mend()
+            self.counts["network cut"] += 1
+
+    def restart(self, mode: str) -> None:
+        """Restart the server."""
+        self.server.restart(mode)
+        self.counts["server restarted"] += 1
+
+    # -- threads ----------------------------------------------------------------------------------
+
+    def begin(self, threads: int, *, hand: bool = True) -> list[str]:
+        """Begin threads and hand each to the workers, twice at once; their names."""
+        names = [f"t{number}" for number in range(threads)]
+        for name in names:
+            session = Session.new(self.runner.graph, self.store, name, source=self.runner.source)
+            with session.writing():
+                commands.execute(session, Start({}))
+        twice = [threading.Thread(target=self.hand, args=(names,)) for _ in range(2)] if hand else []
+        for each in twice:
+            each.start()
+        for each in twice:
+            each.join()
+        return names
+
+    def hand(self, names: list[str]) -> None:
+        """Hand threads to the workers."""
+        for name in names:
+            self.store.jobs().hand(name)
+            self.counts["enqueued"] += 1
+
+    def decide(self) -> Callable[[], None]:
+        """Let two people decide what waits; gives what ends that."""
+        people = [threading.Thread(target=self._decide, args=(name,), daemon=True) for name in ("ann", "bob")]
+        for person in people:
+            person.start()
+
+        def end() -> None:
+            self._over.set()
+            for person in people:
+                person.join(60)
+
+        return end
+
+    def _decide(self, person: str) -> None:
+        with closing(PostgresCheckpointer(self._url)) as store:
+            runner = open_graph(SPEC, store)
+            while not self._over.wait(0.2):
+                with suppress(HitlError):
+                    waits = store.waiting(100)
+                    random.shuffle(waits)
+                    for waiting in waits:
+                        self._answer(runner, waiting.thread.info.thread_id, person)
+
+    def _answer(self, runner: GraphRunner, name: str, person: str) -> None:
+        for request in runner.open(name).cursor.pending:
+            try:
+                runner.answer(name, request.id, "yes", step=request.step, actor=person)
+            except AnswerRefused:
+                self.counts["second answers refused"] += 1
+            except HitlError:
+                self.counts["answers tried again"] += 1
+            else:
+                self.decided.append((name, request.id, person))
+
+    def done(self) -> int:
+        """How many threads are completed."""
+        return int(self.asked("SELECT count(*) FROM cursor WHERE status = 'completed'")[0][0])
+
+    def close(self) -> None:
+        """End everything."""
+        self._over.set()
+        for process in self._running:
+            if process is not None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                process.wait(60)
+        self.store.close()
+        if self.cable is not None:
+            self.cable.close()
+
+    # -- what has to be so ------------------------------------------------------------------------
+
+    def wrong(self, names: list[str]) -> list[str]:
+        """What is not as it has to be, in words; nothing where all is."""
+        told = [words for name in names for words in self._wrong_with(name)]
+        answered = Counter(
+            (name, entry.request_id, entry.actor)
+            for name in names
+            for entry in self.store.ledger(name)
+            if entry.kind == "answer"
+        )
+        told += [f"lost: the decision {decision}" for decision in self.decided if decision not in answered]
+        twice = [request for request, number in answered.items() if number > 1]
+        told += [f"applied twice: {request}" for request in twice]
+        self.counts["decisions"] = sum(answered.values())
+        return [*told, *self._two_writers()]
+
+    def _wrong_with(self, name: str) -> Iterator[str]:
+        cursor, values = self.store.cursor(name), self.runner.get_state(name)
+        assert cursor is not None
+        self.counts["threads"] += 1
+        if cursor.status != "completed":
+            yield f"{name}: {cursor.status} ({cursor.reason}) at step {cursor.head}"
+            return
+        points = list(reversed(self.store.checkpoints(name, None, 100)))
+        ran = [point.node for point in points if point.source == "node"]
+        self.counts["steps"] += len(points)
+        self.counts["attempts that were lost"] += sum(point.attempt - 1 for point in points if point.node)
+        if (ran, values["log"], values["n"], cursor.head) != (STEPS, STEPS, 10, 10 + len(ASKS)):
+            yield f"{name}: ran {ran}, head {cursor.head}, log {values['log']}"
+        ledger = self.store.ledger(name)
+        self.counts["taken over"] += sum(entry.kind == "takeover" for entry in ledger)
+        if sum(entry.kind == "answer" for entry in ledger) != len(ASKS):
+            yield f"{name}: {[entry.kind for entry in ledger]}"
+        for found in self.runner.verify(name, strict=True).mismatches:
+            yield f"{name}: verify: {found}"
+
+    def _two_writers(self) -> Iterator[str]:
+        """Whoever has written after another has taken over, and versions that are missing or there twice."""
+        written: dict[int, list[tuple[int, str]]] = {}
+        for thread, version, token in self.asked("SELECT thread, version, token FROM fleet_audit ORDER BY n"):
+            written.setdefault(thread, []).append((version, token))
+        for thread, commits in written.items():
+            versions = [version for version, _ in commits]
+            if versions != list(range(versions[0], versions[0] + len(versions))):
+                yield f"thread {thread}: versions {versions}"
+            before, ended = "", set()
+            for _, token in commits:
+                if token != before:
+                    ended.add(before)
+                    before = token
+                if token in ended:
+                    yield f"thread {thread}: {token} wrote again after another had"
+        self.counts["commits"] = sum(map(len, written.values()))
+
+    def stood(self) -> list[float]:
+        """Seconds for which threads of killed workers stood, but for those killed again meanwhile."""
+        died: dict[int, list[object]] = {}
+        for thread, at in self.deaths:
+            died.setdefault(thread, []).append(at)
+        took = []
+        for thread, moments in died.items():
+            for at, after in zip(moments, [*moments[1:], None], strict=True):
+                until = f"AND at <= '{after}'" if after else ""
+                rows = self.asked(
+                    f"SELECT extract(epoch FROM min(at) - '{at}'::timestamptz)::float8 FROM fleet_audit "
+                    f"WHERE thread = {thread} AND at > '{at}' {until}"
+                )
+                took += [float(rows[0][0])] if rows[0][0] is not None else []
+        return sorted(took)
+
+
+def storm(fleet: Fleet, names: list[str], seconds: float, *, frozen: float, kill_every: float = 1.0) -> None:
+    """Kill a random worker again and again, with a stop, a cut or a restart now and then, until all are done.
+
+    Args:
+        seconds: after which it stops, and all that is left is waited for.
+        frozen: for how long a worker is stopped.
+    """
+    begun, turn = time.monotonic(), 0
+    others: list[threading.Thread] = []
+    while fleet.done() < len(names) and time.monotonic() - begun < seconds:
+        turn += 1
+        time.sleep(kill_every)
+        fleet.begin_again()
+        if turn % 8 == 3:
+            others.append(threading.Thread(target=fleet.freeze, args=(0, frozen)))
+            others[-1].start()
+        if turn % 8 == 5:
+            others.append(threading.Thread(target=fleet.cut, args=(6.0,)))
+            others[-1].start()
+        if turn % 30 == 20:
+            fleet.restart("immediate" if turn % 60 == 20 else "fast")
+        # The one that is stopped is left to wake up; all others take their turn.
+        fleet.kill(
+            random.randrange(1, len(fleet._running)) if any(map(_alive, others)) else random.randrange(4)
+        )
+    for other in others:
+        other.join(60)
+
+
+def _alive(thread: threading.Thread) -> bool:
+    return thread.is_alive()
+
+
+def table(fleet: Fleet, took: float) -> str:
+    """What was done and what came of it."""
+    stood = fleet.stood()
+    lines = [f"{name:<28} {number:>8,}" for name, number in sorted(fleet.counts.items())]
+    lines.append(f"{'seconds':<28} {took:>8,.0f}")
+    if stood:
+        p95 = stood[min(len(stood) - 1, len(stood) * 95 // 100)]
+        lines.append(f"{'threads of the dead':<28} {len(stood):>8,}")
+        lines.append(f"{'went on after, median':<28} {median(stood):>8.2f} s")
+        lines.append(f"{'went on after, p95':<28} {p95:>8.2f} s")
+        lines.append(f"{'went on after, most':<28} {stood[-1]:>8.2f} s")
+    return "\n".join([*lines, *fleet.notes])
