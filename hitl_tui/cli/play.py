@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from hitl_tui.cli.opening import Target, find_thread
-from hitl_tui.cli.options import PACE, record_screen_option, reviewer_option, store_option, theme_option
+from hitl_tui.cli.options import (
+    PACE,
+    building_options,
+    record_screen_option,
+    reviewer_option,
+    store_option,
+    theme_option,
+)
 from hitl_tui.drivers.node_streams import has_screen
 from hitl_tui.errors import UsageError
 
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
     help="How fast; + and - change it.",
 )
 @record_screen_option
+@building_options
 @store_option
 @theme_option
 @reviewer_option

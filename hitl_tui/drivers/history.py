@@ -104,30 +104,25 @@ def search(thread: OpenedThread, store: Store, query: str, tell: TellHits) -> No
     calls of tools, notes and decisions, errors.
 
     Of a value that was only edited, steps count that brought the text in.  Then come the threads that ran
-    inside this one, the newest first.  At most `MOST_HITS` are told.
+    inside this one, and for a fork those of the steps that it shares.  At most `MOST_HITS` are told.
     """
+    from hitl_tui.engine.nodes.children import inside
+
     head = thread.cursor.head
     if not query.strip() or not thread.exists:
         tell((), head + 1, head + 1)
         return
     left = _search(thread, store, query, MOST_HITS, tell)
-    for name in _inside(store, thread.thread_id):
-        if left <= 0:
-            return
+    for child in reversed(inside(store, thread.cursor)):
+        if left <= 0 or store.info(child.thread_id) is None:
+            continue
 
-        def tell_inside(hits: tuple[SearchHit, ...], _looked: int, _of: int, name: str = name) -> None:
+        def tell_inside(
+            hits: tuple[SearchHit, ...], _looked: int, _of: int, name: str = child.thread_id
+        ) -> None:
             tell(tuple(msgspec.structs.replace(hit, thread=name) for hit in hits), head + 1, head + 1)
 
-        left = _search(LoggedThread(store, name), store, query, left, tell_inside)
-
-
-def _inside(store: Store, thread_id: str) -> Iterator[str]:
-    """The threads that ran inside one, each before those inside it."""
-    from hitl_tui.engine.nodes.children import owned
-
-    for name in reversed(owned(store, thread_id)):
-        yield name
-        yield from _inside(store, name)
+        left = _search(LoggedThread(store, child.thread_id), store, query, left, tell_inside)
 
 
 def _search(thread: OpenedThread, store: Store, query: str, left: int, tell: TellHits) -> int:

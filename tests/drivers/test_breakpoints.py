@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,25 @@ async def test_behind_a_node_it_is_shown_where_that_returned(bench: Bench) -> No
     assert (await watcher.step()).returned == ("", ())
 
 
+async def test_behind_an_async_node_it_is_shown_where_that_returned(bench: Bench) -> None:
+    async def score(state: Any) -> Any:
+        await asyncio.sleep(0)
+        total = state["n"] + 1
+        await asyncio.sleep(0)
+        return {"n": total}
+
+    graph = StateGraph({"n": Channel(0)}).add_node("score", score)
+    graph.add_edge(START, "score").add_edge("score", END)
+    watcher = await bench.watch(graph.compile(checkpointer=bench.store))
+    await watcher.driver.execute(Start({}))
+    view = await watcher.run(breakpoints=points("after score", graph=graph.compile()))
+    node, frames = view.returned
+    assert (node, frames[-1].function) == ("score", "score(state)")
+    assert next((value.name, value.text) for value in frames[-1].values) == ("total", "1")
+    line = frames[-1].lines[frames[-1].line - frames[-1].first]
+    assert line.strip() == 'return {"n": total}'
+
+
 async def test_a_change_of_a_path_stops_behind_the_node_that_made_it(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
     await watcher.driver.execute(Start({}))
@@ -352,6 +372,44 @@ async def test_a_branch_of_a_map_is_stopped_at_while_the_others_end(bench: Bench
         ["a", "b"],
         ["a", "b", "bad"],
     )
+
+
+async def test_a_tool_is_stopped_at_inside_a_branch_while_the_others_end(bench: Bench) -> None:
+    called: list[str] = []
+
+    def searching(store: Checkpointer | None) -> Any:
+        def search(query: str) -> str:
+            """Search."""
+            called.append(query)
+            return f"found {query}"
+
+        def replies(turns: Any) -> Any:
+            last = turns[-1]["content"]
+            return "done" if "found" in last else ToolCall("search", {"query": last})
+
+        async def seek(state: Any, config: Any) -> Any:
+            said = await config.agents["seeker"].fresh().achat(config.item)
+            return {"said": f"{config.item}: {said}"}
+
+        agent = Agent("seeker", ScriptedModel(replies, pace=0), tools=[search])
+        channels = {
+            "items": Channel(["a", "b", "c"], reducer="extend"),
+            "said": Channel([], reducer="append"),
+        }
+        graph = StateGraph(channels).add_map("scan", over="items", node=seek)
+        graph.add_edge(START, "scan").add_edge("scan", END)
+        return graph.compile(checkpointer=store, agents={"seeker": agent})
+
+    watcher = await bench.watch(searching(bench.store))
+    await watcher.driver.execute(Start({}))
+    stops = points("tool search: arguments.query == 'b'", graph=searching(None))
+    view = await watcher.run(breakpoints=stops)
+    (request,) = view.progress.pending
+    assert (request.path, request.breakpoint, sorted(called)) == ("scan[1]", True, ["a", "c"])
+    view = await watcher.run(breakpoints=stops)
+    assert (view.progress.status, sorted(called)) == ("completed", ["a", "b", "c"])
+    assert view.values["said"] == ["a: done", "b: done", "c: done"]
+    await watcher.check()
 
 
 async def test_an_error_of_a_branch_fails_the_whole_step_and_what_succeeded_is_kept(bench: Bench) -> None:

@@ -255,3 +255,24 @@ def test_what_stands_in_the_thread_of_a_subgraph_is_found_and_named(store: Check
     assert hit.thread
     assert (hit.step, hit.name, hit.match) == (1, "text", "needle")
     assert RecordedThread(store, hit.thread).state_at(1)["text"] == "a needle in here"
+
+
+def test_a_fork_is_looked_through_with_the_threads_of_the_steps_that_it_shares(store: Checkpointer) -> None:
+    inner = StateGraph({"text": Channel("")}, name="inner")
+    inner.add_node("write", lambda state: {"text": "a needle in here"})
+    inner.add_edge(START, "write").add_edge("write", END)
+    graph = StateGraph({"length": Channel(0)}, name="outer")
+    graph.add_subgraph("deep", inner, inputs={}, outputs={})
+    graph.add_node("after", lambda state: {"length": 1}).add_edge(START, "deep")
+    graph.add_edge("deep", "after").add_edge("after", END)
+    runner = graph.compile(checkpointer=store)
+    runner.invoke({}, thread_id="t")
+    runner.fork("t", step=1, new_thread_id="f")
+    runner.fork("t", step=0, new_thread_id="g")
+    found = {name: list[SearchHit]() for name in ("f", "g")}
+    for name, hits in found.items():
+        search_log(
+            RecordedThread(store, name).logged, store, "needle", lambda some, *_, to=hits: to.extend(some)
+        )
+    assert [(hit.name, hit.match) for hit in found["f"]] == [("text", "needle")]
+    assert not found["g"]

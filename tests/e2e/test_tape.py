@@ -139,11 +139,17 @@ def test_the_demo_is_recorded_and_served(desk: Desk) -> None:
     assert call("diff", "a", "b", *desk.store, cwd=desk.folder).returncode == 0
 
 
-def test_a_file_is_played_and_left_into_a_live_fork(desk: Desk) -> None:
+@pytest.mark.parametrize("moved", [False, True], ids=["its store", "another store and a graph that moved"])
+def test_a_file_is_played_and_left_into_a_live_fork(desk: Desk, moved: bool) -> None:
     call("run", "tiny.py", "--headless", "--input", "task=go", "--thread", "a", *desk.store, cwd=desk.folder)
     call("export", "a", "-o", "a.jsonl", *desk.store, cwd=desk.folder)
     desk.say('"said live"')
-    with desk.open("play", "a.jsonl") as terminal:
+    words: tuple[str, ...] = ()
+    if moved:
+        (desk.folder / "tiny.py").rename(desk.folder / "big.py")
+        desk.store = ("--store", str(desk.folder / "other.db"))
+        words = ("--graph", "big.py")
+    with desk.open("play", "a.jsonl", *words) as terminal:
         terminal.wait_for("step 1")
         terminal.press("[")
         terminal.wait_for("not the newest")

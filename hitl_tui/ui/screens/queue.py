@@ -23,6 +23,7 @@ from hitl_tui.engine.commands import Claim, Command, Unclaim
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import LIST_MOVES, bound
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, failure_words
+from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import Column, LineBar, LineView, Room, Row, ours
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.queue import (
@@ -103,7 +104,7 @@ class QueueHeader(LineBar):
     def bar(self, width: int) -> Line:
         """The spans; what presses gives way first."""
         waits, presses, by = self._parts
-        left: Line = (ours(" hitl-tui  queue  ", "brand"), ours(f" {waits} ", "badge"))
+        left: Line = (ours(" queue  ", "brand"), ours(f" {waits} ", "badge"))
         right: Line = (trusted("sorted by ", "dim"), trusted(f"{by} "))
         middle: Line = (trusted(f"   {presses}", "dim"),)
         if sum(cell_len(plain_text(part)) for part in (left, middle, right)) > width:
@@ -269,6 +270,7 @@ class QueueScreen(OverlayScreen):
         self._previewed: tuple[Key, bytes, int] | None = None
 
     def compose(self) -> ComposeResult:
+        yield PageHeader()
         yield QueueHeader()
         with Room(id="queue-body"):
             with Column(id="queue-left"):
