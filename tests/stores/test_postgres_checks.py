@@ -17,6 +17,7 @@ from hitl_tui.stores.postgres import checks, schema, server
 from hitl_tui.stores.postgres.checks import Check
 from hitl_tui.stores.postgres.store import PostgresCheckpointer
 from tests.support.commands import App
+from tests.support.flows import line, say
 from tests.support.postgres import PASSWORD, Postgres, binaries
 from tests.support.spec import spec
 
@@ -53,6 +54,7 @@ def test_of_a_server_all_is_said_that_can_be_wrong(url: str) -> None:
     told = list(checks.checks(url))
     assert {check.subject for check in told} == {
         "server", "login", "connection", "clock", "disk", "connections", "room", "tables", "rights", "roles",
+        "workers",
     }  # fmt: skip
     # The tests' server waits for no disk.
     assert wrong(url).keys() == {"disk"}
@@ -124,6 +126,20 @@ def test_tables_and_guards_that_are_missing(postgres: Postgres, url: str) -> Non
     assert of(url, "guards").value == "off or missing: cursor.forward, ledger.appended"
     sql(postgres, url, "DROP TABLE spending")
     assert of(url, "tables").value == "missing: spending"
+
+
+def test_a_queue_that_is_missing_or_that_nobody_works_on(postgres: Postgres, url: str) -> None:
+    assert "no queue yet" in of(url, "workers").value
+    with closing(PostgresCheckpointer(url)) as store:
+        store.jobs().make()
+        assert of(url, "workers").value == "0 at work, 0 threads in the queue"
+        line(store, say("x"), interrupt_after=["a"]).invoke({}, thread_id="t")
+        store.jobs().hand("t")
+    assert wrong(url)["workers"] == "0 at work, 1 threads in the queue"
+    sql(postgres, url, "UPDATE queue SET version = 99")
+    assert "version 99" in wrong(url)["workers"]
+    sql(postgres, url, "DROP TABLE procrastinate_events CASCADE")
+    assert wrong(url)["workers"] == "missing: procrastinate_events"
 
 
 def test_a_server_that_is_read_only_or_has_few_connections(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import psycopg
 
 from hitl_tui.errors import HitlError
-from hitl_tui.stores.postgres import schema
+from hitl_tui.stores.postgres import jobs, schema
 from hitl_tui.stores.postgres.roles import ROLES
 from hitl_tui.stores.postgres.server import NOW, Connection, Server
 
@@ -25,6 +25,13 @@ _RIGHTS = {
     "run threads": "has_table_privilege('thread', 'INSERT') AND has_table_privilege('cursor', 'INSERT')",
     "delete": "has_table_privilege('thread', 'DELETE') AND has_table_privilege('store_ledger', 'INSERT')",
 }
+_QUEUE = ("queue", "work", "worker", "procrastinate_jobs", "procrastinate_workers", "procrastinate_events")
+_HEARD_SECONDS = 10
+_AT_WORK = (
+    f"SELECT (SELECT count(*) FROM procrastinate_workers WHERE last_heartbeat > now() - interval "
+    f"'{_HEARD_SECONDS} s'), (SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo' "
+    "AND coalesce(scheduled_at, now()) <= now())"
+)
 _TRIGGERS = (
     "SELECT c.relname || '.' || t.tgname FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid "
     "WHERE c.relnamespace = current_schema()::regnamespace AND NOT t.tgisinternal "
@@ -57,6 +64,7 @@ def checks(url: str) -> Iterator[Check]:
             yield from _of_server(server, db)
             yield from _of_settings(db)
             yield from _of_store(server, db)
+            yield from _of_queue(db)
     except psycopg.Error as error:
         yield _wrong(server.translate(error))
     except HitlError as error:
@@ -157,13 +165,7 @@ def _of_store(server: Server, db: Connection) -> Iterator[Check]:
             mend="upgrade hitl-tui" if version > schema.VERSION else "`hitl-tui store init` makes them",
         )
         return
-    names = ", ".join(f"'{name}'" for name in schema.TABLES)
-    missing = [
-        str(name)
-        for (name,) in db.execute(
-            f"SELECT name FROM unnest(ARRAY[{names}]) AS name WHERE to_regclass(name) IS NULL".encode()
-        )
-    ]
+    missing = _missing(db, schema.TABLES)
     if missing:
         yield Check(
             "tables", f"missing: {', '.join(missing)}", ok=False, mend="go back to a copy of the store"
@@ -189,3 +191,35 @@ def _of_store(server: Server, db: Connection) -> Iterator[Check]:
         "roles", f"missing: {', '.join(roles)}" if roles else "all there", ok=len(roles) in (0, len(ROLES)),
         mend="`hitl-tui store init --roles` makes them",
     )  # fmt: skip
+
+
+def _of_queue(db: Connection) -> Iterator[Check]:
+    missing = _missing(db, _QUEUE)
+    if len(missing) == len(_QUEUE):
+        yield Check(
+            "workers", "no queue yet: `hitl-tui store init` makes it where hitl-tui[team] is installed"
+        )
+        return
+    if missing:
+        yield Check(
+            "workers", f"missing: {', '.join(missing)}", ok=False, mend="go back to a copy of the store"
+        )
+        return
+    version = _row(db, "SELECT version FROM queue")[0]
+    if version != jobs.VERSION:
+        yield Check(
+            "workers", f"the queue has version {version}, this program knows {jobs.VERSION}", ok=False,
+            mend="upgrade hitl-tui where it is older",
+        )  # fmt: skip
+        return
+    there, queued = _row(db, _AT_WORK)
+    yield Check(
+        "workers", f"{there} at work, {queued} threads in the queue", ok=bool(there or not queued),
+        mend="begin one: hitl-tui worker --graph GRAPH",
+    )  # fmt: skip
+
+
+def _missing(db: Connection, tables: Sequence[str]) -> list[str]:
+    named = ", ".join(f"'{name}'" for name in tables)
+    asked = f"SELECT name FROM unnest(ARRAY[{named}]) AS name WHERE to_regclass(name) IS NULL"
+    return [str(name) for (name,) in db.execute(asked.encode())]
