@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, finalize
 
 import msgspec
 
-from hitl_tui.errors import UsageError
+from hitl_tui.errors import HitlError, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.config import Settings
@@ -27,6 +27,9 @@ CHECKPOINTS_SCHEME: Final = "langgraph+sqlite:///"
 """What stands before a file of checkpoints that is looked at without its graph."""
 SERVER_SCHEMES: Final = ("langgraph+http://", "langgraph+https://")
 """What the URL of a server begins with, behind which "#" and an assistant may stand."""
+_FOLDER: Final = "langgraph"
+"""Of the user's data directory, where the mirrors are."""
+_MOST_WAITING: Final = 1_000
 _TELL: Final = 200
 """Threads that are mirrored without a word."""
 
@@ -143,7 +146,7 @@ def open_server_store(settings: Settings) -> Checkpointer:
         raise UsageError("a server's URL holds no password here", "give headers in HITL_TUI_SERVER_HEADERS")
     try:
         from hitl_tui.drivers.langgraph.graph import describe
-        from hitl_tui.drivers.langgraph.server import REFUSALS, ServerGraph
+        from hitl_tui.drivers.langgraph.server import REFUSALS, SERVER, ServerGraph
     except ImportError as error:
         raise UsageError(f"a server of LangGraph needs {error.name}", EXTRA_HINT) from None
     graph = ServerGraph(server, assistant)
@@ -151,14 +154,41 @@ def open_server_store(settings: Settings) -> Checkpointer:
         app=graph,
         checkpointer=graph.checkpointer,
         name=graph.graph_id,
-        source={"server": server, "assistant": graph.graph_id},
-        mirror=mirror_file(data_folder() / "langgraph", f"{server}?{graph.graph_id}"),
+        source={SERVER: server, "assistant": graph.graph_id},
+        mirror=mirror_file(data_folder() / _FOLDER, f"{server}?{graph.graph_id}"),
         close=lambda: None,
     )
     store = _open_mirror(source.mirror, settings)
     url = server_store(server, graph.graph_id)
     _OPENED[store] = OpenedGraph(source, describe(source.app, source.name), url, REFUSALS)
     return store
+
+
+def waiting_in_mirrors() -> dict[str, int]:
+    """How many threads of LangGraph wait for a human, by the stores that name them, as they were seen last.
+
+    Nothing of LangGraph is imported, and no checkpointer is asked.
+    """
+    from hitl_tui.config import data_folder
+
+    waiting: dict[str, int] = {}
+    for file in sorted((data_folder() / _FOLDER).glob("*.threads.db")):
+        from hitl_tui.stores.sqlite.store import read_only
+
+        try:
+            mirror = read_only(str(file))
+        except HitlError:
+            continue  # of another version, or damaged: whoever opens it is told
+        try:
+            rows = [row for row in mirror.waiting(_MOST_WAITING) if row.pending]
+        finally:
+            mirror.close()
+        source = rows[0].thread.info.source if rows else {}
+        if "graph" in source:
+            waiting[f"{GRAPH_SCHEME}{source['graph']}"] = len(rows)
+        elif "server" in source:
+            waiting[server_store(str(source["server"]), str(source["assistant"]))] = len(rows)
+    return waiting
 
 
 def _mirror_of_file(path: Path, settings: Settings) -> Checkpointer:
@@ -171,7 +201,7 @@ def _mirror_of_file(path: Path, settings: Settings) -> Checkpointer:
     from hitl_tui.loading.langgraph import mirror_file
 
     checkpoints = Checkpoints(path)
-    store = _open_mirror(mirror_file(data_folder() / "langgraph", f"read:{checkpoints.path}"), settings)
+    store = _open_mirror(mirror_file(data_folder() / _FOLDER, f"read:{checkpoints.path}"), settings)
 
     async def sync() -> None:
         moved = outdated(store, await thread_heads(checkpoints.saver))

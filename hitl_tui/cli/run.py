@@ -267,9 +267,9 @@ def _server(
 
 def _new_name(store: Checkpointer, theirs: OpenedGraph) -> str:
     """A name for a new thread of a graph of LangGraph."""
-    if "server" in theirs.source.source:
-        from hitl_tui.drivers.langgraph.server import new_server_thread
+    from hitl_tui.drivers.langgraph.server import SERVER, new_server_thread
 
+    if SERVER in theirs.source.source:
         return new_server_thread()
     from hitl_tui.engine.log.store import new_thread_id
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.langgraph import server_store
+from hitl_tui.cli.langgraph import server_store, waiting_in_mirrors
 from hitl_tui.cli.options import server_option, store_option
 from hitl_tui.cli.output import emit, json_option, say, table
 from hitl_tui.drivers.node_streams import own_out
@@ -83,10 +83,22 @@ def threads(
     if not shown:
         none = "no thread waits for a human" if waiting else "no thread matches"
         say(none if query or waiting else _no_thread(settings), err=True)
-        return
-    say(*_table([_row(summary, depth, now, count=not inside) for summary, depth in shown]))
+    else:
+        say(*_table([_row(summary, depth, now, count=not inside) for summary, depth in shown]))
     if more:
         say(_MORE.format(limit), err=True)
+    _tell_mirrors(settings)
+
+
+def _tell_mirrors(settings: Settings) -> None:
+    """Say where threads of LangGraph wait, which are in stores of their own; not where a store was named."""
+    if settings.origins["store"] == "flag":
+        return
+    from shlex import quote
+
+    for url, number in waiting_in_mirrors().items():
+        wait = "thread of LangGraph waits" if number == 1 else "threads of LangGraph wait"
+        say(f"{number:,} {wait} elsewhere: hitl-tui threads --waiting --store {quote(url)}", err=True)
 
 
 def _no_thread(settings: Settings) -> str:
@@ -134,6 +146,7 @@ def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_js
     if not shown:
         which = " that matches" if query or view.filter else ""
         say(f"no thread{which} waits for a human", err=True)
+        _tell_mirrors(settings)
         return
     cells = [
         (
@@ -150,6 +163,7 @@ def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_js
     say(*table([_QUEUE_HEADINGS, *cells], give=(6, 0, 2, 1)))
     if more:
         say(_MORE.format(limit), err=True)
+    _tell_mirrors(settings)
 
 
 def _opened(settings: Settings) -> Checkpointer | None:

@@ -95,6 +95,18 @@ def test_what_others_ran_is_listed_and_opened(flow: App, tmp_path: Path) -> None
     assert "about rivers" in flow.expect(0, "show", "theirs", *STORE).out
 
 
+def test_the_list_of_our_threads_says_where_theirs_wait(flow: App) -> None:
+    for arguments in (("threads",), ("threads", "--waiting")):
+        said = flow.expect(0, *arguments).err
+        assert "1 thread of LangGraph waits elsewhere: hitl-tui threads --waiting --store langgraph:" in said
+    named = said.split("--store ")[1].strip()
+    assert "Is it good?" in flow.expect(0, "threads", "--waiting", "--store", named).out
+    assert "elsewhere" not in flow.expect(0, "threads", *STORE).err
+    flow.expect(0, "answer", "t", request(flow), "yes", "--step", "1", *STORE)
+    flow.expect(0, "resume", "t", "--headless", *STORE)
+    assert "elsewhere" not in flow.expect(0, "threads").err
+
+
 def test_a_file_of_checkpoints_is_looked_at_without_its_graph(flow: App, tmp_path: Path) -> None:
     (tmp_path / "flow.py").unlink()
     store = ("--store", "langgraph+sqlite:///theirs.sqlite")

@@ -12,14 +12,16 @@ from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.langgraph.driver import LangGraphDriver
 from hitl_tui.drivers.langgraph.mirror import Mirror, SubgraphRun, namespace_of, their_thread
 from hitl_tui.drivers.langgraph.pregel import App
+from hitl_tui.drivers.langgraph.server import SERVER, new_server_thread
 from hitl_tui.drivers.langgraph.window import Window, newest_page
 from hitl_tui.drivers.local import Observe
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.log.signing import Signer
-from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.store import Store, new_thread_id
 from hitl_tui.engine.log.threads import ORIGIN, ThreadInfo
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.errors import UnknownThread, UsageError
+from hitl_tui.loading.known import KnownGraph
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +107,23 @@ class LangGraphHub(LocalHub):
             return await self.open(thread_id)
         except UnknownThread:
             return self._opened(thread_id, "", "", actor)
+
+    async def known_graphs(self) -> tuple[KnownGraph, ...]:
+        """The graph whose threads these are, alone."""
+        return (KnownGraph(self.mirror.info.name, "the graph of these threads", self.mirror.source),)
+
+    async def start(self, graph: KnownGraph, actor: str | None) -> Driver:
+        """See `Hub.start`."""
+        return self._opened(await self._new_name(), "", "", actor)
+
+    async def _new_name(self) -> str:
+        """A name that no thread has, here or there."""
+        if SERVER in self.mirror.source:
+            return new_server_thread()
+        while True:
+            name = await asyncio.to_thread(new_thread_id, self._store, self.mirror.info.name)
+            if not await self.mirror.sync(name):  # it has one now, if somebody else took it
+                return name
 
     def _opened(
         self,

@@ -117,7 +117,7 @@ class Mirror:
         self.reduction = Reduction(app.graph, graph.bound_channels(app.graph))
         self.outer: Mirror | None = None
         self.place: SubgraphRun | None = None
-        self._source = dict(source)
+        self.source = dict(source)
         self._signer = signer
         self._notices: dict[str, str] = {}
         self.opens = open_subgraphs(app.graph).keys()
@@ -131,8 +131,8 @@ class Mirror:
             ns: the namespace of its checkpoints.
         """
         if node not in self._mirrors:
-            within = [*self._source.get(WITHIN, ()), node]
-            app, source = self.app.inside(node, ns), {**self._source, WITHIN: within}
+            within = [*self.source.get(WITHIN, ()), node]
+            app, source = self.app.inside(node, ns), {**self.source, WITHIN: within}
             self._mirrors[node] = Mirror(app, self.store, node, source, signer=self._signer)
         inner = copy(self._mirrors[node])
         inner.app = self.app.inside(node, ns)
@@ -162,12 +162,12 @@ class Mirror:
 
     def over(self, store: Store) -> Mirror:
         """The same in another store."""
-        return Mirror(self.app, store, self.info.name, self._source, signer=self._signer)
+        return Mirror(self.app, store, self.info.name, self.source, signer=self._signer)
 
     def new(self, thread: str, actor: str | None = None) -> Session:
         """A thread that does not exist yet, here or there."""
         place = {"thread": thread}
-        source = {**self._source, SOURCE: place}
+        source = {**self.source, SOURCE: place}
         if self.place is not None:
             place["ns"] = self.app.ns
             source[ORIGIN] = self.place.at

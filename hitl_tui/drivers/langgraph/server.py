@@ -34,6 +34,10 @@ _TIMEOUT: Final = (5.0, 300.0, 300.0, 5.0)
 """Seconds to connect, to read, to write and to wait for a connection."""
 
 
+SERVER: Final = "server"
+"""What a thread's `ThreadInfo.source` has a server's URL under."""
+
+
 class ServerNode:
     """A node of a server's graph: what runs it stays there."""
 
