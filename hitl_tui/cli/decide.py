@@ -161,8 +161,9 @@ async def _decide(
         about = snapshot.progress.head if order.at_step is None else order.at_step
         refusal.details = await changed_since(driver, about, now)
         raise
-    progress = (await driver.snapshot()).progress
-    if order.go_on and not progress.pending:
+    snapshot = await driver.snapshot()
+    progress = snapshot.progress
+    if order.go_on and not progress.pending and not snapshot.handed:
         return await run_on(driver, as_json=opened.as_json)
     waits = order.go_on or progress.pending or progress.status == "failed"
     return await report(driver, as_json=opened.as_json, done=not waits)

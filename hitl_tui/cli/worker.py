@@ -133,4 +133,7 @@ def workers(*, limit: int, store: str | None, as_json: bool) -> None:
         return
     from hitl_tui.view.jobs import job_rows, worker_rows
 
-    say(*table(worker_rows(there, listed, now)), "", *table(job_rows(listed, now), prose=True))
+    say(*(table(worker_rows(there, listed, now), give=(5, 1)) if there else ["no worker is there"]), "")
+    say(*(table(job_rows(listed, now), give=(1, 0), prose=True) if listed else ["no job is queued"]))
+    if len(listed) == limit:
+        say(f"(the first {limit}; --limit for more)")

@@ -19,7 +19,7 @@ from hitl_tui.drivers.graph_file import BuildGraph, graph_notice, repeats_under
 from hitl_tui.drivers.nested import Follower, Runner, SubgraphRuns
 from hitl_tui.drivers.node_streams import tell_the_rest
 from hitl_tui.drivers.protocol import Check, Checked, Relative, Snapshot, Stamped, why_not
-from hitl_tui.drivers.watching import RunSupervisor, ThreadWatch
+from hitl_tui.drivers.watching import RunSupervisor, ThreadWatch, ask_to_pause
 from hitl_tui.engine import commands
 from hitl_tui.engine.commands import (
     COMMANDS,
@@ -61,7 +61,7 @@ from hitl_tui.engine.log.events import (
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.log.threads import PauseRequest, ThreadInfo
 from hitl_tui.engine.nodes.activity import before_end
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.children import graph_inside
@@ -94,6 +94,8 @@ log = logging.getLogger(__name__)
 _NEARLY_ALL = frozenset({NodeStarted, StepCommitted})
 """Of a fast run these are nearly all events."""
 _QUIT_PATIENCE = 3.0
+_STOP_PATIENCE = 10.0
+"""Seconds within which another process is to give up a thread that is cancelled here."""
 _TRIES, _BETWEEN_TRIES = 40, 0.025
 
 before_end.append(tell_the_rest)
@@ -188,6 +190,7 @@ class LocalDriver:
                 graph_changed=self._watch.graph_changed if self._watch else None,
                 repeats=file.repeats if self._watch and (file := self._watch.graph_file) else None,
                 attending=self._watch.watcher.attending if self._watch else (),
+                handed=self._is_handed(),
                 notice=session.notice,
                 signing_key=session.signer.key if session.signer else "",
             )
@@ -370,6 +373,14 @@ class LocalDriver:
 
         return await self._engine.call(work())
 
+    async def expire(self) -> None:
+        """Let what nobody answered in time be answered as its gate says, and escalate what is to be.
+
+        Raises:
+            ThreadBusy: another process writes it.
+        """
+        await self._engine.call(self._expire())
+
     async def close(self) -> str:
         """Stop at once; committed steps stay. Returns what was not committed, "" for nothing."""
 
@@ -449,6 +460,9 @@ class LocalDriver:
             self._run.pause()
         elif above := self._above:
             await above.execute(command)
+        elif self._watch and (self._watch.holder or self._is_handed()):
+            request = PauseRequest(command.actor, command.note, self._store.now())
+            self._store.request_pause(self.thread_id, request)
 
     async def _cancel_attempt(self, command: CancelAttempt) -> None:
         if self._run:
@@ -460,6 +474,9 @@ class LocalDriver:
         if self._run and self._task:
             self._run.drop_attempt("the thread was cancelled")
             await asyncio.wait([self._task])
+        elif self._above is None:
+            asks = Pause(command.actor, command.note)
+            await ask_to_pause(self._store, self.thread_id, asks, patience=_STOP_PATIENCE, at_once=True)
         session = self._opened()
         with session.writing():
             commands.execute(session, command)
@@ -608,6 +625,11 @@ class LocalDriver:
             tell(event)
 
         return both
+
+    def _is_handed(self) -> bool:
+        """Whether the thread is the workers'."""
+        jobs = self._store.jobs()
+        return jobs is not None and jobs.is_handed(self.thread_id)
 
     def _refuse_running(self) -> None:
         if self._run is not None and not self._run.ended:

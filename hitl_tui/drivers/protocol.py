@@ -71,7 +71,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     `attending` are those who look at what waits or have claimed it, but for whoever looks from here.
     `source` is what the thread's record names its graph by, "" where it doesn't.
     `signing_key` is the key that signs what is decided, "" where nothing is signed.  `refusals` say in words
-    which commands the driver can't carry out, by verb (see `Driver.can`).
+    which commands the driver can't carry out, by verb (see `Driver.can`).  `handed` says that
+    the thread is the workers': a decision that lets it go on queues it, and nobody needs to run it.
     """
 
     thread_id: str
@@ -94,6 +95,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     signing_key: str = ""
     attending: tuple[Presence, ...] = ()
     source: str = ""
+    handed: bool = False
 
     @property
     def state_hash(self) -> bytes:

@@ -86,6 +86,7 @@ def snapshot(
     notice: str = "",
     signing_key: str = "",
     attending: tuple[Presence, ...] = (),
+    handed: bool = False,
 ) -> Snapshot:
     """Everything a screen needs to begin.
 
@@ -94,7 +95,7 @@ def snapshot(
         held_by: the other process that runs the thread, "" for none.
         attending: who is at what waits.
         graph_changed, repeats: what differs since the file of the graph was saved, and would run again.
-        notice, signing_key: see `Snapshot`.
+        notice, signing_key, handed: see `Snapshot`.
         last_event: the number of the newest event that is in it.
         page: checkpoints to give at most.
     """
@@ -113,6 +114,7 @@ def snapshot(
         refusals=refusals,
         notice=notice,
         held_by=held_by,
+        handed=handed,
         graph_changed=graph_changed,
         repeats=repeats,
         owners=_owners(thread, store),

@@ -325,12 +325,19 @@ class RunSupervisor:
         self._run = run
         self._begun = session.clock()
         self._heard: PauseRequest | None = None
+        self._seen: object = None
         self._timer = asyncio.get_running_loop().call_later(EVERY, self._listen)
 
     def _listen(self) -> None:
         store, thread_id = self._session.store, self._session.thread_id
         if store is None:
             return
+        # What others ask for is written: a store that tells of writes is read when it has told of one.
+        changes = store.changes(thread_id)
+        if changes is not None and changes == self._seen:
+            self._timer = asyncio.get_running_loop().call_later(EVERY, self._listen)
+            return
+        self._seen = changes
         try:
             asked = store.pause_request(thread_id)
         except HitlError as error:
@@ -340,7 +347,10 @@ class RunSupervisor:
         # What was asked before this run began was about another one.
         if asked is not None and asked.at >= self._begun:
             self._heard = asked
-            self._run.pause()
+            if asked.at_once:
+                self._run.drop_attempt("asked to stop at once")
+            else:
+                self._run.pause()
             return
         self._timer = asyncio.get_running_loop().call_later(EVERY, self._listen)
 
@@ -359,24 +369,34 @@ class RunSupervisor:
             log.warning("thread %s: the pause could not be logged: %s", session.thread_id, error)
 
 
-async def ask_to_pause(store: Store, thread_id: str, command: Pause, *, patience: float) -> str:
-    """Ask whoever holds a thread to pause it, and wait until nobody does.
+async def ask_to_pause(
+    store: Store, thread_id: str, command: Pause, *, patience: float, at_once: bool = False
+) -> str:
+    """Ask whoever holds a thread to pause it, and wait until nobody does; workers leave it alone then.
 
     Args:
+        at_once: the node in flight is given up, too.
         patience: seconds to wait at most; what was asked stays asked.
 
     Returns:
         Who holds it still, "" for nobody.
     """
     end, again = time.monotonic() + patience, 0.0
+    jobs = store.jobs()
+    queued = jobs is not None and jobs.is_handed(thread_id)
     while True:
         summary = store.summary(thread_id)
         holder = (summary.held_by or "") if summary else ""
-        if not holder:
+        if jobs is not None and not holder:
+            # One that has just taken it out of the queue is not told from what it does yet.
+            holder = next((f"worker {job.worker}" for job in jobs.listed(1, [thread_id]) if job.worker), "")
+        if not holder and not queued:
             return ""
+        queued = False
         if time.monotonic() >= again:
             # The holder may have begun another run by now, which what was asked before is not about.
-            store.request_pause(thread_id, PauseRequest(command.actor, command.note, store.now()))
+            request = PauseRequest(command.actor, command.note, store.now(), at_once)
+            store.request_pause(thread_id, request)
             again = time.monotonic() + _ASK_AGAIN
         if time.monotonic() >= end:
             return holder

@@ -361,7 +361,7 @@ class _Session:
         snapshot = self.context.snapshot()
         if snapshot.progress.pending:
             return
-        if snapshot.progress.status == "waiting" and not self.context.stepping:
+        if snapshot.progress.status == "waiting" and not (self.context.stepping or snapshot.handed):
             self._go(Run(self._points))
         else:
             self._say_standing(snapshot)

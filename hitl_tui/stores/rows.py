@@ -556,9 +556,10 @@ def lease_of(row: Row) -> Lease:
 
 
 def pause_of(row: Row) -> PauseRequest:
-    """What is asked of whoever holds a thread: actor, note, at."""
-    _typed(row, (_TEXT, _TEXT, int))
-    return PauseRequest(*row)
+    """What is asked of whoever holds a thread: actor, note, at, at_once."""
+    _typed(row, (_TEXT, _TEXT, int, int))
+    actor, note, at, at_once = row
+    return PauseRequest(actor, note, at, bool(at_once))
 
 
 def presence_body(presence: Presence) -> bytes:

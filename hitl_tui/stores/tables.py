@@ -393,7 +393,7 @@ class TableStore(Checkpointer):
             return rows.lease_of(fetched[0]) if fetched else None
 
     def pause_request(self, thread_id: str) -> PauseRequest | None:
-        sql = "SELECT actor, note, at FROM pause WHERE thread = ?"
+        sql = "SELECT actor, note, at, at_once FROM pause WHERE thread = ?"
         fetched = self._rows(sql, (self._find(thread_id),))
         with self._decoding(_LET_GO):
             return rows.pause_of(fetched[0]) if fetched else None

@@ -219,7 +219,11 @@ async def run_on(hub: Hub, thread: str) -> None:
     """Let a thread that was decided go on until it stops, as after a decision on its card."""
     async with hub.borrow(thread) as driver:
         snapshot = await driver.snapshot()
-        if snapshot.progress.pending or snapshot.progress.status not in ("waiting", "running"):
+        if (
+            snapshot.handed
+            or snapshot.progress.pending
+            or snapshot.progress.status not in ("waiting", "running")
+        ):
             return
         if snapshot.progress.status == "waiting":
             await driver.execute(Run())

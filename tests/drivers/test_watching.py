@@ -16,7 +16,7 @@ from hitl_tui import MemoryCheckpointer, SQLiteCheckpointer, ThreadBusy
 from hitl_tui.drivers import watching
 from hitl_tui.drivers.watching import EVERY
 from hitl_tui.drivers.watching import Watcher as Follower
-from hitl_tui.engine.commands import Cancel, ExtendLimits, Fork, Run, Step, UpdateState
+from hitl_tui.engine.commands import ExtendLimits, Fork, Run, Step, UpdateState
 from hitl_tui.engine.log.events import Event, HolderChanged, RunEnded, StepCommitted
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.stores import open_store
@@ -174,7 +174,6 @@ async def test_a_watcher_can_change_nothing_but_may_fork(desk: Bench, path: Path
             driver.execute(Step()),
             driver.execute(Run()),
             driver.execute(UpdateState({"n": 5}, expected_step=0)),
-            driver.execute(Cancel()),
             driver.execute(ExtendLimits({"max_iterations": 5})),
         ):
             with pytest.raises(ThreadBusy, match=f"process {other.pid}"):

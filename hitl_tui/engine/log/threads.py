@@ -178,11 +178,16 @@ def claimed_by(standing: Presence, now: int) -> AnswerRefused:
 
 
 class PauseRequest(msgspec.Struct, frozen=True):
-    """What somebody asks of the process that holds a thread: to pause it; `at` in microseconds."""
+    """What somebody asks of the process that holds a thread: to pause it; `at` in microseconds.
+
+    Args:
+        at_once: give up the node in flight, too.
+    """
 
     actor: str | None
     note: str | None
     at: int
+    at_once: bool = False
 
 
 Stamp = tuple[object, ...]

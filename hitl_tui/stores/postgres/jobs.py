@@ -7,6 +7,7 @@ workers, and whoever makes the tables, need procrastinate.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
@@ -56,12 +57,24 @@ _PUT = f"""
         END IF;
     END $$
 """
+_TIMER = f"""
+    CREATE FUNCTION put_timer(of_thread bigint) RETURNS void
+    LANGUAGE plpgsql AS $$
+    DECLARE due timestamptz;
+    BEGIN
+        SELECT ({_DUE.format("c.body")}) INTO due FROM cursor AS c
+        WHERE c.thread = of_thread AND c.status = 'waiting';
+        IF due IS NOT NULL AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs
+            WHERE queueing_lock = of_thread::text AND status = 'todo' AND scheduled_at IS NULL) THEN
+            PERFORM put_job(of_thread, due, 0, 'a deadline');
+        END IF;
+    END $$
+"""
 # What lets a thread go on: its first input, an answer, an edit that moves it, a limit that was raised.  That
 # a run has stopped does not; then only a deadline may be to come.
 _GOES_ON = f"""
     CREATE FUNCTION goes_on() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $$
-    DECLARE due timestamptz;
     BEGIN
         IF NOT EXISTS (SELECT 1 FROM work WHERE thread = NEW.thread) THEN
             RETURN NULL;
@@ -75,11 +88,7 @@ _GOES_ON = f"""
             PERFORM put_job(NEW.thread, NULL, 0, '');
             RETURN NULL;
         END IF;
-        due := ({_DUE.format("NEW.body")});
-        IF due IS NOT NULL AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs
-            WHERE queueing_lock = NEW.thread::text AND status = 'todo' AND scheduled_at IS NULL) THEN
-            PERFORM put_job(NEW.thread, due, 0, 'a deadline');
-        END IF;
+        PERFORM put_timer(NEW.thread);
         RETURN NULL;
     END $$
 """
@@ -135,6 +144,7 @@ _TABLES: Final = (
         login text NOT NULL DEFAULT session_user
     )""",
     _PUT,
+    _TIMER,
     _GOES_ON,
     _HANDED,
     _LET_GO,
@@ -150,12 +160,12 @@ _OWN = "queue, work, worker"
 _THEIRS = "procrastinate_jobs, procrastinate_workers, procrastinate_events, procrastinate_periodic_defers"
 _SEQUENCES = "procrastinate_jobs_id_seq, procrastinate_events_id_seq, procrastinate_workers_id_seq"
 GRANTS: Final = (
-    "REVOKE EXECUTE ON FUNCTION put_job, goes_on, handed, let_go, paused FROM PUBLIC",
+    "REVOKE EXECUTE ON FUNCTION put_job, put_timer, goes_on, handed, let_go, paused FROM PUBLIC",
     f"GRANT SELECT ON {_OWN}, {_THEIRS} TO hitl_viewer, hitl_reviewer, hitl_worker, hitl_operator",
     "GRANT INSERT, UPDATE ON work TO hitl_worker, hitl_operator",
     f"GRANT INSERT, UPDATE, DELETE ON worker, {_THEIRS} TO hitl_worker",
     f"GRANT USAGE ON {_SEQUENCES} TO hitl_worker",
-    "GRANT EXECUTE ON FUNCTION put_job TO hitl_worker",
+    "GRANT EXECUTE ON FUNCTION put_job, put_timer TO hitl_worker",
 )
 """What the roles of a store may do with its jobs."""
 
@@ -172,6 +182,13 @@ _LIST = f"""
     FROM procrastinate_jobs AS j JOIN thread AS t ON t.key = j.lock::bigint
     WHERE j.status IN ('todo', 'doing') AND (? OR t.id = ANY(?))
     ORDER BY j.status DESC, j.scheduled_at > now() NULLS FIRST, j.priority DESC, j.id LIMIT ?
+"""
+_ORPHANS = """
+    SELECT min(t.graph_name), j.queue_name, count(*) FROM procrastinate_jobs AS j
+    JOIN thread AS t ON t.key = j.lock::bigint
+    WHERE j.status = 'todo' AND j.queue_name NOT IN (
+        SELECT has ->> 'digest' FROM worker AS w, json_array_elements(w.graphs::json) AS has)
+    GROUP BY j.queue_name ORDER BY j.queue_name
 """
 _WORKERS = f"""
     SELECT w.id, w."user", w.host, w.pid, w.login, w.concurrency::bigint, w.graphs, w.started_at,
@@ -201,10 +218,10 @@ _REAP = """
     ), queued AS (
         UPDATE procrastinate_jobs AS j SET status = 'todo', queueing_lock = NULL, worker_id = NULL,
             attempts = attempts + 1, scheduled_at = NULL, abort_requested = false,
-            args = j.args || jsonb_build_object('why', coalesce(
-                'worker ' || dead.id || ' (' || dead.host || ', process ' || dead.pid || ') was not heard of',
-                'its worker was not heard of'))
-        FROM dead WHERE j.status = 'doing' AND j.worker_id = dead.id
+            args = j.args || jsonb_build_object('why', coalesce((
+                SELECT 'worker ' || id || ' (' || host || ', process ' || pid || ') was not heard of any more'
+                FROM dead WHERE id = j.worker_id), 'its worker has ended'))
+        WHERE j.status = 'doing' AND (j.worker_id IS NULL OR j.worker_id IN (SELECT id FROM dead))
         RETURNING j.id, j.queue_name, j.args ->> 'thread' AS thread, j.args ->> 'why' AS why
     ), ended AS (
         UPDATE cursor AS c SET boot = '', expires_at = 0 FROM dead
@@ -219,6 +236,8 @@ _REAP = """
     )
     SELECT thread, why FROM queued, (SELECT count(*) FROM told) AS notices
 """
+_LOOK_AGAIN: Final = 10.0
+"""Seconds until it is looked again whether there are tables for jobs."""
 _NO_QUEUE = (
     "`hitl-tui store init` makes it where hitl-tui[team] is installed, as does a worker whose user may"
 )
@@ -229,6 +248,9 @@ class PostgresJobs:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._there = False
+        self._looked = -_LOOK_AGAIN
+        self._handed: set[str] = set()
 
     # -- tables -----------------------------------------------------------------------------------
 
@@ -238,6 +260,9 @@ class PostgresJobs:
         Raises:
             StoreUnusable: they are of another version.
         """
+        if self._there or time.monotonic() < self._looked + _LOOK_AGAIN:
+            return self._there
+        self._looked = time.monotonic()
         there = self._server.rows("SELECT to_regclass(?) IS NOT NULL", (f"{self._server.schema}.queue",))
         if not there[0][0]:
             return False
@@ -247,6 +272,7 @@ class PostgresJobs:
                 f"the queue of the store {self._server.name} has version {version}, this one knows {VERSION}",
                 "upgrade hitl-tui where it is older",
             )
+        self._there = True
         return True
 
     def make(self) -> None:
@@ -263,6 +289,7 @@ class PostgresJobs:
         schema = self._server.schema
         with self._server.transaction() as db:
             db.rows("SELECT pg_advisory_xact_lock(hashtext(?))", (f"hitl-tui {schema}",))
+            self._looked = -_LOOK_AGAIN
             if self.exist():
                 return
             db.write(SchemaManager.get_schema(), None)
@@ -271,6 +298,7 @@ class PostgresJobs:
             if db.rows("SELECT 1 FROM pg_roles WHERE rolname = 'hitl_worker'"):
                 for statement in GRANTS:
                     db.write(statement, None)
+        self._looked = -_LOOK_AGAIN
 
     def need(self) -> None:
         """Raises `StoreUnusable` where the store has no tables for jobs."""
@@ -293,7 +321,9 @@ class PostgresJobs:
 
     def is_handed(self, thread_id: str) -> bool:
         sql = "SELECT 1 FROM work JOIN thread ON key = thread WHERE id = ?"
-        return self.exist() and bool(self._server.rows(sql, (thread_id,)))
+        if thread_id not in self._handed and self.exist() and self._server.rows(sql, (thread_id,)):
+            self._handed.add(thread_id)
+        return thread_id in self._handed
 
     def listed(self, limit: int, threads: Collection[str] | None = None) -> Sequence[WorkerJob]:
         if not self.exist():
@@ -375,6 +405,14 @@ class PostgresJobs:
             The threads, each with why.
         """
         return [(thread, why) for thread, why in self._server.rows(_REAP, {"patience": float(patience)})]
+
+    def orphans(self) -> list[tuple[str, str, int]]:
+        """The graphs that no worker has and threads wait for: name, beginning of the digest, how many."""
+        return [(graph, digest, number) for graph, digest, number in self._server.rows(_ORPHANS)]
+
+    def settle(self, thread_id: str) -> None:
+        """Queue a thread for what becomes of its requests by their time, where nothing of it is queued."""
+        self._server.rows("SELECT put_timer(key) FROM thread WHERE id = ?", (thread_id,))
 
     def put(self, thread_id: str, delay: float | None, tries: int, why: str) -> None:
         """Queue a thread that is the workers', in so many seconds or now.

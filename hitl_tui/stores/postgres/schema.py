@@ -89,7 +89,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE RULE give_back AS ON DELETE TO lease DO INSTEAD
             UPDATE cursor SET token = NULL WHERE thread = OLD.thread AND token = OLD.token""",
         """CREATE TABLE pause (
-            thread bigint PRIMARY KEY REFERENCES thread (key), actor text, note text, at bigint NOT NULL
+            thread bigint PRIMARY KEY REFERENCES thread (key), actor text, note text, at bigint NOT NULL,
+            at_once bigint NOT NULL
         )""",
         """CREATE TABLE presence (
             thread bigint NOT NULL REFERENCES thread (key), token text NOT NULL, body bytea NOT NULL

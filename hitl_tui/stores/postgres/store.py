@@ -409,8 +409,8 @@ class PostgresCheckpointer(TableStore):
             key = self._locked(db, thread_id)
             db.run("DELETE FROM pause WHERE thread = ?", (key,))
             if request is not None:
-                row = (key, request.actor, request.note, request.at)
-                db.run("INSERT INTO pause (thread, actor, note, at) VALUES (?, ?, ?, ?)", row)
+                row = (key, request.actor, request.note, request.at, int(request.at_once))
+                db.run("INSERT INTO pause (thread, actor, note, at, at_once) VALUES (?, ?, ?, ?, ?)", row)
             self._tell(db, thread_id)
 
     def attend(self, thread_id: str, presence: Presence, now: int, over: str = "") -> None:

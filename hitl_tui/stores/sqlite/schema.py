@@ -76,7 +76,8 @@ TABLES = (
         thread INTEGER PRIMARY KEY REFERENCES thread (key),
         actor TEXT,
         note TEXT,
-        at INTEGER NOT NULL
+        at INTEGER NOT NULL,
+        at_once INTEGER NOT NULL
     )""",
     # Who is at a question of a thread; `body` is the `Presence` as JSON.
     """CREATE TABLE presence (

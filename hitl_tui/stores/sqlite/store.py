@@ -348,10 +348,9 @@ class SQLiteCheckpointer(StoreFile, TableStore):
             if request is None:
                 db.execute("DELETE FROM pause WHERE thread = ?", (key,))
             else:
-                values = (key, request.actor, request.note, request.at)
-                db.execute(
-                    "INSERT OR REPLACE INTO pause (thread, actor, note, at) VALUES (?, ?, ?, ?)", values
-                )
+                values = (key, request.actor, request.note, request.at, request.at_once)
+                columns = "thread, actor, note, at, at_once"
+                db.execute(f"INSERT OR REPLACE INTO pause ({columns}) VALUES (?, ?, ?, ?, ?)", values)
 
     def attend(self, thread_id: str, presence: Presence, now: int, over: str = "") -> None:
         key = self._key(thread_id)

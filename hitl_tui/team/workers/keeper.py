@@ -11,9 +11,13 @@ from hitl_tui.engine.log.jobs import HandedGraph
 from hitl_tui.errors import HitlError
 from hitl_tui.stores.base import Checkpointer
 from hitl_tui.stores.postgres.jobs import PostgresJobs
+from hitl_tui.view.format import count
 
 EVERY: Final = 0.5
 """Seconds between two signs of life."""
+
+_LOOK: Final = 5.0
+"""Seconds between looks for threads that nobody could run."""
 
 PATIENCE: Final = 3.0
 """Seconds without one after which a worker counts as dead."""
@@ -23,8 +27,8 @@ class Keeper:
     """A thread of its own, so that neither a blocked event loop nor a long node lets the worker look dead.
 
     Args:
-        told: is told each thread that was queued again, and why.
-        failed: is told once of each spell in which the server can't be reached.
+        tell: is told in words which threads were queued again, which wait for a graph that no worker has, and
+            that the store can't be reached.
     """
 
     def __init__(
@@ -34,17 +38,17 @@ class Keeper:
         graphs: Sequence[HandedGraph],
         concurrency: int,
         *,
-        told: Callable[[str, str], object],
-        failed: Callable[[HitlError], object],
+        tell: Callable[[str], object],
     ) -> None:
-        self._worker: int | None = None
         self.stopping = False
+        self._worker: int | None = None
         self._jobs = jobs
         self._lease = store.new_lease(store.now())
         self._graphs = graphs
         self._concurrency = concurrency
-        self._told = told
-        self._failed = failed
+        self._tell = tell
+        self._orphans: dict[str, int] = {}
+        self._looked = -_LOOK
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hitl-tui keeper", daemon=True)
 
@@ -70,12 +74,24 @@ class Keeper:
                         self._worker, self._lease, self._graphs, self._concurrency, stopping=self.stopping
                     )
                 if lost:
+                    self._tell("the store is there again")
                     lost, since = False, time.monotonic()
                 # After an outage everybody looks dead: those who live are given the time to say so.
                 if time.monotonic() - since > PATIENCE:
                     for thread_id, why in self._jobs.reap(PATIENCE):
-                        self._told(thread_id, why)
+                        self._tell(f"{thread_id}: queued again, {why}")
+                self._tell_of_orphans()
             except HitlError as error:
                 if not lost:
-                    self._failed(error)
+                    self._tell(f"the store can't be reached: {error.message}")
                 lost = True
+
+    def _tell_of_orphans(self) -> None:
+        if time.monotonic() - self._looked < _LOOK:
+            return
+        self._looked = time.monotonic()
+        orphans = self._jobs.orphans()
+        for graph, digest, number in orphans:
+            if self._orphans.get(digest, 0) < number:
+                self._tell(f"{count(number, 'thread')} for graph {graph} {digest[:8]}, which no worker has")
+        self._orphans = {digest: number for _, digest, number in orphans}

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
+import psycopg
 from procrastinate import App, JobContext, PsycopgConnector
 from procrastinate.connector import BaseConnector
 from procrastinate.exceptions import ConnectorException
@@ -16,13 +17,14 @@ from procrastinate.manager import JobManager
 from procrastinate.worker import Worker as Fetcher
 
 from hitl_tui.drivers.hub import LocalHub
-from hitl_tui.drivers.local import Observe
-from hitl_tui.engine.commands import Pause, Run
+from hitl_tui.drivers.local import LocalDriver, Observe
+from hitl_tui.drivers.protocol import Driver
+from hitl_tui.engine.commands import CancelAttempt, Pause, Run
 from hitl_tui.engine.log.jobs import HandedGraph
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.errors import HitlError, ThreadBusy, UnknownThread, UsageError
+from hitl_tui.errors import HitlError, StoreUnusable, ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores.base import Checkpointer
 from hitl_tui.stores.postgres.jobs import DIGEST, PostgresJobs
 from hitl_tui.team.workers.keeper import Keeper
@@ -34,6 +36,13 @@ _POLL: Final = 1.0
 _NEVER: Final = 1e9
 _LONGEST_WAIT: Final = 60.0
 _AGAIN: Final = 0.5
+_TRIES: Final = 120
+_FINISH: Final = (
+    "DELETE FROM procrastinate_jobs WHERE id = %(id)s AND status = 'doing' "
+    "AND worker_id = %(worker)s AND attempts = %(attempts)s"
+)
+_LET_GO: Final = 5.0
+"""Seconds within which a run that was given up gives its thread back."""
 
 What = Literal["run", "expire", "nothing"]
 
@@ -79,13 +88,17 @@ class _Manager(JobManager):
         return number
 
     async def finish_job(self, job: QueuedJob, status: Status, delete_job: bool) -> None:
-        await self.connector.execute_query_async(
-            "DELETE FROM procrastinate_jobs WHERE id = %(id)s AND status = 'doing' "
-            "AND worker_id = %(worker)s AND attempts = %(attempts)s",
-            id=job.id,
-            worker=job.worker_id,
-            attempts=job.attempts,
-        )
+        if status is not Status.SUCCEEDED:
+            # It was broken off as the worker ended: whoever comes next queues it again.
+            return
+        for _ in range(_TRIES):
+            try:
+                await self.connector.execute_query_async(
+                    _FINISH, id=job.id, worker=job.worker_id, attempts=job.attempts
+                )
+                return
+            except ConnectorException:
+                await asyncio.sleep(_AGAIN)
 
 
 class Worker:
@@ -123,8 +136,7 @@ class Worker:
             jobs,
             graphs_of(runners),
             concurrency,
-            told=lambda thread_id, why: tell(f"{thread_id}: queued again, {why}"),
-            failed=lambda error: tell(f"the store can't be reached: {error}"),
+            tell=tell,
         )
 
     def stop(self) -> None:
@@ -141,8 +153,9 @@ class Worker:
             while not self._stopping.is_set():
                 try:
                     await self._fetch()
-                except ConnectorException as error:
-                    self._tell(f"the queue can't be reached: {error.__cause__ or error}")
+                except (ConnectorException, psycopg.Error) as error:
+                    log.warning("the queue can't be reached: %s", error.__cause__ or error)
+                if not self._stopping.is_set():
                     await asyncio.sleep(_AGAIN)
         finally:
             await asyncio.to_thread(self._keeper.end)
@@ -168,27 +181,35 @@ class Worker:
                 self._tell(f"takes threads, {self._concurrency} at once")
                 await self._fetcher.run()
 
-    async def _advance_job(self, context: JobContext, /, thread: str, version: int, **rest: Any) -> None:
+    async def _advance_job(self, _context: JobContext, /, thread: str, version: int, **rest: Any) -> None:
         """What a job does: it puts the thread off where it can't advance it, and is done either way."""
         tries = int(rest.get("tries") or 0)
+        why: str | None = None
         while True:
             try:
-                why = await self._advance(thread, version)
-                if why is not None:
-                    delay = 0.0 if self._stopping.is_set() else wait_before(tries)
-                    await asyncio.to_thread(self._jobs.put, thread, delay, tries + 1, why)
-                    later = f"again in {delay:g} s" if delay else "left to others"
-                    self._tell(f"{thread}: {why}; {later}")
+                why = why or await self._advance(thread, version)
+                if why is None:
+                    await asyncio.to_thread(self._jobs.settle, thread)
+                else:
+                    await self._put_off(thread, tries, why)
                 return
             except UnknownThread:
                 return
-            except HitlError as error:
-                # The job is this worker's as long as it lives, so nothing is lost by waiting.
-                self._tell(f"{thread}: {error}")
+            except StoreUnusable as error:
+                # The job is this worker's as long as it lives, so nothing is lost by waiting for the store.
+                self._tell(f"{thread}: {error.message}")
                 if self._stopping.is_set():
                     raise
-                await asyncio.sleep(wait_before(tries))
-                tries += 1
+                await asyncio.sleep(_POLL)
+            except Exception as error:
+                if not isinstance(error, HitlError):
+                    log.exception("thread %s could not be advanced", thread)
+                why = error.message if isinstance(error, HitlError) else f"{type(error).__name__}: {error}"
+
+    async def _put_off(self, thread_id: str, tries: int, why: str) -> None:
+        delay = 0.0 if self._stopping.is_set() else wait_before(tries)
+        await asyncio.to_thread(self._jobs.put, thread_id, delay, tries + 1, why)
+        self._tell(f"{thread_id}: {why}; {f'again in {delay:g} s' if delay else 'left to others'}")
 
     async def _advance(self, thread_id: str, version: int) -> str | None:
         """Advance a thread to its next stop; says why it has to be tried again, None where it has not."""
@@ -200,22 +221,16 @@ class Worker:
             return None
         try:
             async with self._hub.borrow(thread_id) as driver:
-                self._tell(f"{thread_id}: goes on from step {max(cursor.head, 0)}")
-                seen = (await driver.snapshot()).last_event
-                running = asyncio.create_task(driver.execute(Run()))
-                await running
-                ended = asyncio.create_task(driver.ended(seen))
-                stopping = asyncio.create_task(self._stopping.wait())
-                await asyncio.wait([ended, stopping], return_when=asyncio.FIRST_COMPLETED)
-                stopping.cancel()
-                if not ended.done():
-                    await driver.execute(Pause())
-                    await asyncio.wait([ended], timeout=self._grace)
-                    ended.cancel()
+                if what == "expire":
+                    assert isinstance(driver, LocalDriver)
+                    await driver.expire()
+                else:
+                    self._tell(f"{thread_id}: goes on from step {max(cursor.head, 0)}")
+                    await self._run_to_stop(driver)
         except ThreadBusy as error:
             return error.message
         now = await asyncio.to_thread(self._store.cursor, thread_id)
-        if now is None:
+        if now is None or what == "expire":
             return None
         if now.status == "running":
             return "its run broke off"
@@ -223,6 +238,22 @@ class Worker:
             return "its worker was stopped"
         self._tell(f"{thread_id}: {now.status}{f' ({now.reason})' if now.reason else ''} at step {now.head}")
         return None
+
+    async def _run_to_stop(self, driver: Driver) -> None:
+        """Run a thread until it stops by itself, or because the worker does."""
+        seen = (await driver.snapshot()).last_event
+        await driver.execute(Run())
+        ended = asyncio.create_task(driver.ended(seen))
+        stopping = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait([ended, stopping], return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not ended.done():
+            await driver.execute(Pause())
+            await asyncio.wait([ended], timeout=self._grace)
+        if not ended.done():
+            await driver.execute(CancelAttempt())
+            await asyncio.wait([ended], timeout=_LET_GO)
+        ended.cancel()
 
     def _build(self, info: ThreadInfo) -> GraphRunner:
         """The graph of a thread, of those that this worker was given."""

@@ -182,7 +182,8 @@ class Stepping:
         await session.drain()
         if session is self.screen.session:
             self.screen.show_news(session)
-        if not session.request and session.view.progress.status in ("waiting", "pending"):
+        goes_on = session.view.progress.status in ("waiting", "pending")
+        if not session.request and goes_on and not (await session.driver.snapshot()).handed:
             self.go_on(session)
             await self._run_on(session)
 

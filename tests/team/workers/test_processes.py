@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from hitl_tui.stores import open_store
+from tests.support.postgres import Postgres
 from tests.support.program import call
-from tests.support.workers import until, worker, write_flow
+from tests.support.workers import PATIENCE, until, worker, write_flow
 
 pytestmark = pytest.mark.slow
 
@@ -78,4 +79,124 @@ def test_the_thread_of_a_worker_that_is_killed_goes_on_with_another(url: str, tm
             second.wait_for("t: queued again, worker")
             stands(url, "t", "waiting", 2)
     assert "takeover" in call("log", "t", "--store", url).stdout
+    clean(url, "t", graph)
+
+
+WAITS = "(HERE / 'at').touch(), [time.sleep(0.05) for _ in range(6000) if not (HERE / 'on').exists()]"
+"""A node that takes until the test lets it go on, or five minutes."""
+ONCE = "os.path.exists(HERE / 'at') or ((HERE / 'at').touch(), time.sleep(600))"
+"""A node that never ends the first time, and at once the second."""
+
+
+def test_a_worker_that_is_stopped_finishes_its_node_and_leaves_the_rest(url: str, tmp_path: Path) -> None:
+    graph = write_flow(tmp_path, "flow", WAITS)
+    detach(url, graph, "t")
+    with worker(url, graph) as first:
+        until((tmp_path / "at").exists)
+        first.process.terminate()
+        (tmp_path / "on").touch()
+        assert first.process.wait(PATIENCE) == 0
+        assert "t: its worker was stopped; left to others" in str(first.said) or "waiting" in str(first.said)
+    with worker(url, graph):
+        stands(url, "t", "waiting", 2)
+    assert "takeover" not in call("log", "t", "--store", url).stdout
+    clean(url, "t", graph)
+
+
+def test_a_node_that_outlasts_the_grace_is_given_up_and_run_elsewhere(url: str, tmp_path: Path) -> None:
+    graph = write_flow(tmp_path, "flow", ONCE)
+    detach(url, graph, "t")
+    with worker(url, graph, options=("--grace", "0.2")) as first:
+        until((tmp_path / "at").exists)
+        assert first.stop() == 0
+    with worker(url, graph):
+        stands(url, "t", "waiting", 2)
+    clean(url, "t", graph)
+
+
+def test_cancel_reaches_a_node_that_runs_at_a_worker(url: str, tmp_path: Path) -> None:
+    graph = write_flow(tmp_path, "flow", ONCE)
+    detach(url, graph, "t")
+    with worker(url, graph) as running:
+        until((tmp_path / "at").exists)
+        done = call("cancel", "t", "--note", "enough", "--store", url)
+        assert done.returncode == 0, done.stderr
+        stands(url, "t", "cancelled", 1)
+        running.wait_for("t: ")
+        assert "no job is queued" in call("workers", "--store", url).stdout
+
+
+def test_a_pause_stops_a_run_at_a_worker_and_takes_it_from_the_queue(url: str, tmp_path: Path) -> None:
+    graph = write_flow(tmp_path, "flow", WAITS)
+    detach(url, graph, "t")
+    with worker(url, graph):
+        until((tmp_path / "at").exists)
+        (tmp_path / "on").touch()
+        call("pause", "t", "--store", url)
+        with closing(open_store(url)) as store:
+            jobs = store.jobs()
+            assert jobs is not None
+            until(lambda: not jobs.listed(10), "no job is left")
+
+
+def test_a_deadline_acts_though_nobody_looks(url: str, tmp_path: Path) -> None:
+    graph = write_flow(tmp_path, "flow", gate=', deadline=0.5, on_timeout="approve"')
+    detach(url, graph, "t")
+    with worker(url, graph):
+        stands(url, "t", "completed", 4)
+    assert "timeout" in call("log", "t", "--store", url).stdout
+    clean(url, "t", graph)
+
+
+def test_a_thread_begins_at_its_time_and_the_more_urgent_one_first(url: str, tmp_path: Path) -> None:
+    graph = write_flow(tmp_path, "flow")
+    detach(url, graph, "later", "--in", "1h")
+    detach(url, graph, "low", "--priority", "-5")
+    detach(url, graph, "high", "--priority", "5")
+    with worker(url, graph, options=("--concurrency", "1")) as running:
+        stands(url, "low", "waiting", 2)
+        assert "begins in 59m" in call("workers", "--store", url).stdout
+        assert call("resume", "later", "--detach", "--store", url).returncode == 0
+        stands(url, "later", "waiting", 2)
+        begun = [line.split()[1] for line in running.said if "goes on" in line]
+    assert begun == ["high:", "low:", "later:"]
+
+
+def test_a_thread_of_another_version_waits_for_a_worker_that_has_it(url: str, tmp_path: Path) -> None:
+    old = write_flow(tmp_path, "flow")
+    detach(url, old, "t")
+    (tmp_path / "new").mkdir()
+    new = write_flow(tmp_path / "new", "flow", "s = {'n': 10}")
+    with worker(url, new) as running:
+        running.wait_for("1 thread for graph flow")
+        assert "no worker has graph flow" in call("workers", "--store", url).stdout
+        detach(url, new, "u")
+        stands(url, "u", "waiting", 2)
+        with worker(url, old, new):
+            stands(url, "t", "waiting", 2)
+    clean(url, "t", old)
+
+
+def test_a_thread_that_somebody_else_runs_is_tried_again_later(url: str, tmp_path: Path) -> None:
+    graph = write_flow(tmp_path, "flow")
+    detach(url, graph, "t")
+    with closing(open_store(url)) as store:
+        lease = store.new_lease(store.now())
+        store.acquire("t", lease, store.now())
+        with worker(url, graph) as running:
+            assert "again in 1 s" in running.wait_for("is held by")
+            store.release("t", lease.token)
+            stands(url, "t", "waiting", 2)
+
+
+def test_a_restart_of_the_server_loses_nothing(url: str, tmp_path: Path, postgres: Postgres) -> None:
+    graph = write_flow(tmp_path, "flow", WAITS)
+    detach(url, graph, "t")
+    with worker(url, graph):
+        until((tmp_path / "at").exists)
+        postgres.restart("immediate")
+        (tmp_path / "on").touch()
+        stands(url, "t", "waiting", 2)
+        detach(url, graph, "u")
+        stands(url, "u", "waiting", 2)
     clean(url, "t", graph)
