@@ -252,7 +252,10 @@ async def run_attempt(
             from hitl_tui.engine.nodes.frames import noting_return
 
             function = noting_return(function, activity.on_return, masks_of(graph, state))
-        answer = await call(function, args, threads, node.timeout)
+        if threads is not None or node.timeout is not None:
+            answer = await call(function, args, threads, node.timeout)
+        elif type(answer := function(*args)) is not dict and inspect.isawaitable(answer):
+            answer = await answer
         result = as_result(answer, node.name)
         changes = _changes(graph, node, state, result.updates, activity, step=cursor.head + 1)
         if result.compensation is not None:

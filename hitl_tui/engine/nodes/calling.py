@@ -253,22 +253,19 @@ async def call(
     """Call a node's function, sync or async.
 
     Args:
-        threads: where sync functions run; None runs them inline unless there is a timeout.
+        threads: where sync functions run; None makes a thread for this call.
         timeout: seconds; a sync function that takes longer is left behind in its thread.
 
     Raises:
         TookTooLong: it took longer.
     """
     if timeout is None:
-        if threads is None:
-            result = function(*args)
-        elif job := threads.quick(function, args):
-            result = await job
-        else:
+        if threads is None or not (job := threads.quick(function, args)):
             return await _call(function, args, threads)
+        result = await job
         if type(result) is dict or not inspect.isawaitable(result):
             return result
-        return await (threads.finish(result) if threads else result)
+        return await threads.finish(result)
     try:
         async with asyncio.timeout(timeout) as scope:
             return await _call(function, args, threads)

@@ -252,7 +252,7 @@ class RunLoop:
                         first = True
                         while node := self._next(first):
                             before = session.state
-                            if not await self._run_node(node):
+                            if not (await self._run_node(node) or await self._run_again(node)):
                                 break
                             first = False
                             if self._stops:
@@ -390,17 +390,16 @@ class RunLoop:
         activity.calls, activity.streamed = self._calls, self._streams
         self._activity = activity
 
-    async def _run_node(self, name: str) -> bool:
-        """Run a node with its retries and commit it; False where the run stops without a commit.
-
-        Where it asks for nothing but what is allowed, it goes on.
-        """
-        while not await self._attempt_node(name):
-            asks = self.session.cursor.status == "waiting" and not self._pause_asked
-            if not asks or not self._approved() or self.session.cursor.pending:
+    async def _run_again(self, name: str) -> bool:
+        """Run a node on that asks for nothing but what is allowed; False where the run stops."""
+        session = self.session
+        while session.cursor.status == "waiting" and not self._pause_asked:
+            if not self._approved() or session.cursor.pending:
                 return False
-            self.session.commit_cursor(replace(self.session.cursor, status="running", reason=""))
-        return True
+            session.commit_cursor(replace(session.cursor, status="running", reason=""))
+            if await self._run_node(name):
+                return True
+        return False
 
     def _approved(self) -> bool:
         """Approve what waits and is allowed; True where something was."""
@@ -418,7 +417,8 @@ class RunLoop:
         outside = activity is None or bool(activity.tainted_by) or bool(tainted_reads(self.session, node))
         return replace(request, tainted=outside or bool(request.path))
 
-    async def _attempt_node(self, name: str) -> bool:
+    async def _run_node(self, name: str) -> bool:
+        """Run a node with its retries and commit it; False where nothing was committed."""
         session = self.session
         started = session.clock()
         uses: list[ModelUse] = []
