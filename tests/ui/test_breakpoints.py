@@ -131,3 +131,19 @@ async def test_f11_steps_into_a_subgraph_and_shift_f11_out_of_it():
         assert it.session.thread_id == "t"
         await it.press("f10")
         await it.shows("reached the end")
+
+
+async def test_f10_steps_over_a_subgraph_and_f5_goes_on_to_what_f9_has_set():
+    async with live(nested(), inputs={}, ready="team is next") as it:
+        await it.press("f10")
+        await it.shows("last is next", "step 1")
+        assert it.session.thread_id == "t"
+    async with live(nested(), inputs={}, ready="team is next") as it:
+        it.run.query_one(GraphPane).focus()
+        await it.until(lambda: it.run.query_one(GraphPane).chosen == "team")
+        await it.press("down", "f9")
+        await it.shows("runs stop before last")
+        await it.press("f5")
+        await it.shows("breakpoint before last")
+        await it.press("f5")
+        await it.shows("reached the end")

@@ -73,3 +73,11 @@ async def test_long_names_and_reducers_show_that_they_are_cut_and_leave_room_for
     )
     async with live(graph.compile(checkpointer=MemoryCheckpointer()), inputs={}) as it:
         await it.shows("a_name_that_is_as_l… by_type(…) list 0", "n                    overwrite  0")
+
+
+@pytest.mark.parametrize("key", ["?", "$", "A", "H", "L", "V", "Q", "=", "t"])
+async def test_a_page_keeps_the_header_of_the_run(key: str):
+    async with desk(size=(80, 24), ready="WAITING") as it:
+        await it.press(key)
+        await it.until(lambda: it.app.screen is not it.run and it.app.screen.is_mounted, "the page")
+        await it.until(lambda: "WAITING" in it.text().splitlines()[0], "the header")

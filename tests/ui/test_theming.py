@@ -14,6 +14,8 @@ from hitl_tui.ui.theme import ThemeInvalid, Themes, bundled_themes, theme_names
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES
 from hitl_tui.view.spans import Role
 
+LEAST_OF_BORDERS = 1.5
+"""They frame and say nothing: less than what is read, and not the background's colour."""
 OURS = ("dark", "high-contrast", "light", "presenter")
 
 
@@ -78,6 +80,12 @@ def test_lines_of_the_graph_and_the_frame_with_the_focus_stand_out(name: str):
     for role in ("faint", "border-focus", "route"):
         for ground in (theme.background, theme.surface):
             assert contrast(theme.variables[role], str(ground)) >= 3, role
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_borders_of_panes_can_be_seen(name: str):
+    theme = Themes().load(name).theme
+    assert contrast(theme.variables["border"], str(theme.background)) >= LEAST_OF_BORDERS
 
 
 @pytest.mark.parametrize("name", ["high-contrast", "presenter"])
