@@ -75,7 +75,7 @@ async def test_long_names_and_reducers_show_that_they_are_cut_and_leave_room_for
         await it.shows("a_name_that_is_as_l… by_type(…) list 0", "n                    overwrite  0")
 
 
-@pytest.mark.parametrize("key", ["?", "$", "A", "H", "L", "V", "Q", "=", "t"])
+@pytest.mark.parametrize("key", ["?", "$", "A", "H", "L", "V", "Q", "=", "t", "/", "W"])
 async def test_a_page_keeps_the_header_of_the_run(key: str):
     async with desk(size=(80, 24), ready="WAITING") as it:
         await it.press(key)

@@ -17,6 +17,7 @@ from textual.binding import BindingType
 from hitl_tui.engine.log.events import AppliedUpdate
 from hitl_tui.ui.bindings import LIST_MOVES, bound
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.view.branches import BranchRow, branch_detail, branch_rows, branches_of_step, counted, items_of
 from hitl_tui.view.inside import BranchView, InsideView
@@ -108,6 +109,7 @@ class BranchesScreen(OverlayScreen):
         self._detail: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
+        yield PageHeader()
         yield BranchList()
         yield LineView("branch", "Branch")
         yield KeysBar()

@@ -9,6 +9,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.search import SearchPane
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
@@ -38,6 +39,7 @@ class FindScreen(OverlayScreen):
         self._ways = ways
 
     def compose(self) -> ComposeResult:
+        yield PageHeader()
         yield self._search
         yield FindFooter(self._ways)
 

@@ -16,6 +16,7 @@ from hitl_tui.drivers.history import Sample
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.spans import Line, Span, untrusted
@@ -75,6 +76,7 @@ class WatchScreen(OverlayScreen):
 
     def compose(self) -> ComposeResult:
         hint = "an expression to watch, as in: len(facts), facts[-1].source"
+        yield PageHeader()
         yield SafeInput(self._begins, id="find", placeholder=hint)
         yield LineView("places", "Watches")
         entries = ("find.go", "Watch, or no more"), ("find.up find.down", "Select"), ("find.back", "Back")
