@@ -80,7 +80,10 @@ def lists(server: Postgres, threads: int) -> dict[str, float]:
 
 
 def rate(server: Postgres, threads: int) -> dict[str, float]:
-    """Threads and steps a second for 1, 2 and 4 workers, from the handing over of all to the last commit."""
+    """Threads and steps a second for 1, 2 and 4 workers, from the handing over of all to the last commit.
+
+    The processor time of the workers, of the server and of those who decide tells the same on a busy machine.
+    """
     figures: dict[str, float] = {}
     for workers in (1, 2, 4):
         folder = Path(tempfile.mkdtemp())
@@ -88,19 +91,25 @@ def rate(server: Postgres, threads: int) -> dict[str, float]:
         try:
             fleet.start_all()
             _until(lambda fleet=fleet, workers=workers: len(fleet.store.jobs().workers()) == workers)
+            empty = fleet.store.space().used
             fleet.begin(threads, hand=False)
-            begin = time.perf_counter()
+            busy, begin = fleet.processor(), time.perf_counter()
             fleet.hand([f"t{number}" for number in range(threads)])
             handed = time.perf_counter() - begin
             end = fleet.decide()
             _until(lambda fleet=fleet: fleet.done() == threads)
             took = time.perf_counter() - begin
+            used = fleet.processor()
             end()
             steps = threads * (len(STEPS) + len(ASKS) + 1)
             figures[f"threads_a_second_{workers}"] = round(threads / took, 1)
             figures[f"steps_a_second_{workers}"] = round(steps / took, 1)
             figures[f"handed_a_second_{workers}"] = round(threads / handed, 1)
-            figures["bytes_a_step"] = round(fleet.store.space().used / steps)
+            for place, seconds in used.items():
+                figures[f"{place}_processor_ms_a_thread_{workers}"] = round(
+                    (seconds - busy[place]) / threads * 1e3, 1
+                )
+            figures["bytes_a_step"] = round((fleet.store.space().used - empty) / steps)
         finally:
             fleet.close()
             shutil.rmtree(folder, ignore_errors=True)

@@ -312,6 +312,15 @@ class Fleet:
             else:
                 self.decided.append((name, request.id, person))
 
+    def processor(self) -> dict[str, float]:
+        """Seconds of processor time that the workers, the server and this process have taken."""
+        workers = [process.pid for process in self._running if process is not None]
+        return {
+            "workers": sum(map(_processor, workers)),
+            "server": _processor(self.server.pid) + sum(map(_processor, _children(self.server.pid))),
+            "people": time.process_time(),
+        }
+
     def done(self) -> int:
         """How many threads are completed."""
         return int(self.asked("SELECT count(*) FROM cursor WHERE status = 'completed'")[0][0])
@@ -400,6 +409,17 @@ class Fleet:
         return sorted(took)
 
 
+def _processor(pid: int) -> float:
+    """Seconds of processor time of a process and of its children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def _children(pid: int) -> list[int]:
+    told = (path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children"))
+    return [int(child) for children in told for child in children.split()]
+
+
 def storm(fleet: Fleet, names: list[str], seconds: float, *, frozen: float, kill_every: float = 1.0) -> None:
     """Kill a random worker again and again, with a stop, a cut or a restart now and then, until all are done.
 
@@ -413,14 +433,14 @@ def storm(fleet: Fleet, names: list[str], seconds: float, *, frozen: float, kill
         turn += 1
         time.sleep(kill_every)
         fleet.begin_again()
-        if turn % 8 == 3:
+        if turn % 60 == 10:
             others.append(threading.Thread(target=fleet.freeze, args=(0, frozen)))
             others[-1].start()
-        if turn % 8 == 5:
+        if turn % 16 == 5:
             others.append(threading.Thread(target=fleet.cut, args=(6.0,)))
             others[-1].start()
-        if turn % 30 == 20:
-            fleet.restart("immediate" if turn % 60 == 20 else "fast")
+        if turn % 60 == 55:
+            fleet.restart("immediate" if turn % 120 == 55 else "fast")
         # The one that is stopped is left to wake up; all others take their turn.
         fleet.kill(
             random.randrange(1, len(fleet._running)) if any(map(_alive, others)) else random.randrange(4)

@@ -99,6 +99,11 @@ class Postgres:
             else:
                 return
 
+    @property
+    def pid(self) -> int:
+        """The process that all others of the server are children of."""
+        return self._running.pid
+
     def stop(self, mode: str = "fast") -> None:
         """Stop it: "fast" ends connections, "immediate" is a crash."""
         self._running.send_signal(signal.SIGINT if mode == "fast" else signal.SIGQUIT)
