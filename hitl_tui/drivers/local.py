@@ -394,7 +394,7 @@ class LocalDriver:
                         "it will run again when the thread is resumed"
                     )
                 await asyncio.wait([self._task], timeout=_QUIT_PATIENCE)
-            self._unfollow()
+            await self._unfollow()
             self._callers.close()
             return lost
 
@@ -405,12 +405,12 @@ class LocalDriver:
         finally:
             self._engine.stop()
 
-    def _unfollow(self) -> None:
+    async def _unfollow(self) -> None:
         """Follow the thread no longer."""
         if self._follower:
             self._subgraph_runs.leave(self.thread_id)
         if self._watch:
-            self._watch.end()
+            await self._watch.end()
 
     # Commands, on the engine's thread
 

@@ -72,6 +72,15 @@ class Deadlines:
             self._timer.cancel()
             self._timer = None
 
+    def end(self) -> list[asyncio.Task[None]]:
+        """Apply none from now on; returns what is being given up."""
+        self.stop()
+        self._apply = None
+        if self._task is None or self._task.done():
+            return []
+        self._task.cancel()
+        return [self._task]
+
     def apply_due(self) -> None:
         """Apply deadlines that passed while the thread was open nowhere."""
         session = self._session
@@ -442,12 +451,12 @@ class ThreadWatch:
             if self.graph_file is not None:
                 self._tasks.append(asyncio.get_running_loop().create_task(self.graph_file.follow()))
 
-    def end(self) -> None:
-        """Look no longer."""
-        self.deadlines.stop()
+    async def end(self) -> None:
+        """Look no longer; comes back once nothing of it goes on."""
         self.looking.end()
         for task in self._tasks:
             task.cancel()
+        await asyncio.gather(*self._tasks, *self.deadlines.end(), return_exceptions=True)
 
     @property
     def holder(self) -> str:

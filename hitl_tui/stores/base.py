@@ -57,6 +57,7 @@ from hitl_tui.errors import (
 from hitl_tui.stores.lease import (
     describe,
     holder,
+    is_beyond_belief,
     is_dead,
     is_given_back,
     is_there,
@@ -544,8 +545,9 @@ class Checkpointer(ABC):
         """See `Store.reader`."""
         return None
 
-    def _unreadable(self, thread_id: str) -> Iterator[Fault]:
-        """Who holds a thread, what is asked of it and who is at its questions, where that can't be read.
+    def _faults_of_present(self, thread_id: str) -> Iterator[Fault]:
+        """Who holds a thread, what is asked of it and who is at its questions, where that can't be read; a
+        lease that nobody was given.
 
         It is in no hash, as it tells of the present, and a commit wants the lease's token and the version.
         So it may be forged, to make a thread look busy, free, claimed or asked to pause; it decides nothing.
@@ -556,9 +558,12 @@ class Checkpointer(ABC):
 
         for field, read in (("lease", self.lease), ("pause", self.pause_request), ("presence", attending)):
             try:
-                read(thread_id)
+                known = read(thread_id)
             except LogCorrupt as error:
                 yield Fault(field, None, None, error.message)
+            else:
+                if isinstance(known, Lease) and is_beyond_belief(known, self.now()):
+                    yield Fault(field, None, "one that ends within an hour", describe(known))
 
     def parts(self, thread_id: str) -> list[Part]:
         """Who wrote which rows of a thread's log, its own part last."""

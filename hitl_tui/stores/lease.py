@@ -48,7 +48,12 @@ def is_dead(lease: Lease, now: int) -> bool:
     ends later than any can is not believed, so that a forged one holds a thread for an hour at most.
     """
     ended = _process_ended(lease)
-    return not now < lease.expires_at <= now + _LATEST if ended is None else ended
+    return lease.expires_at <= now or is_beyond_belief(lease, now) if ended is None else ended
+
+
+def is_beyond_belief(lease: Lease, now: int) -> bool:
+    """Whether a lease ends later than any that is given: it was forged, or a clock is wrong."""
+    return lease.expires_at > now + _LATEST
 
 
 def _process_ended(lease: Lease) -> bool | None:

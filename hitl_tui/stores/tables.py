@@ -319,7 +319,7 @@ class TableStore(Checkpointer):
                 yield from faults.of_thread(
                     self._rows, key, origin, cursor, since, spending=self.dialect.spending
                 )
-            yield from self._unreadable(thread_id)
+            yield from self._faults_of_present(thread_id)
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         fetched = self._rows(_CHILDREN, (self._find(thread_id),))

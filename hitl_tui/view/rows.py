@@ -209,13 +209,15 @@ class LongRows:
         self._lines = lines
         self._kept.clear()
 
+    def line_of(self, number: int) -> int:
+        """The line that a row is of."""
+        known = len(self._of)
+        return self._of[number] if number < known else self._line + number - known
+
     def row(self, number: int) -> tuple[int, int, str]:
         """The line that a row is of, where in it the row begins, and the text of the row."""
-        known = len(self._of)
-        if number >= known:
-            line, start = self._line + number - known, 0 if number > known else self._at
-        else:
-            line, start = self._of[number], self._from[number]
+        known, line = len(self._of), self.line_of(number)
+        start = self._from[number] if number < known else self._at if number == known else 0
         text = self._text(line)
         return line, start, text[start : _row_end(text, start, max(self._room(line), _LEAST))].rstrip()
 

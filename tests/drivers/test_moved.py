@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice, StaleWriter, ThreadBusy
+from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.engine.commands import Answer, Run, Start, UpdateState, execute
 from hitl_tui.engine.log.events import LimitNear, RunEnded
 from hitl_tui.engine.log.records import Limits
@@ -196,6 +197,31 @@ async def test_a_deadline_waits_for_whoever_writes_the_thread_just_then(
         assert (await watcher.look()).progress.pending
     view = await watcher.until(lambda view: not view.progress.pending)
     assert view.values["verdict"] == "approved"
+
+
+async def test_a_driver_that_closes_while_a_deadline_is_applied_leaves_nothing_behind(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, given_up = asyncio.Event(), []
+    loop = asyncio.get_running_loop()
+
+    async def never(_driver: LocalDriver) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            given_up.append(True)
+
+    monkeypatch.setattr(LocalDriver, "_expire", never)
+    gate = Gate("check", title="verdict", choices=GATE.choices, deadline=0.05, on_timeout="approve")
+    runner = review_loop(bench.store, interrupt_after=[gate])
+    runner.invoke({}, thread_id="t")
+    watcher = await bench.watch(runner)
+    async with asyncio.timeout(PATIENCE):
+        await begun.wait()
+    await watcher.driver.close()
+    assert given_up == [True]
+    assert runner.open("t").cursor.pending
 
 
 async def test_a_deadline_that_somebody_else_met_does_nothing(bench: Bench, refused: asyncio.Event) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import shutil
 import signal
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,6 +19,7 @@ from hitl_tui.engine.thread.hashes import ledger_hash
 from hitl_tui.errors import StaleWriter, ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores import Checkpointer, FileCheckpointer, SQLiteCheckpointer, open_store
 from hitl_tui.stores.deletion import Retention, delete, delete_in_batches, leaving, prunable
+from hitl_tui.stores.files import deletion as files_deletion
 from tests.engine.run.booking import World
 from tests.engine.run.nested_trip import DESK, TEAM, nested
 from tests.stores.log_writer import NOW, Writer, info
@@ -173,6 +178,54 @@ class TestDelete:
             leaving(store, ["x"])
         with pytest.raises(UnknownThread, match="'x'"):
             store.delete(Deletion({"x": 0}, None, None, NOW))
+
+
+class TestManyOfAFilesStore:
+    def test_few_files_are_open_at_a_time(self, files: FileCheckpointer) -> None:
+        threads = [ended(files, f"t{number}").thread_id for number in range(40)]
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        probe = os.open(os.devnull, os.O_RDONLY)
+        os.close(probe)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (probe + 12, hard))
+            files.delete(deletion(files, *threads))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert names(files) == set()
+
+    def test_whoever_comes_to_write_meanwhile_waits_and_is_told(
+        self, files: FileCheckpointer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        gone, stays = ended(files, "gone"), ended(files, "stays")
+        for writer in (gone, stays):
+            files.acquire(writer.thread_id, writer.lease, NOW)
+        told: dict[str, object] = {}
+
+        commits = {writer.thread_id: writer.commit_of({"messages": "late"}) for writer in (gone, stays)}
+
+        def write(writer: Writer) -> None:
+            try:
+                told[writer.thread_id] = files.commit(writer.thread_id, commits[writer.thread_id])
+            except UnknownThread as error:
+                told[writer.thread_id] = error
+
+        late = [Thread(target=write, args=(writer,)) for writer in (gone, stays)]
+
+        def begun(*given: Any) -> None:
+            begin(*given)
+            if not any(thread.ident for thread in late):
+                for thread in late:
+                    thread.start()
+
+        begin = files_deletion.begin
+        monkeypatch.setattr(files_deletion, "begin", begun)
+        files.delete(deletion(files, "gone", force=True))
+        for thread in late:
+            thread.join(60)
+        assert isinstance(told["gone"], UnknownThread)
+        assert told["stays"] is None
+        assert names(files) == {"stays"}
+        assert [record.update for record in files.records("stays", 0, 9)][-1] == "late"
 
 
 @pytest.fixture(params=[50, 0], ids=["one by one", "at once"])

@@ -103,3 +103,25 @@ async def test_rows_that_are_found_above_do_not_push_away_what_one_reads():
         assert title(it) == read
         assert pane.cursor_row is not None
         assert 0 <= pane.cursor_row - pane.scroll_y < pane.size.height
+
+
+async def test_the_cursor_stays_where_it_is_while_rows_above_are_found_and_in_another_width():
+    rows = [{"id": number, "text": "words and more " * 9} for number in range(10_000)]
+    async with desk(planned({"rows": rows}), size=(120, 40)) as it:
+        await it.press("3")
+        await it.shows('"rows": [')
+        pane = it.run.query_one(ValuePane)
+
+        def stands() -> bool:
+            row = pane.cursor_row
+            return title(it) == at and row is not None and 0 <= row - pane.scroll_y < pane.size.height
+
+        pane.focus()
+        await it.press("end", "pageup", "pageup", "up")
+        at = title(it)
+        assert int(at.partition("[")[2].partition("]")[0]) > 9_900
+        for size in ((120, 40), (100, 30), (160, 45)):
+            await it.pilot.resize_terminal(*size)
+            await it.until(stands, "the cursor on screen")
+            await it.until(lambda: pane._long is not None and pane._long.done, "all rows")
+            assert stands()

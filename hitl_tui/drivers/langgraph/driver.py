@@ -140,7 +140,7 @@ class LangGraphDriver(LocalDriver):
         """
 
         async def take() -> None:
-            self._unfollow()
+            await self._unfollow()
             self._session = self._watch = self._window = None
             self._store, self._decoded = self._mirror.store, Decoded()
             self._refusals = self._refused

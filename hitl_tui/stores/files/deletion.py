@@ -55,7 +55,10 @@ def is_begun(root: Path) -> bool:
 
 
 def begin(root: Path, entries: Sequence[LedgerEntry]) -> None:
-    """Settle what is deleted; `finish` does it.  The lock of the store is held."""
+    """Settle what is deleted; `finish` does it.  The lock of the store is held.
+
+    With no entries yet it deletes nothing, and whoever comes to write a thread waits for `finish`.
+    """
     make_directories(root / DELETED)
     check_directory(root / DELETED)
     listed = [_Listed(shapes.plain(entry), f".new-{uuid.uuid4().hex}") for entry in entries]

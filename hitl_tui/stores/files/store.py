@@ -288,6 +288,9 @@ class FileCheckpointer(Checkpointer):
 
     def commit(self, thread_id: str, commit: Commit) -> None:
         thread = self._thread(thread_id)
+        if commit.graph is not None:
+            # Before the thread is locked: whoever deletes locks the store first, then threads.
+            _keep_graph(self.path, commit.graph, durable=self._synced)
         with self._locked(thread):
             cursor, last_writer = thread.standing()
             refusal = refused(thread_id, commit, cursor.version, thread.lease())
@@ -298,8 +301,6 @@ class FileCheckpointer(Checkpointer):
                 # A killed writer may have left one that this commit does not replace.
                 remove_file(number_file(thread.path, "snapshots", commit.checkpoint.step))
             files = list(thread.files_of(commit, cursor.head))
-            if commit.graph is not None:
-                _keep_graph(self.path, commit.graph, durable=self._synced)
             moved = shapes.cursor_file(commit.cursor, last_writer, thread.origin.info.facts_hash)
             for file, data in files:
                 self._replace(file, data)
@@ -314,15 +315,19 @@ class FileCheckpointer(Checkpointer):
     def delete(self, deletion: Deletion) -> list[LedgerEntry]:
         from hitl_tui.stores.deletion import farewells
 
-        with contextlib.ExitStack() as held:
-            held.enter_context(locked(self.path / LOCK))
+        with locked(self.path / LOCK):
             _take_back(self.path)
             deletions.finish(self.path)
-            for name in sorted(deletion.versions):
-                held.enter_context(self._locked(self._thread(name)))
-            entries = farewells(self, deletion)
-            deletions.begin(self.path, entries)
-            deletions.finish(self.path)
+            # Whoever comes to write from here on waits; who writes now is waited for, one after the other.
+            deletions.begin(self.path, ())
+            try:
+                for name in deletion.versions:
+                    with locked(self._thread(name).path / "lock"):
+                        pass
+                entries = farewells(self, deletion)
+                deletions.begin(self.path, entries)
+            finally:
+                deletions.finish(self.path)
         return entries
 
     def store_ledger(self, newest: int | None = None) -> list[LedgerEntry]:
@@ -382,7 +387,7 @@ class FileCheckpointer(Checkpointer):
         else:
             thread = self._thread(thread_id)
             yield from thread.spending_faults(thread.cursor(unchecked=True).head, since)
-            yield from self._unreadable(thread_id)
+            yield from self._faults_of_present(thread_id)
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         threads = [thread for thread in self._all() if thread.origin.info.parent == thread_id]
@@ -564,6 +569,12 @@ class FileCheckpointer(Checkpointer):
         """Refuse to say that something is missing in a store that is away itself."""
         check_directory(self._directory)
 
+    def _check_still(self, thread: ThreadFiles) -> None:
+        """Refuse a thread that was deleted, or is another of its name by now."""
+        if thread.identity != ThreadFiles.identity_of(thread.path):
+            self._check_there()
+            raise unknown(thread.origin.info.thread_id)
+
     def _all(self) -> Iterator[ThreadFiles]:
         try:
             names = [name for name in os.listdir(self._directory) if _OURS.fullmatch(name)]
@@ -616,12 +627,20 @@ class FileCheckpointer(Checkpointer):
 
     @contextlib.contextmanager
     def _locked(self, thread: ThreadFiles) -> Iterator[None]:
-        with locked(thread.path / "lock"), _no_surrogates():
-            # Whoever had the lock before may have deleted it.
-            if thread.identity != ThreadFiles.identity_of(thread.path):
-                self._check_there()
-                raise unknown(thread.origin.info.thread_id)
-            yield
+        while True:
+            with contextlib.ExitStack() as held, _no_surrogates():
+                try:
+                    held.enter_context(locked(thread.path / "lock"))
+                except StoreUnusable:
+                    self._check_still(thread)
+                    raise
+                # Whoever had the lock before may have deleted it.
+                self._check_still(thread)
+                if not deletions.is_begun(self.path):
+                    yield
+                    return
+            with locked(self.path / LOCK):
+                deletions.finish(self.path)
 
 
 def _fill(

@@ -307,7 +307,9 @@ class LineView(Kept, ScrollView, can_focus=True):
         """Put a row on screen, where it is not; `rows` are those that fit, the height by default."""
         top, height = round(self.scroll_y), self.size.height if rows is None else rows
         if not top <= row < top + height:
-            self.scroll_to(y=row if row < top else row - height + 1, animate=False)
+            # At once: by the next refresh the rows may be others, or another row the one to show.
+            to = row if row < top else row - height + 1
+            self.scroll_to(y=to, animate=False, immediate=bool(self.size))
         self.repaint()
 
     def line(self, row: int) -> Line:

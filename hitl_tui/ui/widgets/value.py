@@ -192,6 +192,8 @@ class ValuePane(TextView):
         text = self.text
         if text is None:
             return
+        # In other rows the cursor stays on its line.
+        cursor_line = None if self.cursor_row is None else self._line_of(self.cursor_row)
         width = self._wrapped_for = self.scrollable_content_region.width
         aside = self.is_beside
         comments = self._commented(text)
@@ -230,6 +232,8 @@ class ValuePane(TextView):
             self._long.find_more(_FIRST)
             if self._finder is not None:
                 self._finder.resume()
+        if cursor_line is not None:
+            self.cursor_row = self._row_of(min(cursor_line, len(self._texts) - 1))
         self._fit()
 
     # Comments.
@@ -306,7 +310,7 @@ class ValuePane(TextView):
         at_end = 0 < self.max_scroll_y <= round(self.scroll_y)
         line = None if self.cursor_row is None else self._line_of(self.cursor_row)
         top = round(self.scroll_y)
-        in_view = self.cursor_row is not None and top <= self.cursor_row < top + self.size.height
+        in_view = self.cursor_row is not None and self._shows(self.cursor_row)
         kept = line if line is not None and in_view else self._line_of(top)
         place = long.known_row(kept)
         long.find_more(_AT_ONCE)
@@ -314,9 +318,12 @@ class ValuePane(TextView):
             self.cursor_row = long.known_row(line)
         self._fit()
         if at_end:
-            self.scroll_end(animate=False)
+            self.scroll_end(animate=False, immediate=True)
         elif shift := long.known_row(kept) - place:  # what one reads stays where it is
             self.scroll_to(y=top + shift, animate=False, immediate=True)
+
+    def _shows(self, row: int) -> bool:
+        return 0 <= row - round(self.scroll_y) < self.size.height
 
     # Folding.
 
@@ -332,7 +339,7 @@ class ValuePane(TextView):
     def _line_of(self, row: int) -> int:
         """The line that a row is of."""
         if self._long is not None:
-            return self._long.row(row)[0]
+            return self._long.line_of(row)
         return max(bisect_right(self._starts, row) - 1, 0)
 
     def _row_of(self, line: int) -> int:
@@ -518,10 +525,10 @@ class ValuePane(TextView):
     def on_resize(self, event: events.Resize) -> None:
         """Wrap anew for the new width."""
         if self.scrollable_content_region.width != self._wrapped_for:
-            line = None if self.cursor_row is None or self._rows is None else self._line_of(self.cursor_row)
+            shown = self.cursor_row is not None and self._shows(self.cursor_row)
             self._lay_out()
-            if line is not None:
-                self.cursor_row = self._row_of(line)
+            if shown and self.cursor_row is not None:
+                self.reveal(self.cursor_row)
             self._tell_way()
 
     def on_click(self, event: events.Click) -> None:

@@ -148,12 +148,23 @@ def test_a_lease_that_looks_dead_is_taken_over_and_the_decision_is_stored_once(p
 
 
 @pytest.mark.parametrize("later", [(1 << 63) - 1, None], ids=["the last moment", "two hours"])
-def test_a_lease_that_ends_later_than_any_can_holds_nothing(path: Path, later: int | None) -> None:
+def test_a_lease_that_ends_later_than_any_can_holds_nothing_and_is_a_finding(
+    path: Path, later: int | None
+) -> None:
     two_hours = now_us() + 7_200_000_000
     forge(path, "lease", "expires_at", two_hours if later is None else later)
     with closing(opened(path)) as store:
         assert [row.held_by for row in store.threads()] == [None]
+        (finding,) = verify_tree(store, "t").mismatches
+        assert (finding.kind, finding.field, finding.expected, finding.actual) == (
+            "row",
+            "lease",
+            "one that ends within an hour",
+            "hal on host afar, process 4711",
+        )
     answer(path)
+    with closing(opened(path)) as store:
+        assert verify_tree(store, "t").ok
 
 
 @pytest.mark.parametrize("value", [REMOVED, "another"], ids=["gone", "another's"])
