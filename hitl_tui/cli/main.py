@@ -129,6 +129,10 @@ EXAMPLES = {
     "values": ["hitl-tui values r1 score 'len(facts)'", "hitl-tui values r1@40 draft --json"],
     "cost": ["hitl-tui cost r1"],
     "taint": ["hitl-tui taint w1", "hitl-tui taint w1 mail"],
+    "items": [
+        "hitl-tui items --store langgraph:app.py",
+        "hitl-tui items users.ann coffee --store langgraph:app.py --json",
+    ],
     "artifacts": ["hitl-tui artifacts r1", "hitl-tui artifacts r1@3 report.md --save ."],
     "test": ["hitl-tui test r1@2 > test_r1.py", "hitl-tui test r1 --graph flow.py:graph"],
     "graph": ["hitl-tui graph review", "hitl-tui graph --thread r1 --format svg > way.svg"],
@@ -233,6 +237,7 @@ GROUPS = {
         "verify": Entry("hitl_tui.cli.transfer", "Check that a thread's log agrees with itself."),
         "anchor": Entry("hitl_tui.cli.transfer", "Write where a thread stands, to check the store against."),
         "replay": Entry("hitl_tui.cli.replay", "Run a thread's graph again on its recorded results."),
+        "items": Entry("hitl_tui.cli.items", "List the items of a LangGraph graph's long-term store."),
         "artifacts": Entry("hitl_tui.cli.artifacts", "List the artifacts of a thread, read one or save it."),
         "test": Entry("hitl_tui.cli.step_test", "Write a pytest of a recorded step."),
         "export": Entry(

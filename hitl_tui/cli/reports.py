@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from hitl_tui.cli.shapes import Document, From, shows
 from hitl_tui.drivers.history import Asked, Sample, SearchHit
+from hitl_tui.drivers.protocol import StoredItem
 from hitl_tui.engine.audit.anchor import Anchor
 from hitl_tui.engine.audit.costs import CostLine, ModelUseTotal, NodeCost, StepCost
 from hitl_tui.engine.audit.findings import Mismatch
@@ -419,6 +420,12 @@ class ArtifactsDocument(Document, frozen=True):
     thread: Annotated[str, about("The thread.")]
     artifacts: Annotated[tuple[ArtifactRow, ...], about("Oldest first.")]
     body: Annotated[Maybe, about("Of one that was named: the text, or the bytes in base64.")] = ""
+
+
+class ItemsDocument(Document, frozen=True):
+    """`items`."""
+
+    items: Annotated[tuple[StoredItem, ...], about("As the store orders them.")]
 
 
 class TestDocument(Document, frozen=True):

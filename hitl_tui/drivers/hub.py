@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.local import LocalDriver, Observe, Unbuilt, only_reading, refusing_all
 from hitl_tui.drivers.nested import SubgraphRuns
-from hitl_tui.drivers.protocol import Driver
+from hitl_tui.drivers.protocol import Driver, StoredItem
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store, new_thread_id
@@ -235,6 +235,15 @@ class LocalHub:
     def adopt(self, driver: LocalDriver) -> None:
         """Keep a driver of somebody else's making with the others, by its thread."""
         self._drivers[driver.thread_id] = driver
+
+    @property
+    def no_items(self) -> str:
+        """See `Hub.no_items`."""
+        return "graphs of our own keep everything in their threads"
+
+    async def items(self, prefix: Sequence[str], query: str, limit: int) -> tuple[StoredItem, ...]:
+        """See `Hub.items`."""
+        raise UsageError("there is no store of items", self.no_items)
 
     async def known_graphs(self) -> tuple[KnownGraph, ...]:
         """See `Hub.known_graphs`."""

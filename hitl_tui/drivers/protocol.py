@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias, 
 import msgspec
 
 from hitl_tui.engine.log.outcomes import BranchOutcome
-from hitl_tui.engine.log.units import Maybe, about
+from hitl_tui.engine.log.units import Maybe, Time, about
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.history import Asked, Sample, TellHits, TellMoments
@@ -44,6 +44,16 @@ if TYPE_CHECKING:
 
 Check: TypeAlias = Literal["log", "strict", "replay"]
 R = TypeVar("R")
+
+
+class StoredItem(msgspec.Struct, frozen=True):
+    """An item of a graph's long-term store: what it keeps beside its threads."""
+
+    namespace: Annotated[tuple[str, ...], about("Where it is, the outermost first.")]
+    key: Annotated[str, about("Its name there.")]
+    value: Annotated[Any, about("Its value.")]
+    created_at: Annotated[Time, about("When it was made.")]
+    updated_at: Annotated[Time, about("When it was written last.")]
 
 
 class Unfinished(msgspec.Struct, frozen=True):
@@ -309,6 +319,21 @@ class Hub(Protocol):
         Raises:
             StaleWriter: one has moved since.
             ThreadBusy, UsageError: as for `leaving`.
+        """
+
+    @property
+    def no_items(self) -> str:
+        """Why its graph has no long-term store to look at, in words; "" where it has one."""
+
+    async def items(self, prefix: Sequence[str], query: str, limit: int) -> tuple[StoredItem, ...]:
+        """Items of the graph's long-term store.
+
+        Args:
+            prefix: what their namespace begins with.
+            query: words that each has in its namespace, its key or its value; "" for all.
+
+        Raises:
+            UsageError: there is none.
         """
 
     async def known_graphs(self) -> tuple[KnownGraph, ...]:

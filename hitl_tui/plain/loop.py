@@ -47,6 +47,7 @@ from hitl_tui.plain.deciding import card_of, decide, give_back, ready_to, waitin
 from hitl_tui.plain.editing import edit, fork, show_value
 from hitl_tui.plain.history import find, walk, watches
 from hitl_tui.plain.inside import look_within
+from hitl_tui.plain.items import list_items
 from hitl_tui.plain.queue import decide_several, list_queue
 from hitl_tui.plain.threads import delete, list_graphs, list_threads
 from hitl_tui.plain.trust import declassify, reveal, why_tainted
@@ -129,6 +130,7 @@ HELP: Final = (
     "w: where it stands, all channels.  v CHANNEL: a whole value.  l: the last steps.",
     "/ TEXT: find it in all steps; / ? n > 2: when that began to hold; /: the next; \\: the one before.",
     "W EXPRESSION: watch it, or no longer; W: what is watched.",
+    "Z WORD: items of the graph's long-term store.",
     "y CHANNEL: why it is tainted.  Y CHANNEL: declassify it, with a reason.",
     "r CHANNEL: show a private value; the ledger keeps that you looked.",
     "V: verify the log; V strict; V replay.",
@@ -225,6 +227,7 @@ class _Session:
             "i": self._within,
             "/": lambda typed: find(self.context, typed),
             "\\": lambda _: walk(self.context, -1),
+            "Z": lambda typed: list_items(self.context, typed),
             "W": lambda typed: watches(self.context, typed),
             **dict.fromkeys(("h", "help", "?"), lambda _: self.say(*HELP)),
         }

@@ -142,6 +142,7 @@ class Situation(msgspec.Struct, frozen=True):
     Args:
         undoing: it is being rolled back, and goes no way on but that.
         inside: the shown step, or what goes on, has branches or a thread of its own.
+        no_items: why there is no long-term store to look at, "" where there is one.
         closed: why there is no thread of the run of the subgraph that comes next, "" for any other node.
         owned: it is the thread of a subgraph's run.
         found: a text was looked for and stands somewhere.
@@ -168,6 +169,7 @@ class Situation(msgspec.Struct, frozen=True):
     limited: bool = False
     undoing: bool = False
     inside: bool = False
+    no_items: str = ""
     closed: str = ""
     owned: bool = False
     found: bool = False
@@ -260,6 +262,10 @@ def _can_run(now: Situation) -> str:
     if now.status in ("completed", "cancelled"):
         return f"the run is {now.status}; {now.way('change.fork')} forks from any of its steps"
     return ""
+
+
+def _items(now: Situation) -> str:
+    return _open(now) or now.no_items
 
 
 def _can_enter(now: Situation) -> str:
@@ -461,6 +467,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
            _open),
     Action("look.artifacts", "L", "Artifacts", "List, read and save what nodes gave besides updates", "Look",
            _has_steps),
+    Action("look.items", "ctrl+k", "Items", "Look at the items of the graph's long-term store", "Look",
+           _items),
     Action("look.test", "ctrl+t", "Test", "Write a pytest of the shown step, or of what failed", "Look",
            _can_test),
     Action("look.followed", "F", "Followed", "What came of your decisions, and how to take one back", "Look",

@@ -275,6 +275,7 @@ class ViewSession:
             limited=self.view.progress.reason == "limit",
             undoing=self.view.progress.position == ROLLBACK,
             inside=self.inside() is not None,
+            no_items=self.hub.no_items,
             closed=self.view.graph.why_closed(self.view.progress.next_node or ""),
             owned=bool(self.view.owners),
             frames=bool(self.frames[1]),

@@ -201,9 +201,10 @@ def test_every_kind_is_written(review: App, tmp_path: Path) -> None:
         "watch --once", "log --mine", "approve r", "update-state b draft=x", "rollback b --dry-run", "themes",
         "keys", "config", "doctor", "show none", "size r", "delete c --yes --force", "deleted", "vacuum",
     ]  # fmt: skip
-    # Those of workers take a server; see tests/team/workers.
+    # Those of workers take a server, see tests/team/workers; items a graph of LangGraph, see its test_items.
     assert {review(*command.split(), "--json").document["kind"] for command in commands} == KINDS - {
-        "workers"
+        "workers",
+        "items",
     }
 
 

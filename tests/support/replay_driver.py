@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hitl_tui.drivers.expressions import Expression
 from hitl_tui.drivers.history import Asked, Sample, TellHits, TellMoments, sample
-from hitl_tui.drivers.protocol import Check, Checked, Driver, Relative, Snapshot, Stamped, why_not
+from hitl_tui.drivers.protocol import Check, Checked, Driver, Relative, Snapshot, Stamped, StoredItem, why_not
 from hitl_tui.engine.audit.lineage import Arrival
 from hitl_tui.engine.commands import Answer, Command, Declassify, Fork, Run, Start, Step, UpdateState, verb
 from hitl_tui.engine.graph.compensation import RollbackEntry
@@ -284,6 +284,11 @@ class ReplayHub:
     async def borrow(self, thread_id: str, *, look: bool = False) -> AsyncIterator[Driver]:
         """The driver of a tape."""
         yield await self.open(thread_id)
+
+    no_items = "a recorded thread has none"
+
+    async def items(self, prefix: Sequence[str], query: str, limit: int) -> tuple[StoredItem, ...]:
+        raise UsageError("there is no store of items", self.no_items)
 
     async def known_graphs(self) -> tuple[KnownGraph, ...]:
         """A tape starts nothing."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.langgraph.driver import LangGraphDriver
+from hitl_tui.drivers.langgraph.items import NO_STORE, find_items
 from hitl_tui.drivers.langgraph.mirror import Mirror, SubgraphRun, namespace_of, their_thread
 from hitl_tui.drivers.langgraph.pregel import App
 from hitl_tui.drivers.langgraph.server import SERVER, new_server_thread
 from hitl_tui.drivers.langgraph.window import Window, newest_page
 from hitl_tui.drivers.local import Observe
-from hitl_tui.drivers.protocol import Driver
+from hitl_tui.drivers.protocol import Driver, StoredItem
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store, new_thread_id
 from hitl_tui.engine.log.threads import ORIGIN, ThreadInfo
@@ -148,6 +149,17 @@ class LangGraphHub(LocalHub):
         )
         self._drivers[thread_id] = driver
         return driver
+
+    @property
+    def no_items(self) -> str:
+        """See `Hub.no_items`."""
+        return "" if self.mirror.app.root.store is not None else NO_STORE
+
+    async def items(self, prefix: Sequence[str], query: str, limit: int) -> tuple[StoredItem, ...]:
+        """See `Hub.items`."""
+        if why := self.no_items:
+            raise UsageError("there is no store of items", why)
+        return await find_items(self.mirror.app.root.store, prefix, query, limit)
 
     async def close(self) -> tuple[str, ...]:
         """Close all drivers; what was not committed, a sentence for each thread concerned."""

@@ -137,6 +137,12 @@ def _artifacts(screen: RunScreen, session: ViewSession) -> None:
     screen.app.push_screen(ArtifactsScreen(screen, session.points_of(thread_id), step, keys))
 
 
+def _items(screen: RunScreen, session: ViewSession) -> None:
+    from hitl_tui.ui.screens.items import ItemsScreen
+
+    screen.app.push_screen(ItemsScreen(session.hub, screen.now))
+
+
 def _write_test(screen: RunScreen, session: ViewSession) -> None:
     """Write a test of the shown step to a new file; at the newest of what failed behind it."""
     from hitl_tui.ui.new_files import file_name, write_file
@@ -291,6 +297,7 @@ DOERS: Final[Mapping[str, Do]] = {
     "look.family": _shown(_family),
     "look.costs": _shown(_costs),
     "look.artifacts": _shown(_artifacts),
+    "look.items": _shown(_items),
     "look.test": _shown(_write_test),
     "look.followed": lambda screen: screen.review.turn_followed(),
     "look.copy": _shown(_copy),

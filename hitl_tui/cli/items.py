@@ -1,0 +1,37 @@
+"""`items`: what a LangGraph graph keeps in its long-term store, read only."""
+
+from __future__ import annotations
+
+import click
+
+from hitl_tui.cli.output import emit, say, table
+from hitl_tui.cli.thread import OpenThread, on_thread
+from hitl_tui.errors import ExitCode
+
+
+@click.command()
+@click.argument("namespace", required=False, default="")
+@click.argument("words", nargs=-1)
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many."
+)
+@on_thread()
+async def items(opened: OpenThread, *, namespace: str, words: tuple[str, ...], limit: int) -> ExitCode:
+    """List the items of a LangGraph graph's long-term store.
+
+    Of those whose NAMESPACE begins so, its parts between dots ("" for all), with all the WORDS in namespace,
+    key or value.
+    """
+    from hitl_tui.cli.reports import ItemsDocument
+    from hitl_tui.view.format import inline
+    from hitl_tui.view.items import place_of
+    from hitl_tui.view.sanitise import sanitise_line
+
+    prefix = [part for part in namespace.split(".") if part]
+    found = await opened.hub.items(prefix, " ".join(words), limit)
+    if opened.as_json:
+        emit(ItemsDocument(items=found))
+    else:
+        rows = [(place_of(item), sanitise_line(item.key, 60), inline(item.value, 400)) for item in found]
+        say(*(table(rows) or ["no items"]))
+    return ExitCode.DONE

@@ -1,0 +1,96 @@
+"""Threads of LangGraph on screen: subgraphs entered and left, items of a store, the node of an edit."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+pytest.importorskip("langgraph", reason="the extra `langgraph` is not installed")
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+from textual.widgets import Input
+
+from hitl_tui.drivers.langgraph.hub import LangGraphHub
+from hitl_tui.drivers.protocol import Driver
+from hitl_tui.engine.commands import Start
+from hitl_tui.stores import open_store
+from hitl_tui.ui.app import AppStart, HitlApp, Look
+from hitl_tui.ui.screens.edit import EditScreen
+from tests.drivers.langgraph.graphs import Ran, routed, team_of
+from tests.ui.harness import Screen
+
+
+@asynccontextmanager
+async def shown(graph: Any, *, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Screen]:
+    """The app on a begun thread of a graph of LangGraph."""
+    hub = LangGraphHub(graph, open_store("memory:"), name="graph", source={"graph": "app.py"})
+    driver = await hub.begin("t", "ann")
+    await driver.execute(Start({"log": ["in"]}))
+
+    async def open_driver() -> tuple[LangGraphHub, Driver]:
+        return hub, driver
+
+    app = HitlApp(AppStart(open_driver, "ann", None, False), Look(""))
+    async with app.run_test(size=size, notifications=True) as pilot:
+        screen = Screen(app, pilot)
+        await screen.shows("Timeline", "step 0")
+        yield screen
+    await hub.close()
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=str)
+async def test_a_subgraph_is_entered_stepped_and_left_by_keys(size: tuple[int, int]) -> None:
+    ran: Ran = []
+    async with shown(team_of(ran).compile(checkpointer=InMemorySaver()), size=size) as it:
+        await it.press("s")
+        await it.shows("step 1")
+        await it.press("f11")
+        await it.until(lambda: it.session.thread_id.startswith("t/team#"))
+        await it.shows("gather")
+        assert ran == []
+        await it.press("s")
+        await it.until(lambda: it.session.view.progress.head == 1)
+        assert ran == ["gather"]
+        await it.press("escape")
+        await it.until(lambda: it.session.thread_id == "t")
+        await it.press("I")
+        await it.until(lambda: it.session.thread_id.startswith("t/team#"))
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=str)
+async def test_items_of_the_store_are_read_and_narrowed(size: tuple[int, int]) -> None:
+    store = InMemoryStore()
+    store.put(("users", "ann"), "drink", {"likes": "coffee\x1b[2J"})
+    store.put(("users", "bob"), "drink", {"likes": "tea"})
+    async with shown(routed([]).compile(checkpointer=InMemorySaver(), store=store), size=size) as it:
+        await it.press("ctrl+k")
+        await it.shows("users.ann", "users.bob", "2 items", "read only")
+        assert "\x1b" not in it.text()
+        await it.write("tea")
+        await it.gone("users.ann")
+        await it.shows("1 item", "users.bob")
+        await it.press("escape")
+        await it.until(lambda: it.app.screen is it.run)
+
+
+async def test_the_node_of_an_edit_is_chosen_by_where_it_leads() -> None:
+    async with shown(routed([]).compile(checkpointer=InMemorySaver())) as it:
+        await it.press("s")
+        await it.shows("step 1", "revise is next")
+        await it.press("e")
+        await it.until(lambda: isinstance(it.app.screen, EditScreen))
+        screen = it.app.screen
+        await it.press("ctrl+end", "x")
+        await it.shows("as node (optional)", "as write", "as publish")
+        screen.query_one("#as-node", Input).focus()
+        await it.write("publish")
+        await it.shows("next  END")
+        await it.press("ctrl+s")
+        await it.until(lambda: it.session.view.progress.head == 2)
+        (edit,) = [entry for entry in it.session.view.ledger if entry.kind == "update_state"]
+        assert edit.data["as_node"] == "publish"
+        await it.until(lambda: it.session.view.progress.status == "completed")
