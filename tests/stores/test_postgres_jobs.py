@@ -1,0 +1,271 @@
+"""The queue of a store in PostgreSQL: what makes a job of a thread, who may, and what becomes of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from hitl_tui import Gate, GateChoice, GraphRunner
+from hitl_tui.engine.log.jobs import HandedGraph, WorkerJob
+from hitl_tui.engine.log.threads import Deletion, PauseRequest
+from hitl_tui.errors import AnswerRefused, StoreUnusable, UnknownThread
+from hitl_tui.stores.postgres.jobs import DIGEST
+from hitl_tui.stores.postgres.store import PostgresCheckpointer
+from tests.support.flows import line, say
+from tests.support.postgres import PASSWORD, Postgres
+
+FETCH = "SELECT id FROM procrastinate_fetch_job_v2(NULL, NULL)"
+
+
+@pytest.fixture
+def store(postgres_url: str) -> Iterator[PostgresCheckpointer]:
+    opened = PostgresCheckpointer(postgres_url)
+    opened.jobs().make()
+    opened.jobs().make()  # again changes nothing
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def runner(store: PostgresCheckpointer) -> GraphRunner:
+    return asking(store)
+
+
+def asking(store: PostgresCheckpointer, **terms: object) -> GraphRunner:
+    """A graph whose node is asked about."""
+    gate = Gate("a", "Go on?", [GateChoice("yes", "yes")], **terms)  # type: ignore[arg-type]
+    return line(store, say("x"), say("y"), interrupt_after=[gate])
+
+
+def jobs(store: PostgresCheckpointer) -> list[WorkerJob]:
+    return list(store.jobs().listed(100))
+
+
+def asked(runner: GraphRunner, thread: str = "t") -> None:
+    """A thread that waits for an answer, and is the workers'."""
+    runner.invoke({}, thread_id=thread)
+    store = runner.store
+    assert isinstance(store, PostgresCheckpointer)
+    store.jobs().hand(thread)
+    take_all(store)
+
+
+def take_all(store: PostgresCheckpointer) -> None:
+    store._server.rows("DELETE FROM procrastinate_jobs")
+
+
+def answer(runner: GraphRunner, value: str = "yes", thread: str = "t") -> None:
+    waits = runner.open(thread).cursor.pending[0]
+    runner.answer(thread, waits.id, value, step=waits.step, actor="ann")
+
+
+def test_an_answer_queues_its_thread_and_a_refused_one_does_not(
+    runner: GraphRunner, store: PostgresCheckpointer
+) -> None:
+    asked(runner)
+    with pytest.raises(AnswerRefused):
+        answer(runner, "no such")
+    assert jobs(store) == []
+    answer(runner)
+    assert [(job.thread, job.state, job.graph) for job in jobs(store)] == [("t", "queued", runner.graph.name)]
+    assert jobs(store)[0].digest == runner.graph.digest[:DIGEST]
+
+
+def test_an_answer_and_its_job_are_there_together_or_not_at_all(
+    runner: GraphRunner, store: PostgresCheckpointer
+) -> None:
+    asked(runner)
+    before = store.cursor("t")
+    store._server.rows("ALTER TABLE procrastinate_jobs ADD CONSTRAINT no_room CHECK (priority > 0) NOT VALID")
+    with pytest.raises(StoreUnusable):
+        answer(runner)
+    after = store.cursor("t")
+    assert before is not None
+    assert after is not None
+    assert (after.pending, jobs(store)) == (before.pending, [])
+    assert [entry.kind for entry in store.ledger("t")].count("answer") == 0
+
+
+def test_a_thread_that_is_nobodys_is_not_queued(runner: GraphRunner, store: PostgresCheckpointer) -> None:
+    runner.invoke({}, thread_id="t")
+    answer(runner)
+    assert jobs(store) == []
+    assert not store.jobs().is_handed("t")
+    with pytest.raises(UnknownThread):
+        store.jobs().hand("none")
+
+
+def test_what_is_handed_twice_is_queued_once(runner: GraphRunner, store: PostgresCheckpointer) -> None:
+    asked(runner)
+    answer(runner)
+    for priority in (0, 7):
+        store.jobs().hand("t", priority=priority)
+    assert [(job.thread, job.priority) for job in jobs(store)] == [("t", 7)]
+    store.jobs().hand("t", at=store.now() + 3_600_000_000)
+    assert [job.state for job in jobs(store)] == ["later"]
+
+
+def test_an_edit_that_moves_a_thread_queues_it_and_one_that_does_not_leaves_it(
+    runner: GraphRunner, store: PostgresCheckpointer
+) -> None:
+    asked(runner)
+    runner.update_state("t", {"n": 7})
+    assert jobs(store) == []
+    runner.update_state("t", {"n": 7}, as_node="a")
+    assert [job.thread for job in jobs(store)] == ["t"]
+
+
+def test_a_deadline_is_a_job_at_its_time_until_somebody_answers(store: PostgresCheckpointer) -> None:
+    runner = asking(store, deadline=3600.0, on_timeout="yes")
+    runner.invoke({}, thread_id="t")
+    store.jobs().hand("t")
+    take_all(store)
+    store.jobs().settle("t")
+    assert [(job.state, job.why) for job in jobs(store)] == [("later", "a deadline")]
+    answer(runner)
+    assert [(job.state, job.why) for job in jobs(store)] == [("queued", "")]
+
+
+def test_a_pause_and_an_end_take_a_thread_from_the_queue(
+    runner: GraphRunner, store: PostgresCheckpointer
+) -> None:
+    asked(runner)
+    answer(runner)
+    store.request_pause("t", PauseRequest("ann", None, store.now()))
+    assert jobs(store) == []
+    store.jobs().hand("t")
+    assert runner.invoke(thread_id="t").status == "completed"
+    assert jobs(store) == []
+
+
+def test_what_is_queued_of_a_thread_goes_with_it(runner: GraphRunner, store: PostgresCheckpointer) -> None:
+    asked(runner)
+    answer(runner)
+    cursor = store.cursor("t")
+    assert cursor is not None
+    store.delete(Deletion({"t": cursor.version}, None, None, 0, force=True))
+    assert jobs(store) == []
+
+
+def test_no_worker_takes_a_job_between_a_decision_and_its_commit(
+    runner: GraphRunner, store: PostgresCheckpointer, postgres: Postgres, postgres_url: str
+) -> None:
+    asked(runner)
+    answer(runner)
+    schema = postgres_url.rpartition("=")[2]
+    with postgres.admin() as deciding, postgres.admin() as worker:
+        for db in (deciding, worker):
+            db.execute(f"SET search_path = {schema}".encode())
+        with deciding.transaction():
+            deciding.execute("SELECT put_job(thread, NULL, 0, 'again') FROM work")
+            row = worker.execute(FETCH.encode()).fetchone()
+            assert row is not None
+            assert row[0] is None
+        row = worker.execute(FETCH.encode()).fetchone()
+        assert row is not None
+        assert row[0] is not None
+
+
+class TestDeadWorkers:
+    """Worker 1 has taken the job of thread "t", and is not heard of."""
+
+    @pytest.fixture(autouse=True)
+    def taken(self, runner: GraphRunner, store: PostgresCheckpointer) -> None:
+        asked(runner)
+        answer(runner)
+        lease = store.new_lease(store.now())
+        store.jobs().register(1, lease, [HandedGraph("g", "d")], 4, stopping=False)
+        store._server.rows("SELECT id FROM procrastinate_fetch_job_v2(NULL, 1)")
+        store.acquire("t", lease, store.now())
+        store._server.rows("UPDATE cursor SET status = 'running'")
+
+    def test_one_of_many_who_look_queues_their_jobs_again(self, store: PostgresCheckpointer) -> None:
+        assert store.jobs().reap(3.0) == []
+        assert [worker.id for worker in store.jobs().workers()] == [1]
+        store._server.rows("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '4 s'")
+        found: list[tuple[str, str]] = []
+        looks = [threading.Thread(target=lambda: found.extend(store.jobs().reap(3.0))) for _ in range(4)]
+        for look in looks:
+            look.start()
+        for look in looks:
+            look.join()
+        assert [thread for thread, _ in found] == ["t"]
+        job = jobs(store)[0]
+        assert (job.state, job.worker, store.jobs().workers()) == ("queued", None, [])
+        assert "was not heard of" in job.why
+
+    def test_whoever_is_next_takes_their_thread_over(self, store: PostgresCheckpointer) -> None:
+        store._server.rows("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '4 s'")
+        dead = store.lease("t")
+        store.jobs().reap(3.0)
+        # The process lives, as one does that was stopped for a while.
+        over = store.acquire("t", store.new_lease(store.now()), store.now())
+        assert over is not None
+        assert dead is not None
+        assert over.token == dead.token
+
+    def test_a_job_whose_worker_has_gone_is_queued_again(self, store: PostgresCheckpointer) -> None:
+        store._server.rows("DELETE FROM procrastinate_workers")
+        assert store.jobs().reap(3.0) == [("t", "its worker has ended")]
+
+
+LOGINS = {"vera": "hitl_viewer", "rita": "hitl_reviewer", "walt": "hitl_worker", "olga": "hitl_operator"}
+
+
+@pytest.mark.parametrize("login", LOGINS)
+def test_each_role_may_do_its_part(
+    runner: GraphRunner, store: PostgresCheckpointer, postgres: Postgres, postgres_url: str, login: str
+) -> None:
+    asked(runner)
+    store.make_roles()
+    for name, role in LOGINS.items():
+        postgres.login(name)
+        with postgres.admin() as db:
+            db.execute(f"GRANT {role} TO {name}".encode())
+    schema = postgres_url.rpartition("=")[2]
+    with closing(PostgresCheckpointer(postgres.url(user=login, password=PASSWORD, schema=schema))) as theirs:
+        tries = {
+            "hand": lambda: theirs.jobs().hand("t"),
+            "decide": lambda: answer(asking(theirs)),
+            "work": lambda: (
+                theirs.jobs().register(1, theirs.new_lease(0), [], 1, stopping=False),
+                theirs.jobs().reap(3.0),
+                theirs._server.rows("SELECT id FROM procrastinate_fetch_job_v2(NULL, 1)"),
+                theirs.jobs().put("t", 1.0, 1, "later"),
+                theirs._server.rows("DELETE FROM procrastinate_jobs"),
+            ),
+        }
+        done = {what for what, do in tries.items() if _may(do)}
+        assert theirs.jobs().listed(10) is not None
+    assert (
+        done
+        == {
+            "vera": set(),
+            "rita": {"decide"},
+            "walt": {"hand", "work"},
+            "olga": {"hand", "decide"},
+        }[login]
+    )
+    assert (jobs(store) != []) == (login in ("rita", "olga"))
+    with (
+        psycopg.connect(
+            postgres.url(user="rita", password=PASSWORD), autocommit=True, options=f"-csearch_path={schema}"
+        ) as db,
+        pytest.raises(psycopg.errors.InsufficientPrivilege),
+    ):
+        db.execute("SELECT put_job(1, NULL, 0, '')")
+
+
+def _may(do: object) -> bool:
+    assert callable(do)
+    try:
+        do()
+    except StoreUnusable as error:
+        if "may not do that" in error.message:
+            return False
+        raise
+    return True
