@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary, finalize
 
-import msgspec
-
 from hitl_tui.errors import HitlError, UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ _TELL: Final = 200
 """Threads that are mirrored without a word."""
 
 
-class OpenedGraph(msgspec.Struct, frozen=True):
+class OpenedGraph:
     """A graph of LangGraph whose mirror is open.
 
     Attributes:
@@ -44,10 +42,13 @@ class OpenedGraph(msgspec.Struct, frozen=True):
         refusals: what its threads can't be told, and why, by verb.
     """
 
-    source: LangGraphSource
-    info: GraphInfo
-    url: str
-    refusals: Mapping[str, str] = {}
+    def __init__(
+        self, source: LangGraphSource, info: GraphInfo, url: str, refusals: Mapping[str, str] | None = None
+    ) -> None:
+        self.source = source
+        self.info = info
+        self.url = url
+        self.refusals = refusals or {}
 
 
 _OPENED: WeakKeyDictionary[Checkpointer, OpenedGraph] = WeakKeyDictionary()

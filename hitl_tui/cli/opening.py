@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from hitl_tui.cli.options import named_graph, same_store, trusting
 from hitl_tui.errors import ReducerError, SchemaMismatch, UnknownThread, UsageError, ValueRejected
@@ -54,7 +53,7 @@ def find_thread(store: Checkpointer, thread: str | None) -> str:
     return unfinished
 
 
-class Target(msgspec.Struct, frozen=True):
+class Target:
     """The thread that a command runs or shows.
 
     Args:
@@ -65,11 +64,20 @@ class Target(msgspec.Struct, frozen=True):
         begins: of a graph of LangGraph: the thread need not exist.
     """
 
-    thread_id: str
-    runner: GraphRunner | None = None
-    inputs: Mapping[str, Any] | None = None
-    context: Mapping[str, Any] | None = None
-    begins: bool = False
+    def __init__(
+        self,
+        thread_id: str,
+        runner: GraphRunner | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+        *,
+        begins: bool = False,
+    ) -> None:
+        self.thread_id = thread_id
+        self.runner = runner
+        self.inputs = inputs
+        self.context = context
+        self.begins = begins
 
 
 def owner_of(store: Checkpointer, thread: str) -> str:
