@@ -262,9 +262,10 @@ class PostgresJobs:
         """
         if self._there or time.monotonic() < self._looked + _LOOK_AGAIN:
             return self._there
-        self._looked = time.monotonic()
         there = self._server.rows("SELECT to_regclass(?) IS NOT NULL", (f"{self._server.schema}.queue",))
         if not there[0][0]:
+            # Only now: another thread of ours that asks meanwhile looks for itself.
+            self._looked = time.monotonic()
             return False
         version = self._server.rows("SELECT version FROM queue")[0][0]
         if version != VERSION:
@@ -298,7 +299,7 @@ class PostgresJobs:
             if db.rows("SELECT 1 FROM pg_roles WHERE rolname = 'hitl_worker'"):
                 for statement in GRANTS:
                     db.write(statement, None)
-        self._looked = -_LOOK_AGAIN
+        self._there = True
 
     def need(self) -> None:
         """Raises `StoreUnusable` where the store has no tables for jobs."""
