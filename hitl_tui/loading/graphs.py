@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeAlias
@@ -35,7 +36,8 @@ def sample_path(name: str) -> Path | None:
 
     Those for LangGraph are called `langgraph/NAME`.
     """
-    if name not in sample_names() and name not in langgraph_samples():
+    # A file has an ending, and a module an attribute: for neither is a folder looked through.
+    if "." in name or ":" in name or (name not in sample_names() and name not in langgraph_samples()):
         return None
     paths = (_folder() / f"{name}{suffix}" for suffix in _SUFFIXES)
     return next(path for path in paths if path.is_file())
@@ -51,6 +53,7 @@ def langgraph_samples() -> list[str]:
     return sorted(f"langgraph/{path.stem}" for path in (_folder() / "langgraph").glob("*.py"))
 
 
+@cache
 def _folder() -> Path:
     """Inside the wheel, or beside the package in a checkout."""
     package = Path(__file__).resolve().parent.parent

@@ -44,7 +44,7 @@ _COMMON_RANGES: Final = (
     "\u00ae\u017f",
     "\u2010\u2027",
     "\u2030\u205e",
-    "\u2190\u21ff",
+    "\u2190\u22ff",
     "\u2460\u27ff",
 )
 _COMMON: Final = frozenset(

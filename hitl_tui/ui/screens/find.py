@@ -30,7 +30,7 @@ class FindFooter(KeysBar):
 class FindScreen(OverlayScreen):
     """Comes back with a `Finding`, or None."""
 
-    CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "find.tcss"]
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "find.tcss", "search.tcss"]
 
     def __init__(self, session: ViewSession, query: str, ways: tuple[str, str]) -> None:
         """`ways` are what to press for the next place and the one before."""

@@ -270,6 +270,7 @@ class Search:
             self.pane.ask(session)
         else:
             self.pane = SearchPane(session, query)
+            self._screen.read_styles("search")
             self._screen.add_class("-searching")
             self._screen.query_one("#body").mount(self.pane)
             self._screen.call_after_refresh(self._screen.show_all)

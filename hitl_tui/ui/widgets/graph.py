@@ -126,11 +126,12 @@ class GraphPane(LineView):
         self._room_for = known
         names = [node.name for node in graph.nodes]
         visited = RunMarks(visits=dict.fromkeys(names, _MANY))
-        usual, broad = (
-            len(names) <= _FEW and not draw(graph.edges, names, visited, cells, 0).plain
-            for cells in (_USUAL, _BROAD)
-        )
-        self.set_class(broad and not usual and self.screen.size.width >= _BROAD_FROM, "-broad")
+
+        def fits(cells: int) -> bool:
+            return len(names) <= _FEW and not draw(graph.edges, names, visited, cells, 0).plain
+
+        wide = self.screen.size.width >= _BROAD_FROM
+        self.set_class(wide and not fits(_USUAL) and fits(_BROAD), "-broad")
         self.set_class(self.screen.size.width >= _BROADER_FROM, "-broader")
 
     def _draw(self) -> None:

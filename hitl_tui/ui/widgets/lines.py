@@ -122,16 +122,22 @@ class Kept(_Mixin):
         super().notify_style_update()
 
 
-class Room(Horizontal):
-    """A row of panes that fill it: nothing of its own is ever seen."""
+class Ground(_Mixin):
+    """Draws its background alone: panes cover all of it."""
 
     BLANK = True
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Rows without anything."""
+        return [Strip.blank(crop.width, self.rich_style)] * crop.height
 
-class Column(Vertical):
+
+class Room(Ground, Horizontal):
+    """A row of panes that fill it."""
+
+
+class Column(Ground, Vertical):
     """A column of panes that fill it."""
-
-    BLANK = True
 
 
 class LineBar(Kept, Widget):
