@@ -42,7 +42,7 @@ def test_what_the_image_runs_are_commands_with_these_options() -> None:
     assert entry == ["hitl-tui"]
     comment = TEXT.replace("\\\n#", " ")
     calls = [shlex.split(call) for call in re.findall(r"podman run .* hitl-tui (.+)", comment)]
-    assert len(calls) == 3
+    assert len(calls) == 4
     for call in (usual, *calls):
         command: click.Command | None = cli
         words = list(call)

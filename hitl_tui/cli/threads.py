@@ -217,6 +217,7 @@ def _nested(store: Checkpointer, within: str, depth: int | None) -> Iterator[tup
 
 def _row(summary: ThreadSummary, depth: int, now: int, *, count: bool) -> tuple[str, ...]:
     from hitl_tui.view.format import ago
+    from hitl_tui.view.jobs import job_words
     from hitl_tui.view.sanitise import sanitise_line
 
     info = summary.info
@@ -225,6 +226,8 @@ def _row(summary: ThreadSummary, depth: int, now: int, *, count: bool) -> tuple[
         origin = f"inside {info.owner.thread_id}"
     below = f" (+{summary.inside:,} inside)" if summary.inside and count else ""
     reason = f" ({summary.reason})" if summary.reason else ""
+    if summary.job:
+        reason += f", {job_words(summary.job, now)}"
     cells = (
         f"{'  ' * depth}{info.thread_id}{below}",
         origin,

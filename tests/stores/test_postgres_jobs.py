@@ -73,6 +73,7 @@ def test_an_answer_queues_its_thread_and_a_refused_one_does_not(
     answer(runner)
     assert [(job.thread, job.state, job.graph) for job in jobs(store)] == [("t", "queued", runner.graph.name)]
     assert jobs(store)[0].digest == runner.graph.digest[:DIGEST]
+    assert [line.job and (line.job.state, line.job.orphan) for line in store.threads()] == [("queued", True)]
 
 
 def test_an_answer_and_its_job_are_there_together_or_not_at_all(

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from hitl_tui.engine.log.jobs import WorkerJob
 from hitl_tui.engine.log.records import Status
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.units import Maybe, Time, about
@@ -90,7 +91,8 @@ class ThreadSummary(msgspec.Struct, frozen=True, gc=False):
     """A row in a list of threads.  `last_writer` is a node's name or a person's.
 
     `inside` is how many threads of subgraphs' runs are directly below it, None where nobody asked.
-    `attending` are the people who look at what waits in it, or have claimed it.
+    `attending` are the people who look at what waits in it, or have claimed it; `job` what workers are to do
+    with it.
     """
 
     info: ThreadInfo
@@ -105,6 +107,7 @@ class ThreadSummary(msgspec.Struct, frozen=True, gc=False):
     held_by: str | None = None
     inside: int | None = None
     attending: tuple[Presence, ...] = ()
+    job: WorkerJob | None = None
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from hitl_tui.engine.log.records import Commit, Cursor, LedgerEntry
 from hitl_tui.engine.log.store import Durability, Reader
@@ -23,6 +24,7 @@ from hitl_tui.engine.log.threads import (
     Space,
     Stamp,
     ThreadInfo,
+    ThreadSummary,
 )
 from hitl_tui.errors import HitlError, LogCorrupt, ValueRejected
 from hitl_tui.stores import faults, rows, snapshots
@@ -483,6 +485,21 @@ class PostgresCheckpointer(TableStore):
         with self._server.transaction() as db:
             for statement in (*statements(self._server.schema), *jobs):
                 db.write(statement, None)
+
+    def threads(
+        self,
+        query: str = "",
+        limit: int = 50,
+        after: ThreadSummary | None = None,
+        within: str | None = None,
+        *,
+        waiting: bool = False,
+    ) -> list[ThreadSummary]:
+        page = super().threads(query, limit, after, within, waiting=waiting)
+        if not page or not self._jobs.exist():
+            return page
+        jobs = {job.thread: job for job in self._jobs.listed(limit, [line.info.thread_id for line in page])}
+        return [replace(line, job=jobs.get(line.info.thread_id)) for line in page] if jobs else page
 
     def jobs(self) -> PostgresJobs:
         return self._jobs

@@ -26,6 +26,7 @@ from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.cells import cut
 from hitl_tui.view.format import ago, count
 from hitl_tui.view.glyphs import UNICODE
+from hitl_tui.view.jobs import job_words
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, untrusted
 from hitl_tui.view.status import next_words
@@ -174,6 +175,8 @@ class ThreadList(LineView):
             spans.append(untrusted(f"  ╰ from step {info.fork_step} of {info.parent}", "dim", limit=50))
         if info.owner and not depth:
             spans.append(untrusted(f"  inside {info.owner.thread_id}", "dim", limit=50))
+        if thread.job and thread.job.state != "running":
+            spans.append(untrusted(f"  {job_words(thread.job, self._now())}", "dim", limit=80))
         if thread.held_by:
             spans.append(untrusted(f"  held by {thread.held_by}", "warning", limit=40))
         return tuple(spans)
