@@ -51,6 +51,7 @@ _WHY_NOT: Final[Mapping[str, str]] = {
     "rerun": "LangGraph does not tell which code a step was made by",
     "reload_graph": "a LangGraph graph is loaded anew with the program",
     "configure_agents": "the agents of a LangGraph graph are set up in its code",
+    "extend_limits": "a LangGraph thread has no limits here: recursion_limit is in the graph's config",
     "clear_turns": "chat turns of a LangGraph graph are in its channels: edit those",
     "declassify": "LangGraph does not follow what came from outside",
     "allow": "what a LangGraph graph asks is answered each time",

@@ -345,7 +345,7 @@ class PregelLoop:
         session = self.session
         self._task = asyncio.current_task()
         session.stops = self._stops
-        begun = False
+        begun = idle = False
         try:
             with session.writing(self._begun_at_once()) as taken, session.keeping():
                 try:
@@ -362,15 +362,16 @@ class PregelLoop:
                             first, command = False, None
                             self._due = self._stopped_after(node, before)
                             yield node
+                    idle = not begun
                 finally:
                     self.ended = True
                     if session.cursor.status == "running":
                         session.commit_cursor(replace(session.cursor, status="waiting", reason="paused"))
         finally:
             session.stops = None
-            if begun:
-                if self._owners is not None:
-                    await self._owners.settle()
+            if begun and self._owners is not None:
+                await self._owners.settle()
+            if begun or idle:
                 session.emit(RunEnded(session.progress))
 
     async def take_input(self) -> None:
