@@ -96,10 +96,7 @@ def checkpoint_hash(point: Checkpoint, previous: bytes, record: bytes) -> bytes:
         point = replace(point, branches=tuple(branches))
     fields = astuple(point)
     rest = _LEDGER_HASH if point.origin is not None else _ORIGIN
-    try:
-        facts = _encode(fields[:_STATE_HASH] + fields[_STATE_HASH + 1 : rest])
-    except UnicodeEncodeError as error:
-        raise _surrogate(error) from None
+    facts = _encoded(fields[:_STATE_HASH] + fields[_STATE_HASH + 1 : rest])
     return sha256(previous + record + point.ledger_hash + point.state_hash + facts).digest()
 
 
