@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import msgspec
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hitl_tui.engine.log.jobs import HandedGraph, WorkerInfo, WorkerJob
 from hitl_tui.engine.log.threads import Lease
@@ -120,7 +121,14 @@ _PAUSED = f"""
         RETURN NULL;
     END $$
 """
+# Without them whoever fetches a job walks over those of other graphs, and over all for another of its thread.
+_INDEXES: Final = (
+    """CREATE INDEX jobs_of_thread ON procrastinate_jobs (lock) WHERE status IN ('todo', 'doing')""",
+    """CREATE INDEX jobs_of_graph ON procrastinate_jobs (queue_name, priority DESC, id)
+        WHERE status = 'todo'""",
+)
 _TABLES: Final = (
+    *_INDEXES,
     "CREATE TABLE queue (version bigint NOT NULL)",
     f"INSERT INTO queue VALUES ({VERSION})",
     """CREATE TABLE work (
@@ -372,8 +380,14 @@ class PostgresJobs:
 
     @property
     def conninfo(self) -> str:
-        """How to connect to the server, for procrastinate."""
-        return self._server.conninfo
+        """How to connect to the server, for procrastinate.
+
+        Its fetching is planned for the queues that are asked for: a plan for any walks over all of them.
+        """
+        given = conninfo_to_dict(self._server.conninfo).get("options", "")
+        return make_conninfo(
+            self._server.conninfo, options=f"{given} -cplan_cache_mode=force_custom_plan".strip()
+        )
 
     def register(
         self, worker: int, lease: Lease, graphs: Sequence[HandedGraph], concurrency: int, *, stopping: bool

@@ -133,7 +133,7 @@ _ADD_ROWS = {
     # A body that is there already is replaced: it may have been damaged since.
     "brought": (
         "INSERT INTO graph (digest, body) SELECT %s, %s FROM moved "
-        "ON CONFLICT (digest) DO UPDATE SET body = excluded.body"
+        "ON CONFLICT (digest) DO UPDATE SET body = excluded.body WHERE graph.body <> excluded.body"
     ),
 }
 
