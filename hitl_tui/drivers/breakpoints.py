@@ -11,7 +11,6 @@ had stopped the thread passes its first node.  Where an answer let it go on it h
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from collections import Counter
@@ -60,13 +59,19 @@ class BreakpointInvalid(ExpressionInvalid):
     title = "The breakpoint can't be read"
 
 
+def _as_json(value: Any) -> str:
+    import json  # only a log breakpoint needs it, and all that tells a status imports this module
+
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
 def describe(point: Breakpoint) -> str:
     """A breakpoint as `read_breakpoint` takes it, as in "before worker: revision_n > 2"."""
     words = [point.kind, point.place]
     if point.hit:
         words.append(f"hit {point.hit}")
     if point.log:
-        words.append(f"log {json.dumps(point.log, ensure_ascii=False)}")
+        words.append(f"log {_as_json(point.log)}")
     text = " ".join(word for word in words if word)
     return f"{text}: {point.condition}" if point.condition else text
 
@@ -202,6 +207,8 @@ class _Reader:
         match = _LOG.match(self.text, self.at)
         if match is None:
             return ""
+        import json
+
         begin = match.end()
         try:
             log, self.at = json.JSONDecoder().raw_decode(self.text, begin)
@@ -378,7 +385,7 @@ def _told(expression: Expression, values: Mapping[str, Any]) -> str:
         value = expression.value(values)
     except ExpressionUntold as error:
         return f"({error.message})"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = value if isinstance(value, str) else _as_json(value)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 
 

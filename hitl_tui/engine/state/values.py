@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import decimal
 import enum
@@ -315,7 +314,9 @@ def _convert(value: Any) -> Any:
         return int.__int__(value)
     if isinstance(value, float):  # as numpy's float64
         return float.__float__(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if hasattr(type(value), "__dataclass_fields__"):
+        import dataclasses  # which whoever made one has imported
+
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
