@@ -22,6 +22,8 @@ from hitl_tui.view.rows import wrap_line, wrapped
 from hitl_tui.view.spans import Line, Span, untrusted
 
 _NARROWEST: Final = 16
+_USUAL: Final = 58
+"""Cells that a field mostly gets, before it is known."""
 
 
 class FieldArea(SafeTextArea):
@@ -66,7 +68,7 @@ class FieldBox(Vertical):
 
     def lay_out(self) -> None:
         """Wrap the words for the width."""
-        field, width = self.field, max(self.size.width, _NARROWEST)
+        field, width = self.field, max(self.size.width or _USUAL, _NARROWEST)
         name: list[Span] = [untrusted(field.label, "name")]
         name += [Span(" *", "accent")] if field.required else []
         name += [Span("  "), untrusted(field.hint, "dim")] if field.hint else []

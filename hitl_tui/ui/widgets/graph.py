@@ -72,6 +72,8 @@ class GraphPane(LineView):
         super().__init__("graph", "Graph")
         self._inside: tuple[str, str] = ("", "")
         self._breakpoints: tuple[Line, ...] = ()
+        self._marks: dict[str, bool] = {}
+        self._read: tuple[object, ...] = ()
         self._graph: GraphInfo | None = None
         self._look = RunMarks()
         self._waits = False
@@ -104,11 +106,8 @@ class GraphPane(LineView):
         self._inside = _inside(session)
         notes = {self._inside[0]: short_count(view.inside)} if self._inside[1] else {}
         taken = taken_edges(view.checkpoints, step.step)
-        marks = marked_nodes(session.breakpoints, view.graph)
-        self._look = RunMarks(current or None, visits, taken, marks, notes)
-        self._breakpoints = tuple(
-            breakpoint_line(point, view.graph, session.hits) for point in session.breakpoints
-        )
+        self._read_breakpoints(session)
+        self._look = RunMarks(current or None, visits, taken, self._marks, notes)
         self._failed = view.error is not None and not session.is_past
         self._waits = session.request is not None and not session.is_past
         self._next = _decider(session) if self._waits and not _is_breakpoint(session) else following
@@ -117,6 +116,14 @@ class GraphPane(LineView):
         points = session.points_of(place[0])[-_STEPS_SHOWN:] if tall else ()
         self._steps = tuple(_step_line(point, place[1]) for point in reversed(points))
         self._draw()
+
+    def _read_breakpoints(self, session: ViewSession) -> None:
+        """Check them anew only where they, the graph or their hits are others."""
+        points, graph, hits = session.breakpoints, session.view.graph, dict(session.hits)
+        if (points, graph, hits) != self._read:
+            self._read = points, graph, hits
+            self._marks = marked_nodes(points, graph)
+            self._breakpoints = tuple(breakpoint_line(point, graph, hits) for point in points)
 
     def _take_room(self, graph: GraphInfo) -> None:
         """Be as wide as the picture wants where the screen is: the same for all states of a run."""
