@@ -26,7 +26,7 @@ _NAME: Final = 200
 _GRAPH_FROM: Final = 92
 """Cells from which a row has room for the name of its graph."""
 _WAITS, _DUE, _MARK = 6, 9, 4
-_NOTES_LEAST: Final = 10
+_NOTES_LEAST: Final = 16
 _NOTES_WIDE: Final = 20
 _ROOM_FOR_NOTES: Final = 56
 _INDENT: Final = " " * 4
@@ -64,10 +64,13 @@ def _where(row: QueueRow, width: int) -> str:
 def heading(columns: Columns, width: int) -> Line:
     """The names of the columns."""
     where = "thread · graph" if width >= _GRAPH_FROM else "thread"
+    before = _MARK + columns.title + 1 + columns.where + _WAITS + 2 + _DUE + columns.risk + 1
+    notes = "votes and who"
+    notes = notes if before + len(notes) <= width else "votes"
     return (
         Span(
             " " * _MARK + _fit("what is asked", columns.title) + " " + _fit(where, columns.where)
-            + f"{'waits':>{_WAITS}}  {'due':<{_DUE}}{'risk':<{columns.risk}} votes and who",
+            + f"{'waits':>{_WAITS}}  {'due':<{_DUE}}{'risk':<{columns.risk}} {notes}",
             "dim",
         ),
     )  # fmt: skip

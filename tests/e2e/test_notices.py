@@ -58,7 +58,7 @@ def configured(text: str) -> None:
 
 
 def test_a_screen_rings_and_counts_in_the_title_and_gives_it_back(place: Path) -> None:
-    configured('[notify]\nterminal = ["bell", "osc9", "osc777"]\n')
+    configured('[notify]\nterminal = ["bell", "osc9", "osc777", "osc99"]\n')
     ask(place, "old")
     store = str(place / "runs.db")
     with Terminal([*APP, "run", "counter", "--thread", "mine", "--store", store], cwd=place) as screen:
@@ -71,6 +71,7 @@ def test_a_screen_rings_and_counts_in_the_title_and_gives_it_back(place: Path) -
         rung = bytes(screen.raw)
         assert "\a\x1b]9;hitl-tui: new waits: Publish␛]0,owned␇ it?\x1b\\".encode() in rung
         assert b"\x1b]777;notify;hitl-tui;new waits: " in rung
+        assert b"\x1b]99;;hitl-tui: new waits: " in rung
         assert b"\x1b]0;owned" not in rung
         screen.press("q")
         screen.wait_exit()

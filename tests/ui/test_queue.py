@@ -100,13 +100,21 @@ store.close()
 """
 
 
-@pytest.mark.parametrize("url", ["sqlite", "files"])
-async def test_what_another_process_writes_is_shown(tmp_path: Path, url: str) -> None:
-    store = open_store(f"{url}:///{tmp_path / 'store'}")
+@pytest.fixture(params=["sqlite", "files", pytest.param("postgres", marks=pytest.mark.slow)])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a store that several processes can open."""
+    kind = request.param
+    return (
+        request.getfixturevalue("postgres_url") if kind == "postgres" else f"{kind}:///{tmp_path / 'store'}"
+    )
+
+
+async def test_what_another_process_writes_is_shown(shared: str) -> None:
+    store = open_store(shared)
     await asyncio.to_thread(rich_queue.fill, store, (rich_queue.Asking("order-7", "order", 1),))
     async with queue(store) as it:
         await it.shows("1 WAITS FOR YOU")
-        command = [sys.executable, "-c", WAITS, f"{url}:///{tmp_path / 'store'}"]
+        command = [sys.executable, "-c", WAITS, shared]
         other = await asyncio.create_subprocess_exec(*command)
         await it.shows("new-one", "2 WAIT FOR YOU")
         assert await other.wait() == 0
@@ -214,6 +222,11 @@ async def test_the_columns_fit(twelve: SQLiteCheckpointer, size: tuple[int, int]
     async with queue(twelve, size=size) as it:
         row = next(line for line in it.text().splitlines() if "press-q3" in line and "high" in line)
         assert "in 17 m" in row
+        votes = next(line for line in it.text().splitlines() if "recall-k2" in line and "in 3 h" in line)
+        assert "1 of 2, one yes" in votes
+        head = next(line for line in it.text().splitlines() if "what is asked" in line)
+        assert "votes" in head
+        assert "…" not in head
 
 
 async def test_the_list_of_threads_leads_there_and_back(twelve: SQLiteCheckpointer) -> None:

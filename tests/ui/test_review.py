@@ -11,6 +11,7 @@ import pytest
 from hitl_tui.errors import AnswerRefused
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.choices import Choices
+from hitl_tui.view.keymap import Option
 from hitl_tui.view.review import GRACE, UNDO
 from hitl_tui.view.spans import plain_text
 from tests.support import tape as tapes
@@ -194,6 +195,18 @@ async def test_high_risk_wants_a_second_key():
         await it.shows("press again for “approve anyway”")
         await it.press("a")
         await it.shows("sending “approve anyway”")
+
+
+async def test_of_where_a_choice_leads_no_mere_piece_is_told():
+    async with desk(size=(80, 24)) as it:
+        await it.press("d")
+        await it.shows("approve anyway")
+        choices = it.run.query_one("#card-choices", Choices)
+        free = choices.size.width - len("   a    ")
+        labels = ["l" * (free - 6), "l" * (free - 12), "l"]
+        choices.set_options([Option("a", "a", label, note="→ somewhere else") for label in labels])
+        rows = [plain_text(choices.line(row)) for row in range(3)]
+        assert ["→" in row for row in rows] == [False, True, True]
 
 
 async def test_a_free_question_is_answered_in_json_where_its_schema_says_so():

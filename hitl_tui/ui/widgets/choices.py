@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from msgspec.structs import replace
 from textual import events
@@ -13,10 +13,13 @@ from textual.message import Message
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.widgets.lines import LineView, Row, ours
 from hitl_tui.view.actions import written
+from hitl_tui.view.cells import cells
 from hitl_tui.view.keymap import Option
-from hitl_tui.view.spans import Line, Span
+from hitl_tui.view.spans import Line, Span, plain_text
 
 _NAMES = {"enter": "Enter", "escape": "Esc", "backspace": "Bksp"}
+_NOTE_LEAST: Final = 10
+"""Cells of a note below which it is left out: nobody can read a piece of a name."""
 
 
 class Choices(LineView):
@@ -78,7 +81,9 @@ class Choices(LineView):
         key = _NAMES.get(keys[0]) or written(keys[0]) if keys else ""
         risk = (Span("  "), Span(f" ! {option.risk} ", "badge-error")) if option.risk else ()
         lead = ours(f" {key:^5}  ", "key" if live else "key-off")
-        return (lead, Span(option.label, "value"), *risk, *note)
+        whole = (lead, Span(option.label, "value"), *risk)
+        room = self.size.width - cells(plain_text(whole))
+        return whole if note and room < min(len(note[0].text), _NOTE_LEAST) else (*whole, *note)
 
     def grounded(self, line: Line, ground: str) -> Row:
         """A line on its ground; what is of risk keeps its colour under the cursor."""

@@ -201,7 +201,7 @@ class ValuePane(TextView):
         if text.prose and not aside:
             width = min(width, _PROSE)
         self._margin = width
-        self._foot = [(), text.note] if text.note else []
+        self._foot = [(), *wrap_rich(text.note, width)] if text.note else []
         if comments:
             from hitl_tui.view.comments import comment_lines
 
