@@ -107,8 +107,8 @@ def _server(url: str) -> Iterator[Finding]:
     except ImportError:
         return  # told of the store
     for check in checks(url):
-        mend = f" ({check.mend})" if check.mend and not check.ok else ""
-        yield Finding(check.subject, f"{check.value}{mend}", ok=check.ok)
+        hint = f" ({check.hint})" if check.hint and not check.ok else ""
+        yield Finding(check.subject, f"{check.value}{hint}", ok=check.ok)
 
 
 def _signing() -> Iterator[Finding]:

@@ -59,7 +59,7 @@ def test_of_a_server_all_is_said_that_can_be_wrong(url: str) -> None:
     # The tests' server waits for no disk.
     assert wrong(url).keys() == {"disk"}
     assert [check.value.split()[0] for check in told if not check.ok] == ["fsync", "full_page_writes"]
-    assert all(check.mend for check in told if not check.ok)
+    assert all(check.hint for check in told if not check.ok)
 
 
 def test_to_look_makes_no_tables(postgres: Postgres, postgres_url: str, app: App) -> None:
@@ -79,7 +79,7 @@ def test_to_look_brings_no_tables_up_to_date(url: str, monkeypatch: pytest.Monke
     with pytest.raises(StoreUnusable, match="by an older hitl-tui") as caught:
         open_store(url, create=False)
     assert "store init" in caught.value.hint
-    assert of(url, "tables").mend == "`hitl-tui store init` makes them"
+    assert of(url, "tables").hint == "`hitl-tui store init` makes them"
 
 
 def test_a_store_that_is_there_is_opened_to_look(url: str) -> None:
@@ -90,7 +90,7 @@ def test_a_store_that_is_there_is_opened_to_look(url: str) -> None:
 def test_a_server_that_is_too_old(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_OLDEST", 990000)
     assert "is PostgreSQL" in of(url, "server").value
-    assert of(url, "server").mend == "use PostgreSQL 99 or newer"
+    assert of(url, "server").hint == "use PostgreSQL 99 or newer"
     with pytest.raises(StoreUnusable, match="is PostgreSQL"):
         PostgresCheckpointer(url)
 
@@ -98,7 +98,7 @@ def test_a_server_that_is_too_old(url: str, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_server_that_does_not_know_our_settings(postgres: Postgres) -> None:
     check = of(f"{postgres.url()}?options=-cno_such_setting%3D1", "server")
     assert "no PostgreSQL that will do" in check.value
-    assert check.mend == "use PostgreSQL 14 or newer"
+    assert check.hint == "use PostgreSQL 14 or newer"
 
 
 def test_no_server_and_a_wrong_password(postgres: Postgres) -> None:
@@ -165,7 +165,7 @@ def test_a_clock_that_is_apart_and_a_disk_without_room(url: str, monkeypatch: py
 def test_a_connection_that_others_can_read(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert of(url, "connection").ok
     monkeypatch.setattr(checks, "_is_here", lambda _: False)
-    assert "sslmode" in of(url, "connection").mend
+    assert "sslmode" in of(url, "connection").hint
     assert of(url, "room").value == "can't be told from here"
 
 

@@ -83,7 +83,7 @@ class Cable:
         """Nothing goes through any more, and nobody is told."""
         _ip("link", "set", self._end, "down")
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         """It goes through again."""
         _ip("link", "set", self._end, "up")
 
@@ -248,7 +248,7 @@ class Fleet:
         if self.cable is not None:
             self.cable.cut()
             self._over.wait(seconds)
-            self.cable.mend()
+            self.cable.restore()
             self.counts["network cut"] += 1
 
     def restart(self, mode: str) -> None:

@@ -43,13 +43,13 @@ class Check(NamedTuple):
     """One thing that was looked at.
 
     Attributes:
-        mend: what to do about it where it is not `ok`.
+        hint: what to do about it where it is not `ok`.
     """
 
     subject: str
     value: str
     ok: bool = True
-    mend: str = ""
+    hint: str = ""
 
 
 def checks(url: str) -> Iterator[Check]:
@@ -72,7 +72,7 @@ def checks(url: str) -> Iterator[Check]:
 
 
 def _wrong(error: HitlError) -> Check:
-    return Check("server", error.message, ok=False, mend=error.hint)
+    return Check("server", error.message, ok=False, hint=error.hint)
 
 
 def _row(db: Connection, statement: str) -> tuple[Any, ...]:
@@ -94,7 +94,7 @@ def _of_server(server: Server, db: Connection) -> Iterator[Check]:
     else:
         yield Check(
             "connection", "not encrypted: what is decided and the password can be read on the way", ok=False,
-            mend="switch TLS on at the server, and add sslmode=verify-full to the URL",
+            hint="switch TLS on at the server, and add sslmode=verify-full to the URL",
         )  # fmt: skip
     asked = time.time()
     told = _row(db, f"SELECT {NOW}")[0] / 1e6
@@ -102,8 +102,8 @@ def _of_server(server: Server, db: Connection) -> Iterator[Check]:
     ahead = "ahead of" if asked > told else "behind"
     words = f"this machine is {apart:,.0f} s {ahead} the server"
     far = apart > _CLOCK_SECONDS
-    mend = "set both by NTP: threads go by the server's clock, logs and models' calls by this machine's"
-    yield Check("clock", words if far else "as the server's", ok=not far, mend=mend)
+    hint = "set both by NTP: threads go by the server's clock, logs and models' calls by this machine's"
+    yield Check("clock", words if far else "as the server's", ok=not far, hint=hint)
 
 
 def _is_here(db: Connection) -> bool:
@@ -116,14 +116,14 @@ def _of_settings(db: Connection) -> Iterator[Check]:
         if _row(db, f"SHOW {name}")[0] == "off":
             yield Check(
                 "disk", f"{name} is off: a crash of the server loses what was decided, or damages it",
-                ok=False, mend=f"set {name} = on in postgresql.conf and restart the server",
+                ok=False, hint=f"set {name} = on in postgresql.conf and restart the server",
             )  # fmt: skip
     if _row(db, "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on'")[0]:
         yield Check(
             "server",
             "it is read-only: a copy, or set so",
             ok=False,
-            mend="name the server that can be written",
+            hint="name the server that can be written",
         )
     used, most = _row(
         db,
@@ -133,7 +133,7 @@ def _of_settings(db: Connection) -> Iterator[Check]:
     )
     yield Check(
         "connections", f"{used} of {most} in use", ok=most - used >= _FEWEST_LEFT,
-        mend="raise max_connections in postgresql.conf: each screen and worker takes a few, up to nine",
+        hint="raise max_connections in postgresql.conf: each screen and worker takes a few, up to nine",
     )  # fmt: skip
     free = _room(db)
     if free is None:
@@ -141,7 +141,7 @@ def _of_settings(db: Connection) -> Iterator[Check]:
     else:
         yield Check(
             "room", f"{free / 1e9:,.1f} GB are free on the server's disk", ok=free >= _LEAST_ROOM,
-            mend="make room: on a full disk nothing is lost, but no thread goes on",
+            hint="make room: on a full disk nothing is lost, but no thread goes on",
         )  # fmt: skip
 
 
@@ -162,13 +162,13 @@ def _of_store(server: Server, db: Connection) -> Iterator[Check]:
             if version == 0
             else f"of version {version}, this program knows {schema.VERSION}",
             ok=False,
-            mend="upgrade hitl-tui" if version > schema.VERSION else "`hitl-tui store init` makes them",
+            hint="upgrade hitl-tui" if version > schema.VERSION else "`hitl-tui store init` makes them",
         )
         return
     missing = _missing(db, schema.TABLES)
     if missing:
         yield Check(
-            "tables", f"missing: {', '.join(missing)}", ok=False, mend="go back to a copy of the store"
+            "tables", f"missing: {', '.join(missing)}", ok=False, hint="go back to a copy of the store"
         )
         return
     yield Check("tables", f"{server.name}: all there, of version {version}")
@@ -177,19 +177,19 @@ def _of_store(server: Server, db: Connection) -> Iterator[Check]:
     if off:
         yield Check(
             "guards", f"off or missing: {', '.join(off)}", ok=False,
-            mend="ALTER TABLE … ENABLE TRIGGER USER, and ask who switched them off; then verify --strict",
+            hint="ALTER TABLE … ENABLE TRIGGER USER, and ask who switched them off; then verify --strict",
         )  # fmt: skip
     rights = _row(db, f"SELECT {', '.join(_RIGHTS.values())}")
     may = [right for right, given in zip(_RIGHTS, rights, strict=True) if given]
     yield Check(
         "rights", f"may {', '.join(may) or 'do nothing'}", ok="look" in may,
-        mend="ask its owner for a role, as GRANT hitl_reviewer TO this login",
+        hint="ask its owner for a role, as GRANT hitl_reviewer TO this login",
     )  # fmt: skip
     there = {str(name) for (name,) in db.execute(b"SELECT rolname FROM pg_roles")}
     roles = [name for name in ROLES if name not in there]
     yield Check(
         "roles", f"missing: {', '.join(roles)}" if roles else "all there", ok=len(roles) in (0, len(ROLES)),
-        mend="`hitl-tui store init --roles` makes them",
+        hint="`hitl-tui store init --roles` makes them",
     )  # fmt: skip
 
 
@@ -202,20 +202,20 @@ def _of_queue(db: Connection) -> Iterator[Check]:
         return
     if missing:
         yield Check(
-            "workers", f"missing: {', '.join(missing)}", ok=False, mend="go back to a copy of the store"
+            "workers", f"missing: {', '.join(missing)}", ok=False, hint="go back to a copy of the store"
         )
         return
     version = _row(db, "SELECT version FROM queue")[0]
     if version != jobs.VERSION:
         yield Check(
             "workers", f"the queue has version {version}, this program knows {jobs.VERSION}", ok=False,
-            mend="upgrade hitl-tui where it is older",
+            hint="upgrade hitl-tui where it is older",
         )  # fmt: skip
         return
     there, queued = _row(db, _AT_WORK)
     yield Check(
         "workers", f"{there} at work, {queued} threads in the queue", ok=bool(there or not queued),
-        mend="begin one: hitl-tui worker --graph GRAPH",
+        hint="begin one: hitl-tui worker --graph GRAPH",
     )  # fmt: skip
 
 
