@@ -62,3 +62,19 @@ async def test_a_pause_that_was_asked(
         assert [(entry.kind, entry.actor, entry.note) for entry in view.ledger] == [("pause", "ann", "look")]
     else:
         assert ledger_of(store, "t", "pause") == []
+
+
+async def test_one_that_is_asked_at_once_gives_up_the_node_in_flight(
+    bench: Bench, store: Checkpointer, looked: threading.Event
+) -> None:
+    async def first(_state: Any, _config: Any) -> dict[str, Any]:
+        store.request_pause("t", PauseRequest("ann", "enough", now_us() + 60_000_000, at_once=True))
+        await asyncio.Event().wait()
+        return {"n": 1}
+
+    graph = chain({"n": Channel(0)}, first, lambda _state, _config: {"n": 2}).compile(checkpointer=store)
+    watcher = await bench.watch(graph)
+    await watcher.driver.execute(Start({}))
+    view = await watcher.run()
+    assert (view.progress.status, view.progress.reason, view.progress.head) == ("waiting", "paused", 0)
+    assert looked.is_set()

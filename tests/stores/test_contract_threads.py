@@ -254,7 +254,7 @@ class TestLease:
         assert writer.store.pause_request("t") is None
         for request in (
             PauseRequest("ann", "look\x1b[2J", NOW),
-            PauseRequest(None, None, NOW + 1),
+            PauseRequest(None, None, NOW + 1, at_once=True),
             None,
             None,
         ):
