@@ -16,6 +16,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, I
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -244,6 +245,7 @@ class App:
         stop_inside(graph)
         self._lock = threading.Lock()
         self._at_work: int | None = None
+        self._thread = ""
         self._dropped = False
         self.was_quick = False
         """Whether the last run took so little that it may hold its caller up."""
@@ -361,6 +363,7 @@ class App:
             options: of `Pregel.stream`, as `interrupt_after`.
         """
         begun = time.perf_counter()
+        self._thread = str(config["configurable"]["thread_id"])
         self._at_work = threading.get_ident()
         try:
             with self._stopping(into):
@@ -402,7 +405,13 @@ class App:
             self._control.request_drain("paused")
 
     def drop(self) -> None:
-        """Give up what runs: it ends once it is back in Python, before it saves anything more."""
+        """Give up what runs: it ends once it is back in Python, before it saves anything more.
+
+        What runs on a server is cancelled there.
+        """
+        if self._at_work is not None and self._thread and hasattr(self.root, "cancel"):
+            self._worker.submit(partial(self.root.cancel, self._thread))
+            return
         with self._lock:
             if self._at_work is not None:
                 self._dropped = True

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from hitl_tui.config import SERVER_HEADERS
 from hitl_tui.drivers.langgraph.recorded import unknown_channel
-from hitl_tui.errors import HitlError, ThreadBusy, UsageError
+from hitl_tui.errors import HitlError, StoreUnusable, ThreadBusy, UsageError
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
@@ -30,6 +31,9 @@ _MESSAGES: Final = {
 }
 _MOST: Final = 100
 _MOST_STATES: Final = 1_000
+_JOINS: Final = 30
+_BETWEEN_JOINS: Final = 1.0
+"""Times that a run is joined again while the server can't be reached, and seconds between them."""
 _TIMEOUT: Final = (5.0, 300.0, 300.0, 5.0)
 """Seconds to connect, to read, to write and to wait for a connection."""
 
@@ -55,15 +59,23 @@ class ServerThreads:
 
     def heads(self) -> Mapping[str, str]:
         """The newest checkpoint of each thread, the thread that changed last first."""
-        rows = self._client.threads.search(
-            metadata={"graph_id": self._graph}, limit=_MOST, sort_by="updated_at", sort_order="desc"
-        )
         heads = {}
-        for row in rows:
+        for row in self._rows():
             state = self._client.threads.get_state(row["thread_id"])
             if identity := (state.get("checkpoint") or {}).get("checkpoint_id"):
                 heads[str(row["thread_id"])] = str(identity)
         return heads
+
+    def _rows(self) -> Iterator[Mapping[str, Any]]:
+        offset, order = 0, {"sort_by": "updated_at", "sort_order": "desc"}
+        while True:
+            page = self._client.threads.search(
+                metadata={"graph_id": self._graph}, limit=_MOST, offset=offset, **order
+            )
+            yield from page
+            if len(page) < _MOST:
+                return
+            offset += _MOST
 
 
 class ServerGraph:
@@ -127,9 +139,40 @@ class ServerGraph:
         except Exception as error:
             if _status(error) == 409:
                 raise ThreadBusy(
-                    "the server runs this thread already", "wait until that has ended, then look again"
+                    "the server runs this thread already",
+                    "wait until that has ended, or pause it and give it up where it runs, then look again",
                 ) from None
-            raise
+            if not _is_cut(error):
+                raise
+            self._join(config["configurable"]["thread_id"])
+
+    def _join(self, thread: str) -> None:
+        """Wait until the runs of a thread have ended whose stream was cut; the checkpoints tell the rest.
+
+        Raises:
+            StoreUnusable: the server can't be reached any more.
+        """
+        for _ in range(_JOINS):
+            try:
+                for run in self._open_runs(thread):
+                    self._client.runs.join(thread, run["run_id"])
+                return
+            except Exception as error:
+                if not _is_cut(error):
+                    raise
+                time.sleep(_BETWEEN_JOINS)
+        raise StoreUnusable(
+            "the connection to the server was lost; the run goes on there", "open the thread again later"
+        )
+
+    def cancel(self, thread: str) -> None:
+        """Let the server give up what runs in a thread; what its supersteps have saved stays."""
+        for run in self._open_runs(thread):
+            self._client.runs.cancel(thread, run["run_id"], wait=True)
+
+    def _open_runs(self, thread: str) -> list[Any]:
+        runs = self._client.runs.list(thread, limit=_MOST)
+        return [run for run in runs if run["status"] in ("pending", "running")]
 
     def get_state(self, config: Any, **options: Any) -> StateSnapshot:
         """As `Pregel.get_state`."""
@@ -204,6 +247,13 @@ def _asked(url: str, ask: Any) -> Any:
             raise HitlError(f"{url} refuses to answer ({status})", hint) from None
         hint = "is it running? `langgraph dev` starts one"
         raise HitlError(f"{url} can't be asked: {type(error).__name__}: {error}", hint) from None
+
+
+def _is_cut(error: Exception) -> bool:
+    """Whether the connection was lost, and not what was asked for refused."""
+    import httpx
+
+    return isinstance(error, (httpx.TransportError, OSError))
 
 
 def _status(error: Exception) -> int | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -21,6 +24,81 @@ from tests.support.commands import App
 from tests.support.places import SAMPLES
 
 pytestmark = pytest.mark.slow
+
+
+SLOW = """
+import pathlib, time
+from langgraph.graph import START, StateGraph
+from typing_extensions import TypedDict
+
+class State(TypedDict):
+    place: str
+    done: str
+
+def wait(state):
+    place = pathlib.Path(state["place"])
+    (place / "begun").touch()
+    end = time.monotonic() + 120
+    while not (place / "go").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    return {"done": "yes"}
+
+builder = StateGraph(State)
+builder.add_node("wait", wait)
+builder.add_node("after", lambda state: {"done": state["done"] + ", and after"})
+builder.add_edge(START, "wait")
+builder.add_edge("wait", "after")
+graph = builder.compile()
+"""
+"""A graph whose first node says that it has begun, and waits until it may go on."""
+
+
+class Proxy:
+    """Hands connections on to a server, until they are cut."""
+
+    def __init__(self, url: str) -> None:
+        self._target = ("127.0.0.1", int(url.rpartition(":")[2]))
+        self._open: list[socket.socket] = []
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listening.accept()
+            except OSError:
+                return
+            far = socket.create_connection(self._target)
+            self._open += [near, far]
+            for source, target in ((near, far), (far, near)):
+                threading.Thread(target=self._hand_on, args=(source, target), daemon=True).start()
+
+    def _hand_on(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self) -> None:
+        """Cut the connections that are open; new ones are handed on."""
+        for end in self._open:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        self._open.clear()
+
+    def close(self) -> None:
+        self._listening.close()
+        self.cut()
+
+
+def until(there: Path) -> None:
+    end = time.monotonic() + 60
+    while not there.exists():
+        assert time.monotonic() < end, f"{there} did not come"
+        time.sleep(0.05)
 
 
 def installed(folder: Path) -> Path:
@@ -50,12 +128,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a server that has the samples."""
     folder = tmp_path_factory.mktemp("server")
     program, port = installed(folder), free_port()
-    shutil.copytree(SAMPLES / "langgraph", folder / "project", ignore=shutil.ignore_patterns("__pycache__"))
+    project = folder / "project"
+    shutil.copytree(SAMPLES / "langgraph", project, ignore=shutil.ignore_patterns("__pycache__"))
+    (project / "slow.py").write_text(SLOW)
+    config = json.loads((project / "langgraph.json").read_text())
+    config["graphs"]["slow"] = "./slow.py:graph"
+    (project / "langgraph.json").write_text(json.dumps(config))
     quiet = {"LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1"}
     path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [str(program), "dev", "--port", str(port), "--no-browser", "--no-reload"],
+            [str(program), "dev", "--port", str(port), "--no-browser", "--no-reload", "--allow-blocking"],
             cwd=folder / "project", env={**os.environ, **quiet, "PATH": path}, stdout=log, stderr=log,
             start_new_session=True,
         )  # fmt: skip
@@ -133,3 +216,37 @@ def test_a_key_of_the_environment_goes_with_each_request_and_is_never_kept(
     files = [file for file in data.rglob("*") if file.is_file()]
     assert any(file.suffix == ".db" for file in files)
     assert [file for file in files if b"SECRET-OF-MINE" in file.read_bytes()] == []
+
+
+def test_a_run_whose_connection_is_cut_is_joined_again(server: str, app: App, tmp_path: Path) -> None:
+    proxy = Proxy(server)
+
+    def cut() -> None:
+        until(tmp_path / "begun")
+        proxy.cut()
+        (tmp_path / "go").touch()
+
+    cutting = threading.Thread(target=cut)
+    cutting.start()
+    try:
+        given = ("--input", f"place={tmp_path}", "--json")
+        done = app.expect(0, "run", *at(proxy.url, "slow"), *given).documents[-1]
+    finally:
+        cutting.join()
+        proxy.close()
+    assert (done["status"], done["state"]["done"]) == ("completed", "yes, and after")
+
+
+def test_a_thread_that_the_server_runs_is_not_run_twice(server: str, app: App, tmp_path: Path) -> None:
+    from langgraph_sdk import get_sync_client
+
+    client = get_sync_client(url=server)
+    thread = client.threads.create(graph_id="slow")["thread_id"]
+    client.runs.create(thread, "slow", input={"place": str(tmp_path)})
+    until(tmp_path / "begun")
+    try:
+        refused = app("resume", thread, "--headless", "--store", f"langgraph+{server}#slow")
+        assert refused.code == 1
+        assert "the server runs this thread already" in refused.out
+    finally:
+        (tmp_path / "go").touch()
