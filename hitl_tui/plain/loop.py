@@ -137,6 +137,7 @@ HELP: Final = (
     "i: what is inside, branches or a thread; i 2: the second; i step 4: inside step 4; i back: out again.",
     "a: the agents; a AGENT: one with its turns; a AGENT.model=NAME: change it; a forget AGENT.",
     "n FILTER: what waits, the most urgent first; n 2: open the second.  D ANSWER 1 3: decide those alike.",
+    "D @FILE 1 3: decide those by the rules of a policy; without numbers all that n listed.",
     "k: claim what waits, or give it back; k over NAME: take it over.  @ NAME WHY: hand it over.",
     "+: what is allowed unasked; + call: the call that waits; + TOOL NAME=PATTERN; + revoke ID.",
     "t WORD: list threads.  o THREAD: open another thread.  N: what can be started; N 2: start the second.",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
+from hitl_tui.drivers.policies import read_policy
 from hitl_tui.engine.thread.journal import account
 from hitl_tui.errors import UsageError
 from hitl_tui.plain.console import confirm
 from hitl_tui.plain.context import Context
-from hitl_tui.view.batch import Decider, decide, plan, plan_words, result_words, run_on
+from hitl_tui.view.batch import Decider, decide, plan, plan_by, plan_words, result_words, run_on
 from hitl_tui.view.lines import name
 from hitl_tui.view.queue import (
     MOST,
@@ -43,19 +46,25 @@ def list_queue(context: Context, typed: str) -> tuple[QueueRow, ...]:
 
 
 def decide_several(context: Context, listed: Sequence[QueueRow], typed: str) -> None:
-    """Decide alike what was listed: an answer, and the numbers; without numbers all of them.
+    """Decide what was listed: an answer, or "@" and the file of a policy, and the numbers; without them all.
 
     Raises:
-        UsageError: nothing was listed, no answer was given, or there is no such number.
+        UsageError: nothing was listed, no answer was given, the policy can't be read, or there is no such
+            number.
     """
-    answer, _, numbers = typed.partition(" ")
+    answer, *numbers = _words(typed) or [""]
     if not listed or not answer:
         raise UsageError("nothing says what is to be decided", "n lists what waits; then D approve 1 3 4")
-    rows = [_numbered(listed, word) for word in numbers.split()] or [row for row in listed if row.asks]
+    rows = [_numbered(listed, word) for word in numbers] or [row for row in listed if row.asks]
+    policy = read_policy(Path(answer[1:]).expanduser()) if answer.startswith("@") else None
     signs = bool(context.snapshot().signing_key)
     by = Decider(context.actor, account(), signs)
     current = {row.key: row for row in rows_of(context.run(context.hub.waiting(MOST)))}
-    plans = plan(rows, answer, by, context.hub.now(), current)
+    if policy:
+        asked = [current[row.key] for row in rows if row.key in current]
+        plans = context.run(plan_by(policy, context.hub, asked, by, context.hub.now()))
+    else:
+        plans = plan(rows, answer, by, context.hub.now(), current)
     context.console.say(*map(_plan_line, plans))
     would = [planned for planned in plans if planned.would]
     if not would or not confirm(context.console, f"{plan_words(plans)}. Decide them?"):
@@ -70,6 +79,14 @@ def decide_several(context: Context, listed: Sequence[QueueRow], typed: str) -> 
         context.run(run_on(context.hub, thread))
 
 
+def _words(typed: str) -> list[str]:
+    """The words, of which those in quotes may hold spaces."""
+    try:
+        return shlex.split(typed)
+    except ValueError as error:
+        raise UsageError(f"it can't be read: {error}", "quotes come in pairs") from None
+
+
 def _numbered(listed: Sequence[QueueRow], word: str) -> QueueRow:
     if not word.isdigit() or not 1 <= int(word) <= len(listed):
         raise UsageError(f"there is no number {word!r} in the list", f"give 1 to {len(listed)}")
@@ -78,5 +95,7 @@ def _numbered(listed: Sequence[QueueRow], word: str) -> QueueRow:
 
 def _plan_line(planned: Planned) -> str:
     """What would be answered, or why nothing."""
-    what = f"would be answered {name(planned.label)}" if planned.would else f"is left: {name(planned.why)}"
+    by = f" by rule {name(planned.rule)}" if planned.rule else ""
+    would = f"would be answered {name(planned.label)}{by}"
+    what = would if planned.would else f"is left: {name(planned.why)}"
     return f"{name(planned.thread)}: {name(planned.title)}: {what}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hitl_tui import SQLiteCheckpointer
+from hitl_tui.drivers.policies import read_policy
 from tests.plain.talker import Talker
 
 
@@ -25,3 +27,19 @@ def test_several_are_decided_alike_after_a_yes_and_go_on(talk: Talker, twelve: P
     assert "press-q3: Publish the quarterly numbers?: is left: high risk: decide it by itself" in told
     assert "Nothing was decided." in told
     assert "there is no number '99' in the list" in told
+
+
+def test_the_rules_of_a_file_decide_after_a_yes(talk: Talker, twelve: Path, tmp_path: Path) -> None:
+    file = tmp_path / "my policy.toml"
+    file.write_text('[[rule]]\nname = "all drafts"\nwhen = "graph == \'advisor\'"\nanswer = "approve"\n')
+    lines = f"n\nD @nowhere.toml\nD '@{file}' 1 8\nno\nD '@{file}'\nyes\nn graph:advisor\nq\n"
+    told = talk(lines, "resume", "order-7", "--plain").out
+    assert "press-q3: Publish the quarterly numbers?: is left: no rule holds" in told
+    assert "1 would be decided, 1 not. Decide them?" in told
+    assert "blog-joins: Verdict: approved: would be answered approve anyway by rule all drafts" in told
+    assert "4 decided." in told
+    assert "Nothing that waits passes." in told
+    assert "nowhere.toml can't be read" in told
+    store = SQLiteCheckpointer(twelve)
+    (rule,) = (entry.data["policy"] for entry in store.ledger("blog-joins") if "policy" in entry.data)
+    assert rule == read_policy(file).named(read_policy(file).rules[0])

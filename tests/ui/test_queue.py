@@ -16,6 +16,7 @@ import pytest
 from hitl_tui import SQLiteCheckpointer
 from hitl_tui.config import queue_file
 from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.drivers.policies import read_policy
 from hitl_tui.loading.sources import open_graph, reopen_graph
 from hitl_tui.stores import Checkpointer, open_store
 from hitl_tui.ui.app import AppStart, HitlApp
@@ -188,6 +189,59 @@ async def test_what_has_moved_since_it_was_marked_is_refused_and_stays_marked_wi
         await it.press("enter")
         await it.shows("1 marked", "not decided: the answer is about step 2")
         assert statuses(twelve)["memo-42"] == "waiting"
+
+
+RULES = """
+[[rule]]
+name = "good drafts"
+when = "verdict == 'approved' and risk == 'low'"
+answer = "approve"
+note = "as agreed on Monday"
+"""
+
+
+async def test_the_rules_of_a_file_decide_what_is_shown_after_a_look_at_the_list(
+    twelve: SQLiteCheckpointer, tmp_path: Path
+) -> None:
+    file = tmp_path / "policy.toml"
+    async with queue(twelve, size=(160, 40)) as it:
+        await it.press("slash", *"blog", "enter")
+        await it.until(lambda: len(shown(it)) == 4, "four of the advisor")
+        await it.press("p")
+        await it.shows("Decide by a policy", "Of 4 requests")
+        await it.press(*str(file), "enter")
+        await it.shows("can't be read")
+        file.write_text(RULES)
+        await it.press("p")
+        await it.shows("Decide by a policy")
+        await it.press(*str(file), "enter")
+        await it.shows("By policy.toml: 3 would be decided, 1 not", "approve anyway, by rule good drafts")
+        await it.shows("no rule holds")
+        await it.press("tab", "r")
+        assert set(statuses(twelve).values()) == {"waiting"}
+        await it.press("enter")
+        await it.shows("3 decided")
+        await it.press("enter")
+        await it.until(lambda: shown(it) == ["blog-indexes"], "one is left")
+    entry = next(entry for entry in twelve.ledger("blog-joins") if "policy" in entry.data)
+    rules = read_policy(file)
+    assert (entry.actor, entry.note) == ("tester", "as agreed on Monday (rule 'good drafts' of policy.toml)")
+    assert entry.data["policy"] == rules.named(rules.rules[0])
+
+
+async def test_what_is_marked_is_all_that_a_policy_is_asked_about(
+    twelve: SQLiteCheckpointer, tmp_path: Path
+) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text('[[rule]]\nwhen = "True"\nanswer = "approve"\n')
+    async with queue(twelve) as it:
+        await it.press("space", "space", "p")
+        await it.shows("Of 2 requests")
+        await it.press(*str(file), "enter")
+        await it.shows("By policy.toml: 1 would be decided, 1 not", "high risk, and rule 1 does not say")
+        await it.press("escape")
+        await it.shows("2 marked, 12, live")
+        assert set(statuses(twelve).values()) == {"waiting"}
 
 
 async def test_another_answer_takes_its_words(twelve: SQLiteCheckpointer) -> None:

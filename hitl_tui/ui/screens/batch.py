@@ -1,4 +1,4 @@
-"""Deciding what is marked in the queue: what would be and why the rest not, one key, what became of it."""
+"""Deciding several of the queue: what would be and why the rest not, one key, what became of it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Input
 
+from hitl_tui.drivers.policies import Policy
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.thread.journal import account
+from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, failure_words
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.batch import (
@@ -25,6 +27,7 @@ from hitl_tui.view.batch import (
     answers_of,
     decide,
     plan,
+    plan_by,
     plan_words,
     result_words,
 )
@@ -32,7 +35,7 @@ from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.queue import MOST, Key, Marks, QueueRow, rows_of
 from hitl_tui.view.queue_facts import Outcome, Planned
 from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.spans import Line, Role, Span, trusted
+from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 
 _AT_ONCE: Final = 4
 """Decisions that are being sent at a time."""
@@ -52,8 +55,11 @@ class BatchScreen(OverlayScreen):
     """Comes back once it is left; what was decided is marked no more, what was refused stays marked.
 
     Args:
+        rows: what is to be decided, each as it was looked at.
+        marks: what is marked in the queue.
         signs: whether a key signs what is decided.
         decided: called with each thread that was decided, to go on with it.
+        policy: the rules that answer, None for one answer to all.
     """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "batch.tcss"]
@@ -68,21 +74,25 @@ class BatchScreen(OverlayScreen):
     def __init__(
         self,
         hub: Hub,
+        rows: Sequence[QueueRow],
         marks: Marks,
         me: str,
         *,
         signs: bool,
         now: Callable[[], int],
         decided: Callable[[str], None],
+        policy: Policy | None = None,
     ) -> None:
         super().__init__()
         self._hub = hub
+        self._rows = rows
         self._marks = marks
+        self._policy = policy
         self._current: Mapping[Key, QueueRow] = {}
         self._by = Decider(me, account(), signs)
         self._now = now
         self._decided = decided
-        self._answers = answers_of(marks.rows)
+        self._answers = () if policy else answers_of(rows)
         self._answer = APPROVE
         self._plans: tuple[Planned, ...] = ()
         self._results: dict[Key, Planned] = {}
@@ -100,20 +110,29 @@ class BatchScreen(OverlayScreen):
     async def _begin(self) -> None:
         """Where nothing would be approved, begin with the answer that decides most."""
         self._current = {row.key: row for row in rows_of(await self._hub.waiting(MOST))}
+        if self._policy is not None:
+            rows = [self._current[row.key] for row in self._rows if row.key in self._current]
+            try:
+                self._plans = await plan_by(self._policy, self._hub, rows, self._by, self._now())
+            except HitlError as error:
+                self.notify(untrusted(failure_words(error)).text, severity="error", markup=False)
+            self._show()
+            return
         self._plan()
         if not any(planned.would for planned in self._plans):
             self._answer = max(self._answers, key=lambda answer: answer[2])[0]
             self._plan()
 
     def _plan(self) -> None:
-        self._plans = plan(self._marks.rows, self._answer, self._by, self._now(), self._current)
+        self._plans = plan(self._rows, self._answer, self._by, self._now(), self._current)
         self._show()
 
     def _show(self) -> None:
         view = self.query_one("#batch", LineView)
         plans = [self._results.get(planned.key, planned) for planned in self._plans]
         done = bool(self._results) or self._deciding
-        title = result_words(plans) if done else f"Answer “{self._answer}”: {plan_words(plans)}"
+        by = f"By {sanitise_line(self._policy.name, _NAME)}" if self._policy else f"Answer “{self._answer}”"
+        title = result_words(plans) if done else f"{by}: {plan_words(plans)}"
         view.set_titles(title, "deciding…" if self._deciding else "")
         view.show(list(_lines(plans, max(view.scrollable_content_region.width, self.size.width - 4))))
         field = self.query_one(Input)
@@ -132,7 +151,8 @@ class BatchScreen(OverlayScreen):
             entries = [("ask.take", f"Decide {these}")] if would else []
             if len(self._answers) > 1:
                 entries.append(("batch.answer", f"Answer “{sanitise_line(self._next_answer, 20)}”"))
-            entries += [("batch.words", "Words"), ("ask.back", "Back")]
+            words = [] if self._policy else [("batch.words", "Words")]
+            entries += [*words, ("ask.back", "Back")]
         if footer.entries != entries:
             footer.entries = entries
             footer.refresh()
@@ -160,15 +180,15 @@ class BatchScreen(OverlayScreen):
         self.query_one("#batch").focus()
 
     def action_words(self) -> None:
-        """Type words."""
-        if not (self._results or self._deciding):
+        """Type words; rules have their own."""
+        if not (self._results or self._deciding or self._policy):
             field = self.query_one(Input)
             field.remove_class("-empty")
             field.focus()
 
     def action_answer(self) -> None:
         """The next answer that some of them allow."""
-        if not (self._results or self._deciding):
+        if not (self._results or self._deciding or self._policy):
             self._answer = self._next_answer
             self._plan()
 
@@ -230,7 +250,7 @@ def _lines(plans: Sequence[Planned], width: int) -> Iterator[Line]:
         if planned.outcome == "left" and not left:
             left = True
             yield ()
-            yield (trusted("These would not be decided, and stay marked", "title"),)
+            yield (trusted("These would not be decided", "title"),)
         sign, role = _LOOKS[planned.outcome]
         yield (
             Span(sign, role),
@@ -242,7 +262,9 @@ def _lines(plans: Sequence[Planned], width: int) -> Iterator[Line]:
 
 def _what(planned: Planned) -> str:
     """What would be answered, or why nothing."""
-    return sanitise_line(planned.label if planned.outcome in ("would", "decided") else planned.why, _NAME)
+    if planned.outcome not in ("would", "decided"):
+        return sanitise_line(planned.why, _NAME)
+    return sanitise_line(f"{planned.label}, by rule {planned.rule}" if planned.rule else planned.label, _NAME)
 
 
 def _widest(texts: Iterable[str], most: int) -> int:

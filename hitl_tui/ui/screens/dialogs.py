@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
@@ -371,6 +371,25 @@ def ask_hand_over(
     fields = [DialogField("to", "to whom, by name"), DialogField("why", "why, for them")]
     options = [Option("hand", "h", "pass it on"), Option("back", "ask.back", "go back")]
     app.push_screen(Dialog("Hand over", text, options, fields), answered)
+
+
+def ask_policy(app: App[Any], rows: int, decide_by: Callable[[Path], None]) -> None:
+    """Ask for the file of a policy.
+
+    Args:
+        rows: how many requests it would be asked about.
+        decide_by: goes on with the file.
+    """
+
+    def answered(answer: DialogResult | None) -> None:
+        if answer is not None and answer.id == "list" and (typed := answer.fields["file"].strip()):
+            decide_by(Path(typed).expanduser())
+
+    text = [f"Of {count(rows, 'request')}; nothing is decided before you have seen the list."]
+    options = [Option("list", "l", "list what it would decide"), Option("back", "ask.back", "go back")]
+    app.push_screen(
+        Dialog("Decide by a policy", text, options, [DialogField("file", "file of rules")]), answered
+    )
 
 
 def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) -> None:

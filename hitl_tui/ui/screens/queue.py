@@ -18,6 +18,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.widgets import Input
 
+from hitl_tui.drivers.node_streams import in_browser
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.commands import Claim, Command, Unclaim
 from hitl_tui.errors import HitlError
@@ -226,6 +227,7 @@ class QueueScreen(OverlayScreen):
         bound("queue.mark", "mark"),
         bound("queue.all", "mark_all"),
         bound("queue.decide", "decide"),
+        bound("queue.policy", "policy"),
         bound("queue.claim", "claim"),
         bound("queue.hand", "hand_over"),
         bound("queue.filter", "filter"),
@@ -467,10 +469,37 @@ class QueueScreen(OverlayScreen):
             marks.turn(row)
         if len(marks):
             screen = BatchScreen(
-                self._hub, marks, self._me,
+                self._hub, marks.rows, marks, self._me,
                 signs=self._signs, now=self._now, decided=self._to.go_on,
             )  # fmt: skip
             self.app.push_screen(screen, lambda _: self._after_batch())
+
+    def action_policy(self) -> None:
+        """Ask for a file of rules, then show what they would answer to what is marked, or to all shown."""
+        from hitl_tui.ui.screens.dialogs import ask_policy
+
+        rows = self._list.marks.rows or [row for row in self._list.rows if row.asks]
+        if not rows:
+            self.notify("nothing that is shown asks for a decision", markup=False)
+        elif in_browser():
+            self.notify("a browser opens no files of the machine that serves the page", markup=False)
+        else:
+            ask_policy(self.app, len(rows), lambda path: self._decide_by(path, rows))
+
+    def _decide_by(self, path: Path, rows: Sequence[QueueRow]) -> None:
+        from hitl_tui.drivers.policies import read_policy
+        from hitl_tui.ui.screens.batch import BatchScreen
+
+        try:
+            policy = read_policy(path)
+        except HitlError as error:
+            self.notify(untrusted(failure_words(error)).text, severity="warning", markup=False)
+            return
+        screen = BatchScreen(
+            self._hub, rows, self._list.marks, self._me,
+            signs=self._signs, now=self._now, decided=self._to.go_on, policy=policy,
+        )  # fmt: skip
+        self.app.push_screen(screen, lambda _: self._after_batch())
 
     def _after_batch(self) -> None:
         self._show()
