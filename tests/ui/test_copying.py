@@ -71,6 +71,27 @@ def test_a_private_value_is_copied_as_it_is_shown() -> None:
         assert b"sesame" not in terminal.raw
 
 
+def test_no_value_copies_itself_however_it_is_looked_at() -> None:
+    call("update-state", "t", "draft=before \x1b]52;c;aGFja2Vk\x07 behind \x9d52;c;aGFja2Vk\x9c")
+    with Terminal([*APP, "resume", "t"]) as terminal:
+        terminal.wait_for("aGFja2Vk")
+        for key in "1234":
+            terminal.press(key)
+            terminal.settle()
+        terminal.press("d")
+        terminal.wait_for("Is it good?")
+        assert copied(terminal) == []
+        assert b"\x1b]52" not in terminal.raw
+        assert "\x9d".encode() not in terminal.raw
+        terminal.press_until("y", "the shell command")
+        terminal.press("v")
+        terminal.wait_until(lambda: bool(copied(terminal)), "a copy")
+        (text,) = copied(terminal)
+        assert "before" in text
+        assert "\x1b" not in text
+        assert "\x9d" not in text
+
+
 def drag(terminal: Terminal, start: tuple[int, int], end: tuple[int, int]) -> None:
     """Press the button at a cell, move, and let it go at another."""
     (x, y), (to_x, to_y) = (tuple(at + 1 for at in place) for place in (start, end))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import msgspec
 import pytest
@@ -71,6 +72,22 @@ async def test_prose_has_no_cursor_and_says_that_it_does_not_fold():
         await it.press("1", "space")
         await it.shows("only a value with parts folds")
         assert it.run.query_one(ValuePane).cursor_row is None
+
+
+@pytest.mark.parametrize("size", [(120, 40), (200, 60)], ids=["120x40", "200x60"])
+async def test_prose_is_set_no_wider_than_one_reads_with_ease(size: tuple[int, int]):
+    words = " ".join(f"w{number:03}" for number in range(100))
+    async with desk(planned(words), size=size) as it:
+        await it.press("1")
+        await it.shows("w000", "w050")
+        pane = it.run.query_one(ValuePane)
+        if size[0] == 200:
+            assert pane.scrollable_content_region.width > 100
+        rows = [row for line in it.text().splitlines() for row in re.findall(r"w\d{3}(?: w\d{3})*", line)]
+        widest = max(map(len, rows))
+        assert widest <= 80
+        if pane.scrollable_content_region.width >= 80:
+            assert widest >= 72
 
 
 async def test_what_is_folded_in_a_megabyte_at_its_end_stays_where_it_is():

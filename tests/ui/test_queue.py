@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import string
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -22,6 +23,7 @@ from hitl_tui.stores import Checkpointer, open_store
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.screens.queue import QueueScreen
 from hitl_tui.ui.theme import Look
+from hitl_tui.ui.widgets.choices import Choices
 from tests.support import rich_queue
 from tests.ui.harness import Screen
 
@@ -119,6 +121,52 @@ async def test_what_another_process_writes_is_shown(shared: str) -> None:
         other = await asyncio.create_subprocess_exec(*command)
         await it.shows("new-one", "2 WAIT FOR YOU")
         assert await other.wait() == 0
+
+
+async def test_what_others_write_is_looked_for_at_least_every_two_seconds(
+    twelve: SQLiteCheckpointer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paces: list[tuple[float, Any]] = []
+    monkeypatch.setattr(HitlApp, "set_interval", lambda self, pace, do: paces.append((pace, do)))
+    monkeypatch.setattr(LocalHub, "subscribe", lambda self, wake: None)
+    async with queue(twelve) as it:
+        elsewhere = SQLiteCheckpointer(twelve.path)
+        new = rich_queue.Asking("new-one", "review", 1)
+        await asyncio.to_thread(rich_queue.fill, elsewhere, (new,))
+        elsewhere.close()
+        await it.pilot.pause()
+        assert "new-one" not in it.text()
+        ((pace, look),) = paces
+        assert pace <= 2
+        look()
+        await it.shows("new-one", "13 WAIT FOR YOU")
+
+
+def dead_keys(it: Screen, *meant: str) -> list[str]:
+    """The letters and digits that are keys of nothing here."""
+    alive = {*it.app.screen.active_bindings, *meant}
+    return [key for key in string.ascii_letters + string.digits if key not in alive]
+
+
+async def test_a_key_that_means_nothing_costs_nothing(twelve: SQLiteCheckpointer) -> None:
+    async with queue(twelve) as it:
+        before = {name: twelve.ledger(name) for name in NAMES}
+        keys = dead_keys(it, "Q")
+        assert len(keys) > 40
+        await it.press(*keys)
+        assert isinstance(it.app.screen, QueueScreen)
+        assert shown(it) == ORDER
+        await it.shows("12, live", "sorted by urgency")
+        await it.press("slash", *"memo", "enter", "enter")
+        await it.shows("Your decision", "Is this draft good enough?")
+        choices = it.run.query_one(Choices).options
+        keys = dead_keys(it, *(option.key for option in choices))
+        assert keys
+        await it.press(*keys)
+        await it.shows("Your decision", "Is this draft good enough?", "approve", "send back")
+        assert it.app.screen is it.run
+        assert it.card.review.chosen is None
+        assert {name: twelve.ledger(name) for name in NAMES} == before
 
 
 async def test_the_filter_and_the_order_stay_from_one_look_to_the_next(twelve: SQLiteCheckpointer) -> None:
