@@ -51,7 +51,7 @@ class TestThreads:
         assert store.cursor("t") == first.cursor
         assert store.checkpoints("t", None, 9) == [first.checkpoint]
         assert tuple(store.records("t", 0, 9)) == first.records
-        assert store.ledger("t") == [decided]
+        assert store.ledger("t") == [msgspec.structs.replace(decided, login=store.login)]
         assert store.snapshot("t", 0) == (0, b"{}")
         assert store.graph(GRAPH.digest) == GRAPH
         with pytest.raises(ThreadBusy):

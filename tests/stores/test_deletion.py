@@ -84,7 +84,7 @@ class TestDelete:
         assert names(store) == {"kept"}
         assert (store.info("gone"), store.cursor("gone"), store.summary("gone")) == (None, None, None)
         assert list(store.records("gone", 0, 9)) == store.ledger("gone") == store.checkpoints("gone", None, 9)
-        assert store.store_ledger() == [entry]
+        assert store.store_ledger() == [msgspec.structs.replace(entry, login=store.login)]
         assert (entry.kind, entry.thread_id, entry.n, entry.step) == ("delete", "gone", 1, 1)
         assert (entry.actor, entry.note, entry.at) == ("ann", "only a try", NOW)
         assert entry.data["checkpoint_hash"] == last.checkpoint_hash.hex()
