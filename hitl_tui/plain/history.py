@@ -10,6 +10,7 @@ from hitl_tui.drivers.expressions import check_expression
 from hitl_tui.drivers.history import Asked, Moment, SearchHit
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.context import Context, Places
+from hitl_tui.view.followed import followed_in, followed_lines
 from hitl_tui.view.format import count, inline
 from hitl_tui.view.hits import answer_line, hit_line, moment_line
 from hitl_tui.view.lines import content, name, spans
@@ -20,8 +21,39 @@ from hitl_tui.view.strips import strip
 from hitl_tui.view.transcript import step_lines, stream_lines
 from hitl_tui.view.watches import MOST, keep_watches, read_watches, watch
 
+_STEPS: Final = 10
+_DECISIONS: Final = 20
 _STRIP: Final = 40
 _VALUE: Final = 60
+
+
+def list_steps(context: Context, typed: str) -> None:
+    """Say the last steps, or behind "mine" what one decided in the thread, with what became of it.
+
+    Raises:
+        UsageError: something else is asked for.
+    """
+    if typed == "mine":
+        _list_mine(context)
+        return
+    if typed:
+        raise UsageError(f"{typed!r} is not listed", "l tells the last steps, l mine your decisions")
+    driver = context.driver
+    if points := context.run(driver.history(limit=_STEPS))[::-1]:
+        updates = context.run(driver.updates(points[0].step, points[-1].step))
+        for point in points:
+            context.console.say(*step_lines(point, updates[point.step]))
+
+
+def _list_mine(context: Context) -> None:
+    snapshot = context.snapshot()
+    decisions = context.run(
+        followed_in(context.driver, snapshot.progress, snapshot.ledger, context.actor, _DECISIONS)
+    )
+    for decision in decisions:
+        context.console.say(*followed_lines(decision))
+    if not decisions:
+        context.console.say(f"{name(context.actor)} has decided nothing in this thread.")
 
 
 def find(context: Context, typed: str) -> None:

@@ -45,7 +45,7 @@ from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import card_of, decide, give_back, ready_to, waiting_request
 from hitl_tui.plain.editing import edit, fork, show_value
-from hitl_tui.plain.history import find, walk, watches
+from hitl_tui.plain.history import find, list_steps, walk, watches
 from hitl_tui.plain.inside import look_within
 from hitl_tui.plain.items import list_items
 from hitl_tui.plain.queue import decide_several, list_queue
@@ -62,7 +62,7 @@ from hitl_tui.view.request_lines import question
 from hitl_tui.view.rollback import entry_line, remaining, summary
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.status import standing_code, standing_line
-from hitl_tui.view.transcript import NodeText, channel_lines, step_lines, unfinished_lines
+from hitl_tui.view.transcript import NodeText, channel_lines, unfinished_lines
 
 _WIDE = 600
 
@@ -128,6 +128,7 @@ HELP: Final = (
     "b NODE: stop before a node, or no more; b after NODE, b change CHANNEL, b tool, b error; b: list them.",
     'b NODE: n > 2: only where that holds; b NODE hit 3; b NODE log "n={n}": tell it; b 2: away; b off 2.',
     "w: where it stands, all channels.  v CHANNEL: a whole value.  l: the last steps.",
+    "l mine: what you decided, with what became of it and how to take it back.",
     "/ TEXT: find it in all steps; / ? n > 2: when that began to hold; /: the next; \\: the one before.",
     "W EXPRESSION: watch it, or no longer; W: what is watched.",
     "Z WORD: items of the graph's long-term store.",
@@ -144,7 +145,6 @@ HELP: Final = (
     "X THREAD: delete one, its forks and what ran inside.  R: run again what changed, or load it here.",
     "h: this help.  q: leave; what is committed stays.",
 )
-_STEPS: Final = 10
 _ENTRIES: Final = 200
 
 
@@ -215,7 +215,7 @@ class _Session:
             "a": lambda typed: agents(self.context, typed),
             "w": lambda _: self._look(),
             "v": lambda typed: show_value(self.context, typed),
-            "l": lambda _: self._log(),
+            "l": lambda typed: list_steps(self.context, typed),
             "t": lambda typed: list_threads(self.context, typed),
             "k": lambda typed: claim(self.context, typed),
             "@": lambda typed: hand_over(self.context, typed),
@@ -470,13 +470,6 @@ class _Session:
             give_back(self.context, error, snapshot.progress.head, ("words were", note))
             return
         self._follow()
-
-    def _log(self) -> None:
-        driver = self.context.driver
-        if points := self.context.run(driver.history(limit=_STEPS))[::-1]:
-            updates = self.context.run(driver.updates(points[0].step, points[-1].step))
-            for point in points:
-                self.say(*step_lines(point, updates[point.step]))
 
     def _within(self, typed: str) -> None:
         if look_within(self.context, typed):

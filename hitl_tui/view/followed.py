@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 
@@ -13,6 +13,10 @@ from hitl_tui.engine.log.signing import DECISIONS
 from hitl_tui.engine.log.units import Maybe, Time, about
 from hitl_tui.view.format import inline
 from hitl_tui.view.sanitise import sanitise_line
+
+if TYPE_CHECKING:
+    from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.engine.log.events import Progress
 
 _NAME: Final = 60
 _TITLE: Final = 100
@@ -101,6 +105,26 @@ def followed(
         (asked.note or "") if asked else "",
         tuple(_ways_back(entry, points, standing)),
     )
+
+
+async def followed_in(
+    driver: Driver, progress: Progress, ledger: Sequence[LedgerEntry], person: str, most: int
+) -> list[DecisionOutcome]:
+    """What became of a person's decisions in a thread, newest first.
+
+    Args:
+        most: how many of them are told at most.
+    """
+    decisions = mine(ledger, person)[:most]
+    if not decisions:
+        return []
+    first = min(entry.step for entry in decisions)
+    points = (await driver.history(limit=progress.head + 1 - first))[::-1]
+    standing = ThreadStanding(driver.thread_id, progress.status, progress.reason)
+    return [
+        followed(entry, ledger, [point for point in points if point.step >= entry.step], standing)
+        for entry in decisions
+    ]
 
 
 def _ways_back(

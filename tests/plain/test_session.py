@@ -43,6 +43,19 @@ def test_a_whole_run_from_its_input_to_its_end(talk: Talker) -> None:
     assert done.out.endswith("Done at step 3.\nCommand: \n")
 
 
+def test_what_one_decided_is_told_with_what_became_of_it(app: App, waiting: Talker) -> None:
+    app.expect(3, "revise", "r", "--note", "shorter", "--run", "--as", "ann")
+    told = waiting("l mine\nl yours\nq\n", "resume", "r", "--plain", "--as", "ann").out
+    assert "r, step 2: revise to “Is this draft good enough?”" in told
+    assert "then: write, check_approval; asked: “Is this draft good enough?”" in told
+    assert "hitl-tui fork r@2 r-again" in told
+    assert "'yours' is not listed" in told
+    assert (
+        "bob has decided nothing in this thread"
+        in waiting("l mine\nq\n", "resume", "r", "--as", "bob", "--plain").out
+    )
+
+
 def test_the_text_that_is_decided_about_is_shown_whole(waiting: Talker) -> None:
     done = waiting("d\n\nq\n", "resume", "r", "--plain")
     assert "The text of draft:\n  | Gradient descent minimises a function" in done.out

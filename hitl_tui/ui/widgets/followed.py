@@ -9,7 +9,7 @@ from textual import on
 
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.widgets.lines import LineView
-from hitl_tui.view.followed import ThreadStanding, followed, followed_lines, mine
+from hitl_tui.view.followed import followed_in, followed_lines
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
@@ -67,16 +67,12 @@ class FollowedPane(LineView):
 
     async def _lines(self) -> list[Line]:
         session, view = self._session, self._session.view
-        standing = ThreadStanding(session.thread_id, view.progress.status, view.progress.reason)
-        decisions = mine(view.ledger, self._person)[:_MOST]
+        decisions = await followed_in(session.driver, view.progress, view.ledger, self._person, _MOST)
         if not decisions:
             return [(Span(f"{sanitise_line(self._person, 40)} has decided nothing in this thread", "dim"),)]
-        head, first = view.progress.head, min(entry.step for entry in decisions)
-        points = (await session.driver.history(limit=head + 1 - first))[::-1]
         lines: list[Line] = []
-        for entry in decisions:
-            since = [point for point in points if point.step >= entry.step]
-            title, *rest = followed_lines(followed(entry, view.ledger, since, standing))
+        for decision in decisions:
+            title, *rest = followed_lines(decision)
             lines += [(Span(row, "name"),) for row in self._rows([title])]
             lines += [*((Span(row, "plain"),) for row in self._rows(rest)), ()]
         return lines
