@@ -293,6 +293,18 @@ async def test_what_is_marked_is_all_that_a_policy_is_asked_about(
         assert set(statuses(twelve).values()) == {"waiting"}
 
 
+async def test_the_palette_has_policies_and_a_browser_opens_no_file_of_the_machine(
+    twelve: SQLiteCheckpointer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with queue(twelve) as it:
+        named = {command.title: command for command in it.app.get_system_commands(it.app.screen)}
+        assert "Decide by a policy  (p)" in named
+        monkeypatch.setattr("hitl_tui.ui.screens.queue.in_browser", lambda: True)
+        await it.press("p")
+        await it.shows("a browser opens no files")
+        assert isinstance(it.app.screen, QueueScreen)
+
+
 async def test_another_answer_takes_its_words(twelve: SQLiteCheckpointer) -> None:
     async with queue(twelve) as it:
         await it.press("slash", *"memo", "enter")
