@@ -57,8 +57,13 @@ class Keeper:
         self._thread.start()
 
     def take(self, worker: int) -> None:
-        """Take the number that the worker has from now on."""
+        """Take the number that the worker has from now on, and say who it is: who dies unknown keeps leases.
+
+        Raises:
+            StoreUnusable: the store can't be reached.
+        """
         self._worker = worker
+        self._register(worker)
 
     def end(self) -> None:
         """Say nothing more."""
@@ -70,9 +75,7 @@ class Keeper:
         while not self._end.wait(EVERY):
             try:
                 if self._worker is not None:
-                    self._jobs.register(
-                        self._worker, self._lease, self._graphs, self._concurrency, stopping=self.stopping
-                    )
+                    self._register(self._worker)
                 if lost:
                     self._tell("the store is there again")
                     lost, since = False, time.monotonic()
@@ -85,6 +88,9 @@ class Keeper:
                 if not lost:
                     self._tell(f"the store can't be reached: {error.message}")
                 lost = True
+
+    def _register(self, worker: int) -> None:
+        self._jobs.register(worker, self._lease, self._graphs, self._concurrency, stopping=self.stopping)
 
     def _tell_of_orphans(self) -> None:
         if time.monotonic() - self._looked < _LOOK:

@@ -75,7 +75,7 @@ class _Manager(JobManager):
     """Deletes jobs that are done, and only those that are still the worker's that did them.
 
     Args:
-        registered: is told the number that the worker is given.
+        registered: is told the number that the worker is given, before it takes a job.
     """
 
     def __init__(self, connector: BaseConnector, registered: Callable[[int], object]) -> None:
@@ -84,7 +84,7 @@ class _Manager(JobManager):
 
     async def register_worker(self) -> int:
         number = await super().register_worker()
-        self._registered(number)
+        await asyncio.to_thread(self._registered, number)
         return number
 
     async def finish_job(self, job: QueuedJob, status: Status, delete_job: bool) -> None:
@@ -153,7 +153,7 @@ class Worker:
             while not self._stopping.is_set():
                 try:
                     await self._fetch()
-                except (ConnectorException, psycopg.Error) as error:
+                except (ConnectorException, psycopg.Error, StoreUnusable) as error:
                     log.warning("the queue can't be reached: %s", error.__cause__ or error)
                 if not self._stopping.is_set():
                     await asyncio.sleep(_AGAIN)
