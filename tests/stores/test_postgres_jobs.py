@@ -16,7 +16,7 @@ from hitl_tui.errors import AnswerRefused, StoreUnusable, UnknownThread
 from hitl_tui.stores.postgres.jobs import DIGEST
 from hitl_tui.stores.postgres.store import PostgresCheckpointer
 from tests.support.flows import line, say
-from tests.support.postgres import PASSWORD, Postgres
+from tests.support.postgres import PASSWORD, Postgres, may
 
 FETCH = "SELECT id FROM procrastinate_fetch_job_v2(NULL, NULL)"
 
@@ -240,7 +240,7 @@ def test_each_role_may_do_its_part(
                 theirs._server.rows("DELETE FROM procrastinate_jobs"),
             ),
         }
-        done = {what for what, do in tries.items() if _may(do)}
+        done = {what for what, do in tries.items() if may(do)}
         assert theirs.jobs().listed(10) is not None
     assert (
         done
@@ -259,14 +259,3 @@ def test_each_role_may_do_its_part(
         pytest.raises(psycopg.errors.InsufficientPrivilege),
     ):
         db.execute("SELECT put_job(1, NULL, 0, '')")
-
-
-def _may(do: object) -> bool:
-    assert callable(do)
-    try:
-        do()
-    except StoreUnusable as error:
-        if "may not do that" in error.message:
-            return False
-        raise
-    return True

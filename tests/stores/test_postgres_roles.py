@@ -22,7 +22,7 @@ from hitl_tui.stores.postgres.store import PostgresCheckpointer
 from hitl_tui.view.format import identity
 from tests.stores.log_writer import NOW, Writer, entry
 from tests.support.flows import line, say
-from tests.support.postgres import PASSWORD, Postgres
+from tests.support.postgres import PASSWORD, Postgres, may
 from tests.support.spec import spec
 
 pytestmark = spec("10")
@@ -62,17 +62,6 @@ def store(postgres: Postgres, schema: str, login: str) -> Iterator[PostgresCheck
     there.close()
 
 
-def may(store: PostgresCheckpointer, do: object) -> bool:
-    assert callable(do)
-    try:
-        do()
-    except StoreUnusable as error:
-        if "may not do that" in error.message:
-            return False
-        raise
-    return True
-
-
 def decide(store: PostgresCheckpointer) -> None:
     writer = Writer(store, create=False)
     try:
@@ -95,9 +84,9 @@ def delete(store: PostgresCheckpointer) -> None:
 def test_each_role_does_what_it_may_and_nothing_else(store: PostgresCheckpointer, login: str) -> None:
     assert [thread.info.thread_id for thread in store.threads()] == ["t"]
     assert list(store.faults("t")) == []
-    decided = may(store, lambda: decide(store))
-    ran = may(store, lambda: run(store))
-    deleted = may(store, lambda: delete(store))
+    decided = may(lambda: decide(store))
+    ran = may(lambda: run(store))
+    deleted = may(lambda: delete(store))
     assert {
         "vera": (False, False, False),
         "rita": (True, False, False),

@@ -13,11 +13,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 import psycopg
+
+from hitl_tui.errors import StoreUnusable
 
 PASSWORD = "correct horse"
 """Of the logins that are made with `Postgres.login`."""
@@ -219,3 +222,14 @@ def _free_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
+
+
+def may(do: Callable[[], object]) -> bool:
+    """Whether the login of a store may do something."""
+    try:
+        do()
+    except StoreUnusable as error:
+        if "may not do that" in error.message:
+            return False
+        raise
+    return True

@@ -450,10 +450,7 @@ class PostgresCheckpointer(TableStore):
             self._listener.hear(thread_id)
 
     def stamp(self, thread_id: str) -> Stamp | None:
-        sql = (
-            "SELECT c.thread, c.version FROM cursor AS c JOIN thread AS t ON t.key = c.thread WHERE t.id = ?"
-        )
-        there = self._rows(sql, (thread_id,))
+        there = self._rows(_STANDS, (thread_id,))
         return tuple(there[0]) if there else None
 
     def changes(self, thread_id: str | None = None) -> object:
