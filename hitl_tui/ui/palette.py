@@ -10,14 +10,14 @@ from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.css.query import NoMatches
 
-from hitl_tui.ui.screens.modal import ClosesOnce
+from hitl_tui.ui.screens.modal import BaseScreen
 
 _GATHER: Any = vars(CommandPalette._gather_commands)["__wrapped__"]
 _BY_HELP = 0.5
 """What a match of the explanation counts beside one of the name."""
 
 
-class Palette(CommandPalette, ClosesOnce[None]):
+class Palette(CommandPalette, BaseScreen[None]):
     """Textual's palette, for fast keys."""
 
     def _action_command_list(self, action: str) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 from textual.app import App, ComposeResult
-from textual.geometry import Region
+from textual.events import Resize
+from textual.geometry import Region, Size
 from textual.pilot import Pilot
 from textual.screen import Screen as TextualScreen
 from textual.strip import Strip
@@ -261,3 +262,26 @@ async def test_the_first_paint_of_a_thread_has_graph_and_channels_in_their_place
     monkeypatch.setattr(HitlApp, "_display", noted)
     async with live(runner, size=size):
         assert [word for word in wanted if word not in paints[0]] == []
+
+
+async def test_sizes_that_are_past_do_not_call_up_each_other(monkeypatch: pytest.MonkeyPatch):
+    """Two on their way at once, as when a window changes while a screen comes up, kept it busy for ever."""
+    async with desk() as it:
+        pilot, screen, sizes = it.pilot, it.pilot.app.screen, list[Size]()
+        await settled(pilot)
+        lay_out = screen._refresh_layout
+
+        def noted(size: Size | None = None, scroll: bool = False) -> None:
+            if size:
+                sizes.append(size)
+            lay_out(size, scroll)
+
+        monkeypatch.setattr(screen, "_refresh_layout", noted)
+        await pilot.resize_terminal(90, 30)
+        for size in (Size(120, 40), Size(90, 30)):
+            screen.post_message(Resize(size, size))
+            screen.call_later(list)  # else the second would take the place of the first
+        for _ in range(20):
+            await pilot.pause()
+        assert screen.size == Size(90, 30)
+        assert sizes == [Size(90, 30)]

@@ -1,4 +1,4 @@
-"""Screens over the run: they close once, however fast the keys come, and ask things of what they cover."""
+"""What all screens share: they close once, however fast the keys come, and ask things of what they cover."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 from textual.actions import SkipAction
 from textual.app import App
 from textual.await_complete import AwaitComplete
+from textual.geometry import Size
 from textual.screen import ModalScreen, Screen, ScreenResultType
 
 from hitl_tui.view.keymap import Keymap
@@ -38,8 +39,8 @@ class Host(Protocol):
         """Show another thread of the hub."""
 
 
-class ClosesOnce(Screen[ScreenResultType]):
-    """A screen that closes itself and nothing else: Textual's `dismiss` closes whatever is on top."""
+class BaseScreen(Screen[ScreenResultType]):
+    """A screen that closes itself and nothing else, and is laid out for the terminal's size alone."""
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
         """Close with a result, and what is over it too; nothing where it has been closed before."""
@@ -49,8 +50,17 @@ class ClosesOnce(Screen[ScreenResultType]):
             self.app.pop_screen()
         return super().dismiss(result)
 
+    def _screen_resized(self, size: Size) -> None:
+        """Lay out for another size.
 
-class Modal(ModalScreen[ScreenResultType], ClosesOnce[ScreenResultType]):
+        Textual tells the one it has already three times while it starts.  And each layout tells the
+        screen its size: were one obeyed that is past, two on their way would call up each other for ever.
+        """
+        if self.app.size != self._size:
+            super()._screen_resized(self.app.size)
+
+
+class Modal(ModalScreen[ScreenResultType], BaseScreen[ScreenResultType]):
     """One over another screen, which stays in sight."""
 
     def action_copy_text(self) -> None:

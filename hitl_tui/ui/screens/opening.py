@@ -9,10 +9,10 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.events import Key
-from textual.screen import Screen
 from textual.widget import Widget
 
 from hitl_tui.ui.screens import BREAKPOINTS, HEIGHTS
+from hitl_tui.ui.screens.modal import BaseScreen
 
 
 class _Pane(Widget):
@@ -39,7 +39,7 @@ class _Bar(Widget):
         return self._content
 
 
-class OpeningScreen(Screen[None]):
+class OpeningScreen(BaseScreen[None]):
     """Same ids and style sheet as the run screen, so that nothing moves when that comes."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["run.tcss"]

@@ -28,7 +28,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.screens.modal import ClosesOnce
+from hitl_tui.ui.screens.modal import BaseScreen
 from hitl_tui.view.rows import part_of
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, plain_text
@@ -43,7 +43,7 @@ def ours(text: str, role: str) -> Span:
     return Span(text, cast(Role, role))
 
 
-class RoleScreen(ClosesOnce[Any]):
+class RoleScreen(BaseScreen[Any]):
     """A screen that knows the style of every role."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
@@ -52,11 +52,6 @@ class RoleScreen(ClosesOnce[Any]):
         """Before its first paint all was styled a moment ago, as it was mounted."""
         if not self._size:
             event.refresh_styles = False
-
-    def _screen_resized(self, size: Size) -> None:
-        """Lay out for another size; Textual tells the one it has already three times while it starts."""
-        if size != self._size:
-            super()._screen_resized(size)
 
 
 _PLAIN: Final = Style.null()
