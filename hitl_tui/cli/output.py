@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 _UNICODE = ("utf-8", "utf8")
-_GAP = 2
-_NARROWEST = 10
 _documents = False
 """Whether stdout is for documents alone."""
 
@@ -115,25 +113,21 @@ def table(rows: Iterable[Sequence[str]], give: Sequence[int] = (), prose: bool =
         give: the columns that are cut there, the first one first.
         prose: the last column is words, wrapped there under itself.
     """
-    from hitl_tui.view.cells import cells, cut
+    from hitl_tui.view.cells import GAP, columns, fitted
     from hitl_tui.view.lines import columns_beside, on_terminal
 
     given = [tuple(row) for row in rows]
-    widths = [max(map(cells, column)) for column in zip(*given, strict=True)]
-    if own_out().isatty():
-        room = columns_beside(_GAP * (len(widths) - 1) - 1)
-        for column in give:
-            widths[column] -= max(min(sum(widths) - room, widths[column] - _NARROWEST), 0)
+    widths = columns(given, give, columns_beside(-1) if own_out().isatty() else None)
     lines: list[str] = []
     for row in given:
-        shown = [cut(cell, most) + " " * (most - cells(cell)) for cell, most in zip(row, widths, strict=True)]
+        shown = [fitted(cell, most) for cell, most in zip(row, widths, strict=True)]
         if prose:
-            start = sum(widths[:-1]) + _GAP * (len(widths) - 1)
+            start = sum(widths[:-1]) + GAP * (len(widths) - 1)
             first, *more = on_terminal(row[-1], start - 1)
             shown[-1:] = [first]
-            lines += [(" " * _GAP).join(shown).rstrip(), *(" " * start + part for part in more)]
+            lines += [(" " * GAP).join(shown).rstrip(), *(" " * start + part for part in more)]
         else:
-            lines.append((" " * _GAP).join(shown).rstrip())
+            lines.append((" " * GAP).join(shown).rstrip())
     return lines
 
 

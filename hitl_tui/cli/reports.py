@@ -17,7 +17,7 @@ from hitl_tui.engine.audit.lineage import Arrival
 from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.graph.description import EdgeInfo, GateInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.log.events import Progress
-from hitl_tui.engine.log.jobs import WorkerInfo, WorkerJob
+from hitl_tui.engine.log.jobs import OrphanGraph, WorkerInfo, WorkerJob
 from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.requests import HandedOn
@@ -504,3 +504,7 @@ class WorkersDocument(Document, frozen=True):
 
     workers: Annotated[tuple[WorkerInfo, ...], about("The workers that were heard of.")]
     jobs: Annotated[tuple[WorkerJob, ...], about("What runs, then what is queued, in its order.")]
+    orphans: Annotated[tuple[OrphanGraph, ...], about("The graphs that no worker has and threads wait for.")]
+    running: Annotated[int, about("How many threads run at workers.")]
+    queued: Annotated[int, about("How many wait for a worker.")]
+    later: Annotated[int, about("How many wait for their time.")]

@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 from hitl_tui.drivers.protocol import Unfinished
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate, Progress
+from hitl_tui.engine.log.jobs import WorkerJob
 from hitl_tui.engine.log.outcomes import StreamedText
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Operation, Source, Status
 from hitl_tui.engine.log.taint import Lineage
@@ -104,6 +105,7 @@ class ThreadSummaryShape(msgspec.Struct):
             "searched for."
         ),
     ]
+    job: Annotated[WorkerJob | None, about("What workers are to do with it; null where nothing is.")]
     created_at: Annotated[Time, about("When it began."), From("info.created_at")]
     updated_at: Annotated[Time, about("When it changed last.")]
 

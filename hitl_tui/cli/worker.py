@@ -124,16 +124,23 @@ def workers(*, limit: int, store: str | None, as_json: bool) -> None:
     from hitl_tui.config import load_settings
 
     with closing(open_existing(load_settings({"store": store}))) as opened:
-        jobs = jobs_of(opened)
-        there, listed, now = jobs.workers(), jobs.listed(limit), opened.now()
+        work = jobs_of(opened).at_work(limit)
     if as_json:
         from hitl_tui.cli.reports import WorkersDocument
 
-        emit(WorkersDocument(workers=tuple(there), jobs=tuple(listed)))
+        emit(
+            WorkersDocument(
+                workers=work.workers, jobs=work.jobs, orphans=work.orphans,
+                running=work.running, queued=work.queued, later=work.later,
+            )
+        )  # fmt: skip
         return
-    from hitl_tui.view.jobs import job_rows, worker_rows
+    from hitl_tui.view.jobs import job_rows, orphan_words, summary_words, worker_rows
 
-    say(*(table(worker_rows(there, listed, now), give=(5, 1)) if there else ["no worker is there"]), "")
-    say(*(table(job_rows(listed, now), give=(1, 0), prose=True) if listed else ["no job is queued"]))
-    if len(listed) == limit:
+    say(f"{summary_words(work)}", *map(orphan_words, work.orphans), "")
+    if work.workers:
+        say(*table(worker_rows(work.workers, work.jobs, work.now), give=(5, 1)), "")
+    if work.jobs:
+        say(*table(job_rows(work.jobs, work.now), give=(1, 0), prose=True))
+    if len(work.jobs) < work.running + work.queued + work.later:
         say(f"(the first {limit}; --limit for more)")

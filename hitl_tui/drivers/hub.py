@@ -13,6 +13,7 @@ from hitl_tui.drivers.local import LocalDriver, Observe, Unbuilt, only_reading, 
 from hitl_tui.drivers.nested import SubgraphRuns
 from hitl_tui.drivers.protocol import Driver, StoredItem
 from hitl_tui.engine.graph.compiled import CompiledGraph
+from hitl_tui.engine.log.jobs import AtWork
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store, new_thread_id
 from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary, Waiting
@@ -244,6 +245,18 @@ class LocalHub:
     async def items(self, prefix: Sequence[str], query: str, limit: int) -> tuple[StoredItem, ...]:
         """See `Hub.items`."""
         raise UsageError("there is no store of items", self.no_items)
+
+    @property
+    def no_workers(self) -> str:
+        """See `Hub.no_workers`."""
+        return "" if self._store.jobs() is not None else "only a store in PostgreSQL has workers"
+
+    async def at_work(self, limit: int) -> AtWork:
+        """See `Hub.at_work`."""
+        jobs = self._store.jobs()
+        if jobs is None:
+            raise UsageError("there are no workers here", self.no_workers)
+        return await asyncio.to_thread(jobs.at_work, limit)
 
     async def known_graphs(self) -> tuple[KnownGraph, ...]:
         """See `Hub.known_graphs`."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hitl_tui.engine.graph.compensation import RollbackEntry
     from hitl_tui.engine.graph.description import GraphInfo
     from hitl_tui.engine.log.events import AppliedUpdate, Event, Preview, Progress
+    from hitl_tui.engine.log.jobs import AtWork
     from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
     from hitl_tui.engine.log.repeats import Repeats
     from hitl_tui.engine.log.threads import Owner, Presence, ThreadSummary, Waiting
@@ -334,6 +335,17 @@ class Hub(Protocol):
 
         Raises:
             UsageError: there is none.
+        """
+
+    @property
+    def no_workers(self) -> str:
+        """Why its threads are left to no workers, in words; "" where they may be."""
+
+    async def at_work(self, limit: int) -> AtWork:
+        """Who advances threads, and at most `limit` of what is to be done.
+
+        Raises:
+            UsageError: there are no workers for its threads.
         """
 
     async def known_graphs(self) -> tuple[KnownGraph, ...]:

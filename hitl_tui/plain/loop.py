@@ -49,7 +49,7 @@ from hitl_tui.plain.history import find, list_steps, walk, watches
 from hitl_tui.plain.inside import look_within
 from hitl_tui.plain.items import list_items
 from hitl_tui.plain.queue import decide_several, list_queue
-from hitl_tui.plain.threads import delete, list_graphs, list_threads
+from hitl_tui.plain.threads import delete, list_graphs, list_threads, list_workers
 from hitl_tui.plain.trust import declassify, reveal, why_tainted
 from hitl_tui.view.answers import read_limit
 from hitl_tui.view.family import free_name
@@ -131,7 +131,7 @@ HELP: Final = (
     "l mine: what you decided, with what became of it and how to take it back.",
     "/ TEXT: find it in all steps; / ? n > 2: when that began to hold; /: the next; \\: the one before.",
     "W EXPRESSION: watch it, or no longer; W: what is watched.",
-    "Z WORD: items of the graph's long-term store.",
+    "Z WORD: items of the graph's long-term store.  j: the workers, what they run, what is queued.",
     "y CHANNEL: why it is tainted.  Y CHANNEL: declassify it, with a reason.",
     "r CHANNEL: show a private value; the ledger keeps that you looked.",
     "V: verify the log; V strict; V replay.",
@@ -229,6 +229,7 @@ class _Session:
             "/": lambda typed: find(self.context, typed),
             "\\": lambda _: walk(self.context, -1),
             "Z": lambda typed: list_items(self.context, typed),
+            "j": lambda _: list_workers(self.context),
             "W": lambda typed: watches(self.context, typed),
             **dict.fromkeys(("h", "help", "?"), lambda _: self.say(*HELP)),
         }

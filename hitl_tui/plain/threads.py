@@ -10,6 +10,7 @@ from hitl_tui.plain.console import confirm
 from hitl_tui.plain.context import Context
 from hitl_tui.view.deletion import leaving_lines
 from hitl_tui.view.format import count
+from hitl_tui.view.jobs import job_words, orphan_words, summary_words, worker_words
 from hitl_tui.view.lines import content, name
 
 _THREADS = 20
@@ -22,7 +23,21 @@ def list_threads(context: Context, typed: str) -> None:
         waits = f", waits for {name(row.waiting_for)}" if row.waiting_for else ""
         inside = f", inside {name(row.info.owner.thread_id)}" if row.info.owner else ""
         inside += f", {row.inside:,} inside it" if row.inside else ""
-        context.console.say(f"{name(row.info.thread_id)}: {row.status}, step {row.head}{waits}{inside}")
+        job = f", {job_words(row.job, context.hub.now())}" if row.job else ""
+        context.console.say(f"{name(row.info.thread_id)}: {row.status}, step {row.head}{waits}{inside}{job}")
+
+
+def list_workers(context: Context) -> None:
+    """Say who advances threads, what each runs, what is queued, and what nobody can run."""
+    if why := context.hub.no_workers:
+        context.console.say(f"There are no workers: {why}.")
+        return
+    work = context.run(context.hub.at_work(_THREADS))
+    context.console.say(summary_words(work), *map(orphan_words, work.orphans))
+    for worker in work.workers:
+        context.console.say(f"Worker {worker.id}: {worker_words(worker, work)}.")
+    for job in work.jobs:
+        context.console.say(f"{name(job.thread)} of {name(job.graph)}: {job_words(job, work.now)}.")
 
 
 def delete(context: Context, typed: str) -> None:

@@ -132,7 +132,7 @@ def _unknown(text: str, part: str, known: tuple[str, ...]) -> str:
 Group = Literal["Run", "Look", "Change", "Travel", "Card", "Stage", "App"]
 ScreenGroup = Literal[
     "Lists", "Pages", "Questions", "Forms", "Editor", "Find", "Comment", "Threads", "Queue", "Verify",
-    "Compare", "Family", "Artifacts", "Agents", "Branches", "Breakpoints",
+    "Compare", "Family", "Artifacts", "Agents", "Branches", "Breakpoints", "Workers",
 ]  # fmt: skip
 
 
@@ -143,6 +143,7 @@ class Situation(msgspec.Struct, frozen=True):
         undoing: it is being rolled back, and goes no way on but that.
         inside: the shown step, or what goes on, has branches or a thread of its own.
         no_items: why there is no long-term store to look at, "" where there is one.
+        no_workers: why threads are left to no workers here, "" where they may be.
         closed: why there is no thread of the run of the subgraph that comes next, "" for any other node.
         owned: it is the thread of a subgraph's run.
         found: a text was looked for and stands somewhere.
@@ -170,6 +171,7 @@ class Situation(msgspec.Struct, frozen=True):
     undoing: bool = False
     inside: bool = False
     no_items: str = ""
+    no_workers: str = ""
     closed: str = ""
     owned: bool = False
     found: bool = False
@@ -266,6 +268,10 @@ def _can_run(now: Situation) -> str:
 
 def _items(now: Situation) -> str:
     return _open(now) or now.no_items
+
+
+def _workers(now: Situation) -> str:
+    return _open(now) or now.no_workers
 
 
 def _can_enter(now: Situation) -> str:
@@ -535,6 +541,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("look.last_key", "P", "Keys shown", "Show the last key that was pressed, for an audience", "Look"),
     Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=9),
     Action("app.queue", "Q", "Waiting", "The queue of what waits for a human, the most urgent first", "App"),
+    Action("app.workers", "ctrl+g", "Workers", "Who runs what, what is queued, and what nobody can run",
+           "App", _workers),
     Action("app.next", "n", "Next", "The most urgent thread not shown yet: it goes on once you decide",
            "App", _open, 10),
     Action("app.new", "ctrl+n", "New", "Start a thread of any graph that is known here", "App"),
@@ -588,6 +596,8 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("threads.inside", "space", "Inside", "Show or hide what ran inside the selected one", "Threads"),
     Action("threads.waiting", "w", "Waiting", "The queue of what waits for a human", "Threads"),
     Action("threads.new", "n", "New", "Start a thread of a graph that is known here", "Threads"),
+    Action("threads.workers", "ctrl+g", "Workers", "Who runs what, what is queued, and what nobody can run",
+           "Threads"),
     Action("threads.search", "/", "Search", "Type a part of a name", "Threads"),
     Action("threads.delete", "delete,X", "Delete", "Delete the selected one, its forks and what ran inside",
            "Threads"),
@@ -624,6 +634,7 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("compare.swap", "x", "Swap", "Left becomes right", "Compare"),
     Action("compare.parting", "P", "Parting", "Both sides to the step at which two threads part", "Compare"),
     Action("family.take", "enter", "Take", "Open the selected thread, or compare with it", "Family"),
+    Action("workers.open", "enter", "Open", "Open the thread of the selected job", "Workers"),
     Action("artifacts.save", "s,enter", "Save here", "Save it to a new file in the current directory",
            "Artifacts"),
     Action("agents.change", "T,c", "Try another", "Another model or instructions for the agent", "Agents"),

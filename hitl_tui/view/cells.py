@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -67,7 +68,32 @@ def cut_start(text: str, limit: int, ellipsis: str = "…") -> str:
     return text
 
 
+def columns(rows: Sequence[Sequence[str]], give: Sequence[int] = (), room: int | None = None) -> list[int]:
+    """The cells that each column of a table takes: those of its widest cell.
+
+    Args:
+        give: where all take more than `room`, these are cut, the first one first.
+        room: cells there are for all of them with the gaps between; None for as many as they take.
+    """
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    if room is not None:
+        room -= GAP * (len(widths) - 1)
+        for column in give:
+            widths[column] -= max(min(sum(widths) - room, widths[column] - _NARROWEST), 0)
+    return widths
+
+
+def fitted(text: str, width: int) -> str:
+    """The text in exactly so many cells."""
+    shown = cut(text, width)
+    return shown + _BLANK * (width - cells(shown))
+
+
 _BLANK: Final = " "
+GAP: Final = 2
+"""Cells between two columns of a table."""
+_NARROWEST: Final = 10
+"""Cells that a column of a table keeps."""
 
 
 class Canvas:

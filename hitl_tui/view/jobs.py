@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from hitl_tui.engine.log.jobs import WorkerInfo, WorkerJob
+from hitl_tui.engine.log.jobs import AtWork, JobState, OrphanGraph, WorkerInfo, WorkerJob
+from hitl_tui.view.cells import GAP, columns, fitted
 from hitl_tui.view.format import ago, count, duration
 from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Role, trusted, untrusted
 
 _WORKERS = ("WORKER", "WHERE", "LOGIN", "SINCE", "RUNS", "GRAPHS")
 _JOBS = ("THREAD", "GRAPH", "PRIORITY", "STATE")
 _SHOWN_DIGEST = 8
+_LONGEST = 200
 
 
 def job_words(job: WorkerJob, now: int) -> str:
@@ -30,19 +33,33 @@ def worker_rows(workers: Sequence[WorkerInfo], jobs: Sequence[WorkerJob], now: i
     """The table of workers."""
     rows: list[Sequence[str]] = [_WORKERS]
     for worker in workers:
-        runs = sum(job.state == "running" and job.worker == worker.id for job in jobs)
         graphs = ", ".join(f"{graph.name} {graph.digest[:_SHOWN_DIGEST]}" for graph in worker.graphs)
         rows.append(
             (
                 f"{worker.id}{' stopping' if worker.stopping else ''}",
-                sanitise_line(f"{worker.user}@{worker.host}, process {worker.pid}", 60),
+                _where(worker),
                 sanitise_line(worker.login, 30),
                 ago(worker.since, now),
-                f"{runs} of {worker.concurrency}",
+                f"{_runs(worker, jobs)} of {worker.concurrency}",
                 sanitise_line(graphs, 200),
             )
         )
     return rows
+
+
+def worker_words(worker: WorkerInfo, work: AtWork) -> str:
+    """A worker in a line, as "ann@box, process 4711, began 5 min ago, runs 1 of 4"."""
+    stops = ", stopping" if worker.stopping else ""
+    runs = f"runs {_runs(worker, work.jobs)} of {worker.concurrency}"
+    return f"{_where(worker)}, began {ago(worker.since, work.now)}, {runs}{stops}"
+
+
+def _where(worker: WorkerInfo) -> str:
+    return sanitise_line(f"{worker.user}@{worker.host}, process {worker.pid}", 60)
+
+
+def _runs(worker: WorkerInfo, jobs: Sequence[WorkerJob]) -> int:
+    return sum(job.state == "running" and job.worker == worker.id for job in jobs)
 
 
 def job_rows(jobs: Sequence[WorkerJob], now: int) -> list[Sequence[str]]:
@@ -61,9 +78,64 @@ def job_rows(jobs: Sequence[WorkerJob], now: int) -> list[Sequence[str]]:
     ]
 
 
-def summary_words(workers: Sequence[WorkerInfo], jobs: Sequence[WorkerJob]) -> str:
-    """ "2 workers, 3 run, 14 wait, 2 of them for a worker that has their graph"."""
-    run = sum(job.state == "running" for job in jobs)
-    orphans = sum(job.orphan for job in jobs)
-    words = f"{count(len(workers), 'worker')}, {run} run, {len(jobs) - run} wait"
-    return f"{words}, {orphans} of them for a worker that has their graph" if orphans else words
+def orphan_words(graph: OrphanGraph) -> str:
+    """That nobody has a graph, as "3 threads wait for graph flow 01234567, which no worker has"."""
+    threads = "1 thread waits" if graph.threads == 1 else f"{graph.threads:,} threads wait"
+    named = f"{sanitise_line(graph.name, 30)} {graph.digest[:_SHOWN_DIGEST]}"
+    return f"{threads} for graph {named}, which no worker has"
+
+
+def summary_words(work: AtWork) -> str:
+    """What there is in numbers, as "2 workers · 3 threads run · 14 queued · 1 later"."""
+    parts = [
+        f"{count(len(work.workers), 'worker')}",
+        f"{work.running:,} {'thread runs' if work.running == 1 else 'threads run'}",
+        f"{work.queued:,} queued",
+    ]
+    return " · ".join((*parts, f"{work.later:,} later") if work.later else parts)
+
+
+# -- the same on screen ----------------------------------------------------------------------------
+
+_STATES: Mapping[JobState, Role] = {"running": "node", "queued": "plain", "later": "dim"}
+
+
+def worker_lines(work: AtWork, width: int) -> list[Line]:
+    """The workers in a table of so many cells, and below it the graphs that none of them has."""
+    orphans = [
+        (trusted("! ", "warning"), untrusted(orphan_words(graph), "warning", _LONGEST))
+        for graph in work.orphans
+    ]
+    if not work.workers:
+        return [(trusted("no worker is there: hitl-tui worker --graph GRAPH begins one", "dim"),), *orphans]
+    rows = worker_rows(work.workers, work.jobs, work.now)
+    roles: tuple[Role, ...] = ("name", "plain", "dim", "dim", "node", "plain")
+    return [*_lines(rows, [roles] * len(work.workers), (5, 1), width), *orphans]
+
+
+def job_lines(work: AtWork, width: int) -> list[Line]:
+    """The jobs in a table of so many cells, below the names of its columns; one line where there is none."""
+    if not work.jobs:
+        return [(trusted("nothing is queued", "dim"),)]
+    roles: list[tuple[Role, ...]] = [
+        ("name", "plain", "dim", "warning" if job.orphan else _STATES[job.state]) for job in work.jobs
+    ]
+    return _lines(job_rows(work.jobs, work.now), roles, (1, 0), width)
+
+
+def _lines(
+    rows: Sequence[Sequence[str]], roles: Sequence[Sequence[Role]], give: Sequence[int], width: int
+) -> list[Line]:
+    widths = columns(rows, give, width)
+    heading, *body = ([fitted(cell, most) for cell, most in zip(row, widths, strict=True)] for row in rows)
+    gap = " " * GAP
+    return [
+        (trusted(gap.join(heading), "dim"),),
+        *(
+            tuple(
+                trusted(cell + (gap if at < len(row) - 1 else ""), role)
+                for at, (cell, role) in enumerate(zip(row, of, strict=True))
+            )
+            for row, of in zip(body, roles, strict=True)
+        ),
+    ]

@@ -47,7 +47,7 @@ _PALETTE: Final = "app.palette"
 _TYPED_IN: Final = ("Questions", "Forms", "Editor", "Find", "Comment")
 _FROM_FIELDS: Final = frozenset({"threads.back", "queue.back", "breaks.back"})
 _LISTED: Final = (
-    "Run", "Pages", "Threads", "Queue", "Verify", "Compare", "Agents", "Branches", "Breakpoints",
+    "Run", "Pages", "Threads", "Queue", "Verify", "Compare", "Agents", "Branches", "Breakpoints", "Workers",
 )  # fmt: skip
 _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     # What works in more than one place.
@@ -59,7 +59,7 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "list.page_down": (*_LISTED, "Card"),
     "list.first": _LISTED,
     "list.last": _LISTED,
-    "page.close": ("Pages", "Verify", "Compare", "Agents", "Branches"),
+    "page.close": ("Pages", "Verify", "Compare", "Agents", "Branches", "Workers"),
     "ask.up": ("Questions", "Card"),
     "ask.down": ("Questions", "Card"),
     "ask.take": ("Questions", "Card"),
@@ -69,6 +69,7 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "app.help": ("Run", "Pages", "Threads", "Queue", "Verify", "Compare", "Agents", "Branches"),
     "app.threads": ("Run", "Threads"),
     "app.queue": ("Run", "Queue"),
+    "app.workers": ("Run", "Workers"),
     "look.agents": ("Run", "Agents"),
     "look.check": ("Run", "Verify"),
     "look.compare": ("Run", "Compare"),

@@ -41,12 +41,14 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
         request: what is asked; None where the thread only stopped between two nodes, or can't be read.
         goal: what its run is for, "" where nothing says so.
         seen: the hash of the newest state, to go with an answer.
+        orphan: as in `Waiting`.
     """
 
     thread: ThreadSummary
     request: Request | None
     goal: str = ""
     seen: bytes = b""
+    orphan: bool = False
 
     @property
     def name(self) -> str:
@@ -127,7 +129,7 @@ def rows_of(waiting: Iterable[Waiting]) -> tuple[QueueRow, ...]:
 
 def _row(waits: Waiting, request: Request | None) -> QueueRow:
     goal = waits.goal if isinstance(waits.goal, str) else "" if waits.goal is None else inline(waits.goal)
-    return QueueRow(waits.thread, request, goal, waits.state_hash)
+    return QueueRow(waits.thread, request, goal, waits.state_hash, waits.orphan)
 
 
 def urgency(row: QueueRow, now: int) -> tuple[bool, bool, float, bool, int]:
@@ -442,8 +444,11 @@ def _taint_sources(request: Request) -> list[str]:
 
 
 def notes_words(row: QueueRow, now: int, me: str) -> str:
-    """All that is said at the end of a row: votes, who is at it, what kind of answer it wants."""
-    parts = (votes_words(row.request), who_words(row, now, me), kind_words(row.request), _for_others(row, me))
+    """All that a row ends with: whether it could go on, votes, who is at it, what answer it wants."""
+    parts = (
+        "no worker has its graph" if row.orphan else "",
+        votes_words(row.request), who_words(row, now, me), kind_words(row.request), _for_others(row, me),
+    )  # fmt: skip
     return " · ".join(part for part in parts if part)
 
 
@@ -493,6 +498,7 @@ def fact_of(row: QueueRow, now: int) -> WaitingRequest:
         claimed_by=claim.actor if claim else "",
         claimed_until=claim.until if claim else None,
         looking=row.looking,
+        orphan=row.orphan,
     )
 
 

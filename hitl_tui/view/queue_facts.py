@@ -38,6 +38,7 @@ class WaitingRequest(msgspec.Struct, frozen=True):
     claimed_by: Annotated[Maybe, about("Who has claimed it.")]
     claimed_until: Annotated[Time | None, about("Until when.")]
     looking: Annotated[tuple[str, ...], about("Who has it open.")]
+    orphan: Annotated[bool, about("Whether it is left to workers, of whom none has its graph.")]
 
 
 class Planned(msgspec.Struct, frozen=True):

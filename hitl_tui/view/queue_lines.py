@@ -10,7 +10,7 @@ from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.records import END
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.view.card import ReviewCard, Version, review_card
-from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.cells import cells, fitted
 from hitl_tui.view.diff_lines import changes
 from hitl_tui.view.format import ago, cost, duration
 from hitl_tui.view.glyphs import UNICODE
@@ -69,7 +69,7 @@ def heading(columns: Columns, width: int) -> Line:
     notes = notes if before + len(notes) <= width else "votes"
     return (
         Span(
-            " " * _MARK + _fit("what is asked", columns.title) + " " + _fit(where, columns.where)
+            " " * _MARK + fitted("what is asked", columns.title) + " " + fitted(where, columns.where)
             + f"{'waits':>{_WAITS}}  {'due':<{_DUE}}{'risk':<{columns.risk}} {notes}",
             "dim",
         ),
@@ -95,18 +95,13 @@ def queue_line(
     return (
         Span(f"{UNICODE.done if marked else ' '} ", "ok"),
         Span("! " if presses else "  ", role),
-        Span(_fit(row.title, columns.title) + " ", role),
-        Span(_fit(_where(row, width), columns.where), role if presses else "dim" if quiet else "name"),
+        Span(fitted(row.title, columns.title) + " ", role),
+        Span(fitted(_where(row, width), columns.where), role if presses else "dim" if quiet else "name"),
         Span(f"{span_words(max(now - row.since, 0)):>{_WAITS}}  ", role if presses else "dim"),
         Span(f"{due or '–':<{_DUE}}", "error" if expired else "plain" if due and not quiet else "dim"),
-        Span(_fit(risk, columns.risk) + " ", "error" if row.high_risk else "dim"),
+        Span(fitted(risk, columns.risk) + " ", "error" if row.high_risk else "dim"),
         Span(notes, "warning" if refused else "human" if row.looking and not quiet else "dim"),
     )
-
-
-def _fit(text: str, width: int) -> str:
-    shown = cut(text, width)
-    return shown + " " * (width - cells(shown))
 
 
 # -- what a row is about -----------------------------------------------------------------------------

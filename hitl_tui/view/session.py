@@ -276,6 +276,7 @@ class ViewSession:
             undoing=self.view.progress.position == ROLLBACK,
             inside=self.inside() is not None,
             no_items=self.hub.no_items,
+            no_workers=self.hub.no_workers,
             closed=self.view.graph.why_closed(self.view.progress.next_node or ""),
             owned=bool(self.view.owners),
             frames=bool(self.frames[1]),

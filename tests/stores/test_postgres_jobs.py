@@ -15,6 +15,7 @@ from hitl_tui.engine.log.threads import Deletion, PauseRequest
 from hitl_tui.errors import AnswerRefused, StoreUnusable, UnknownThread
 from hitl_tui.stores.postgres.jobs import DIGEST
 from hitl_tui.stores.postgres.store import PostgresCheckpointer
+from tests.support.commands import App
 from tests.support.flows import line, say
 from tests.support.postgres import PASSWORD, Postgres, may
 
@@ -259,3 +260,57 @@ def test_each_role_may_do_its_part(
         pytest.raises(psycopg.errors.InsufficientPrivilege),
     ):
         db.execute("SELECT put_job(1, NULL, 0, '')")
+
+
+class TestOrphans:
+    """A worker is there that has another graph than the threads that are its."""
+
+    @pytest.fixture(autouse=True)
+    def other(self, runner: GraphRunner, store: PostgresCheckpointer) -> None:
+        asked(runner)
+        lease = store.new_lease(store.now())
+        store.jobs().register(1, lease, [HandedGraph("other", "0" * DIGEST)], 4, stopping=False)
+
+    def test_what_waits_for_a_decision_tells_that_nobody_could_go_on_with_it(
+        self, runner: GraphRunner, store: PostgresCheckpointer
+    ) -> None:
+        runner.invoke({}, thread_id="mine")  # left to nobody
+        assert {row.thread.info.thread_id: row.orphan for row in store.waiting(10)} == {
+            "t": True,
+            "mine": False,
+        }
+        lease = store.new_lease(store.now())
+        has = [HandedGraph("line", runner.graph.digest[:DIGEST])]
+        store.jobs().register(2, lease, has, 4, stopping=False)
+        assert not any(row.orphan for row in store.waiting(10))
+
+    def test_all_that_is_to_be_done_is_counted_though_some_of_it_is_listed(
+        self, runner: GraphRunner, store: PostgresCheckpointer
+    ) -> None:
+        answer(runner)
+        asked_later = store.now() + 3_600_000_000
+        for name in ("b", "c"):
+            runner.invoke({}, thread_id=name)
+            store.jobs().hand(name, at=asked_later if name == "c" else None)
+        work = store.jobs().at_work(1)
+        assert (len(work.jobs), work.running, work.queued, work.later) == (1, 0, 2, 1)
+        assert [(graph.name, graph.digest, graph.threads) for graph in work.orphans] == [
+            (runner.graph.name, runner.graph.digest[:DIGEST], 3)
+        ]
+        assert [worker.graphs[0].name for worker in work.workers] == ["other"]
+
+    def test_documents_tell_the_job_of_a_thread(
+        self,
+        runner: GraphRunner,
+        postgres_url: str,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        answer(runner)
+        app = App(capsys)
+        thread, work = (
+            app.expect(0, command, "--store", postgres_url, "--json").document
+            for command in ("threads", "workers")
+        )
+        assert thread["threads"][0]["job"] == work["jobs"][0]
+        assert work["jobs"][0]["orphan"]
+        assert (work["queued"], work["orphans"][0]["threads"]) == (1, 1)

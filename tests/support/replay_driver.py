@@ -17,6 +17,7 @@ from hitl_tui.engine.audit.lineage import Arrival
 from hitl_tui.engine.commands import Answer, Command, Declassify, Fork, Run, Start, Step, UpdateState, verb
 from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.log.events import AppliedUpdate, Preview, RunEnded
+from hitl_tui.engine.log.jobs import AtWork
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.threads import ThreadSummary, Waiting
 from hitl_tui.engine.thread.agent_settings import AgentInfo
@@ -286,6 +287,11 @@ class ReplayHub:
         yield await self.open(thread_id)
 
     no_items = "a recorded thread has none"
+    no_workers = "a recorded thread has none"
+
+    async def at_work(self, limit: int) -> AtWork:
+        """There are none."""
+        raise UsageError("there are no workers here", self.no_workers)
 
     async def items(self, prefix: Sequence[str], query: str, limit: int) -> tuple[StoredItem, ...]:
         raise UsageError("there is no store of items", self.no_items)

@@ -64,6 +64,31 @@ class WorkerInfo(msgspec.Struct, frozen=True):
     stopping: Annotated[bool, about("Whether it takes no more threads.")] = False
 
 
+class OrphanGraph(msgspec.Struct, frozen=True):
+    """A graph that no worker has, and threads wait for."""
+
+    name: Annotated[str, about("Its name.")]
+    digest: Annotated[str, about("The beginning of its digest.")]
+    threads: Annotated[int, about("How many threads are queued for it.")]
+
+
+class AtWork(msgspec.Struct, frozen=True):
+    """Who advances threads, and what is to be done, at one moment.
+
+    Args:
+        jobs: the first ones; the numbers are of all.
+        now: the time of it, by the store's clock.
+    """
+
+    workers: tuple[WorkerInfo, ...]
+    jobs: tuple[WorkerJob, ...]
+    orphans: tuple[OrphanGraph, ...]
+    running: int
+    queued: int
+    later: int
+    now: int
+
+
 class Jobs(Protocol):
     """The jobs of a store; times are by its clock."""
 
@@ -91,5 +116,8 @@ class Jobs(Protocol):
             threads: those of some threads alone.
         """
 
-    def workers(self) -> Sequence[WorkerInfo]:
-        """The workers that were heard of, oldest first."""
+    def at_work(self, limit: int) -> AtWork:
+        """The workers that were heard of, oldest first, and at most `limit` jobs, as `listed`."""
+
+    def orphaned(self, threads: Collection[str]) -> Collection[str]:
+        """Which of these threads are the workers', though nobody who works has their graph."""

@@ -117,12 +117,14 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
         pending: its requests; none where it is paused, or where they can't be read.
         goal: what its run is for, None where nothing says so.
         state_hash: of its newest state, to go with an answer; b"" where that is not known.
+        orphan: it is the workers', and nobody who works has its graph: once answered it would stand.
     """
 
     thread: ThreadSummary
     pending: tuple[Request, ...] = ()
     goal: Any = None
     state_hash: bytes = b""
+    orphan: bool = False
 
 
 class Lease(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from hitl_tui.engine.log.jobs import HandedGraph, WorkerInfo, WorkerJob
+from hitl_tui.engine.log.jobs import AtWork, HandedGraph, OrphanGraph, WorkerInfo, WorkerJob
 from hitl_tui.engine.log.threads import Lease
 from hitl_tui.errors import StoreUnusable, UsageError
 from hitl_tui.stores.base import unknown
@@ -31,6 +31,9 @@ _DUE = """
     SELECT to_timestamp(min(least((asked ->> 'deadline')::bigint, (asked ->> 'escalate_at')::bigint)) / 1e6)
     FROM json_array_elements(coalesce(convert_from({}, 'UTF8')::json -> 'pending', '[]')) AS asked
 """
+_QUEUE = (
+    f"left(coalesce(nullif(convert_from(c.body, 'UTF8')::json ->> 'graph', ''), t.graph_digest), {DIGEST})"
+)
 # One job of a thread waits at a time.  The one that is there is changed, and with it locked until the end of
 # the transaction: no worker can take it and look at the thread as it was before.
 _PUT = f"""
@@ -41,8 +44,7 @@ _PUT = f"""
         INSERT INTO procrastinate_jobs
             (queue_name, task_name, priority, lock, queueing_lock, args, scheduled_at)
         SELECT
-            left(coalesce(
-                nullif(convert_from(c.body, 'UTF8')::json ->> 'graph', ''), t.graph_digest), {DIGEST}),
+            {_QUEUE},
             'advance', w.priority, t.key::text, t.key::text,
             jsonb_build_object('thread', t.id, 'version', c.version, 'tries', tries, 'why', why),
             greatest(due, CASE WHEN w.start_at > now() THEN w.start_at END)
@@ -197,6 +199,17 @@ _ORPHANS = """
     WHERE j.status = 'todo' AND j.queue_name NOT IN (
         SELECT has ->> 'digest' FROM worker AS w, json_array_elements(w.graphs::json) AS has)
     GROUP BY j.queue_name ORDER BY j.queue_name
+"""
+_NUMBERS = """
+    SELECT count(*) FILTER (WHERE status = 'doing'),
+        count(*) FILTER (WHERE status = 'todo' AND coalesce(scheduled_at, now()) <= now()),
+        count(*) FILTER (WHERE status = 'todo' AND scheduled_at > now())
+    FROM procrastinate_jobs WHERE status IN ('todo', 'doing')
+"""
+_ORPHANED = f"""
+    SELECT t.id FROM work AS w JOIN thread AS t ON t.key = w.thread JOIN cursor AS c ON c.thread = w.thread
+    WHERE t.id = ANY(?) AND {_QUEUE} NOT IN (
+        SELECT has ->> 'digest' FROM worker AS w, json_array_elements(w.graphs::json) AS has)
 """
 _WORKERS = f"""
     SELECT w.id, w."user", w.host, w.pid, w.login, w.concurrency::bigint, w.graphs, w.started_at,
@@ -355,7 +368,20 @@ class PostgresJobs:
             )
         ]
 
+    def at_work(self, limit: int) -> AtWork:
+        if not self.exist():
+            return AtWork((), (), (), 0, 0, 0, self._server.clock.now())
+        running, queued, later = self._server.rows(_NUMBERS)[0]
+        there, listed, orphans = tuple(self.workers()), tuple(self.listed(limit)), tuple(self.orphans())
+        return AtWork(there, listed, orphans, running, queued, later, self._server.clock.now())
+
+    def orphaned(self, threads: Collection[str]) -> Collection[str]:
+        if not threads or not self.exist():
+            return ()
+        return {thread for (thread,) in self._server.rows(_ORPHANED, (list(threads),))}
+
     def workers(self) -> Sequence[WorkerInfo]:
+        """The workers that were heard of, oldest first."""
         if not self.exist():
             return []
         return [
@@ -421,9 +447,9 @@ class PostgresJobs:
         """
         return [(thread, why) for thread, why in self._server.rows(_REAP, {"patience": float(patience)})]
 
-    def orphans(self) -> list[tuple[str, str, int]]:
-        """The graphs that no worker has and threads wait for: name, beginning of the digest, how many."""
-        return [(graph, digest, number) for graph, digest, number in self._server.rows(_ORPHANS)]
+    def orphans(self) -> list[OrphanGraph]:
+        """The graphs that no worker has and threads are queued for."""
+        return [OrphanGraph(*row) for row in self._server.rows(_ORPHANS)]
 
     def settle(self, thread_id: str) -> None:
         """Queue a thread for what becomes of its requests by their time, where nothing of it is queued."""

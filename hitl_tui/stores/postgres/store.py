@@ -25,6 +25,7 @@ from hitl_tui.engine.log.threads import (
     Stamp,
     ThreadInfo,
     ThreadSummary,
+    Waiting,
 )
 from hitl_tui.errors import HitlError, LogCorrupt, ValueRejected
 from hitl_tui.stores import faults, rows, snapshots
@@ -497,6 +498,13 @@ class PostgresCheckpointer(TableStore):
             return page
         jobs = {job.thread: job for job in self._jobs.listed(limit, [line.info.thread_id for line in page])}
         return [replace(line, job=jobs.get(line.info.thread_id)) for line in page] if jobs else page
+
+    def waiting(self, limit: int) -> list[Waiting]:
+        waiting = super().waiting(limit)
+        orphaned = self._jobs.orphaned([line.thread.info.thread_id for line in waiting])
+        if not orphaned:
+            return waiting
+        return [replace(line, orphan=line.thread.info.thread_id in orphaned) for line in waiting]
 
     def jobs(self) -> PostgresJobs:
         return self._jobs

@@ -11,7 +11,7 @@ from hitl_tui.engine.log.jobs import HandedGraph
 from hitl_tui.errors import HitlError
 from hitl_tui.stores.base import Checkpointer
 from hitl_tui.stores.postgres.jobs import PostgresJobs
-from hitl_tui.view.format import count
+from hitl_tui.view.jobs import orphan_words
 
 EVERY: Final = 0.5
 """Seconds between two signs of life."""
@@ -97,7 +97,7 @@ class Keeper:
             return
         self._looked = time.monotonic()
         orphans = self._jobs.orphans()
-        for graph, digest, number in orphans:
-            if self._orphans.get(digest, 0) < number:
-                self._tell(f"{count(number, 'thread')} for graph {graph} {digest[:8]}, which no worker has")
-        self._orphans = {digest: number for _, digest, number in orphans}
+        for graph in orphans:
+            if self._orphans.get(graph.digest, 0) < graph.threads:
+                self._tell(orphan_words(graph))
+        self._orphans = {graph.digest: graph.threads for graph in orphans}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import PurePath
 from typing import ClassVar
@@ -12,6 +14,7 @@ from textual.binding import BindingType
 from textual.events import Key
 from textual.worker import Worker, WorkerState
 
+from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.audit.costs import CostReport
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
@@ -82,6 +85,69 @@ class OverlayScreen(RoleScreen):
 def failure_words(error: BaseException) -> str:
     """What went wrong, and how to mend it."""
     return f"{error.message} — {error.hint}" if isinstance(error, HitlError) and error.hint else str(error)
+
+
+class LiveScreen(OverlayScreen):
+    """One that shows what the store has now: read again whenever somebody has written.
+
+    The app looks once a second, too.
+    """
+
+    READ_APART: ClassVar[float] = 0.3
+    """Seconds at least between two readings, however many write."""
+    READ_EVERY: ClassVar[float] = 20.0
+    """Seconds after which all is read again though nobody wrote: claims end, and runners die, in silence."""
+
+    def __init__(self, hub: Hub, keys: Sequence[str] = ()) -> None:
+        super().__init__(keys)
+        self.hub = hub
+        self._changes: object = None
+        self._read_at = 0.0
+        self._looks_soon = False
+        self._unsubscribe: Callable[[], None] | None = None
+
+    async def read(self) -> None:
+        """Read what is there, and show it."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        """Read, and hear of what is written from now on."""
+        self.look()
+        loop = asyncio.get_running_loop()
+        self._unsubscribe = self.hub.subscribe(lambda: loop.call_soon_threadsafe(self._hear))
+
+    def on_unmount(self) -> None:
+        """Hear no more of the store."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+
+    def _hear(self) -> None:
+        """Somebody has written: look at once, but not again and again while many write."""
+        wait = self._read_at + self.READ_APART - time.monotonic()
+        if wait <= 0:
+            self.look()
+        elif not self._looks_soon:
+            self._looks_soon = True
+            self.set_timer(wait, self._look_late)
+
+    def _look_late(self) -> None:
+        self._looks_soon = False
+        self.look()
+
+    def look(self) -> None:
+        """Read where somebody has written, and now and then all the same."""
+        try:
+            changes = self.hub.changes()
+        except HitlError:
+            changes = None  # reading says what is wrong
+        due = time.monotonic() >= self._read_at + self.READ_EVERY
+        if changes is None or changes != self._changes or due:
+            self._changes, self._read_at = changes, time.monotonic()
+            self.read_again()
+
+    def read_again(self) -> None:
+        """Read at once."""
+        self.run_worker(self.read(), group="read", exclusive=True, exit_on_error=False)
 
 
 class PageScreen(OverlayScreen):

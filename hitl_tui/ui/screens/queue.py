@@ -23,7 +23,7 @@ from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.commands import Claim, Command, Unclaim
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import LIST_MOVES, bound
-from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, failure_words
+from hitl_tui.ui.screens.page import KeysBar, LiveScreen, failure_words
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import Column, LineBar, LineView, Room, Row, ours
 from hitl_tui.ui.widgets.safe_text import SafeInput
@@ -41,10 +41,6 @@ from hitl_tui.view.queue_lines import Columns, columns_of, heading, preview_line
 from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
 
 log = logging.getLogger(__name__)
-_READ_APART: Final = 0.3
-"""Seconds at least between two readings of what waits."""
-_READ_EVERY: Final = 20.0
-"""Seconds after which all is read again though nobody wrote: claims end, and runners die, without a word."""
 _PAINT_EVERY: Final = 10.0
 _PREVIEW_FROM: Final = 140
 _WIDTHS: list[tuple[int, str]] = [(0, "-narrow"), (_PREVIEW_FROM, "-huge")]
@@ -211,7 +207,7 @@ class QueueList(LineView):
             self.select(row)
 
 
-class QueueScreen(OverlayScreen):
+class QueueScreen(LiveScreen):
     """Comes back with the key of the row to open, or None.
 
     Args:
@@ -253,9 +249,8 @@ class QueueScreen(OverlayScreen):
         to: QueueWays,
         keys: Sequence[str] = (),
     ) -> None:
-        super().__init__(keys)
+        super().__init__(hub, keys)
         self._claim_minutes = claim_minutes
-        self._hub = hub
         self._me = me
         self._now = now
         self._file = file
@@ -265,10 +260,7 @@ class QueueScreen(OverlayScreen):
         self._list = QueueList(me, now)
         self._rows: tuple[QueueRow, ...] = ()
         self._read = False
-        self._changes: object = None
-        self._read_at = self._painted_at = 0.0
-        self._looks_soon = False
-        self._unsubscribe: Callable[[], None] | None = None
+        self._painted_at = 0.0
         self._previewed: tuple[Key, bytes, int] | None = None
 
     def compose(self) -> ComposeResult:
@@ -282,43 +274,21 @@ class QueueScreen(OverlayScreen):
         yield KeysBar(_KEYS)
 
     def on_mount(self) -> None:
-        """Read what waits; the app has it looked at again once a second."""
+        """The filter takes no room yet, and the preview no keys."""
         self._show_filter()
         self.query_one("#preview", LineView).can_focus = False
-        self.look()
-        loop = asyncio.get_running_loop()
-        self._unsubscribe = self._hub.subscribe(lambda: loop.call_soon_threadsafe(self._hear))
-
-    def _hear(self) -> None:
-        """Somebody has written: look at once, but not again and again while many write."""
-        wait = self._read_at + _READ_APART - time.monotonic()
-        if wait <= 0:
-            self.look()
-        elif not self._looks_soon:
-            self._looks_soon = True
-            self.set_timer(wait, self._look_late)
-
-    def _look_late(self) -> None:
-        self._looks_soon = False
-        self.look()
 
     def look(self) -> None:
-        """Read what waits where somebody has written, and now and then all the same."""
-        try:
-            changes = self._hub.changes()
-        except HitlError:
-            changes = None  # reading says what is wrong
-        if changes is None or changes != self._changes or time.monotonic() >= self._read_at + _READ_EVERY:
-            self._changes, self._read_at = changes, time.monotonic()
-            self.run_worker(self.read(), group="read", exclusive=True, exit_on_error=False)
-        elif time.monotonic() >= self._painted_at + _PAINT_EVERY:
+        """Read what waits where somebody has written; paint it again as minutes pass."""
+        super().look()
+        if time.monotonic() >= self._painted_at + _PAINT_EVERY:
             self._painted_at = time.monotonic()
-            self._list.repaint()  # minutes pass
+            self._list.repaint()
 
     async def read(self) -> None:
         """Read what waits, and show it; what can't be read now is tried again."""
         try:
-            self._rows = rows_of(await self._hub.waiting(MOST))
+            self._rows = rows_of(await self.hub.waiting(MOST))
         except HitlError as error:
             self.notify(error.message, markup=False, severity="error")
             return
@@ -394,7 +364,7 @@ class QueueScreen(OverlayScreen):
         pane = self.query_one("#preview", LineView)
         try:
             width = pane.scrollable_content_region.width - 1
-            lines = await preview_lines(self._hub, row, self._now(), width, marked=self.app.no_color)
+            lines = await preview_lines(self.hub, row, self._now(), width, marked=self.app.no_color)
         except HitlError as error:
             lines = [(trusted("it can't be shown", "error"),), (Span(error.message),)]
         pane.set_titles(row.name)
@@ -425,9 +395,7 @@ class QueueScreen(OverlayScreen):
         self._show_filter()
 
     def on_unmount(self) -> None:
-        """Hear no more of the store; keep how it was looked at."""
-        if self._unsubscribe is not None:
-            self._unsubscribe()
+        """Keep how it was looked at."""
         save_view(self._file, self._view)
 
     # The actions.
@@ -469,7 +437,7 @@ class QueueScreen(OverlayScreen):
             marks.turn(row)
         if len(marks):
             screen = BatchScreen(
-                self._hub, marks.rows, marks, self._me,
+                self.hub, marks.rows, marks, self._me,
                 signs=self._signs, now=self._now, decided=self._to.go_on,
             )  # fmt: skip
             self.app.push_screen(screen, lambda _: self._after_batch())
@@ -496,14 +464,14 @@ class QueueScreen(OverlayScreen):
             self.notify(untrusted(failure_words(error)).text, severity="warning", markup=False)
             return
         screen = BatchScreen(
-            self._hub, rows, self._list.marks, self._me,
+            self.hub, rows, self._list.marks, self._me,
             signs=self._signs, now=self._now, decided=self._to.go_on, policy=policy,
         )  # fmt: skip
         self.app.push_screen(screen, lambda _: self._after_batch())
 
     def _after_batch(self) -> None:
         self._show()
-        self.run_worker(self.read(), group="read", exclusive=True, exit_on_error=False)
+        self.read_again()
 
     def action_claim(self) -> None:
         """Claim the selected row, or give it back."""
@@ -521,7 +489,7 @@ class QueueScreen(OverlayScreen):
     async def _execute(self, row: QueueRow, command: Command[Any]) -> None:
         """Carry out a command in the thread of a row, and show what has become of it."""
         try:
-            async with self._hub.borrow(row.name) as driver:
+            async with self.hub.borrow(row.name) as driver:
                 await driver.execute(command)
         except HitlError as error:
             self.notify(untrusted(failure_words(error)).text, severity="warning", markup=False)

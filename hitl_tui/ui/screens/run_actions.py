@@ -338,6 +338,7 @@ DOERS: Final[Mapping[str, Do]] = {
     "look.last_key": lambda screen: screen.stage.switch_keys(),
     "app.threads": lambda screen: screen.threads.choose(),
     "app.queue": lambda screen: screen.threads.choose_waiting(),
+    "app.workers": lambda screen: screen.threads.show_workers(),
     "app.new": lambda screen: screen.threads.new(),
     "app.next": lambda screen: screen.threads.open_next(),
     "app.help": _help,

@@ -37,15 +37,11 @@ class Threads:
         """List the threads."""
         from hitl_tui.ui.screens.threads import ThreadsScreen
 
-        def chosen(thread_id: str | None) -> None:
-            if thread_id and (self.screen.session is None or thread_id != self.screen.session.thread_id):
-                self.screen.command(self.open(thread_id))
-
         current = self.screen.session.thread_id if self.screen.session else ""
         keys = self.screen.keymap.bindings["app.threads"]
         hub, actor = self.screen.hub, self.screen.actor
         threads = ThreadsScreen(hub, current, self.screen.now, keys, to=self, actor=actor)
-        self.screen.app.push_screen(threads, chosen)
+        self.screen.app.push_screen(threads, self._go_to)
 
     def choose_waiting(self) -> None:
         """Show the queue of what waits; one that is chosen comes up with its card."""
@@ -66,6 +62,18 @@ class Threads:
             signs=signs, claim_minutes=minutes, to=self, keys=keys,
         )  # fmt: skip
         screen.app.push_screen(queue, chosen)
+
+    def show_workers(self) -> None:
+        """Show who runs what; one that is chosen is opened."""
+        from hitl_tui.ui.screens.workers import WorkersScreen
+
+        keys = self.screen.keymap.bindings["app.workers"]
+        self.screen.app.push_screen(WorkersScreen(self.screen.hub, keys), self._go_to)
+
+    def _go_to(self, thread_id: str | None) -> None:
+        """Open the thread that a list came back with, unless it is shown."""
+        if thread_id and (self.screen.session is None or thread_id != self.screen.session.thread_id):
+            self.screen.command(self.open(thread_id))
 
     async def open_to_decide(self, thread_id: str, request_id: str) -> None:
         """Show a thread with the card of one of its requests."""

@@ -18,7 +18,7 @@ from textual.widgets import Input
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.log.threads import ThreadSummary
 from hitl_tui.errors import HitlError, UsageError
-from hitl_tui.ui.bindings import LIST_MOVES, bound
+from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView, Row
@@ -50,6 +50,7 @@ _WORDS: dict[str, tuple[str, str, Role]] = {
 _KEYS: Final = (
     ("threads.open", "Open"), ("threads.inside", "Inside"), ("threads.waiting", "Waiting"),
     ("threads.search", "Search"), ("threads.new", "New"), ("threads.delete", "Delete"),
+    ("threads.workers", "Workers"),
     ("list.up list.down", "Select"),
     ("threads.back", "Back"),
 )  # fmt: skip
@@ -265,6 +266,7 @@ class ThreadsScreen(OverlayScreen):
         bound("threads.new", "new"),
         bound("threads.search", "search"),
         bound("threads.delete", "delete"),
+        bound("threads.workers", "workers"),
         bound("threads.close", "close"),
     ]
     AUTO_FOCUS = "#threads"
@@ -300,11 +302,14 @@ class ThreadsScreen(OverlayScreen):
 
     @property
     def _keys_shown(self) -> Sequence[tuple[str, str]]:
-        leads = ("threads.waiting", "threads.new")
-        return [entry for entry in _KEYS if self._to is not None or entry[0] not in leads]
+        leads = () if self._to is not None else ("threads.waiting", "threads.new")
+        without = (*leads, "threads.workers") if self._hub.no_workers else leads
+        return [entry for entry in _KEYS if entry[0] not in without]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """There may be nowhere to go from here but to a thread."""
+        if action == "workers":
+            return not self._hub.no_workers
         return self._to is not None or action not in ("waiting", "new")
 
     def on_mount(self) -> None:
@@ -456,6 +461,17 @@ class ThreadsScreen(OverlayScreen):
             self._load()
 
         ask_delete(self, going, self._now(), lambda note: self._deleting(delete(note)))
+
+    def action_workers(self) -> None:
+        """Who runs what; comes back with a thread that is chosen there."""
+        from hitl_tui.ui.screens.workers import WorkersScreen
+
+        def chosen(thread_id: str | None) -> None:
+            if thread_id:
+                self.dismiss(thread_id)
+
+        keys = keymap_of(self.app).bindings["threads.workers"]
+        self.app.push_screen(WorkersScreen(self._hub, keys), chosen)
 
     def action_search(self) -> None:
         """Type in the search field."""
