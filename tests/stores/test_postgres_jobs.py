@@ -18,6 +18,7 @@ from hitl_tui.stores.postgres.store import PostgresCheckpointer
 from tests.support.commands import App
 from tests.support.flows import line, say
 from tests.support.postgres import PASSWORD, Postgres, may
+from tests.support.workers import until
 
 FETCH = "SELECT id FROM procrastinate_fetch_job_v2(NULL, NULL)"
 
@@ -172,6 +173,17 @@ def test_no_worker_takes_a_job_between_a_decision_and_its_commit(
         assert row[0] is not None
 
 
+def reap(store: PostgresCheckpointer, outage: float = 0.0) -> list[tuple[str, str]]:
+    return store.jobs().reap(silence=3.0, gone=1.0, outage=outage)
+
+
+def heard(store: PostgresCheckpointer, seconds: float) -> None:
+    """Worker 1 was heard of so long ago."""
+    store._server.rows(
+        "UPDATE procrastinate_workers SET last_heartbeat = now() - make_interval(secs => ?)", (seconds,)
+    )
+
+
 class TestDeadWorkers:
     """Worker 1 has taken the job of thread "t", and is not heard of."""
 
@@ -186,11 +198,11 @@ class TestDeadWorkers:
         store._server.rows("UPDATE cursor SET status = 'running'")
 
     def test_one_of_many_who_look_queues_their_jobs_again(self, store: PostgresCheckpointer) -> None:
-        assert store.jobs().reap(3.0) == []
+        assert reap(store) == []
         assert [worker.id for worker in store.jobs().workers()] == [1]
-        store._server.rows("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '4 s'")
+        heard(store, 4.0)
         found: list[tuple[str, str]] = []
-        looks = [threading.Thread(target=lambda: found.extend(store.jobs().reap(3.0))) for _ in range(4)]
+        looks = [threading.Thread(target=lambda: found.extend(reap(store))) for _ in range(4)]
         for look in looks:
             look.start()
         for look in looks:
@@ -201,9 +213,9 @@ class TestDeadWorkers:
         assert "was not heard of" in job.why
 
     def test_whoever_is_next_takes_their_thread_over(self, store: PostgresCheckpointer) -> None:
-        store._server.rows("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '4 s'")
+        heard(store, 4.0)
         dead = store.lease("t")
-        store.jobs().reap(3.0)
+        reap(store)
         # The process lives, as one does that was stopped for a while.
         over = store.acquire("t", store.new_lease(store.now()), store.now())
         assert over is not None
@@ -212,7 +224,38 @@ class TestDeadWorkers:
 
     def test_a_job_whose_worker_has_gone_is_queued_again(self, store: PostgresCheckpointer) -> None:
         store._server.rows("DELETE FROM procrastinate_workers")
-        assert store.jobs().reap(3.0) == [("t", "its worker has ended")]
+        assert reap(store) == [("t", "its worker has ended")]
+
+    def test_one_whose_connection_has_ended_is_dead_sooner(
+        self, store: PostgresCheckpointer, postgres_url: str
+    ) -> None:
+        heard(store, 1.5)
+        assert reap(store) == []
+        with closing(PostgresCheckpointer(postgres_url)) as other:
+            other.jobs().register(1, other.new_lease(0), [], 4, stopping=False)
+        heard(store, 0.5)
+        assert reap(store) == []
+        heard(store, 1.5)
+        until(lambda: reap(store), "its connection has ended")
+        assert store.jobs().workers() == []
+
+    def test_nobody_is_dead_as_long_as_the_server_has_only_just_come_back(
+        self, store: PostgresCheckpointer
+    ) -> None:
+        heard(store, 4.0)
+        assert reap(store, outage=1e7) == []
+        assert reap(store) != []
+
+    def test_what_a_worker_was_given_and_never_heard_of_is_queued_again(
+        self, store: PostgresCheckpointer
+    ) -> None:
+        number = store._server.rows("SELECT id FROM procrastinate_jobs")[0][0]
+        store.jobs().give_back(1, {number})
+        assert [job.state for job in jobs(store)] == ["running"]
+        store.jobs().give_back(2, set())
+        assert [job.state for job in jobs(store)] == ["running"]
+        store.jobs().give_back(1, set())
+        assert [(job.state, job.worker) for job in jobs(store)] == [("queued", None)]
 
 
 LOGINS = {"vera": "hitl_viewer", "rita": "hitl_reviewer", "walt": "hitl_worker", "olga": "hitl_operator"}
@@ -235,7 +278,7 @@ def test_each_role_may_do_its_part(
             "decide": lambda: answer(asking(theirs)),
             "work": lambda: (
                 theirs.jobs().register(1, theirs.new_lease(0), [], 1, stopping=False),
-                theirs.jobs().reap(3.0),
+                reap(theirs),
                 theirs._server.rows("SELECT id FROM procrastinate_fetch_job_v2(NULL, 1)"),
                 theirs.jobs().put("t", 1.0, 1, "later"),
                 theirs._server.rows("DELETE FROM procrastinate_jobs"),

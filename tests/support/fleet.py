@@ -17,9 +17,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -43,6 +44,9 @@ for name, hour in (("time", 3600), ("time_ns", 3_600_000_000_000)):
     setattr(time, name, lambda real=getattr(time, name), hour=hour: real() + hour)
 """
 
+LONGEST = 5.0
+"""Seconds after which a dead worker's thread is to go on at the latest."""
+
 _AUDIT = """
 CREATE TABLE fleet_audit (
     n bigserial PRIMARY KEY, thread bigint, version bigint, token text,
@@ -56,7 +60,45 @@ CREATE FUNCTION fleet_note() RETURNS trigger LANGUAGE plpgsql AS $$
     END $$;
 CREATE TRIGGER fleet_note AFTER UPDATE ON cursor FOR EACH ROW
     WHEN (NEW.version <> OLD.version) EXECUTE FUNCTION fleet_note();
+CREATE TABLE fleet_jobs (
+    n bigserial PRIMARY KEY, thread bigint, status text, pid bigint,
+    at timestamptz DEFAULT clock_timestamp()
+);
+CREATE INDEX ON fleet_jobs (thread, n);
+CREATE FUNCTION fleet_job() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        INSERT INTO fleet_jobs (thread, status, pid)
+        VALUES (NEW.lock::bigint, NEW.status, (SELECT pid FROM worker WHERE id = NEW.worker_id));
+        RETURN NULL;
+    END $$;
+CREATE TRIGGER fleet_job AFTER INSERT OR UPDATE ON procrastinate_jobs FOR EACH ROW
+    EXECUTE FUNCTION fleet_job();
+CREATE TABLE fleet_workers (pid bigint, at timestamptz DEFAULT clock_timestamp());
+CREATE FUNCTION fleet_worker() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        INSERT INTO fleet_workers (pid) VALUES (NEW.pid);
+        RETURN NULL;
+    END $$;
+CREATE TRIGGER fleet_worker AFTER INSERT ON worker FOR EACH ROW EXECUTE FUNCTION fleet_worker();
 """
+
+
+class Stood(NamedTuple):
+    """How long a thread of a killed worker stood.
+
+    Args:
+        seconds: from the death until the next commit.
+        takers: how many workers took its job meanwhile and were killed before they committed anything.
+        restarted: whether the server was restarted meanwhile.
+        alone: seconds of them in which no worker was there: all had been killed, and none was up again.
+        story: what became of its job, in words.
+    """
+
+    seconds: float
+    takers: int
+    restarted: bool
+    alone: float
+    story: str
 
 
 class Cable:
@@ -117,8 +159,11 @@ class Fleet:
         self.workers = workers
         self.counts: Counter[str] = Counter()
         self.notes: list[str] = []
-        self.deaths: list[tuple[int, object]] = []
+        self.deaths: list[tuple[int, datetime]] = []
         """Threads that a worker held as it was killed, and when, by the server's clock."""
+        self.killed: dict[int, datetime] = {}
+        """When each process was killed."""
+        self.restarts: list[datetime] = []
         self.decided: list[tuple[str, str, str]] = []
         """Decisions that were confirmed: thread, request, who."""
         self._url = server.new_url()
@@ -225,12 +270,14 @@ class Fleet:
         """End a worker as a power cut does, and begin another in its place."""
         process = self._running[number]
         assert process is not None
+        killed = datetime.now(UTC)
         process.kill()
         process.wait(60)
         held = self.asked(
             f"SELECT thread, clock_timestamp() FROM cursor WHERE pid = {process.pid} AND status = 'running'"
         )
         self.deaths += [(int(thread), at) for thread, at in held]
+        self.killed[process.pid] = killed
         self.counts["killed"] += 1
         self.start(number)
 
@@ -253,6 +300,7 @@ class Fleet:
 
     def restart(self, mode: str) -> None:
         """Restart the server."""
+        self.restarts.append(datetime.now(UTC))
         self.server.restart(mode)
         self.counts["server restarted"] += 1
 
@@ -392,21 +440,49 @@ class Fleet:
                     yield f"thread {thread}: {token} wrote again after another had"
         self.counts["commits"] = sum(map(len, written.values()))
 
-    def stood(self) -> list[float]:
-        """Seconds for which threads of killed workers stood, but for those killed again meanwhile."""
-        died: dict[int, list[object]] = {}
+    def stood(self) -> list[Stood]:
+        """How long threads of killed workers stood, but for those killed again meanwhile; shortest first."""
+        died: dict[int, list[datetime]] = {}
         for thread, at in self.deaths:
             died.setdefault(thread, []).append(at)
-        took = []
-        for thread, moments in died.items():
-            for at, after in zip(moments, [*moments[1:], None], strict=True):
-                until = f"AND at <= '{after}'" if after else ""
-                rows = self.asked(
-                    f"SELECT extract(epoch FROM min(at) - '{at}'::timestamptz)::float8 FROM fleet_audit "
-                    f"WHERE thread = {thread} AND at > '{at}' {until}"
-                )
-                took += [float(rows[0][0])] if rows[0][0] is not None else []
-        return sorted(took)
+        found = (
+            self._stood(thread, at, after)
+            for thread, moments in died.items()
+            for at, after in zip(moments, [*moments[1:], None], strict=True)
+        )
+        return sorted(each for each in found if each is not None)
+
+    def _stood(self, thread: int, died: datetime, after: datetime | None) -> Stood | None:
+        until = f"AND at <= '{after}'" if after else ""
+        (committed,) = self.asked(
+            f"SELECT min(at) FROM fleet_audit WHERE thread = {thread} AND at > '{died}' {until}"
+        )[0]
+        if committed is None:
+            return None
+        moves = self.asked(
+            f"SELECT status, pid, at FROM fleet_jobs WHERE thread = {thread} AND at > '{died}' "
+            f"AND at <= '{committed}' ORDER BY n"
+        )
+        story = [f"{status} {pid or ''} at {(at - died).total_seconds():.2f}" for status, pid, at in moves]
+        return Stood(
+            (committed - died).total_seconds(),
+            sum(pid in self.killed and died < self.killed[pid] < committed for _, pid, _ in moves if pid),
+            any(died < begun < committed for begun in self.restarts),
+            self._alone(died, committed),
+            ", ".join(story),
+        )
+
+    def _alone(self, begin: datetime, end: datetime) -> float:
+        """Seconds between two moments at which no worker was there that could have taken anything."""
+        moments = [
+            (max(at, begin), self.killed.get(pid, end))
+            for pid, at in self.asked("SELECT pid, min(at) FROM fleet_workers GROUP BY pid")
+        ]
+        alone, until = 0.0, begin
+        for came, went in sorted(each for each in moments if each[0] < end):
+            alone += max(0.0, (came - until).total_seconds())
+            until = max(until, went)
+        return alone + max(0.0, (end - until).total_seconds())
 
 
 def _processor(pid: int) -> float:
@@ -458,10 +534,22 @@ def table(fleet: Fleet, took: float) -> str:
     stood = fleet.stood()
     lines = [f"{name:<28} {number:>8,}" for name, number in sorted(fleet.counts.items())]
     lines.append(f"{'seconds':<28} {took:>8,.0f}")
-    if stood:
-        p95 = stood[min(len(stood) - 1, len(stood) * 95 // 100)]
-        lines.append(f"{'threads of the dead':<28} {len(stood):>8,}")
-        lines.append(f"{'went on after, median':<28} {median(stood):>8.2f} s")
-        lines.append(f"{'went on after, p95':<28} {p95:>8.2f} s")
-        lines.append(f"{'went on after, most':<28} {stood[-1]:>8.2f} s")
-    return "\n".join([*lines, *fleet.notes])
+    rest = [each for each in stood if not (each.takers or each.restarted or each.alone > LONGEST / 10)]
+    for name, of in (
+        ("threads of the dead", stood),
+        ("a taker was killed, too", [each for each in stood if each.takers]),
+        ("the server was restarted", [each for each in stood if each.restarted]),
+        ("no worker was there for 0.5 s", [each for each in stood if each.alone > LONGEST / 10]),
+        ("none of these", rest),
+    ):
+        lines.append(f"{name:<30} {len(of):>6,}")
+        if of:
+            p95 = of[min(len(of) - 1, len(of) * 95 // 100)]
+            seconds = f"median {median(each.seconds for each in of):.2f}, p95 {p95.seconds:.2f}"
+            lines.append(f"{'  went on after':<28} {seconds}, most {of[-1].seconds:.2f} s")
+    slow = [
+        f"{each.seconds:.2f} s, {each.alone:.2f} s alone: {each.story}"
+        for each in stood
+        if each.seconds > LONGEST
+    ]
+    return "\n".join([*lines, *slow, *fleet.notes])

@@ -383,6 +383,8 @@ class _LeaseKeeper:
                 for session in self._running:
                     try:
                         session.renew_lease()
+                    except ThreadBusy:
+                        continue  # given back just now; or lost, which its next commit is told
                     except Exception as error:  # the others' are to be renewed all the same
                         log.warning("the lease of %s could not be renewed: %s", session.thread_id, error)
 

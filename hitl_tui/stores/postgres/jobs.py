@@ -20,7 +20,7 @@ from hitl_tui.errors import StoreUnusable, UsageError
 from hitl_tui.stores.base import unknown
 from hitl_tui.stores.postgres.server import NOW, Server
 
-VERSION: Final = 1
+VERSION: Final = 2
 """The version of these tables, which belong to one of procrastinate's."""
 
 DIGEST: Final = 32
@@ -147,6 +147,7 @@ _TABLES: Final = (
         process_started bigint NOT NULL,
         boot text NOT NULL,
         namespace text NOT NULL,
+        backend int NOT NULL,
         concurrency int NOT NULL,
         graphs text NOT NULL,
         started_at bigint NOT NULL,
@@ -221,20 +222,28 @@ _REGISTER = f"""
         INSERT INTO procrastinate_workers (id, last_heartbeat) OVERRIDING SYSTEM VALUE VALUES (:id, now())
         ON CONFLICT (id) DO UPDATE SET last_heartbeat = now() RETURNING id
     )
-    INSERT INTO worker (id, "user", host, pid, process_started, boot, namespace, concurrency, graphs,
+    INSERT INTO worker (id, "user", host, pid, process_started, boot, namespace, backend, concurrency, graphs,
         started_at, stopping)
-    SELECT id, :user, :host, :pid, :process_started, :boot, :namespace, :concurrency, :graphs,
-        {NOW}, :stopping FROM there
-    ON CONFLICT (id) DO UPDATE SET stopping = excluded.stopping
+    SELECT id, :user, :host, :pid, :process_started, :boot, :namespace, pg_backend_pid(), :concurrency,
+        :graphs, {NOW}, :stopping FROM there
+    ON CONFLICT (id) DO UPDATE SET stopping = excluded.stopping, backend = excluded.backend
 """
-# Who was not heard of for long is taken off with one statement: their jobs are queued again, and their
-# leases end, wherever they are, so that whoever is next takes over and writes it down.  What they still
-# finish is not theirs any more: leases have tokens, and jobs count their attempts.
-_REAP = """
+# The connection by which a worker was heard ends as soon as its process does; one that is stopped or cut off
+# keeps it.  After a restart of the server all have lost theirs, and are given the time to come back.
+_DEAD = """
+    now() > pg_postmaster_start_time() + make_interval(secs => :outage) AND (
+        p.last_heartbeat < now() - make_interval(secs => :silence)
+        OR p.last_heartbeat < now() - make_interval(secs => :gone) AND w.id IS NOT NULL
+            AND NOT EXISTS (SELECT FROM pg_stat_get_activity(w.backend)))
+"""
+# Who is dead is taken off with one statement: their jobs are queued again, and their leases end, wherever
+# they are, so that whoever is next takes over and writes it down.  What they still finish is not theirs any
+# more: leases have tokens, and jobs count their attempts.
+_REAP = f"""
     WITH dead AS (
         SELECT p.id, w."user", w.host, w.pid, w.process_started, w.boot, w.namespace
         FROM procrastinate_workers AS p LEFT JOIN worker AS w ON w.id = p.id
-        WHERE p.last_heartbeat < now() - make_interval(secs => :patience)
+        WHERE {_DEAD}
         FOR UPDATE OF p SKIP LOCKED
     ), queued AS (
         UPDATE procrastinate_jobs AS j SET status = 'todo', queueing_lock = NULL, worker_id = NULL,
@@ -256,6 +265,12 @@ _REAP = """
             json_build_object('type', 'job_inserted', 'job_id', id)::text) FROM queued
     )
     SELECT thread, why FROM queued, (SELECT count(*) FROM told) AS notices
+"""
+# Of a worker that lives: what it was given and never heard of, as its connection broke meanwhile.
+_GIVE_BACK = """
+    UPDATE procrastinate_jobs SET status = 'todo', queueing_lock = NULL, worker_id = NULL,
+        attempts = attempts + 1
+    WHERE status = 'doing' AND worker_id = ? AND NOT id = ANY(?)
 """
 _LOOK_AGAIN: Final = 10.0
 """Seconds until it is looked again whether there are tables for jobs."""
@@ -439,13 +454,23 @@ class PostgresJobs:
             },
         )
 
-    def reap(self, patience: float) -> list[tuple[str, str]]:
-        """Queue the jobs again of workers that were not heard of for so many seconds.
+    def reap(self, *, silence: float, gone: float, outage: float) -> list[tuple[str, str]]:
+        """Queue the jobs again of workers that have died.
+
+        Args:
+            silence: seconds without a sign of life after which a worker counts as dead.
+            gone: the same for one whose connection has ended.
+            outage: seconds that the server is up before any counts as dead.
 
         Returns:
             The threads, each with why.
         """
-        return [(thread, why) for thread, why in self._server.rows(_REAP, {"patience": float(patience)})]
+        given = {"silence": silence, "gone": gone, "outage": outage}
+        return [(thread, why) for thread, why in self._server.rows(_REAP, given)]
+
+    def give_back(self, worker: int, running: Collection[int]) -> None:
+        """Queue what a worker has, but for the jobs that it runs, by their ids."""
+        self._server.rows(_GIVE_BACK, (worker, list(running)))
 
     def orphans(self) -> list[OrphanGraph]:
         """The graphs that no worker has and threads are queued for."""

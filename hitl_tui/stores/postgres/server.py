@@ -50,6 +50,9 @@ _AGAIN = 0.1
 _OLDEST = 140000
 """The oldest version of a server that will do."""
 
+_LOOK = 1.0
+"""Seconds for which one of the pool's is waited for at a time: asking anew lets it connect again."""
+
 _MOST_CONNECTIONS = 8
 _LOCK_SECONDS = 5
 NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -163,13 +166,17 @@ class Server:
     def _connection(self, end: float) -> Iterator[Connection]:
         """A connection of the pool, or the one of the transaction that this thread is in."""
         pool = self._pooled()
-        try:
-            connection = pool.getconn(timeout=max(0.05, end - time.monotonic()))
-        except PoolTimeout as error:
-            self.connect().close()  # says why, where it can't
-            raise StoreUnusable(
-                f"the store {self.name} gave no connection within {PATIENCE:g} s", "try again"
-            ) from error
+        while True:
+            try:
+                connection = pool.getconn(timeout=max(0.05, min(_LOOK, end - time.monotonic())))
+                break
+            except PoolTimeout as error:
+                if time.monotonic() < end:
+                    continue
+                self.connect().close()  # says why, where it can't
+                raise StoreUnusable(
+                    f"the store {self.name} gave no connection within {PATIENCE:g} s", "try again"
+                ) from error
         try:
             yield connection
         finally:

@@ -19,8 +19,14 @@ EVERY: Final = 0.5
 _LOOK: Final = 5.0
 """Seconds between looks for threads that nobody could run."""
 
-PATIENCE: Final = 3.0
+SILENCE: Final = 3.0
 """Seconds without one after which a worker counts as dead."""
+
+GONE: Final = 1.0
+"""The same for one whose connection has ended, as that of a process does with it."""
+
+OUTAGE: Final = 2.0
+"""Seconds behind an outage within which everybody says that they live."""
 
 
 class Keeper:
@@ -71,17 +77,16 @@ class Keeper:
         self._thread.join(2.0)
 
     def _run(self) -> None:
-        lost, since = False, time.monotonic()
+        lost, back = False, -OUTAGE
         while not self._end.wait(EVERY):
             try:
                 if self._worker is not None:
                     self._register(self._worker)
                 if lost:
                     self._tell("the store is there again")
-                    lost, since = False, time.monotonic()
-                # After an outage everybody looks dead: those who live are given the time to say so.
-                if time.monotonic() - since > PATIENCE:
-                    for thread_id, why in self._jobs.reap(PATIENCE):
+                    lost, back = False, time.monotonic()
+                if time.monotonic() - back > OUTAGE:
+                    for thread_id, why in self._jobs.reap(silence=SILENCE, gone=GONE, outage=OUTAGE):
                         self._tell(f"{thread_id}: queued again, {why}")
                 self._tell_of_orphans()
             except HitlError as error:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, Literal
+from weakref import WeakValueDictionary
 
 import psycopg
 from procrastinate import App, JobContext, PsycopgConnector
@@ -13,8 +14,9 @@ from procrastinate.connector import BaseConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job as QueuedJob
 from procrastinate.jobs import Status
-from procrastinate.manager import JobManager
+from procrastinate.manager import JobManager, NotificationCallback
 from procrastinate.worker import Worker as Fetcher
+from psycopg_pool import AsyncConnectionPool
 
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.local import LocalDriver, Observe
@@ -31,11 +33,13 @@ from hitl_tui.team.workers.keeper import Keeper
 
 log = logging.getLogger(__name__)
 
-_POLL: Final = 1.0
+_POLL: Final = 0.5
 """Seconds between looks for jobs that nobody tells of: those whose time has come, or whose thread is free."""
 _NEVER: Final = 1e9
 _LONGEST_WAIT: Final = 60.0
 _AGAIN: Final = 0.5
+_CONNECT: Final = 1.0
+"""Seconds after which a connection is asked for anew: the server may have come back."""
 _TRIES: Final = 120
 _FINISH: Final = (
     "DELETE FROM procrastinate_jobs WHERE id = %(id)s AND status = 'doing' "
@@ -72,25 +76,66 @@ def wait_before(tries: int) -> float:
 
 
 class _Manager(JobManager):
-    """Deletes jobs that are done, and only those that are still the worker's that did them.
+    """The queue as one worker sees it, which outlives its connections.
+
+    Jobs that are done are deleted, and only those that are still the worker's that did them.
 
     Args:
         registered: is told the number that the worker is given, before it takes a job.
+        give_back: queues again what a worker (its number) has but for the jobs that it runs (their ids).
     """
 
-    def __init__(self, connector: BaseConnector, registered: Callable[[int], object]) -> None:
+    def __init__(
+        self,
+        connector: BaseConnector,
+        registered: Callable[[int], object],
+        give_back: Callable[[int, Collection[int]], object],
+    ) -> None:
         super().__init__(connector)
         self._registered = registered
+        self._give_back = give_back
+        self._running: set[int] = set()
+        self._in_doubt = False
 
     async def register_worker(self) -> int:
         number = await super().register_worker()
         await asyncio.to_thread(self._registered, number)
         return number
 
+    async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> QueuedJob | None:
+        try:
+            if self._in_doubt:
+                await asyncio.to_thread(self._give_back, worker_id, set(self._running))
+                self._in_doubt = False
+            job = await super().fetch_job(queues, worker_id)
+        except (ConnectorException, StoreUnusable) as error:
+            # What it gave with an answer that was lost is nobody's.
+            self._in_doubt = True
+            _tell_away(error)
+            return None
+        if job is not None and job.id is not None:
+            self._running.add(job.id)
+        return job
+
+    async def listen_for_jobs(
+        self, *, on_notification: NotificationCallback, queues: Iterable[str] | None = None
+    ) -> None:
+        while True:
+            try:
+                await super().listen_for_jobs(on_notification=on_notification, queues=queues)
+            except ConnectorException as error:
+                _tell_away(error)
+            await asyncio.sleep(_AGAIN)
+
     async def finish_job(self, job: QueuedJob, status: Status, delete_job: bool) -> None:
-        if status is not Status.SUCCEEDED:
-            # It was broken off as the worker ended: whoever comes next queues it again.
-            return
+        try:
+            # Of what was broken off as the worker ended: whoever comes next queues it again.
+            if status is Status.SUCCEEDED:
+                await self._finish(job)
+        finally:
+            self._running.discard(job.id or 0)
+
+    async def _finish(self, job: QueuedJob) -> None:
         for _ in range(_TRIES):
             try:
                 await self.connector.execute_query_async(
@@ -99,6 +144,10 @@ class _Manager(JobManager):
                 return
             except ConnectorException:
                 await asyncio.sleep(_AGAIN)
+
+
+def _tell_away(error: Exception) -> None:
+    log.warning("the queue can't be reached: %s", error.__cause__ or error)
 
 
 class Worker:
@@ -130,6 +179,7 @@ class Worker:
         self._tell = tell
         self._hub = LocalHub(store, self._build, observe=observe, asks=False)
         self._stopping = asyncio.Event()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._fetcher: Fetcher | None = None
         self._keeper = Keeper(
             store,
@@ -154,7 +204,7 @@ class Worker:
                 try:
                     await self._fetch()
                 except (ConnectorException, psycopg.Error, StoreUnusable) as error:
-                    log.warning("the queue can't be reached: %s", error.__cause__ or error)
+                    _tell_away(error)
                 if not self._stopping.is_set():
                     await asyncio.sleep(_AGAIN)
         finally:
@@ -162,10 +212,19 @@ class Worker:
             await self._hub.close()
 
     async def _fetch(self) -> None:
-        app = App(connector=PsycopgConnector(conninfo=self._jobs.conninfo, min_size=1, max_size=3))
-        app.job_manager = _Manager(app.connector, self._keeper.take)
+        app = App(connector=PsycopgConnector())
+        app.job_manager = _Manager(app.connector, self._keeper.take, self._jobs.give_back)
         app.task(name="advance", pass_context=True)(self._advance_job)
-        async with app.open_async():
+        pool = AsyncConnectionPool(
+            self._jobs.conninfo,
+            min_size=1,
+            max_size=3,
+            open=False,
+            check=AsyncConnectionPool.check_connection,
+            timeout=_CONNECT,
+            reconnect_timeout=_CONNECT,
+        )
+        async with pool, app.open_async(pool):
             self._fetcher = Fetcher(
                 app,
                 queues=sorted({digest[:DIGEST] for digest in self._runners}),
@@ -173,17 +232,22 @@ class Worker:
                 fetch_job_polling_interval=_POLL,
                 install_signal_handlers=False,
                 delete_jobs="always",
-                # The keeper does both, on a connection of its own that comes back.
+                # The keeper does both; nodes are reached by a pause.
                 update_heartbeat_interval=_NEVER,
                 stalled_worker_timeout=_NEVER,
+                abort_job_polling_interval=_NEVER,
             )
             if not self._stopping.is_set():
                 self._tell(f"takes threads, {self._concurrency} at once")
                 await self._fetcher.run()
 
     async def _advance_job(self, _context: JobContext, /, thread: str, version: int, **rest: Any) -> None:
+        # It may be given a thread that it still runs, having been taken for dead meanwhile.
+        async with self._turns.setdefault(thread, asyncio.Lock()):
+            await self._advance_or_put_off(thread, version, int(rest.get("tries") or 0))
+
+    async def _advance_or_put_off(self, thread: str, version: int, tries: int) -> None:
         """What a job does: it puts the thread off where it can't advance it, and is done either way."""
-        tries = int(rest.get("tries") or 0)
         why: str | None = None
         while True:
             try:
