@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.drivers.langgraph.discovery import sync_threads
 from hitl_tui.engine.commands import Start
 from tests.drivers.langgraph.conftest import Hubs
 from tests.drivers.langgraph.flows import asking
@@ -26,3 +29,27 @@ async def test_the_graph_is_known_and_begins_threads_that_nobody_has(saver: Any,
     assert second.driver.thread_id == f"{taken.removesuffix('2')}3"
     assert second.view.progress.head == -1
     assert {row.info.thread_id for row in await hub.threads()} == {first.driver.thread_id, taken}
+
+
+@pytest.mark.parametrize("as_node", [None, "plan", "work", "ask", "__start__"])
+@pytest.mark.parametrize("values", [{"items": ["x"], "n": 2}, None])
+async def test_a_thread_that_was_only_edited_is_listed_and_opened(
+    saver: Any, hubs: Hubs, as_node: str | None, values: dict[str, Any] | None
+) -> None:
+    graph = asking(saver)
+    graph.update_state({"configurable": {"thread_id": "t"}}, values, as_node)
+    hub = hubs.over(graph)
+    await sync_threads(hub.mirror)
+    assert [(row.info.thread_id, row.head) for row in await hub.threads()] == [("t", 0)]
+    watcher = await Watcher.open(await hub.begin("t", "ann", at_once=True))
+    following = dict.fromkeys(graph.get_state({"configurable": {"thread_id": "t"}}).next)
+    assert (await watcher.check()).progress.next_node == ("+".join(following) or "END")
+
+
+async def test_an_input_that_no_node_has_taken_is_no_step_yet(saver: Any, hubs: Hubs) -> None:
+    graph = asking(saver)
+    graph.update_state({"configurable": {"thread_id": "t"}}, {"items": ["x"]}, "__input__")
+    hub = hubs.over(graph)
+    await sync_threads(hub.mirror)
+    assert await hub.threads() == ()
+    assert (await Watcher.open(await hub.begin("t", "ann"))).view.progress.head == -1
