@@ -52,7 +52,7 @@ def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
     answers = ", ".join(name(choice.id) for choice in request.choices) or answers
     lines = [f"  request {request.id} at step {request.step}, answers: {answers}"]
     card = review_card(request, open_view(snapshot), snapshot.values)
-    for term, more in terms(card, time.time_ns() // 1000):
+    for term, more in terms(card, snapshot.now):
         lines += [f"  {term}", *spans(more, _MOST_LINES)]
     lines += _actions(asked) if asked else spans(card.words, _MOST_LINES, _WHOLE)
     lines += _subject(snapshot, request, f"hitl-tui show {thread}{store}")

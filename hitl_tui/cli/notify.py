@@ -148,10 +148,12 @@ class _Lines:
 def _watch(store: Checkpointer, settings: Settings, ways: Sequence[Way], **how: Any) -> Watch:
     from hitl_tui.config import told_file
     from hitl_tui.engine.log.units import span_of
+    from hitl_tui.stores.opening import without_password
     from hitl_tui.team.told import Told
     from hitl_tui.team.watch import Watch
 
-    place = str(getattr(store, "path", "")) or f"memory {os.getpid()}"
+    elsewhere = without_password(settings.store) if store.login else f"memory {os.getpid()}"
+    place = getattr(store, "path", None) or elsewhere
     return Watch(
         store,
         Told(told_file(), f"{place}\n{settings.reviewer}"),

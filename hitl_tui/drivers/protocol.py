@@ -83,7 +83,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     `source` is what the thread's record names its graph by, "" where it doesn't.
     `signing_key` is the key that signs what is decided, "" where nothing is signed.  `refusals` say in words
     which commands the driver can't carry out, by verb (see `Driver.can`).  `handed` says that
-    the thread is the workers': a decision that lets it go on queues it, and nobody needs to run it.
+    the thread is the workers': a decision that lets it go on queues it, and nobody needs to run it.  `now` is
+    the time at which it was taken, by the store's clock.
     """
 
     thread_id: str
@@ -107,6 +108,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     attending: tuple[Presence, ...] = ()
     source: str = ""
     handed: bool = False
+    now: int = 0
 
     @property
     def state_hash(self) -> bytes:

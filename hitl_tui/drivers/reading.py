@@ -122,6 +122,7 @@ def snapshot(
         signing_key=signing_key,
         attending=attending,
         source=str(thread.info.source.get("graph", "")),
+        now=store.now(),
     )
 
 

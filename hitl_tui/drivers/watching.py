@@ -152,7 +152,8 @@ class Watcher:
         A store that tells when somebody writes is looked at then, too.
         """
         news, loop = asyncio.Event(), asyncio.get_running_loop()
-        end = self._store.subscribe(lambda: loop.call_soon_threadsafe(news.set))
+        thread_id = self._session.thread_id
+        end = self._store.subscribe(lambda: loop.call_soon_threadsafe(news.set), thread_id)
         try:
             await self._follow(news)
         finally:

@@ -297,7 +297,9 @@ class Checkpointer(ABC):
         """See `Store.changes`."""
         return None
 
-    def subscribe(self, wake: Callable[[], object]) -> Callable[[], None] | None:
+    def subscribe(
+        self, wake: Callable[[], object], thread_id: str | None = None
+    ) -> Callable[[], None] | None:
         """See `Store.subscribe`."""
         return None
 

@@ -10,7 +10,7 @@ from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.errors import HitlError
 from hitl_tui.team.told import Told
 from hitl_tui.team.ways import NotTold, Way
-from hitl_tui.view.notices import Notice, asked, ended, expiring, next_deadline, words
+from hitl_tui.view.notices import Notice, Person, asked, ended, expiring, next_deadline, words
 
 _MOST = 1000
 """Threads that wait, of which one is told."""
@@ -18,6 +18,8 @@ _UNKNOWN = 10.0
 """Seconds between looks at a store that can't tell whether anything was written."""
 _MOMENT = 0.1
 """Seconds for which what is written one after the other is looked at together."""
+_IDLE = 4
+"""How much longer than a look took there is none: the store is busy with others, too."""
 
 
 class Watch:
@@ -77,14 +79,16 @@ class Watch:
                 self._news.clear()
                 if self._stopped:
                     return
+                began = time.monotonic()
                 try:
                     self.look()
                     self._failures.discard("store")
                 except HitlError as error:
                     if not self._stopped:
                         self._fail("store", error)
+                took = time.monotonic() - began
                 if self._news.wait(every):
-                    time.sleep(_MOMENT)
+                    time.sleep(min(max(_MOMENT, _IDLE * took), every))
         finally:
             if end is not None:
                 end()
@@ -107,10 +111,12 @@ class Watch:
         if self._looked and not due and not unknown and seen == self._seen:
             return []
         waiting = self._store.waiting(_MOST)
-        asks = asked(waiting, self._person)
-        notices = asks + expiring(waiting, self._person, now, self._before)
+        by_login = any(request.logins for thread in waiting for request in thread.pending)
+        person = Person(self._person, self._store.roles() if by_login else ())
+        asks = asked(waiting, person)
+        notices = asks + expiring(waiting, person, now, self._before)
         notices += self._ended(now)
-        self._again = next_deadline(waiting, self._person, now, self._before)
+        self._again = next_deadline(waiting, person, now, self._before)
         told = [notice for notice in notices if self._tell(notice, now)]
         self.told.set_mark(self._mark)
         self._count(len({notice.thread for notice in asks}))

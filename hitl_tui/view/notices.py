@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
 
 from hitl_tui.engine.log.records import Cursor, LedgerEntry
-from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.requests import Request, Vote
 from hitl_tui.engine.log.signing import DECISIONS
 from hitl_tui.engine.log.threads import ThreadSummary, Waiting
 from hitl_tui.engine.log.units import Maybe, Time, about
@@ -51,7 +51,19 @@ class Notice(msgspec.Struct, frozen=True):
     outcome: Annotated[Maybe, about("How it ended.")] = ""
 
 
-def asked(waiting: Iterable[Waiting], person: str) -> list[Notice]:
+class Person(NamedTuple):
+    """Somebody who is told.
+
+    Args:
+        name: their name as reviewers are named.
+        roles: their login of the store and the groups it is in, () where the store has no logins.
+    """
+
+    name: str
+    roles: tuple[str, ...] = ()
+
+
+def asked(waiting: Iterable[Waiting], person: Person) -> list[Notice]:
     """What waits for a person."""
     return [
         _of_request("waits", each.thread, request, request.asked_at)
@@ -60,7 +72,7 @@ def asked(waiting: Iterable[Waiting], person: str) -> list[Notice]:
     ]
 
 
-def expiring(waiting: Iterable[Waiting], person: str, now: int, before: int) -> list[Notice]:
+def expiring(waiting: Iterable[Waiting], person: Person, now: int, before: int) -> list[Notice]:
     """What waits for a person and answers itself within `before` microseconds."""
     return [
         _of_request("deadline", each.thread, request, now)
@@ -70,7 +82,7 @@ def expiring(waiting: Iterable[Waiting], person: str, now: int, before: int) -> 
     ]
 
 
-def next_deadline(waiting: Iterable[Waiting], person: str, now: int, before: int) -> int | None:
+def next_deadline(waiting: Iterable[Waiting], person: Person, now: int, before: int) -> int | None:
     """When `expiring` has more to tell, None where nothing that waits brings that about."""
     moments = [
         request.deadline - before
@@ -99,15 +111,21 @@ def ended(thread: ThreadSummary, cursor: Cursor, ledger: Sequence[LedgerEntry], 
     )
 
 
-def _for(waiting: Waiting, person: str) -> list[Request]:
+def _for(waiting: Waiting, person: Person) -> list[Request]:
     """The requests that a person may answer and has not voted on."""
     return [
         request
         for request in waiting.pending
         if not request.breakpoint
-        and (not request.reviewers or person in request.reviewers)
-        and all(vote.actor != person for vote in request.votes)
+        and (not request.reviewers or person.name in request.reviewers)
+        and (not request.logins or not set(request.logins).isdisjoint(person.roles))
+        and not any(_is_by(vote, person, request) for vote in request.votes)
     ]
+
+
+def _is_by(vote: Vote, person: Person, request: Request) -> bool:
+    """Whether a vote counts as theirs: where logins are named, one has one vote under whatever name."""
+    return vote.actor == person.name or bool(request.logins and vote.login in person.roles[:1])
 
 
 def _of_request(happening: Happening, thread: ThreadSummary, request: Request, at: int) -> Notice:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hitl_tui import SQLiteCheckpointer
 from hitl_tui.engine.commands import Start
 from hitl_tui.loading.sources import open_graph
 from hitl_tui.stores import open_store
@@ -51,6 +52,20 @@ def test_the_list_of_what_waits_says_when_it_expires(
     assert document["threads"][0]["waiting_for"] == "Ship it?"
     assert document["requests"][0]["expired"] is True
     assert "  expired" in app.expect(0, "show", "t").out
+
+
+def test_when_a_question_expires_is_told_by_the_clock_of_its_store(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_waiting(tmp_path, None, monkeypatch)
+    with closing(open_store(str(tmp_path / "late.db"))) as store:
+        cursor = store.cursor("t")
+    assert cursor is not None
+    due = cursor.pending[0].deadline
+    assert due is not None
+    # The server of a database may have another time than this machine.
+    monkeypatch.setattr(SQLiteCheckpointer, "now", lambda self: due - 7_000_000)
+    assert "expires in 7.0 s" in app.expect(0, "show", "t").out
 
 
 def test_the_next_process_applies_the_answer_of_a_deadline_and_says_that_it_was_the_deadline(

@@ -405,6 +405,25 @@ class TestNews:
             writer.step()
             until(lambda: store.changes("t") is not None)
 
+    def test_who_looks_at_a_thread_is_woken_by_its_family_and_by_no_other(
+        self, store: PostgresCheckpointer, url: str
+    ) -> None:
+        told: list[str] = []
+        store.subscribe(lambda: told.append("t"), "t")
+        store.subscribe(lambda: told.append("all"))
+        until(lambda: store.changes() is not None)
+        with closing(PostgresCheckpointer(url)) as other:
+            for name in ("a", "b"):  # with the second one all is told that the first one brought about
+                before = store.changes(name)
+                Writer(other, name)
+                until(lambda name=name, before=before: store.changes(name) != before)
+            told.clear()
+            Writer(other, "c").step()
+            until(lambda: "all" in told)
+            assert "t" not in told
+            Writer(other, "t/team#1").step()
+            until(lambda: "t" in told)
+
     def test_a_thread_inside_another_counts_as_news_of_it(self, store: PostgresCheckpointer) -> None:
         until(lambda: store.changes() is not None)
         before = store.changes("t")

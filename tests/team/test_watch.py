@@ -15,12 +15,18 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
+from hitl_tui.engine.log.requests import Request, Vote
+from hitl_tui.engine.log.threads import Waiting
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.stores import Checkpointer, open_store
+from hitl_tui.stores.postgres.store import PostgresCheckpointer
 from hitl_tui.team.told import Told
 from hitl_tui.team.watch import Watch
 from hitl_tui.team.ways import CommandHook, NotTold, Services, TerminalNotice
-from hitl_tui.view.notices import Notice, terminal_bytes, title_bytes, words
+from hitl_tui.view.notices import Notice, asked, terminal_bytes, title_bytes, words
+from hitl_tui.view.notices import Person as Who
+from tests.support import tape as tapes
+from tests.support.postgres import PASSWORD, Postgres
 
 HOUR = 3_600_000_000
 
@@ -126,6 +132,41 @@ class TestWhatIsTold:
         publishing(ann.store, reviewers=["ann"], risk="high").invoke(thread_id="hers")
         look(ann.watch())
         assert ann.heard.texts == ["hers waits: high risk, Publish it?"]
+
+    def test_by_login_what_a_question_names_logins_for(
+        self, tmp_path: Path, postgres: Postgres, postgres_url: str
+    ) -> None:
+        for login in ("rita", "olga"):
+            postgres.login(login)
+        postgres.group("editors", "rita")
+        with closing(open_store(postgres_url)) as store:
+            assert isinstance(store, PostgresCheckpointer)
+            store.make_roles()
+            postgres.grant("hitl_viewer", "rita", "olga")
+            publishing(store, logins=["editors"]).invoke(thread_id="theirs")
+            publishing(store, logins=["olga"]).invoke(thread_id="hers")
+        schema = postgres_url.rpartition("=")[2]
+        told = {}
+        for login in ("rita", "olga"):
+            # Both call themselves alike: what counts is as whom the database knows them.
+            person = Person(tmp_path, "ann")
+            person.path = tmp_path / login
+            url = postgres.url(user=login, password=PASSWORD, schema=schema)
+            with closing(open_store(url, create=False)) as person.store:
+                person.watch().look()
+            told[login] = person.heard.texts
+        assert told == {"rita": ["theirs waits: Publish it?"], "olga": ["hers waits: Publish it?"]}
+
+    def test_where_a_login_has_voted_it_is_not_asked_again_under_another_name(self) -> None:
+        vote = Vote("bob", "approve", 1, login="rita")
+        request = Request(
+            "r", "approve", "a", "after", 1, "ok?", logins=("editors",), votes=(vote,), quorum=2
+        )
+        waits = Waiting(tapes.summary("t", None, 0, 1, status="waiting"), (request,))
+        assert asked([waits], Who("ann", ("rita", "editors"))) == []
+        assert len(asked([waits], Who("ann", ("olga", "editors")))) == 1
+        assert asked([waits], Who("bob", ("olga", "editors"))) == []
+        assert asked([waits], Who("ann")) == []
 
     def test_at_once_where_the_store_says_that_somebody_wrote(self, ann: Person, postgres_url: str) -> None:
         with closing(open_store(postgres_url)) as ann.store, closing(open_store(postgres_url)) as other:

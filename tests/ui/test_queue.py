@@ -6,9 +6,11 @@ import asyncio
 import json
 import string
 import sys
+import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from hitl_tui import SQLiteCheckpointer
 from hitl_tui.config import queue_file
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.policies import read_policy
+from hitl_tui.engine.log.threads import Waiting
 from hitl_tui.loading.sources import open_graph, reopen_graph
 from hitl_tui.stores import Checkpointer, open_store
 from hitl_tui.ui.app import AppStart, HitlApp
@@ -140,6 +143,33 @@ async def test_what_others_write_is_looked_for_at_least_every_two_seconds(
         assert pace <= 2
         look()
         await it.shows("new-one", "13 WAIT FOR YOU")
+
+
+async def test_what_many_write_is_read_together(
+    twelve: SQLiteCheckpointer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wakes: list[Callable[[], object]] = []
+    reads: list[float] = []
+    waiting = LocalHub.waiting
+
+    async def counted(self: LocalHub, limit: int) -> tuple[Waiting, ...]:
+        reads.append(time.monotonic())
+        return await waiting(self, limit)
+
+    monkeypatch.setattr(LocalHub, "subscribe", lambda self, wake: wakes.append(wake))
+    monkeypatch.setattr(LocalHub, "changes", lambda self: None)
+    monkeypatch.setattr(LocalHub, "waiting", counted)
+    async with queue(twelve) as it:
+        await it.shows("12, live")
+        for _ in range(200):
+            writing = threading.Thread(target=wakes[0])  # which knows nothing of the app
+            writing.start()
+            writing.join()
+            await asyncio.sleep(0.002)
+        last = time.monotonic()
+        await it.until(lambda: reads[-1] >= last, "a look behind the last of them")
+        apart = [later - earlier for earlier, later in pairwise(reads)]
+        assert min(apart) >= QueueScreen.READ_APART
 
 
 def dead_keys(it: Screen, *meant: str) -> list[str]:

@@ -184,8 +184,13 @@ class Store(Protocol):
             thread_id: only a thread and those inside it are asked about; others may count, too.
         """
 
-    def subscribe(self, wake: Callable[[], object]) -> Callable[[], None] | None:
+    def subscribe(
+        self, wake: Callable[[], object], thread_id: str | None = None
+    ) -> Callable[[], None] | None:
         """Have `wake` called, from any thread, soon after somebody wrote or `changes` can tell again.
+
+        Args:
+            thread_id: only for what is written of a thread and those inside it.
 
         Returns:
             What ends that; None where the store can't call, so that it is to be looked at again and again.

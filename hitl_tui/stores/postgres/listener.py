@@ -7,7 +7,7 @@ import os
 import select
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 import psycopg
@@ -37,7 +37,7 @@ class Listener:
         self._begun = 0
         self._listens = False
         self._threads: dict[str, int] = {}
-        self._waiting: dict[object, Callable[[], object]] = {}
+        self._waiting: dict[object, tuple[str | None, Callable[[], object]]] = {}
         self._stopped = False
         self._ear, self._mouth = os.pipe()
         self._thread = threading.Thread(target=self._run, name="hitl-tui listens", daemon=True)
@@ -53,10 +53,14 @@ class Listener:
         count = self._count if thread_id is None else self._threads.get(family(thread_id), 0)
         return self._begun + count, int(time.monotonic() / _ANYWAY)
 
-    def subscribe(self, wake: Callable[[], object]) -> Callable[[], None]:
-        """Have `wake` called, on another thread, whenever there is something new; gives what ends that."""
+    def subscribe(self, wake: Callable[[], object], thread_id: str | None = None) -> Callable[[], None]:
+        """Have `wake` called, on another thread, whenever there is something new; gives what ends that.
+
+        Args:
+            thread_id: only for what is new of its family.
+        """
         mark = object()
-        self._waiting[mark] = wake
+        self._waiting[mark] = (None if thread_id is None else family(thread_id)), wake
 
         def end() -> None:
             self._waiting.pop(mark, None)
@@ -70,17 +74,19 @@ class Listener:
             os.write(self._mouth, b".")
             self._thread.join(2.0)
 
-    def hear(self, told: str) -> None:
-        """Take a notice: the name of a thread that was written."""
+    def hear(self, told: str) -> str:
+        """Take a notice: the name of a thread that was written; gives its family."""
         name = family(told)
         self._threads[name] = self._threads.get(name, 0) + 1
         self._count += 1
+        return name
 
-    def wake(self) -> None:
-        """Wake all who wait."""
-        for wake in list(self._waiting.values()):
-            with suppress(RuntimeError):  # whose event loop has ended
-                wake()
+    def wake(self, families: Collection[str] | None = None) -> None:
+        """Wake all who wait, or those whom it concerns that some families were written."""
+        for name, wake in list(self._waiting.values()):
+            if families is None or name is None or name in families:
+                with suppress(RuntimeError):  # whose event loop has ended
+                    wake()
 
     def _run(self) -> None:
         try:
@@ -109,12 +115,9 @@ class Listener:
                 select.select([connection.fileno(), self._ear], [], [])
 
     def _hear_all(self, connection: Connection) -> None:
-        heard = False
-        for notice in connection.notifies(timeout=0):
-            self.hear(notice.payload)
-            heard = True
-        if heard:
-            self.wake()
+        families = {self.hear(notice.payload) for notice in connection.notifies(timeout=0)}
+        if families:
+            self.wake(families)
 
 
 def family(thread_id: str) -> str:

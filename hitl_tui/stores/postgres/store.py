@@ -457,8 +457,8 @@ class PostgresCheckpointer(TableStore):
     def changes(self, thread_id: str | None = None) -> object:
         return self._listening().count(thread_id)
 
-    def subscribe(self, wake: Callable[[], object]) -> Callable[[], None]:
-        return self._listening().subscribe(wake)
+    def subscribe(self, wake: Callable[[], object], thread_id: str | None = None) -> Callable[[], None]:
+        return self._listening().subscribe(wake, thread_id)
 
     def _listening(self) -> Listener:
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import copy_context
 from pathlib import PurePath
 from typing import ClassVar
 
@@ -87,6 +88,10 @@ def failure_words(error: BaseException) -> str:
     return f"{error.message} — {error.hint}" if isinstance(error, HitlError) and error.hint else str(error)
 
 
+_IDLE = 4
+"""How much longer than a reading took it is not read again: the store is busy with others, too."""
+
+
 class LiveScreen(OverlayScreen):
     """One that shows what the store has now: read again whenever somebody has written.
 
@@ -103,7 +108,8 @@ class LiveScreen(OverlayScreen):
         self.hub = hub
         self._changes: object = None
         self._read_at = 0.0
-        self._looks_soon = False
+        self._not_before = 0.0
+        self._reads = self._looks_soon = False
         self._unsubscribe: Callable[[], None] | None = None
 
     async def read(self) -> None:
@@ -113,41 +119,52 @@ class LiveScreen(OverlayScreen):
     def on_mount(self) -> None:
         """Read, and hear of what is written from now on."""
         self.look()
-        loop = asyncio.get_running_loop()
-        self._unsubscribe = self.hub.subscribe(lambda: loop.call_soon_threadsafe(self._hear))
+        # Whoever calls knows nothing of the app, which timers and workers of Textual take from the context.
+        loop, context = asyncio.get_running_loop(), copy_context()
+        self._unsubscribe = self.hub.subscribe(lambda: loop.call_soon_threadsafe(self.look, context=context))
 
     def on_unmount(self) -> None:
         """Hear no more of the store."""
         if self._unsubscribe is not None:
             self._unsubscribe()
 
-    def _hear(self) -> None:
-        """Somebody has written: look at once, but not again and again while many write."""
-        wait = self._read_at + self.READ_APART - time.monotonic()
-        if wait <= 0:
-            self.look()
-        elif not self._looks_soon:
-            self._looks_soon = True
-            self.set_timer(wait, self._look_late)
+    def look(self) -> None:
+        """Read where somebody has written, and now and then all the same; not again and again."""
+        now = time.monotonic()
+        if self._reads or now < self._not_before:
+            if not self._looks_soon:
+                self._looks_soon = True
+                if not self._reads:  # else behind that
+                    self.set_timer(self._not_before - now, self._look_late)
+            return
+        try:
+            changes = self.hub.changes()
+        except HitlError:
+            changes = None  # reading says what is wrong
+        if changes is None or changes != self._changes or now >= self._read_at + self.READ_EVERY:
+            self._changes = changes
+            self.read_again()
 
     def _look_late(self) -> None:
         self._looks_soon = False
         self.look()
 
-    def look(self) -> None:
-        """Read where somebody has written, and now and then all the same."""
-        try:
-            changes = self.hub.changes()
-        except HitlError:
-            changes = None  # reading says what is wrong
-        due = time.monotonic() >= self._read_at + self.READ_EVERY
-        if changes is None or changes != self._changes or due:
-            self._changes, self._read_at = changes, time.monotonic()
-            self.read_again()
-
     def read_again(self) -> None:
         """Read at once."""
-        self.run_worker(self.read(), group="read", exclusive=True, exit_on_error=False)
+        self._reads = True
+        self.run_worker(self._reading(), group="read", exclusive=True, exit_on_error=False)
+
+    async def _reading(self) -> None:
+        began = time.monotonic()
+        try:
+            await self.read()
+        finally:
+            self._reads = False
+            self._read_at = ended = time.monotonic()
+            wait = max(self.READ_APART, _IDLE * (ended - began))
+            self._not_before = ended + wait
+            if self._looks_soon and self.is_running:
+                self.set_timer(wait, self._look_late)
 
 
 class PageScreen(OverlayScreen):
