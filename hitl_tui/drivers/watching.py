@@ -399,7 +399,7 @@ async def ask_to_pause(
         holder = (summary.held_by or "") if summary else ""
         if jobs is not None and not holder:
             # One that has just taken it out of the queue is not told from what it does yet.
-            holder = next((f"worker {job.worker}" for job in jobs.listed(1, [thread_id]) if job.worker), "")
+            holder = next((f"worker {job.worker}" for job in jobs.of_threads([thread_id]) if job.worker), "")
         if not holder and not queued:
             return ""
         queued = False

@@ -145,14 +145,37 @@ def queue(server: Postgres, waiting: int, threads: int) -> dict[str, float]:
     return figures
 
 
-def fill_queue(fleet: Fleet, size: int) -> None:
-    """Put threads of a graph that no worker has into the queue."""
+def fill_queue(fleet: Fleet, size: int, due: str = "NULL") -> None:
+    """Put threads of a graph that no worker has into the queue, by statements: copies of one that waits.
+
+    Args:
+        due: when each may be taken, in SQL.
+    """
     _, asks = _patterns()
-    for first in range(0, size, 10_000):
-        numbers = range(first, min(first + 10_000, size))
-        fleet.store.write_threads(_copy(asks, number) for number in numbers)
+    fleet.store.write_threads([_copy(asks, 0)])
+
+    def columns(table: str, leave: str) -> str:
+        of = f"FROM information_schema.columns WHERE table_name = '{table}' AND table_schema = current_schema"
+        return str(fleet.asked(f"SELECT string_agg(quote_ident(column_name), ', ') {of} AND {leave}")[0][0])
+
+    thread = columns("thread", "column_name NOT IN ('key', 'id')")
+    cursor = columns("cursor", "column_name <> 'thread'")
+    pattern = "thread WHERE id = 'thread-000000'"
     fleet.run(
-        "INSERT INTO work (thread, priority) SELECT key, 0 FROM thread WHERE id LIKE 'thread-%'", "ANALYZE"
+        "SET session_replication_role = replica",  # no triggers
+        f"INSERT INTO thread (key, id, {thread}) SELECT 1000000 + n, 'thread-' || to_char(n, 'FM000000'), "
+        f"{thread} FROM {pattern.replace(' WHERE', ', generate_series(1, ' + str(size) + ') AS n WHERE')}",
+        f"INSERT INTO cursor (thread, {cursor}) SELECT key, {cursor} FROM cursor, thread "
+        f"WHERE key > 1000000 AND thread = (SELECT key FROM {pattern})",
+        "INSERT INTO work (thread, priority) SELECT key, 0 FROM thread WHERE key > 1000000",
+        "INSERT INTO procrastinate_jobs "
+        "(queue_name, task_name, lock, queueing_lock, args, scheduled_at) "
+        "SELECT left(graph_digest, 32), 'advance', key::text, key::text, "
+        f"jsonb_build_object('thread', id, 'version', 1, 'tries', 0, 'why', ''), {due} "
+        "FROM thread WHERE key > 1000000",
+        "UPDATE store SET threads = 2000000",
+        "SET session_replication_role = DEFAULT",
+        "ANALYZE",
     )
 
 

@@ -20,7 +20,7 @@ from tests.support.flows import line, say
 from tests.support.postgres import PASSWORD, Postgres, may
 from tests.support.workers import until
 
-FETCH = "SELECT id FROM procrastinate_fetch_job_v2(NULL, NULL)"
+TAKE = "SELECT id FROM take_job(ARRAY(SELECT queue_name FROM procrastinate_jobs), {})"
 
 
 @pytest.fixture
@@ -165,12 +165,55 @@ def test_no_worker_takes_a_job_between_a_decision_and_its_commit(
             db.execute(f"SET search_path = {schema}".encode())
         with deciding.transaction():
             deciding.execute("SELECT put_job(thread, NULL, 0, 'again') FROM work")
-            row = worker.execute(FETCH.encode()).fetchone()
-            assert row is not None
-            assert row[0] is None
-        row = worker.execute(FETCH.encode()).fetchone()
-        assert row is not None
-        assert row[0] is not None
+            assert worker.execute(TAKE.format("NULL").encode()).fetchone() is None
+        assert worker.execute(TAKE.format("NULL").encode()).fetchone() is not None
+
+
+def test_jobs_are_taken_by_priority_and_no_thread_is_taken_twice(
+    runner: GraphRunner, store: PostgresCheckpointer
+) -> None:
+    for name, priority in (("low", -1), ("high", 5), ("first", 0), ("second", 0)):
+        asked(runner, name)
+        store.jobs().hand(name, priority=priority)
+    take_all(store)
+    store._server.rows("SELECT put_job(thread, NULL, 0, '') FROM work ORDER BY thread")
+    # As of a graph of their own: the first of each queue are compared.
+    store._server.rows("UPDATE procrastinate_jobs SET queue_name = 'other' WHERE args ->> 'thread' = 'first'")
+    took = []
+    while given := store._server.rows(TAKE.format("NULL").replace("id FROM", "args ->> 'thread' FROM")):
+        took.append(given[0][0])
+        store._server.rows("SELECT put_job(key, NULL, 0, '') FROM thread WHERE id = ?", (took[-1],))
+    assert took == ["high", "first", "second", "low"]
+    assert [(job.thread, job.state) for job in jobs(store)] == [
+        *((name, "running") for name in ("low", "high", "first", "second")),
+        *((name, "queued") for name in took),
+    ]
+
+
+def test_what_has_its_time_is_taken_once_that_has_come(
+    runner: GraphRunner, store: PostgresCheckpointer
+) -> None:
+    asked(runner)
+    store.jobs().hand("t", at=store.now() + 3_600_000_000)
+    reap(store)
+    assert store._server.rows(TAKE.format("NULL")) == []
+    store._server.rows("UPDATE procrastinate_jobs SET scheduled_at = now()")
+    reap(store)
+    assert [job.state for job in jobs(store)] == ["queued"]
+    assert len(store._server.rows(TAKE.format("NULL"))) == 1
+
+
+def test_a_thread_that_takes_the_name_of_one_that_was_deleted_is_not_the_workers(
+    runner: GraphRunner, store: PostgresCheckpointer
+) -> None:
+    asked(runner)
+    assert store.jobs().is_handed("t")
+    cursor = store.cursor("t")
+    assert cursor is not None
+    store.delete(Deletion({"t": cursor.version}, None, None, 0, force=True))
+    assert not store.jobs().is_handed("t")
+    runner.invoke({}, thread_id="t")
+    assert not store.jobs().is_handed("t")
 
 
 def reap(store: PostgresCheckpointer, outage: float = 0.0) -> list[tuple[str, str]]:
@@ -193,7 +236,7 @@ class TestDeadWorkers:
         answer(runner)
         lease = store.new_lease(store.now())
         store.jobs().register(1, lease, [HandedGraph("g", "d")], 4, stopping=False)
-        store._server.rows("SELECT id FROM procrastinate_fetch_job_v2(NULL, 1)")
+        store._server.rows(TAKE.format(1))
         store.acquire("t", lease, store.now())
         store._server.rows("UPDATE cursor SET status = 'running'")
 
@@ -279,7 +322,9 @@ def test_each_role_may_do_its_part(
             "work": lambda: (
                 theirs.jobs().register(1, theirs.new_lease(0), [], 1, stopping=False),
                 reap(theirs),
-                theirs._server.rows("SELECT id FROM procrastinate_fetch_job_v2(NULL, 1)"),
+                theirs._server.rows(
+                    "SELECT id FROM take_job(ARRAY(SELECT queue_name FROM procrastinate_jobs), 1)"
+                ),
                 theirs.jobs().put("t", 1.0, 1, "later"),
                 theirs._server.rows("DELETE FROM procrastinate_jobs"),
             ),

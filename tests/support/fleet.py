@@ -164,6 +164,8 @@ class Fleet:
         self.killed: dict[int, datetime] = {}
         """When each process was killed."""
         self.restarts: list[datetime] = []
+        self.away: list[tuple[int, datetime, datetime]] = []
+        """Which process was stopped or cut off, from when until when."""
         self.decided: list[tuple[str, str, str]] = []
         """Decisions that were confirmed: thread, request, who."""
         self._url = server.new_url()
@@ -285,18 +287,27 @@ class Fleet:
         """Stop a worker for so long, and let it go on as if nothing had been."""
         process = self._running[number]
         assert process is not None
-        process.send_signal(signal.SIGSTOP)
-        self._over.wait(seconds)
-        process.send_signal(signal.SIGCONT)
+        with self._is_away(process.pid):
+            process.send_signal(signal.SIGSTOP)
+            self._over.wait(seconds)
+            process.send_signal(signal.SIGCONT)
         self.counts["stopped and continued"] += 1
 
     def cut(self, seconds: float) -> None:
         """Pull the cable for so long."""
         if self.cable is not None:
-            self.cable.cut()
-            self._over.wait(seconds)
-            self.cable.restore()
+            process = self._running[len(self._running) - 2]
+            with self._is_away(process.pid if process else 0):
+                self.cable.cut()
+                self._over.wait(seconds)
+                self.cable.restore()
             self.counts["network cut"] += 1
+
+    @contextmanager
+    def _is_away(self, pid: int) -> Iterator[None]:
+        begun = datetime.now(UTC)
+        yield
+        self.away.append((pid, begun, datetime.now(UTC)))
 
     def restart(self, mode: str) -> None:
         """Restart the server."""
@@ -474,12 +485,15 @@ class Fleet:
 
     def _alone(self, begin: datetime, end: datetime) -> float:
         """Seconds between two moments at which no worker was there that could have taken anything."""
-        moments = [
-            (max(at, begin), self.killed.get(pid, end))
-            for pid, at in self.asked("SELECT pid, min(at) FROM fleet_workers GROUP BY pid")
-        ]
+        there: list[tuple[datetime, datetime]] = []
+        for pid, at in self.asked("SELECT pid, min(at) FROM fleet_workers GROUP BY pid"):
+            came, went = max(at, begin), self.killed.get(pid, end)
+            for left, back in sorted((left, back) for who, left, back in self.away if who == pid):
+                there.append((came, min(left, went)))
+                came = max(came, back)
+            there.append((came, went))
         alone, until = 0.0, begin
-        for came, went in sorted(each for each in moments if each[0] < end):
+        for came, went in sorted((came, went) for came, went in there if came < min(went, end)):
             alone += max(0.0, (came - until).total_seconds())
             until = max(until, went)
         return alone + max(0.0, (end - until).total_seconds())

@@ -109,15 +109,14 @@ class Jobs(Protocol):
     def is_handed(self, thread_id: str) -> bool:
         """Whether a thread is the workers'."""
 
-    def listed(self, limit: int, threads: Collection[str] | None = None) -> Sequence[WorkerJob]:
-        """At most `limit` jobs, those that run first, then in the order in which they will.
-
-        Args:
-            threads: those of some threads alone.
-        """
+    def of_threads(self, threads: Collection[str]) -> Sequence[WorkerJob]:
+        """The jobs of some threads; of two of the same thread the one that runs is the second."""
 
     def at_work(self, limit: int) -> AtWork:
-        """The workers that were heard of, oldest first, and at most `limit` jobs, as `listed`."""
+        """The workers that were heard of, oldest first, and the first `limit` jobs.
+
+        Those that run come first, then in the order in which they will.
+        """
 
     def orphaned(self, threads: Collection[str]) -> Collection[str]:
         """Which of these threads are the workers', though nobody who works has their graph."""

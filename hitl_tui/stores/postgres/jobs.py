@@ -123,12 +123,37 @@ _PAUSED = f"""
         RETURN NULL;
     END $$
 """
-# Without them whoever fetches a job walks over those of other graphs, and over all for another of its thread.
+# Whoever takes a job walks over none of other graphs, none whose time is to come, and none of other threads.
 _INDEXES: Final = (
     """CREATE INDEX jobs_of_thread ON procrastinate_jobs (lock) WHERE status IN ('todo', 'doing')""",
-    """CREATE INDEX jobs_of_graph ON procrastinate_jobs (queue_name, priority DESC, id)
-        WHERE status = 'todo'""",
+    """CREATE INDEX jobs_ready ON procrastinate_jobs (queue_name, priority DESC, id)
+        WHERE status = 'todo' AND scheduled_at IS NULL""",
+    """CREATE INDEX jobs_next ON procrastinate_jobs (priority DESC, id)
+        WHERE status = 'todo' AND scheduled_at IS NULL""",
+    """CREATE INDEX jobs_later ON procrastinate_jobs (scheduled_at)
+        WHERE status = 'todo' AND scheduled_at IS NOT NULL""",
 )
+# Procrastinate's own walks over all jobs of the queues, and over those whose time is to come.  A queue's name
+# is asked for as a range, so that no index but `jobs_ready` gives the order.
+_TAKE = """
+    CREATE FUNCTION take_job(queues text[], taker bigint) RETURNS SETOF procrastinate_jobs LANGUAGE sql AS $$
+        WITH taken AS (
+            SELECT ready.id FROM unnest(queues) AS queue (name), LATERAL (
+                SELECT j.id, j.priority FROM procrastinate_jobs AS j
+                WHERE j.status = 'todo' AND j.scheduled_at IS NULL
+                    AND j.queue_name >= queue.name AND j.queue_name <= queue.name
+                    AND NOT EXISTS (
+                        SELECT FROM procrastinate_jobs AS other
+                        WHERE other.lock = j.lock AND other.status IN ('todo', 'doing')
+                            AND (other.status = 'doing' OR other.scheduled_at IS NULL
+                                AND (other.priority, -other.id) > (j.priority, -j.id)))
+                ORDER BY j.queue_name, j.priority DESC, j.id LIMIT 1 FOR UPDATE SKIP LOCKED
+            ) AS ready ORDER BY ready.priority DESC, ready.id LIMIT 1
+        )
+        UPDATE procrastinate_jobs AS j SET status = 'doing', worker_id = taker
+        FROM taken WHERE j.id = taken.id RETURNING j.*
+    $$
+"""
 _TABLES: Final = (
     *_INDEXES,
     "CREATE TABLE queue (version bigint NOT NULL)",
@@ -155,6 +180,7 @@ _TABLES: Final = (
         login text NOT NULL DEFAULT session_user
     )""",
     _PUT,
+    _TAKE,
     _TIMER,
     _GOES_ON,
     _HANDED,
@@ -171,18 +197,18 @@ _OWN = "queue, work, worker"
 _THEIRS = "procrastinate_jobs, procrastinate_workers, procrastinate_events, procrastinate_periodic_defers"
 _SEQUENCES = "procrastinate_jobs_id_seq, procrastinate_events_id_seq, procrastinate_workers_id_seq"
 GRANTS: Final = (
-    "REVOKE EXECUTE ON FUNCTION put_job, put_timer, goes_on, handed, let_go, paused FROM PUBLIC",
+    "REVOKE EXECUTE ON FUNCTION put_job, take_job, put_timer, goes_on, handed, let_go, paused FROM PUBLIC",
     f"GRANT SELECT ON {_OWN}, {_THEIRS} TO hitl_viewer, hitl_reviewer, hitl_worker, hitl_operator",
     "GRANT INSERT, UPDATE ON work TO hitl_worker, hitl_operator",
     f"GRANT INSERT, UPDATE, DELETE ON worker, {_THEIRS} TO hitl_worker",
     f"GRANT USAGE ON {_SEQUENCES} TO hitl_worker",
-    "GRANT EXECUTE ON FUNCTION put_job, put_timer TO hitl_worker",
+    "GRANT EXECUTE ON FUNCTION put_job, take_job, put_timer TO hitl_worker",
 )
 """What the roles of a store may do with its jobs."""
 
 _US = "(extract(epoch FROM {}) * 1000000)::bigint"
 _BEGAN = "coalesce(j.scheduled_at, (SELECT max(at) FROM procrastinate_events WHERE job_id = j.id))"
-_LIST = f"""
+_JOB = f"""
     SELECT t.id, j.status::text, t.graph_name, j.queue_name, j.priority::bigint,
         {_US.format(_BEGAN)},
         coalesce((j.args ->> 'tries')::bigint, 0), coalesce(j.args ->> 'why', ''), j.worker_id,
@@ -190,22 +216,41 @@ _LIST = f"""
         j.status = 'todo' AND NOT EXISTS (
             SELECT 1 FROM worker AS w, json_array_elements(w.graphs::json) AS has
             WHERE has ->> 'digest' = j.queue_name)
-    FROM procrastinate_jobs AS j JOIN thread AS t ON t.key = j.lock::bigint
-    WHERE j.status IN ('todo', 'doing') AND (? OR t.id = ANY(?))
-    ORDER BY j.status DESC, j.scheduled_at > now() NULLS FIRST, j.priority DESC, j.id LIMIT ?
+    FROM {{}} AS j JOIN thread AS t ON t.key = j.lock::bigint
+"""
+_RUNS = "status = 'doing' ORDER BY id"
+_READY = "status = 'todo' AND scheduled_at IS NULL ORDER BY priority DESC, id"
+_LATER = "status = 'todo' AND scheduled_at IS NOT NULL ORDER BY scheduled_at"
+_FIRST = " UNION ALL ".join(
+    f"(SELECT {turn} AS turn, row_number() OVER () AS place, * FROM "
+    f"(SELECT * FROM procrastinate_jobs WHERE {which} LIMIT :limit) AS part)"
+    for turn, which in enumerate((_RUNS, _READY, _LATER))
+)
+_LIST = f"{_JOB.format(f'({_FIRST})')} ORDER BY j.turn, j.place LIMIT :limit"
+_LIST_OF = f"""
+    {_JOB.format("procrastinate_jobs")} WHERE j.status IN ('todo', 'doing')
+        AND j.lock IN (SELECT key::text FROM thread WHERE id = ANY(:threads)) ORDER BY j.status
 """
 _ORPHANS = """
-    SELECT min(t.graph_name), j.queue_name, count(*) FROM procrastinate_jobs AS j
-    JOIN thread AS t ON t.key = j.lock::bigint
-    WHERE j.status = 'todo' AND j.queue_name NOT IN (
-        SELECT has ->> 'digest' FROM worker AS w, json_array_elements(w.graphs::json) AS has)
-    GROUP BY j.queue_name ORDER BY j.queue_name
+    WITH RECURSIVE queue (name) AS (
+        SELECT min(queue_name) FROM procrastinate_jobs
+        UNION ALL SELECT (SELECT min(queue_name) FROM procrastinate_jobs WHERE queue_name > queue.name)
+            FROM queue WHERE name IS NOT NULL
+    ), waits AS (
+        SELECT name, (SELECT count(*) FROM procrastinate_jobs WHERE queue_name = name AND status = 'todo')
+        FROM queue WHERE name NOT IN (
+            SELECT has ->> 'digest' FROM worker AS w, json_array_elements(w.graphs::json) AS has)
+    )
+    SELECT (SELECT t.graph_name FROM procrastinate_jobs AS j JOIN thread AS t ON t.key = j.lock::bigint
+            WHERE j.queue_name = name AND j.status = 'todo' LIMIT 1),
+        name, count
+    FROM waits WHERE count > 0 ORDER BY name
 """
 _NUMBERS = """
-    SELECT count(*) FILTER (WHERE status = 'doing'),
-        count(*) FILTER (WHERE status = 'todo' AND coalesce(scheduled_at, now()) <= now()),
-        count(*) FILTER (WHERE status = 'todo' AND scheduled_at > now())
-    FROM procrastinate_jobs WHERE status IN ('todo', 'doing')
+    SELECT (SELECT count(*) FROM procrastinate_jobs WHERE status = 'doing'),
+        (SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo' AND scheduled_at IS NULL)
+            + (SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo' AND scheduled_at <= now()),
+        (SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo' AND scheduled_at > now())
 """
 _ORPHANED = f"""
     SELECT t.id FROM work AS w JOIN thread AS t ON t.key = w.thread JOIN cursor AS c ON c.thread = w.thread
@@ -253,6 +298,11 @@ _REAP = f"""
                 FROM dead WHERE id = j.worker_id), 'its worker has ended'))
         WHERE j.status = 'doing' AND (j.worker_id IS NULL OR j.worker_id IN (SELECT id FROM dead))
         RETURNING j.id, j.queue_name, j.args ->> 'thread' AS thread, j.args ->> 'why' AS why
+    ), due AS (
+        UPDATE procrastinate_jobs SET scheduled_at = NULL WHERE id IN (
+            SELECT id FROM procrastinate_jobs WHERE status = 'todo' AND scheduled_at <= now()
+            ORDER BY scheduled_at LIMIT 1000 FOR UPDATE SKIP LOCKED)
+        RETURNING id, queue_name
     ), ended AS (
         UPDATE cursor AS c SET boot = '', expires_at = 0 FROM dead
         WHERE c.status = 'running' AND c.token IS NOT NULL AND c.pid = dead.pid AND c.boot = dead.boot
@@ -262,7 +312,9 @@ _REAP = f"""
         DELETE FROM procrastinate_workers AS p USING dead WHERE p.id = dead.id RETURNING 1
     ), told AS (
         SELECT pg_notify('procrastinate_queue_v1#' || queue_name,
-            json_build_object('type', 'job_inserted', 'job_id', id)::text) FROM queued
+            json_build_object('type', 'job_inserted', 'job_id', min(id))::text)
+        FROM (SELECT id, queue_name FROM queued UNION ALL SELECT id, queue_name FROM due) AS ready
+        GROUP BY queue_name
     )
     SELECT thread, why FROM queued, (SELECT count(*) FROM told) AS notices
 """
@@ -362,7 +414,18 @@ class PostgresJobs:
             self._handed.add(thread_id)
         return thread_id in self._handed
 
-    def listed(self, limit: int, threads: Collection[str] | None = None) -> Sequence[WorkerJob]:
+    def listed(self, limit: int) -> Sequence[WorkerJob]:
+        """The first jobs, those that run before all others, then in the order in which they will."""
+        return self._listed(_LIST, {"limit": limit})
+
+    def forget(self, thread_id: str) -> None:
+        """Forget what is known of a thread that has gone."""
+        self._handed.discard(thread_id)
+
+    def of_threads(self, threads: Collection[str]) -> Sequence[WorkerJob]:
+        return self._listed(_LIST_OF, {"threads": list(threads)})
+
+    def _listed(self, statement: str, values: dict[str, Any]) -> list[WorkerJob]:
         if not self.exist():
             return []
         return [
@@ -379,7 +442,7 @@ class PostgresJobs:
                 orphan=orphan,
             )
             for thread, status, graph, digest, priority, since, tries, why, worker, later, orphan in (
-                self._server.rows(_LIST, (threads is None, list(threads or ()), limit))
+                self._server.rows(statement, values)
             )
         ]
 
@@ -455,7 +518,7 @@ class PostgresJobs:
         )
 
     def reap(self, *, silence: float, gone: float, outage: float) -> list[tuple[str, str]]:
-        """Queue the jobs again of workers that have died.
+        """Queue the jobs again of workers that have died, and those whose time has come.
 
         Args:
             silence: seconds without a sign of life after which a worker counts as dead.
@@ -463,7 +526,7 @@ class PostgresJobs:
             outage: seconds that the server is up before any counts as dead.
 
         Returns:
-            The threads, each with why.
+            The threads of the dead, each with why.
         """
         given = {"silence": silence, "gone": gone, "outage": outage}
         return [(thread, why) for thread, why in self._server.rows(_REAP, given)]

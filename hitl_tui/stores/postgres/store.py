@@ -496,7 +496,7 @@ class PostgresCheckpointer(TableStore):
         page = super().threads(query, limit, after, within, waiting=waiting)
         if not page or not self._jobs.exist():
             return page
-        jobs = {job.thread: job for job in self._jobs.listed(limit, [line.info.thread_id for line in page])}
+        jobs = {job.thread: job for job in self._jobs.of_threads([line.info.thread_id for line in page])}
         return [replace(line, job=jobs.get(line.info.thread_id)) for line in page] if jobs else page
 
     def waiting(self, limit: int) -> list[Waiting]:
@@ -505,6 +505,10 @@ class PostgresCheckpointer(TableStore):
         if not orphaned:
             return waiting
         return [replace(line, orphan=line.thread.info.thread_id in orphaned) for line in waiting]
+
+    def _forget(self, thread_id: str) -> None:
+        super()._forget(thread_id)
+        self._jobs.forget(thread_id)
 
     def jobs(self) -> PostgresJobs:
         return self._jobs

@@ -41,6 +41,7 @@ _AGAIN: Final = 0.5
 _CONNECT: Final = 1.0
 """Seconds after which a connection is asked for anew: the server may have come back."""
 _TRIES: Final = 120
+_TAKE: Final = "SELECT * FROM take_job(%(queues)s, %(worker)s)"
 _FINISH: Final = (
     "DELETE FROM procrastinate_jobs WHERE id = %(id)s AND status = 'doing' "
     "AND worker_id = %(worker)s AND attempts = %(attempts)s"
@@ -107,15 +108,14 @@ class _Manager(JobManager):
             if self._in_doubt:
                 await asyncio.to_thread(self._give_back, worker_id, set(self._running))
                 self._in_doubt = False
-            job = await super().fetch_job(queues, worker_id)
+            taken = await self.connector.execute_query_all_async(_TAKE, queues=queues, worker=worker_id)
         except (ConnectorException, StoreUnusable) as error:
             # What it gave with an answer that was lost is nobody's.
             self._in_doubt = True
             _tell_away(error)
             return None
-        if job is not None and job.id is not None:
-            self._running.add(job.id)
-        return job
+        self._running.update(row["id"] for row in taken)
+        return QueuedJob.from_row(taken[0]) if taken else None
 
     async def listen_for_jobs(
         self, *, on_notification: NotificationCallback, queues: Iterable[str] | None = None
