@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from weakref import WeakKeyDictionary, finalize
 
 from hitl_tui.errors import HitlError, UsageError
@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from hitl_tui.drivers.local import Observe
     from hitl_tui.engine.graph.description import GraphInfo
     from hitl_tui.engine.log.signing import Signer
+    from hitl_tui.engine.log.threads import ThreadSummary
     from hitl_tui.loading.langgraph import LangGraphSource
     from hitl_tui.stores import Checkpointer
 
+T = TypeVar("T")
 GRAPH_SCHEME: Final = "langgraph:"
 """What stands before a GRAPH whose threads are meant, as a store: `langgraph:app.py`."""
 CHECKPOINTS_SCHEME: Final = "langgraph+sqlite:///"
@@ -69,14 +71,23 @@ def names_langgraph(url: str) -> bool:
     return url.startswith((GRAPH_SCHEME, CHECKPOINTS_SCHEME, *SERVER_SCHEMES))
 
 
-def open_langgraph_store(settings: Settings) -> Checkpointer:
-    """The mirror of what `langgraph:GRAPH`, `langgraph+sqlite:///FILE` or `langgraph+URL` names, up to date.
+Part = Literal["all", "waiting", "none"]
+"""Which threads of LangGraph are mirrored before a command looks at them."""
+
+
+def open_langgraph_store(settings: Settings, part: Part = "all", thread: str | None = None) -> Checkpointer:
+    """The mirror of what `langgraph:GRAPH`, `langgraph+sqlite:///FILE` or `langgraph+URL` names.
+
+    Args:
+        part: what is brought up to date; of a file it is always all.
+        thread: the only one that is, where there is one of that name.
 
     Raises:
         UsageError: it names no graph of LangGraph.
         NoSuchStore, StoreUnusable: there is no such file, or it can't be used.
     """
-    from hitl_tui.drivers.langgraph.discovery import sync_threads
+    from hitl_tui.drivers.langgraph.discovery import sync_named, sync_threads
+    from hitl_tui.drivers.langgraph.listing import ThreadListing
     from hitl_tui.drivers.langgraph.mirror import Mirror
     from hitl_tui.drivers.langgraph.pregel import App
 
@@ -92,7 +103,24 @@ def open_langgraph_store(settings: Settings) -> Checkpointer:
         )
     opened = _OPENED[store]
     mirror = Mirror(App(opened.source.app), store, opened.source.name, opened.source.source)
-    return _synced(store, lambda: sync_threads(mirror, _tell_progress))
+
+    async def sync() -> None:
+        if thread is not None and await sync_named(mirror, thread):
+            return
+        if part == "all":
+            await sync_threads(mirror, _tell_progress)
+        elif part == "waiting":
+            await ThreadListing(mirror).mirror_waiting(tell=_tell_progress)
+
+    return _synced(store, sync)
+
+
+def listed(
+    store: Checkpointer, query: str, limit: int, within: str | None
+) -> tuple[ThreadSummary, ...] | None:
+    """Threads of the graph whose mirror a store is, as for `Store.threads`; None for any other store."""
+    hub = langgraph_hub(store, None, None)
+    return None if hub is None else _awaited(lambda: hub.threads(query, limit, None, within))
 
 
 def open_graph_store(
@@ -238,24 +266,34 @@ def _tell_progress(done: int, total: int) -> None:
 
 
 def _synced(store: Checkpointer, sync: Callable[[], Coroutine[Any, Any, None]]) -> Checkpointer:
-    """The store, once its threads are up to date; whoever opens it may be on an event loop."""
+    """The store, once its threads are up to date."""
+    try:
+        _awaited(sync)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _awaited(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """What is awaited, for a caller that may be on an event loop."""
     import asyncio
 
-    outcome: list[BaseException] = []
+    outcome: list[T] = []
+    raised: list[BaseException] = []
 
-    def work() -> None:
+    def run() -> None:
         try:
-            asyncio.run(sync())
+            outcome.append(asyncio.run(work()))
         except BaseException as error:
-            outcome.append(error)
+            raised.append(error)
 
-    thread = threading.Thread(target=work, name="langgraph-sync", daemon=True)
+    thread = threading.Thread(target=run, name="langgraph-threads", daemon=True)
     thread.start()
     thread.join()
-    if outcome:
-        store.close()
-        raise outcome[0] from None
-    return store
+    if raised:
+        raise raised[0] from None
+    return outcome[0]
 
 
 def langgraph_hub(store: Checkpointer, signer: Signer | None, observe: Observe | None) -> LangGraphHub | None:

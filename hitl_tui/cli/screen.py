@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hitl_tui.cli.langgraph import listed
 from hitl_tui.cli.opening import Choose, OpenStore, Target, hub_over, open_target
 from hitl_tui.cli.options import same_store
 from hitl_tui.cli.output import keep_nodes_apart, say
@@ -137,12 +138,12 @@ def browse(store_url: str | None) -> bool:
 
     settings = load_settings({"store": store_url})
     try:
-        store = open_existing(settings)
+        store = open_existing(settings, part="none")
     except NoSuchStore:
         if store_url is not None:
             raise
         return False
-    newest = store.threads(limit=1)
+    newest = listed(store, "", 1, None) or store.threads(limit=1)
     if newest:
         thread = newest[0].info.thread_id
         show(settings, lambda _: store, lambda _: Target(thread), list_threads=True)

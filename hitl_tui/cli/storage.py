@@ -9,6 +9,7 @@ from hitl_tui.cli.langgraph import names_langgraph, open_langgraph_store
 from hitl_tui.errors import NoSuchStore, StoreUnusable, UsageError
 
 if TYPE_CHECKING:
+    from hitl_tui.cli.langgraph import Part
     from hitl_tui.config import Settings
     from hitl_tui.stores import Checkpointer
 
@@ -38,8 +39,11 @@ def open_for_writing(settings: Settings) -> Checkpointer:
     return open_store(settings.store, settings.durability)
 
 
-def open_existing(settings: Settings) -> Checkpointer:
+def open_existing(settings: Settings, *, part: Part = "all", thread: str | None = None) -> Checkpointer:
     """The store of the settings, which must be there: looking at a store never makes one.
+
+    Args:
+        part, thread: as for `open_langgraph_store`.
 
     Raises:
         NoSuchStore: there is no such file, or no table.
@@ -49,7 +53,7 @@ def open_existing(settings: Settings) -> Checkpointer:
     from hitl_tui.stores import open_store
 
     if names_langgraph(settings.store):
-        return open_langgraph_store(settings)
+        return open_langgraph_store(settings, part, thread)
     path = store_path(settings)
     if path is not None and not _is_there(path):
         raise NoSuchStore(f"there is no store {path}", _missing_hint(settings))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -72,7 +72,8 @@ def on_thread(
             from hitl_tui.config import load_settings
 
             settings = load_settings({"store": store, "reviewer": reviewer})
-            return work_on(settings, open_existing, lambda opened: work(opened, **given), as_json=as_json)
+            opening = partial(open_existing, thread=_named(given))
+            return work_on(settings, opening, lambda opened: work(opened, **given), as_json=as_json)
 
         wrapped = _with_options(command, acts=acts)
         return building_options(wrapped) if builds else wrapped
@@ -90,7 +91,7 @@ def on_log(*, acts: bool = False) -> Callable[[Callable[..., T]], Callable[..., 
             from hitl_tui.config import load_settings
 
             settings = load_settings({"store": store, "reviewer": reviewer})
-            opened = open_existing(settings)
+            opened = open_existing(settings, thread=_named(given))
             try:
                 return work(OpenStored(settings, opened, as_json), **given)
             finally:
@@ -99,6 +100,12 @@ def on_log(*, acts: bool = False) -> Callable[[Callable[..., T]], Callable[..., 
         return _with_options(command, acts=acts)
 
     return decorate
+
+
+def _named(given: Mapping[str, Any]) -> str | None:
+    """The only thread that a command is about, None where it may be about others."""
+    name = given.get("thread")
+    return name.partition("@")[0] if isinstance(name, str) else None
 
 
 def _with_options(command: Callable[..., T], *, acts: bool) -> Callable[..., T]:

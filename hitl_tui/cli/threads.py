@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.langgraph import server_store, waiting_in_mirrors
+from hitl_tui.cli.langgraph import listed, server_store, waiting_in_mirrors
 from hitl_tui.cli.options import server_option, store_option
 from hitl_tui.cli.output import emit, json_option, say, table
 from hitl_tui.drivers.node_streams import own_out
 from hitl_tui.errors import NoSuchStore, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from hitl_tui.config import Settings
     from hitl_tui.engine.log.threads import ThreadSummary
@@ -126,7 +126,7 @@ def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_js
     from hitl_tui.view.sanitise import sanitise_line
 
     me = settings.reviewer
-    opened = _opened(settings)
+    opened = _opened(settings, waiting=True)
     try:
         waits = rows_of(opened.waiting(MOST)) if opened is not None else ()
         now = opened.now() if opened is not None else 0
@@ -166,12 +166,12 @@ def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_js
     _tell_mirrors(settings)
 
 
-def _opened(settings: Settings) -> Checkpointer | None:
+def _opened(settings: Settings, *, waiting: bool) -> Checkpointer | None:
     """The store; None where none was made yet, unless it was named."""
     from hitl_tui.cli.storage import open_existing
 
     try:
-        return open_existing(settings)
+        return open_existing(settings, part="waiting" if waiting else "none")
     except NoSuchStore:
         if settings.origins["store"] == "flag":
             raise
@@ -193,26 +193,29 @@ def _rows(
     """The threads, each with how many it is below, and the store's time."""
     from hitl_tui.engine.log.store import all_threads
 
-    opened = _opened(settings)
+    opened = _opened(settings, waiting=waiting)
     if opened is None:
         return [], 0
     try:
-        everywhere = ((row, 0) for row in all_threads(opened, query))
-        rows = everywhere if query else _nested(opened, "", 0 if inside else None)
+        theirs = None if waiting else listed(opened, query, limit, None if query else "")
+        top: Iterable[ThreadSummary] = theirs or all_threads(opened, query, None if query else "")
+        rows = _nested(opened, top, 0 if inside and not query else None)
         rows = (row for row in rows if not waiting or row[0].waiting_since is not None)
         return list(islice(rows, limit)), opened.now()
     finally:
         opened.close()
 
 
-def _nested(store: Checkpointer, within: str, depth: int | None) -> Iterator[tuple[ThreadSummary, int]]:
-    """The threads directly inside one, those at the top for ""; with a depth, what is inside each, too."""
+def _nested(
+    store: Checkpointer, threads: Iterable[ThreadSummary], depth: int | None
+) -> Iterator[tuple[ThreadSummary, int]]:
+    """Threads, each with how many it is below; with a depth, what is inside each, too."""
     from hitl_tui.engine.log.store import all_threads
 
-    for summary in all_threads(store, within=within):
+    for summary in threads:
         yield summary, depth or 0
         if summary.inside and depth is not None:
-            yield from _nested(store, summary.info.thread_id, depth + 1)
+            yield from _nested(store, all_threads(store, within=summary.info.thread_id), depth + 1)
 
 
 def _row(summary: ThreadSummary, depth: int, now: int, *, count: bool) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from hitl_tui.drivers.langgraph.mirror import their_thread
 from hitl_tui.drivers.langgraph.pregel import App, config_of, is_async_saver, on_loop_of
 from hitl_tui.errors import StaleWriter
 
@@ -82,6 +83,19 @@ def _mirrored(store: Store, thread: str) -> set[str | None]:
         heads |= {point.origin for point in store.checkpoints(line, None, 1)}
         lines += [child.thread_id for child in store.children(line)]
     return heads
+
+
+async def sync_named(mirror: Mirror, name: str) -> bool:
+    """Bring the mirror of one thread up to date, of theirs or one that was mirrored; False where none is.
+
+    Args:
+        name: of the thread, or of a line of it or of a subgraph's run inside it.
+    """
+    if (info := mirror.store.info(name)) is None:
+        return bool(await mirror.sync(name))
+    while info.owner is not None and (owner := mirror.store.info(info.owner.thread_id)) is not None:
+        info = owner
+    return bool(await mirror.sync(their_thread(info)))
 
 
 async def sync_threads(mirror: Mirror, tell: Callable[[int, int], object] = lambda done, total: None) -> None:

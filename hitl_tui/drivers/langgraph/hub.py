@@ -11,6 +11,7 @@ from typing import Any
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.langgraph.driver import LangGraphDriver
 from hitl_tui.drivers.langgraph.items import NO_STORE, find_items
+from hitl_tui.drivers.langgraph.listing import ThreadListing
 from hitl_tui.drivers.langgraph.mirror import Mirror, SubgraphRun, namespace_of, their_thread
 from hitl_tui.drivers.langgraph.pregel import App
 from hitl_tui.drivers.langgraph.server import SERVER, new_server_thread
@@ -19,7 +20,7 @@ from hitl_tui.drivers.local import Observe
 from hitl_tui.drivers.protocol import Driver, StoredItem
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store, new_thread_id
-from hitl_tui.engine.log.threads import ORIGIN, ThreadInfo
+from hitl_tui.engine.log.threads import ORIGIN, ThreadInfo, ThreadSummary, Waiting
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.errors import UnknownThread, UsageError
 from hitl_tui.loading.known import KnownGraph
@@ -54,6 +55,26 @@ class LangGraphHub(LocalHub):
         self._refusals = refusals
         self.mirror = Mirror(App(graph), store, name, source or {}, signer=signer)
         self._mirroring = _Mirroring(self.mirror)
+        self._list = ThreadListing(self.mirror)
+
+    async def threads(
+        self,
+        query: str = "",
+        limit: int = 50,
+        after: ThreadSummary | None = None,
+        within: str | None = None,
+        *,
+        waiting: bool = False,
+    ) -> tuple[ThreadSummary, ...]:
+        """See `Hub.threads`; those that nobody has opened here, too, but among what waits."""
+        if within or waiting:
+            return await super().threads(query, limit, after, within, waiting=waiting)
+        return await self._list.page(query, limit, after, within, running=self._drivers)
+
+    async def waiting(self, limit: int) -> tuple[Waiting, ...]:
+        """See `Hub.waiting`."""
+        await self._list.mirror_waiting(running=self._drivers)
+        return await super().waiting(limit)
 
     async def open(self, thread_id: str) -> Driver:
         """The driver of a thread, of theirs by its id or of a line of it.

@@ -547,7 +547,7 @@ class _Sync:
             await self._mirror.sync_inside(line, saved)
             session = self._session(line)
             if session.exists and self._mirror.settled(session, saved) != session.cursor:
-                with session.writing():
+                with session.writing(), at(session, saved.at):
                     self._mirror.settle(session, saved)
 
     def _drop_intended(self, line: str) -> None:

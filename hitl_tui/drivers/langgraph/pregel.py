@@ -83,6 +83,7 @@ class Saved(NamedTuple):
         values: the state by channels; of a graph whose state is one value, that of `OUTPUT`.
         source: "input", "loop", "update" or "fork".
         at: microseconds since the epoch.
+        step: its number as LangGraph counts, -1 for the first input.
     """
 
     id: str
@@ -91,6 +92,7 @@ class Saved(NamedTuple):
     source: str
     tasks: tuple[TaskRun, ...]
     at: int
+    step: int
 
     @property
     def next(self) -> tuple[str, ...]:
@@ -135,7 +137,8 @@ def saved_of(snapshot: Snapshot, *, single: bool = False) -> Saved | None:
     at = microseconds(snapshot.created_at)
     source = str(snapshot.metadata.get("source", "loop"))
     values = _by_channel(snapshot.values) or {} if single else snapshot.values
-    return Saved(identity, checkpoint_of(snapshot.parent_config), values, source, tasks, at)
+    step = int(snapshot.metadata.get("step", 0))
+    return Saved(identity, checkpoint_of(snapshot.parent_config), values, source, tasks, at, step)
 
 
 def _by_channel(value: Any) -> dict[str, Any] | None:
@@ -150,10 +153,11 @@ def saved_of_event(data: Mapping[str, Any], at: int, *, single: bool = False) ->
         at: when it was told, in microseconds since the epoch.
     """
     tasks = tuple(TaskRun(task["id"], task["name"], False, state=task.get("state")) for task in data["tasks"])
-    source = str((data["metadata"] or {}).get("source", "loop"))
+    metadata = data["metadata"] or {}
+    source, step = str(metadata.get("source", "loop")), int(metadata.get("step", 0))
     parent = checkpoint_of(data["parent_config"])
     values = _by_channel(data["values"]) or {} if single else data["values"]
-    return Saved(checkpoint_of(data["config"]), parent, values, source, tasks, at)
+    return Saved(checkpoint_of(data["config"]), parent, values, source, tasks, at, step)
 
 
 def result_of_event(result: Any, *, single: bool = False) -> Any:

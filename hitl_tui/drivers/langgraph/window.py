@@ -11,7 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from hitl_tui.drivers.langgraph.mirror import Mirror, at, is_no_step, newest_mirrored
-from hitl_tui.drivers.langgraph.pregel import Saved, config_of, saved_of
+from hitl_tui.drivers.langgraph.pregel import Saved, config_of
 from hitl_tui.drivers.langgraph.steps import facts_of
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.stores.memory import MemoryCheckpointer
@@ -45,12 +45,11 @@ async def newest_page(mirror: Mirror, thread: str) -> Window | None:
     page = await mirror.app.history(thread, limit=_PAGE + 1)
     if len(page) <= _PAGE or page[-1].id <= newest_mirrored(mirror.store, thread):
         return None
-    snapshot = await mirror.app.snapshot(config_of(thread, page[0].id), subgraphs=True)
-    leaf = saved_of(snapshot, single=mirror.app.single)
+    leaf = await mirror.app.state(config_of(thread, page[0].id), subgraphs=True)
     line = _line(page)
     if leaf is None or len(line) < 2:
         return None
-    last = max(int(snapshot.metadata.get("step", 0)), len(line))
+    last = max(leaf.step, len(line))
     steps = [(before, saved) for before, saved in pairwise(line) if not is_no_step(before, saved)]
     window = mirror.over(MemoryCheckpointer())
     session = window.new(thread)

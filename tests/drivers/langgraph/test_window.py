@@ -131,7 +131,7 @@ async def test_what_was_read_before_it_was_closed_is_not_read_again(
     await hubs.close()
     monkeypatch.undo()
     hub = hubs.over(app, "mirror.db")
-    (summary,) = await hub.threads()
+    (summary,) = hub.mirror.store.threads()
     assert 90 <= summary.head < LONG
     assert summary.status == "waiting"
     view = (await Watcher.open(await hub.begin("t", at_once=True))).view

@@ -1,0 +1,152 @@
+"""The list of threads of a graph: those that are mirrored, and of the others what their heads tell.
+
+A page costs one look at which threads there are, and a state for each of its rows whose mirror is not up to
+date: a thread is mirrored once it is opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cache
+from itertools import dropwhile, islice
+from typing import Final
+
+from msgspec.structs import replace
+
+from hitl_tui.drivers.langgraph.discovery import outdated, thread_heads
+from hitl_tui.drivers.langgraph.mirror import Mirror, is_no_step
+from hitl_tui.drivers.langgraph.pregel import config_of
+from hitl_tui.engine.log.store import all_threads
+from hitl_tui.engine.log.threads import ThreadSummary
+from hitl_tui.errors import ThreadBusy
+from hitl_tui.stores.base import ascii_lower, summary_of
+
+_EPOCH: Final = 0x01B21DD213814000
+"""What the time in a checkpoint's id, a UUID of version 6, counts from: 1582, in tenths of microseconds."""
+
+
+class ThreadListing:
+    """The threads of a graph, page by page.
+
+    Args:
+        mirror: of the graph.
+    """
+
+    def __init__(self, mirror: Mirror) -> None:
+        self._mirror = mirror
+        self._seen: dict[str, str] = {}
+        """The heads of threads that were mirrored, or did not wait."""
+
+    async def page(
+        self,
+        query: str = "",
+        limit: int = 50,
+        after: ThreadSummary | None = None,
+        within: str | None = None,
+        *,
+        running: Collection[str] = (),
+    ) -> tuple[ThreadSummary, ...]:
+        """Threads by last change, newest first; arguments as for `Store.threads`.
+
+        Args:
+            running: threads of theirs that this process runs: they are as their mirror has them.
+        """
+        store = self._mirror.store
+        heads = await thread_heads(self._mirror.app.root.checkpointer)
+        times = sorted(((moment_of(head), name) for name, head in heads.items()), reverse=True)
+        part = ascii_lower(query)
+
+        @cache
+        def moved(name: str) -> bool:
+            return name in heads and name not in running and bool(outdated(store, {name: heads[name]}))
+
+        mirrored = (row for row in all_threads(store, query, within) if not moved(row.info.thread_id))
+        others = (each for each in times if part in ascii_lower(each[1]) and moved(each[1]))
+        rows = in_order(mirrored, others)
+        if after is not None:
+            last = after.info.thread_id
+            rows = islice(dropwhile(lambda row: _name(row) != last, rows), 1, None)
+        page: list[ThreadSummary] = []
+        while len(page) < limit and (row := await asyncio.to_thread(next, rows, None)) is not None:
+            summary = await head_row(self._mirror, row) if isinstance(row, str) else row
+            if summary is not None:
+                page.append(summary)
+        return tuple(page)
+
+    async def mirror_waiting(
+        self,
+        *,
+        running: Collection[str] = (),
+        tell: Callable[[int, int], object] = lambda done, total: None,
+    ) -> None:
+        """Mirror the threads that wait for a human; one that did not is asked again once it has moved.
+
+        Args:
+            running: as for `page`.
+            tell: called with how many of how many threads that have moved were asked.
+        """
+        store = self._mirror.store
+        heads = await thread_heads(self._mirror.app.root.checkpointer)
+        asked = [name for name, head in heads.items() if self._seen.get(name) != head and name not in running]
+        for done, name in enumerate(asked):
+            tell(done, len(asked))
+            if store.info(name) is not None:
+                waits = bool(outdated(store, {name: heads[name]}))
+            else:
+                row = await head_row(self._mirror, name)
+                waits = row is not None and row.waiting_since is not None
+            if waits:
+                try:
+                    await self._mirror.sync(name)
+                except ThreadBusy:
+                    continue  # another process runs it, and mirrors it
+            self._seen[name] = heads[name]
+
+
+def _name(row: ThreadSummary | str) -> str:
+    return row if isinstance(row, str) else row.info.thread_id
+
+
+def in_order(
+    mirrored: Iterable[ThreadSummary], others: Iterator[tuple[int, str]]
+) -> Iterator[ThreadSummary | str]:
+    """Threads that are mirrored up to their heads, and the names of others between them.
+
+    Args:
+        mirrored: the last changed first, about to the second.
+        others: the last changed first, each with when that was, in microseconds since the epoch.
+    """
+    since: int | None = None
+    other = next(others, None)
+    for row in mirrored:
+        since = row.updated_at if since is None else min(since, row.updated_at)
+        while other is not None and other[0] >= since:
+            yield other[1]
+            other = next(others, None)
+        yield row
+    if other is not None:
+        yield other[1]
+    yield from (name for _, name in others)
+
+
+async def head_row(mirror: Mirror, thread: str) -> ThreadSummary | None:
+    """A thread as its newest checkpoint tells it; None where it has no step yet."""
+    saved = await mirror.app.state(config_of(thread))
+    if saved is None or is_no_step(None, saved):
+        return None
+    session = mirror.new(thread)
+    session.info = mirror.store.info(thread) or replace(session.info, created_at=saved.at)
+    session.cursor = replace(session.cursor, head=max(saved.step, 0))
+    cursor = replace(mirror.settled(session, saved), updated_at=saved.at)
+    return summary_of(session.info, cursor, "", None, mirror.store.now())
+
+
+def moment_of(checkpoint: str) -> int:
+    """When a checkpoint was made, by its id, in microseconds since the epoch; 0 where it does not tell."""
+    try:
+        high, middle, low = checkpoint.split("-")[:3]
+        ticks = int(high, 16) << 28 | int(middle, 16) << 12 | int(low, 16) & 0xFFF
+    except ValueError:
+        return 0
+    return max(ticks - _EPOCH, 0) // 10

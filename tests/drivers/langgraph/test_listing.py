@@ -1,0 +1,172 @@
+"""The list of threads is made of their heads: a page of many costs a page's states, and mirrors none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hitl_tui.drivers.langgraph.listing import in_order, moment_of
+from hitl_tui.drivers.langgraph.mirror import Mirror
+from hitl_tui.drivers.langgraph.pregel import App, microseconds
+from hitl_tui.engine.commands import Fork
+from hitl_tui.errors import ThreadBusy
+from tests.drivers.langgraph.conftest import Hubs
+from tests.drivers.langgraph.flows import asking
+from tests.support.watching import Watcher
+
+
+def config(thread: str) -> dict[str, Any]:
+    return {"configurable": {"thread_id": thread}}
+
+
+def names(rows: tuple[Any, ...]) -> list[str]:
+    return [row.info.thread_id for row in rows]
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often checkpoints are read, and threads mirrored."""
+    counted: Counter[str] = Counter()
+
+    def counting(kind: type, method: str) -> None:
+        before: Callable[..., Any] = getattr(kind, method)
+
+        async def called(*given: Any, **options: Any) -> Any:
+            counted[method] += 1
+            return await before(*given, **options)
+
+        monkeypatch.setattr(kind, method, called)
+
+    counting(App, "snapshot")
+    counting(App, "history")
+    counting(Mirror, "sync")
+    return counted
+
+
+async def test_a_page_of_many_threads_reads_a_state_a_row_and_mirrors_none(
+    saver: Any, hubs: Hubs, calls: Counter[str]
+) -> None:
+    graph = asking(saver)
+    for number in range(200):
+        graph.update_state(config(f"t{number:03}"), {"items": ["x"]}, "plan")
+    hub = hubs.over(graph)
+    first = await hub.threads("", 50, None, "")
+    assert names(first) == [f"t{number:03}" for number in range(199, 149, -1)]
+    assert calls == {"snapshot": 50}
+    second = await hub.threads("", 50, first[-1], "")
+    assert names(second) == [f"t{number:03}" for number in range(149, 99, -1)]
+    assert calls == {"snapshot": 100}
+    assert names(await hub.threads("T19", 50)) == [f"t{number}" for number in range(199, 189, -1)]
+    assert calls == {"snapshot": 110}
+
+
+async def test_a_row_tells_what_its_mirror_would(saver: Any, hubs: Hubs) -> None:
+    graph = asking(saver)
+    graph.invoke({"items": ["in"]}, config("asks"))
+    graph.update_state(config("done"), {"items": ["x"]}, "ask")
+    graph.update_state(config("paused"), {"items": ["x"]}, "plan")
+    hub = hubs.over(graph)
+    told = {row.info.thread_id: row for row in await hub.threads("", 50, None, "")}
+    assert list(told) == ["paused", "done", "asks"]
+    assert told["asks"].waiting_for == "is it good?"
+    for name in told:
+        await hub.open(name)
+    for row in await hub.threads("", 50, None, ""):
+        known = told[row.info.thread_id]
+        for fact in ("head", "status", "reason", "next_node", "waiting_for", "waiting_since", "updated_at"):
+            assert getattr(row, fact) == getattr(known, fact), (row.info.thread_id, fact)
+        assert row.info.graph_name == known.info.graph_name
+
+
+async def test_threads_that_are_opened_stand_between_the_others_with_their_forks(
+    saver: Any, hubs: Hubs
+) -> None:
+    graph = asking(saver)
+    for name in ("a", "b", "c", "d"):
+        graph.invoke({"items": ["in"]}, config(name))
+    hub = hubs.over(graph)
+    assert names(await hub.threads()) == ["d", "c", "b", "a"]
+    opened = await Watcher.open(await hub.open("b"))
+    assert names(await hub.threads()) == ["d", "c", "b", "a"]
+    await opened.driver.execute(Fork(1, "b-again"))
+    everything = await hub.threads("", 50, None, "")
+    assert names(everything) == ["b-again", "d", "c", "b", "a"]
+    paged: list[str] = []
+    last = None
+    while page := await hub.threads("", 2, last, ""):
+        paged += names(page)
+        last = page[-1]
+    assert paged == names(everything)
+    assert names(await hub.threads("b")) == ["b-again", "b"]
+
+
+async def test_what_others_did_to_an_opened_thread_is_listed_and_not_mirrored(
+    saver: Any, hubs: Hubs, calls: Counter[str]
+) -> None:
+    graph = asking(saver)
+    graph.invoke({"items": ["in"]}, config("t"))
+    await hubs.over(graph, "mirror.db").open("t")
+    await hubs.close()
+    graph.update_state(config("t"), {"items": ["x"]}, "ask")
+    graph.update_state(config("u"), {"items": ["x"]}, "plan")
+    hub = hubs.over(graph, "mirror.db")
+    rows = await hub.threads()
+    assert [(row.info.thread_id, row.status) for row in rows] == [("u", "waiting"), ("t", "completed")]
+    assert calls["sync"] == 1
+    assert [row.thread.info.thread_id for row in await hub.waiting(50)] == ["u"]
+    assert calls["sync"] == 3
+    assert [(row.info.thread_id, row.head) for row in await hub.threads()] == [
+        (row.info.thread_id, row.head) for row in rows
+    ]
+
+
+async def test_what_another_process_runs_stays_in_the_queue_until_it_is_done(
+    saver: Any, hubs: Hubs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = asking(saver)
+    graph.invoke({"items": ["in"]}, config("t"))
+    await hubs.over(graph, "mirror.db").open("t")
+    await hubs.close()
+    graph.update_state(config("t"), {"items": ["x"]}, "ask")
+
+    async def busy(*_given: Any) -> Any:
+        raise ThreadBusy("somebody runs it")
+
+    hub = hubs.over(graph, "mirror.db")
+    with monkeypatch.context() as held:
+        held.setattr(Mirror, "sync", busy)
+        assert len(await hub.waiting(50)) == 1
+    assert await hub.waiting(50) == ()
+
+
+async def test_the_queue_mirrors_what_waits_and_asks_no_thread_twice(
+    saver: Any, hubs: Hubs, calls: Counter[str]
+) -> None:
+    graph = asking(saver)
+    for number in range(5):
+        graph.update_state(config(f"done{number}"), {"items": ["x"]}, "ask")
+    graph.invoke({"items": ["in"]}, config("asks"))
+    hub = hubs.over(graph)
+    for _ in range(2):
+        assert [row.thread.info.thread_id for row in await hub.waiting(50)] == ["asks"]
+        assert calls["sync"] == 1
+    read = calls["snapshot"]
+    graph.invoke({"items": ["in"]}, config("new"))
+    assert {row.thread.info.thread_id for row in await hub.waiting(50)} == {"asks", "new"}
+    assert calls["snapshot"] <= read + 2
+
+
+def test_a_checkpoint_tells_by_its_id_when_it_was_made(saver: Any) -> None:
+    graph = asking(saver)
+    graph.update_state(config("t"), {"items": ["x"]}, "plan")
+    state = graph.get_state(config("t"))
+    made = moment_of(state.config["configurable"]["checkpoint_id"])
+    assert abs(made - microseconds(state.created_at)) < 1_000_000
+    assert [moment_of(name) for name in ("", "seven", "a-b", "x-y-z")] == [0, 0, 0, 0]
+
+
+def test_threads_without_a_time_stand_at_the_end() -> None:
+    assert list(in_order([], iter([(5, "b"), (0, "a")]))) == ["b", "a"]
