@@ -152,6 +152,38 @@ class Postgres:
                 db.execute(f"CREATE ROLE {name}".encode())
         self.grant(name, *logins)
 
+    def encrypt(self, key: Path | None, certificate: Path | None) -> None:
+        """Speak TLS with new connections, as whoever a certificate says, or no longer."""
+        settings = []
+        for name, path in (("ssl_key_file", key), ("ssl_cert_file", certificate)):
+            if path is not None:
+                copy = Path(shutil.copy(path, self.folder))
+                copy.chmod(0o600)
+                if self._user is not None:
+                    shutil.chown(copy, self._user)
+                settings.append(f"SET {name} = '{copy}'")
+            else:
+                settings.append(f"RESET {name}")
+        on = "on" if key is not None else "off"
+        with self.admin() as db:
+            for setting in (*settings, f"SET ssl = {on}"):
+                db.execute(f"ALTER SYSTEM {setting}".encode())
+            db.execute(b"SELECT pg_reload_conf()")
+        self._until(lambda: self._says("SHOW ssl") == on)
+
+    def _says(self, question: str) -> object:
+        # Asked anew: a connection hears of other settings between two statements, or later.
+        with self.admin() as db:
+            row = db.execute(question.encode()).fetchone()
+            return row and row[0]
+
+    def _until(self, true: Callable[[], bool]) -> None:
+        end = time.monotonic() + 60
+        while not true():
+            if time.monotonic() > end:
+                raise RuntimeError((self.folder / "log").read_text())
+            time.sleep(0.02)
+
     def tablespace(self, name: str, folder: Path) -> None:
         """Let tables be kept in a directory."""
         folder.mkdir()

@@ -59,6 +59,7 @@ NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 """Microseconds since the epoch, in SQL."""
 
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,40}")
+_DISTRUST = re.compile("certificate verify failed|(root certificate file|server certificate for) .*")
 _MARK = re.compile(r"\?|(?<!:):([a-z]\w*)")
 
 # So that a connection through a cut network is given up in time, and one that nobody uses is noticed.
@@ -380,6 +381,11 @@ class Server:
             return StoreUnusable(
                 f"the server of {self.name} does not take the password of {self._user()}",
                 "set PGPASSWORD, or write a line for it in ~/.pgpass",
+            )
+        if distrust := _DISTRUST.search(str(error)):
+            return StoreUnusable(
+                f"the server of {self.name} can't be trusted as sslmode wants it: {distrust[0]}",
+                "name the file of its authority as sslrootcert=FILE, and the host as its certificate does",
             )
         if re.search('(database|role) ".*" does not exist', said) or "permission denied" in said:
             return StoreUnusable(f"the store {self.name} can't be opened: {said}", "check the URL")
