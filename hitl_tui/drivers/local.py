@@ -58,6 +58,7 @@ from hitl_tui.engine.log.events import (
     StepCommitted,
     ThreadForked,
 )
+from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.store import Store
@@ -244,6 +245,25 @@ class LocalDriver:
     async def agents(self) -> tuple[AgentInfo, ...]:
         """The thread's agents as they are for the next step."""
         return await self._on_engine(lambda session: agents_of(session, self._store), graph=True)
+
+    async def code(self, node: str) -> tuple[Frame, ...]:
+        """The functions of a node and of the route after it, as they stand in their files."""
+        from hitl_tui.engine.nodes.frames import code_of, file_of
+
+        def look(session: Session) -> tuple[Frame, ...]:
+            names = [node] if node else list(session.graph.nodes)
+            functions = (each for name in names for each in self._functions(session, name))
+            frames = (frame for function in functions if (frame := code_of(function)))
+            if node:
+                return tuple(frames)
+            first = next(frames, None)
+            return (file_of(first),) if first else ()
+
+        return await self._on_engine(look)
+
+    def _functions(self, session: Session, node: str) -> tuple[Any, ...]:
+        """What a node calls, and what picks the way on after it."""
+        return () if isinstance(session.graph, RecordedGraph) else session.graph.functions(node)
 
     async def rollback_entries(self) -> tuple[RollbackEntry, ...]:
         """What can be undone, in the order in which a rollback runs it, with what became of it."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hitl_tui.engine.graph.description import GraphInfo
     from hitl_tui.engine.log.events import AppliedUpdate, Event, Preview, Progress
     from hitl_tui.engine.log.jobs import AtWork
+    from hitl_tui.engine.log.outcomes import Frame
     from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
     from hitl_tui.engine.log.repeats import Repeats
     from hitl_tui.engine.log.threads import Owner, Presence, ThreadSummary, Waiting
@@ -218,6 +219,15 @@ class Driver(Protocol):
 
     async def agents(self) -> tuple[AgentInfo, ...]:
         """The thread's agents as they are for the next step: settings, use, chat turns."""
+
+    async def code(self, node: str) -> tuple[Frame, ...]:
+        """The functions of a node, and that of the route after it, as they stand in their files.
+
+        () where the graph is not loaded: nothing is built for it.
+
+        Args:
+            node: its name; "" for the file in which the first node stands, from its top.
+        """
 
     async def rollback_entries(self) -> tuple[RollbackEntry, ...]:
         """What can be undone, in the order in which a rollback runs it, with what became of it."""

@@ -9,6 +9,7 @@ from typing import Final
 from hitl_tui.engine.log.outcomes import Frame, LocalValue
 from hitl_tui.view.cells import cells
 from hitl_tui.view.glyphs import UNICODE, Glyphs
+from hitl_tui.view.rows import continued, wrap_line
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 
@@ -55,7 +56,27 @@ def frame_lines(
     return tuple(lines)
 
 
+def code_lines(frames: Sequence[Frame], width: int, room: int) -> tuple[Line, ...]:
+    """Functions as they stand in their files, one below the other; the last one ends where the room does."""
+    rows: list[Line] = []
+    for frame in frames:
+        rows += [()] if rows else []
+        rows.append((trusted("── ", "dim"), *_head(frame)))
+        last = len(str(frame.first + len(frame.lines) - 1))
+        for number, text in enumerate(frame.lines, frame.first):
+            lead = f"{number:>{last}} {UNICODE.down} "
+            for part in wrap_line(sanitise_line(text, _CODE), max(width - len(lead), _NARROW)):
+                rows.append((trusted(lead, "dim"), Span(part)))
+                lead = continued(lead)
+    if len(rows) <= room:
+        return tuple(rows)
+    left_out = len(rows) - room + 1
+    return (*rows[: max(room - 1, 0)], (trusted(f"{left_out} more rows", "dim"),))
+
+
 def _head(frame: Frame) -> Line:
+    if not frame.function:
+        return (untrusted(os.path.basename(frame.file), "dim", _NAME),)
     name, rest = frame.function.partition("(")[0], "".join(frame.function.partition("(")[1:])
     return (
         untrusted(f"{os.path.basename(frame.file)}:{frame.line}", "dim", _NAME),

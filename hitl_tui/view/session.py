@@ -13,6 +13,7 @@ import msgspec
 
 from hitl_tui.drivers.protocol import Driver, Hub, Relative, Stamped
 from hitl_tui.engine.commands import COMMANDS, Fork, PrepareGraph, verb
+from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.log.events import (
     AppliedUpdate,
     BreakpointHit,
@@ -27,7 +28,7 @@ from hitl_tui.engine.log.events import (
     ThreadForked,
 )
 from hitl_tui.engine.log.outcomes import Frame
-from hitl_tui.engine.log.records import ROLLBACK, Checkpoint
+from hitl_tui.engine.log.records import END, ROLLBACK, Checkpoint
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.breakpoints import Breakpoint
@@ -198,6 +199,7 @@ class ViewSession:
         self.breakpoints: tuple[Breakpoint, ...] = ()
         self.hits: dict[str, int] = {}
         self.revealed: Revealed | None = None
+        self._code: tuple[GraphInfo, dict[str, tuple[Frame, ...]]] = (view.graph, {})
         self.untold = False
         """Whether something has happened since that the screen was not told of."""
         self.alerts: list[str] = []
@@ -295,6 +297,36 @@ class ViewSession:
             return f"Where {self.view.error.node} failed", self.view.error.frames
         node, frames = self.view.returned
         return f"Where {node} returned", frames
+
+    @property
+    def node_at_hand(self) -> str:
+        """The node that made the shown step; at the newest one what is next, decided about or failed."""
+        point, view = self.step_view.checkpoint, self.view
+        if self.is_past and point is not None:
+            return point.node or point.next_node or ""
+        if view.error is not None:
+            return view.error.node
+        if self.request is not None and self.request.node:
+            return self.request.node
+        made = (point.node for point in reversed(view.checkpoints))
+        return next((name for name in (view.progress.next_node, *made) if name and name != END), "")
+
+    @property
+    def next_reads(self) -> tuple[str, ...]:
+        """The channels that the node at hand is about to read, ("*",) for all; () where none is next."""
+        node = self.view.graph.node(self.node_at_hand)
+        is_next = not self.is_past and self.view.progress.next_node == self.node_at_hand
+        return node.reads if node is not None and is_next else ()
+
+    async def code(self, node: str) -> tuple[Frame, ...]:
+        """A node's functions as they stood in their files when it was first looked at; see `Driver.code`."""
+        graph = self.view.graph
+        if self._code[0] is not graph:
+            self._code = graph, {}
+        known = self._code[1]
+        if node not in known and self.view.graph_changed is None and (frames := await self.driver.code(node)):
+            known[node] = frames
+        return known.get(node, ())
 
     def inside(self, node: str = "") -> InsidePlace | None:
         """What there is to open inside the shown step, or inside the newest run of a node."""

@@ -34,6 +34,18 @@ def composition_facts(node: NodeInfo) -> list[Fact]:
     return [of, ("join", (f"{node.join}, {at_once} at once",), "plain")]
 
 
+def contract_facts(node: NodeInfo) -> list[Fact]:
+    """What else is declared of a node, for a narrow and high pane: (name, values, role); texts are raw."""
+    tried = "once" if node.attempts == 1 else f"up to {node.attempts} times"
+    takes = "any time" if node.timeout is None else f"{node.timeout:g} s at most"
+    return [
+        ("tried", (f"{tried}, {takes}",), "plain"),
+        ("source", (node.external or "nothing outside",), "plain"),
+        ("taint", (_POLICIES[node.on_taint],), "plain"),
+        ("tools", node.tools or ("none",), "plain"),
+    ]
+
+
 def composition_words(node: NodeInfo) -> list[tuple[str, str]]:
     """The same in sentences, for a page: (name, words); texts are raw."""
     if node.kind == "node":

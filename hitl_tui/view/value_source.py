@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.view.format import kind, preview_line, read_json
+from hitl_tui.engine.graph.description import GraphInfo
+from hitl_tui.view.format import inline, kind, preview_line, read_json
 from hitl_tui.view.revision import Revision, revision
-from hitl_tui.view.rows import continued, wrap_line
+from hitl_tui.view.rows import continued, wrap_line, wrap_spans
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.session import Versions, ViewSession, weight
 from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
@@ -31,6 +33,11 @@ _SHORT: Final = 40
 """Characters of a value that the table of channels shows whole."""
 _LEAST: Final = 4
 """Rows that are worth beginning another value in."""
+_READ_ROWS: Final = 4
+"""Rows of a value that a node is about to read."""
+_DEFAULT: Final = 40
+_WORDS: Final = 400
+"""Characters of what is said of a channel."""
 _VERSION: Final = 120
 """Cells of a version's value."""
 
@@ -157,6 +164,42 @@ async def version_lines(session: ViewSession, channel: str, limit: int) -> tuple
     room = max(len(sanitise_line(who, _NAME)) for _, who, _ in fetched.found)
     head: Line = (trusted(f"step  {'by':<{room}}  versions, newest first", "dim"),)
     return (head, *(_version_line(point.step, who, value, room) for point, who, value in fetched.found))
+
+
+def read_values(step: StepView, reads: Sequence[str], width: int) -> tuple[Line, ...]:
+    """What a node is about to read, a channel below the other; () for nothing."""
+    rows: list[Line] = []
+    for row in step.rows:
+        if "*" in reads or row.name in reads:
+            name = Span(f"{row.name}  ", "name")
+            rows += islice(wrap_spans((name, *row.value), width), _READ_ROWS)
+    return ((), (trusted("── it reads", "dim"),), *rows) if rows else ()
+
+
+def declared_lines(graph: GraphInfo, width: int) -> tuple[Line, ...]:
+    """What the channels of a graph are for, and which nodes write and read them."""
+    rows: list[Line] = [(), (trusted("── the channels as declared", "dim"),)]
+    for channel in graph.channels:
+        begins = "private" if channel.visibility == "private" else inline(channel.default, _DEFAULT)
+        facts = f"{channel.type}, begins as {begins}. {_touched(graph, channel.name)}."
+        words = f"{channel.description}. {facts}" if channel.description else facts
+        name = trusted(f"{sanitise_line(channel.name, _NAME)}  ", "name")
+        rows += wrap_spans((name, untrusted(words, "plain", _WORDS)), width)
+    return tuple(rows) if graph.channels else ()
+
+
+def _touched(graph: GraphInfo, channel: str) -> str:
+    """Which nodes write a channel, and which read it."""
+    writers = [node.name for node in graph.nodes if {"*", channel} & set(node.writes)]
+    readers = [node.name for node in graph.nodes if {"*", channel} & set(node.reads)]
+    every = len(graph.nodes)
+
+    def names(nodes: list[str]) -> str:
+        if len(nodes) == every > 1:
+            return "every node"
+        return ", ".join(nodes) or "no node"
+
+    return f"{names(writers)} writes it, {names(readers)} reads it"
 
 
 def other_values(step: StepView, channel: str, width: int, room: int) -> tuple[Line, ...]:

@@ -18,6 +18,7 @@ from hitl_tui.engine.commands import Answer, Command, Declassify, Fork, Run, Sta
 from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.log.events import AppliedUpdate, Preview, RunEnded
 from hitl_tui.engine.log.jobs import AtWork
+from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.threads import ThreadSummary, Waiting
 from hitl_tui.engine.thread.agent_settings import AgentInfo
@@ -204,6 +205,10 @@ class ReplayDriver:
     async def rollback_entries(self) -> tuple[RollbackEntry, ...]:
         """There are none."""
         return tuple(self._result("rollback_entries", ()))
+
+    async def code(self, node: str) -> tuple[Frame, ...]:
+        """What the test says, by node."""
+        return tuple(self._result("code", {}).get(node, ()))
 
     async def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
         """There is none."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 from textual.pilot import Pilot
+from textual.widgets import TextArea
 
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver
@@ -70,6 +71,17 @@ class Screen:
         """The screen as text, row by row."""
         strips = self.app.screen._compositor.render_strips()
         return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+    def said(self, name: str) -> float:
+        """The share of the rows inside a pane's border that say something, or in which one may write."""
+        pane = self.app.screen.query_one(f"#{name}")
+        rows, region = self.text().split("\n"), pane.content_region
+        field = {y for area in pane.query(TextArea) for y in range(area.region.y, area.region.bottom)}
+        used = [
+            y in field or bool(rows[y][region.x : region.right].strip("▁▂▃▄▅▆▇█ "))
+            for y in range(region.y, region.bottom)
+        ]
+        return sum(used) / max(len(used), 1)
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)

@@ -10,6 +10,7 @@ import pytest
 from hitl_tui import END, START, Channel, StateGraph
 from hitl_tui.stores import MemoryCheckpointer
 from hitl_tui.ui.editor import EditorFailed, command_at, open_at
+from hitl_tui.ui.widgets.value import ValuePane
 from tests.engine.building import chain
 from tests.ui.harness import live
 
@@ -33,7 +34,7 @@ async def test_a_failure_is_shown_until_a_value_is_asked_for(size: tuple[int, in
         )
         await it.shows("E opens it in your editor")
         await it.press("3")
-        await it.gone("Where n1 failed")
+        await it.until(lambda: it.run.query_one(ValuePane).border_title != "Where n1 failed")
         await it.press("5")
         await it.shows("Where n1 failed")
 

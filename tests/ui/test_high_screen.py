@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.ui.widgets.channels import ChannelsPane
-from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.workflows.demo import TASK, build
 from tests.ui.harness import Screen, live
+
+PANES: Final = ("graph", "channels", "value", "lens", "stream", "timeline")
 
 
 def scored() -> GraphRunner:
@@ -31,12 +35,10 @@ def scored() -> GraphRunner:
     return graph.compile(checkpointer=MemoryCheckpointer())
 
 
-def filled(it: Screen, name: str) -> float:
-    """The share of a pane's rows that say something."""
-    pane = it.run.query_one(f"#{name}", LineView)
-    rows = range(pane.scrollable_content_region.height)
-    said = sum(bool("".join(span.text for span in pane.visible_row(y).line).strip()) for y in rows)
-    return said / len(rows)
+async def nothing_is_empty(it: Screen, *panes: str) -> None:
+    """Wait until no pane, or none of these, has seven of ten rows blank."""
+    for name in panes or PANES:
+        await it.until(lambda name=name: it.said(name) > 0.3, f"{name} being filled")
 
 
 async def test_a_short_value_has_its_versions_and_the_long_values_below_it():
@@ -64,13 +66,64 @@ async def test_the_changes_of_earlier_steps_stand_below_those_of_the_shown_one()
 
 
 @pytest.mark.parametrize("channel", ["n", "score", "facts"])
-async def test_no_pane_is_emptier_than_seven_rows_of_ten(channel: str):
+async def test_no_pane_is_emptier_than_seven_rows_of_ten_after_many_steps(channel: str):
     async with live(scored(), inputs={}, size=(200, 60)) as it:
         await it.press("c")
         await it.shows("step 12")
         it.run.query_one(ChannelsPane).select(channel, picked=True)
-        for name in ("graph", "channels", "value", "lens"):
-            await it.until(lambda name=name: filled(it, name) >= 0.3, f"{name} being filled")
+        await nothing_is_empty(it)
+
+
+async def test_none_of_the_smallest_loop_before_its_first_step_after_it_and_at_its_end():
+    graph = importlib.import_module("sample_graphs.counter").graph
+    async with live(
+        graph.compile(checkpointer=MemoryCheckpointer()), inputs={"limit": 3}, size=(200, 60)
+    ) as it:
+        await it.shows("READY", "counter.py:16 in increment(state)", "── it reads", "where to stop. number")
+        await nothing_is_empty(it)
+        await it.press("s")
+        await it.shows("step 1")
+        await nothing_is_empty(it)
+        await it.press("c")
+        await it.shows("DONE")
+        await nothing_is_empty(it)
+
+
+async def test_none_of_the_demo_at_rest_while_it_waits_on_its_card_and_at_its_end():
+    runner = build(pace=0, checkpointer=MemoryCheckpointer())
+    async with live(runner, inputs={"messages": [TASK]}, size=(200, 60)) as it:
+        await it.shows("READY", "in work(state, config)", "in advise(state, config)")
+        await nothing_is_empty(it)
+        await it.press("s")
+        await it.shows("step 1")
+        await nothing_is_empty(it)
+        await it.press("s")
+        await it.shows("WAITING")
+        await nothing_is_empty(it)
+        await it.press("d")
+        await it.shows("takes it back", "── the channels as declared")
+        await nothing_is_empty(it, "channels", "value", "card", "timeline")
+        await it.press("a")
+        await it.shows("DONE")
+        await nothing_is_empty(it)
+        await it.press("[")
+        await nothing_is_empty(it)
+
+
+async def test_the_code_is_that_of_the_file_the_graph_was_loaded_from(tmp_path: Path):
+    file = tmp_path / "steady.py"
+    file.write_text("def read(state):\n    key = 'sk-abcdefghijklmnopqrstuvwx'\n    return {'n': 1}\n")
+    space: dict[str, Any] = {}
+    exec(compile(file.read_text(), file, "exec"), space)
+    graph = StateGraph({"n": Channel(0)}, name="steady").add_node("read", space["read"])
+    graph.add_edge(START, "read").add_edge("read", END)
+    async with live(graph.compile(checkpointer=MemoryCheckpointer()), inputs={}, size=(200, 60)) as it:
+        await it.shows("steady.py:1 in read(state)", "return {'n': 1}")
+        assert "sk-abc" not in it.text()
+        file.write_text("def read(state):\n    return {'n': 2}\n")
+        await it.press("s")
+        await it.shows("step 1", "return {'n': 1}")
+        assert "{'n': 2}" not in it.text()
 
 
 async def test_a_lower_screen_has_the_shown_step_alone():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import importlib
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,11 +26,13 @@ from tests.ui.harness import Screen
 
 
 @asynccontextmanager
-async def shown(graph: Any, *, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Screen]:
+async def shown(
+    graph: Any, *, size: tuple[int, int] = (120, 40), inputs: Mapping[str, Any] = {"log": ["in"]}
+) -> AsyncIterator[Screen]:
     """The app on a begun thread of a graph of LangGraph."""
     hub = LangGraphHub(graph, open_store("memory:"), name="graph", source={"graph": "app.py"})
     driver = await hub.begin("t", "ann")
-    await driver.execute(Start({"log": ["in"]}))
+    await driver.execute(Start(inputs))
 
     async def open_driver() -> tuple[LangGraphHub, Driver]:
         return hub, driver
@@ -94,3 +97,14 @@ async def test_the_node_of_an_edit_is_chosen_by_where_it_leads() -> None:
         (edit,) = [entry for entry in it.session.view.ledger if entry.kind == "update_state"]
         assert edit.data["as_node"] == "publish"
         await it.until(lambda: it.session.view.progress.status == "completed")
+
+
+async def test_no_pane_of_a_large_screen_is_emptier_than_seven_rows_of_ten() -> None:
+    graph = importlib.import_module("sample_graphs.langgraph.jokes").builder.compile(InMemorySaver())
+    async with shown(graph, size=(200, 60), inputs={"topic": "animals"}) as it:
+        await it.shows("in choose_subjects(state)", "in continue_to_jokes(state)", "in tell_joke(state)")
+        for key, words in (("", "step 0"), ("s", "step 1"), ("c", "DONE")):
+            await it.press(*key)
+            await it.shows(words)
+            for name in ("graph", "channels", "value", "lens", "stream", "timeline"):
+                await it.until(lambda name=name: it.said(name) > 0.3, f"{name} being filled")

@@ -14,6 +14,7 @@ from hitl_tui.drivers.breakpoints import RunStops
 from hitl_tui.drivers.langgraph.audit import compare
 from hitl_tui.drivers.langgraph.discovery import stale
 from hitl_tui.drivers.langgraph.editing import Editor
+from hitl_tui.drivers.langgraph.graph import functions
 from hitl_tui.drivers.langgraph.interrupts import repeats_of_answer, whole_subgraphs
 from hitl_tui.drivers.langgraph.loop import PregelLoop
 from hitl_tui.drivers.langgraph.mirror import Mirror, their_thread
@@ -154,6 +155,9 @@ class LangGraphDriver(LocalDriver):
             self._resync()
 
         self._hand_over(take())
+
+    def _functions(self, session: Session, node: str) -> tuple[Any, ...]:
+        return functions(self._mirror.app.graph, node)
 
     def _hand_over(self, work: Coroutine[Any, Any, None]) -> None:
         with suppress(HitlError):  # it was closed meanwhile

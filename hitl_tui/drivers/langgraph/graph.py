@@ -140,6 +140,14 @@ def _graph_of(app: Graph, name: str) -> Any:
     return bound if hasattr(bound, "stream_channels_asis") and hasattr(bound, "get_subgraphs") else None
 
 
+def functions(app: Graph, name: str) -> tuple[Any, ...]:
+    """What a node calls, then what picks the ways on after it."""
+    branches = getattr(getattr(app, "builder", None), "branches", {}).get(name, {})
+    runnables = (getattr(app.nodes.get(name), "bound", None), *(branch.path for branch in branches.values()))
+    called = (getattr(each, "func", None) or getattr(each, "afunc", None) for each in runnables)
+    return tuple(function for function in called if function is not None)
+
+
 def _node(app: Graph, name: str, inner: Any, depth: int) -> NodeInfo:
     node: Any = app.nodes[name]
     policies = node.retry_policy or ()

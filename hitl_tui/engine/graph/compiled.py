@@ -220,6 +220,21 @@ class CompiledGraph(msgspec.Struct, frozen=True, dict=True):
             route_code=reader.digest(route.function) if route else "",
         )
 
+    def functions(self, name: str) -> tuple[Callable[..., Any], ...]:
+        """What a node calls, of what runs inside it what that does, then what picks the way on after it."""
+        node, route = self.nodes.get(name), self.routes.get(name)
+        if node is None:
+            return ()
+        match node.work:
+            case SubgraphWork(graph=inside):
+                inner: tuple[Node, ...] = tuple(inside.nodes.values())
+            case FanOutWork(members=members):
+                inner = members
+            case _:
+                inner = ()
+        own = tuple(each.function for each in inner or (node,))
+        return (*own, route.function) if route else own
+
     @cached_property
     def digest(self) -> str:
         """A hash of what the graph declares (nodes, edges, channels, reducers, gates) and of its code."""

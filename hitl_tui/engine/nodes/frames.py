@@ -13,8 +13,10 @@ import os
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from inspect import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, iscoroutinefunction
+from functools import partial
+from inspect import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, getblock, iscoroutinefunction
 from pathlib import Path
+from textwrap import dedent
 from time import perf_counter
 from types import CodeType, FrameType, FunctionType, GetSetDescriptorType, ModuleType, TracebackType
 from typing import Any, Final
@@ -30,6 +32,9 @@ _MOST_LINES: Final = 200
 """Entries of a traceback that are looked at, from its end."""
 _BEFORE, _AFTER = 12, 8
 """Source lines that are kept around the innermost line; of other frames their own line alone."""
+_MOST_CODE: Final = 80
+"""Lines of a function that are shown of it."""
+_MOST_FILE: Final = 200
 _OPENING: Final = 20
 """Lines before those, in which a literal may begin that goes on there."""
 _LONGEST_LINE: Final = 160
@@ -172,6 +177,35 @@ def place_of(function: Any) -> tuple[Frame, ...]:
     if not isinstance(code, CodeType) or _library(code.co_filename) is not None:
         return ()
     return (_frame(code, code.co_firstlineno),)
+
+
+def code_of(function: Any) -> Frame | None:
+    """A function as it stands in its file, whosever it is, up to some lines; None for what has none."""
+    while isinstance(function, partial) or callable(getattr(function, "__wrapped__", None)):
+        function = function.func if isinstance(function, partial) else function.__wrapped__
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    if not isinstance(code, CodeType):
+        return None
+    first = code.co_firstlineno
+    below = _source(code.co_filename)[first - 1 : first - 1 + _MOST_CODE]
+    try:
+        block = getblock(below)
+    except Exception:  # as of a file that was saved as something else meanwhile
+        return None
+    lines = masked_source([line.rstrip() for line in dedent("".join(block)).splitlines()])
+    return Frame(
+        file=keepable(code.co_filename),
+        line=first,
+        function=keepable(_called(code)),
+        first=first,
+        lines=tuple(keepable(text[:_LONGEST_LINE]) for text in lines),
+    )
+
+
+def file_of(frame: Frame) -> Frame:
+    """The file that a function stands in, from its top, up to some lines."""
+    lines = masked_source([line.rstrip() for line in _source(frame.file)[:_MOST_FILE]])
+    return Frame(file=frame.file, line=1, lines=tuple(keepable(text[:_LONGEST_LINE]) for text in lines))
 
 
 def _entries(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int]]:

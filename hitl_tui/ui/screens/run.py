@@ -392,16 +392,16 @@ class RunScreen(RoleScreen):
             self.show_bars()
             if self._laid_out:  # the first one is painted with all else
                 self.shown_value.show()
-            self._share_rows(session)
+            self.share_rows(session)
             self.earlier.show(session)
 
-    def _share_rows(self, session: ViewSession) -> None:
-        """A value of a word, or a stream without text, leaves its rows to the pane above it."""
+    def share_rows(self, session: ViewSession) -> None:
+        """A value of a word, or a stream with nothing to show, leaves its rows to the pane above it."""
         row = self.query_one(ChannelsPane).selected_row
         short = row is not None and row.kind not in _LONG_KINDS and len(row.preview) < _SHORT
         self.query_one("#middle").set_class(short and not session.frames[1], "-short-value")
         brief = session.stream.length < (_BRIEF if self.has_class("-high") else 1)
-        silent = brief and not session.stream.live
+        silent = brief and not session.stream.live and not self.query_one(StreamPane).below
         self.query_one("#right").set_class(silent, "-no-stream")
 
     def _show_channels(self, session: ViewSession) -> None:
@@ -554,7 +554,7 @@ class RunScreen(RoleScreen):
             self.shown_value.at_failure = False
         self.shown_value.show()
         if self.session is not None:
-            self._share_rows(self.session)
+            self.share_rows(self.session)
 
     def on_search_pane_chosen(self, event: SearchPane.Chosen) -> None:
         """Show the place."""

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
+from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.lens import LensPane
+from hitl_tui.ui.widgets.stream import StreamPane
 from hitl_tui.ui.widgets.tabs import TabsBar
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.format import kind, writer
@@ -16,7 +18,16 @@ from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, untrusted
 from hitl_tui.view.timeline import Direction, Place, neighbours
-from hitl_tui.view.value_source import MODES, Mode, lines_text, other_values, value_text, version_lines
+from hitl_tui.view.value_source import (
+    MODES,
+    Mode,
+    declared_lines,
+    lines_text,
+    other_values,
+    read_values,
+    value_text,
+    version_lines,
+)
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
@@ -28,6 +39,8 @@ _READ: Final = 78
 """Cells of a row of prose."""
 _SHARE: Final = 0.55
 """The most that the lens may have of its column, as in run.tcss."""
+_CODE: Final = 200
+"""Rows of code that one may scroll through."""
 _BRIEF_STREAM: Final = 9
 """Rows of a stream pane beside which it has all else."""
 _DOCKED: Final = 140
@@ -152,10 +165,11 @@ class ShownValue:
 
 
 class Earlier:
-    """What a high screen has rows left for while nothing runs and nobody decides: what went before.
+    """What a high screen has rows left for while nothing runs: what went before, and code.
 
     The versions of the value and the long values of other channels stand below it, the changes of earlier
-    steps below those of the shown one.
+    steps below those of the shown one; the code of the node at hand below what that has written, and that of
+    other nodes in the rows that the values leave; beside a card, what the channels are for.
     """
 
     def __init__(self, screen: RunScreen) -> None:
@@ -168,9 +182,10 @@ class Earlier:
         if not screen.has_class("-high"):
             return
         channel, mode = screen.query_one(ChannelsPane).selected, screen.shown_value.mode
-        rest = not (session.running or screen.shown_value.loading or screen.has_class("-deciding"))
+        rest = not (session.running or screen.shown_value.loading)
         failed = screen.shown_value.at_failure
-        wanted = (session, session.step_view.checkpoint, channel, mode, screen.size, rest, failed)
+        deciding = screen.has_class("-deciding")
+        wanted = (session, session.step_view.checkpoint, channel, mode, screen.size, rest, failed, deciding)
         if wanted != self._wanted:
             self._wanted = wanted
             if rest:
@@ -179,23 +194,62 @@ class Earlier:
                 )
             else:
                 screen.query_one(ValuePane).show_below(())
+                screen.query_one(StreamPane).show_below(())
 
     async def _load(self, session: ViewSession, channel: str) -> None:
-        value, lens = self._screen.query_one(ValuePane), self._screen.query_one(LensPane)
+        laid_out = asyncio.Event()
+        self._screen.call_after_refresh(laid_out.set)
+        await laid_out.wait()  # before, the rows that are left are those of another step
+        value, stream = self._screen.query_one(ValuePane), self._screen.query_one(StreamPane)
+        deciding = self._screen.has_class("-deciding")
+        stream.show_below(await self._about_node(session, stream.scrollable_content_region.width))
+        self._screen.share_rows(session)
         rows: list[Line] = []
         left = 0 if self._screen.shown_value.at_failure else value.rows_left
         if channel and left > _LEAST:
-            versions = await version_lines(session, channel, left - 2)
+            versions = () if deciding else await version_lines(session, channel, left - 2)
             rows += [(), *versions] if versions else []
             width = min(value.scrollable_content_region.width, _READ)
             rows += other_values(session.step_view, channel, width, left - len(rows))
-        value.show_below(tuple(rows))
-        column = self._screen.query_one("#right")
+            if deciding or not stream.below:
+                rows += declared_lines(session.view.graph, width)
+            else:
+                rows += await self._other_code(session, width, left - len(rows))
+        value.show_below(tuple(rows[: max(left, 0)]))
+        if not deciding:
+            await self._show_before(session)
+
+    async def _show_before(self, session: ViewSession) -> None:
+        """The changes of the steps before the shown one, in the rows that its own leave."""
+        lens, column = self._screen.query_one(LensPane), self._screen.query_one("#right")
         high = column.size.height
         most = high - _BRIEF_STREAM if column.has_class("-no-stream") else int(high * _SHARE)
         room = most - 2 - lens.own_rows
         before = await session.changes_before(session.step_view.step, room // 3) if room > _LEAST else ()
         lens.show_before(session, _before(before, room))
+
+    async def _about_node(self, session: ViewSession, width: int) -> tuple[Line, ...]:
+        """The code of the node at hand, what it is about to read, and what its channels are for."""
+        from hitl_tui.view.frames import code_lines
+
+        frames = await session.code(session.node_at_hand)
+        if not frames:
+            return ()
+        reads = read_values(session.step_view, session.next_reads, width)
+        return (*code_lines(frames, width, _CODE), *reads, *declared_lines(session.view.graph, width))
+
+    async def _other_code(self, session: ViewSession, width: int, room: int) -> tuple[Line, ...]:
+        """The code of the other nodes, and the file of the graph, as far as there is room."""
+        from hitl_tui.view.frames import code_lines
+
+        names = [node.name for node in session.view.graph.nodes]
+        at = names.index(session.node_at_hand) if session.node_at_hand in names else -1
+        frames: list[Frame] = []
+        for name in (*names[at + 1 :], *names[: max(at, 0)], ""):
+            if sum(len(frame.lines) + 2 for frame in frames) >= room:
+                break
+            frames += await session.code(name)
+        return ((), *code_lines(frames, width, room - 1)) if frames and room > _LEAST else ()
 
 
 def _before(changes: Sequence[tuple[Checkpoint, tuple[Line, ...]]], room: int) -> tuple[Line, ...]:

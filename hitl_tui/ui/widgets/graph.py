@@ -19,7 +19,7 @@ from hitl_tui.view.graph_text import Picture, draw
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
-from hitl_tui.view.taint import composition_facts
+from hitl_tui.view.taint import composition_facts, contract_facts
 
 _ROLES: Final = {
     "edge": "edge",
@@ -43,8 +43,6 @@ _BROAD: Final = 29
 """Cells of it in a broad one, and below the cells of a screen that has one."""
 _BROAD_FROM: Final = 118
 _BROADER_FROM: Final = 170
-_TALL: Final = 40
-"""Rows of the pane from which on it tells the newest steps, too."""
 _STEPS_SHOWN: Final = 40
 _WRITER: Final = 12
 _DECISION: Final = 20
@@ -79,6 +77,7 @@ class GraphPane(LineView):
         self._waits = False
         self._failed = False
         self._next = ""
+        self._made = ""
         self._steps: tuple[Line, ...] = ()
         self._drawn: tuple[object, ...] = ()
         self.picture: Picture | None = None
@@ -109,10 +108,11 @@ class GraphPane(LineView):
         self._read_breakpoints(session)
         self._look = RunMarks(current or None, visits, taken, self._marks, notes)
         self._failed = view.error is not None and not session.is_past
+        self._made = session.node_at_hand
         self._waits = session.request is not None and not session.is_past
         self._next = _decider(session) if self._waits and not _is_breakpoint(session) else following
         place = session.shown or (session.thread_id, step.step)
-        tall = self.has_class("-broader") and self.size.height >= _TALL
+        tall = self.has_class("-broader") and self.screen.has_class("-high")
         points = session.points_of(place[0])[-_STEPS_SHOWN:] if tall else ()
         self._steps = tuple(_step_line(point, place[1]) for point in reversed(points))
         self._draw()
@@ -192,9 +192,11 @@ class GraphPane(LineView):
     def _facts(self, graph: GraphInfo) -> list[Line]:
         """What comes next, and what the current node, or the selected one, may touch."""
         about = self._chosen or self._look.current or ""
+        if about == END and self._steps:
+            about = self._made
         node = graph.node(about)
         facts: list[tuple[str, tuple[str, ...], str]] = []
-        if graph.nodes and not self._chosen and about != END:
+        if graph.nodes and not self._chosen and self._look.current != END:
             facts.append(("next", (self._next or "the routes decide",), "accent" if self._waits else "plain"))
         if self._inside[1] and self._inside[0] == about:
             facts.append(("inside", tuple(self._inside[1].split(", ")), "node"))
@@ -205,6 +207,7 @@ class GraphPane(LineView):
         if node is not None:
             facts.append(("reads", node.reads or ("nothing",), "plain"))
             facts.append(("writes", node.writes or ("nothing",), "plain"))
+            facts += contract_facts(node) if self._steps else []
         rows: list[Line] = []
         for label, values, role in facts:
             words = ["all channels" if value == "*" else sanitise_line(value, 40) for value in values]

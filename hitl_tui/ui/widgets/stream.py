@@ -33,6 +33,15 @@ class StreamPane(TextView):
         self._about: Line = ()
         self._told: Sequence[str] = ()
         self._inside: tuple[InsideView, Size] | None = None
+        self.below: tuple[Line, ...] = ()
+        """What is told below the text while nothing runs."""
+
+    def show_below(self, lines: tuple[Line, ...]) -> None:
+        """Tell more in the rows below the text."""
+        if lines != self.below:
+            self.below = lines
+            if self._inside is None:
+                self._sync()
 
     def show_stream(
         self,
@@ -79,10 +88,10 @@ class StreamPane(TextView):
         self.show(branch_stream(inside, size.width, self.size.height, wrap_line))
 
     def _sync(self) -> None:
-        count = len(self._told) + 1 + len(self._text.rows)
+        count = len(self._told) + 1 + len(self._text.rows) + len(self.below)
         self.lines = range(count)  # type: ignore[assignment]
         self.set_extent(Size(0, count))
-        if self._following and self.max_scroll_y > round(self.scroll_y):
+        if self._following and not self.below and self.max_scroll_y > round(self.scroll_y):
             # The first time there is no scroll bar yet, and without one nothing scrolls.
             self.scroll_end(animate=False, immediate=self.show_vertical_scrollbar)
         self.repaint()
@@ -101,6 +110,8 @@ class StreamPane(TextView):
         row -= len(self._told)
         if row == 0:
             return self._about
+        if row > len(self._text.rows):
+            return self.below[row - 1 - len(self._text.rows)]
         text = Span(self._text.rows[row - 1])
         if self._stream.live and self._stream.serial and row == len(self._text.rows):
             return (text, Span("▌", "name"))
