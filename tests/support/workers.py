@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,10 +21,12 @@ PATIENCE = 60.0
 class WorkerProcess:
     """A worker that runs, and what it says."""
 
-    def __init__(self, url: str, *graphs: str, options: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, url: str, *graphs: str, options: tuple[str, ...] = (), below: Sequence[str] = ()
+    ) -> None:
         given = [word for graph in graphs for word in ("--graph", graph)]
         self.process = subprocess.Popen(
-            [*APP, "worker", "--store", url, *given, *options],
+            [*below, *APP, "worker", "--store", url, *given, *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -67,9 +69,15 @@ class WorkerProcess:
 
 
 @contextmanager
-def worker(url: str, *graphs: str, options: tuple[str, ...] = ()) -> Iterator[WorkerProcess]:
-    """A worker, which is killed at the end where it still runs; it has begun to take threads."""
-    running = WorkerProcess(url, *graphs, options=options)
+def worker(
+    url: str, *graphs: str, options: tuple[str, ...] = (), below: Sequence[str] = ()
+) -> Iterator[WorkerProcess]:
+    """A worker, which is killed at the end where it still runs; it has begun to take threads.
+
+    Args:
+        below: the program that runs it.
+    """
+    running = WorkerProcess(url, *graphs, options=options, below=below)
     try:
         running.wait_for("takes threads")
         yield running
