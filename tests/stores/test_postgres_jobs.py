@@ -9,7 +9,7 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from hitl_tui import Gate, GateChoice, GraphRunner
+from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, StateGraph
 from hitl_tui.engine.log.jobs import HandedGraph, WorkerJob
 from hitl_tui.engine.log.threads import Deletion, PauseRequest
 from hitl_tui.errors import AnswerRefused, StoreUnusable, UnknownThread
@@ -17,6 +17,7 @@ from hitl_tui.stores.postgres.jobs import DIGEST
 from hitl_tui.stores.postgres.store import PostgresCheckpointer
 from tests.support.commands import App
 from tests.support.flows import line, say
+from tests.support.nested import around, chain
 from tests.support.postgres import PASSWORD, Postgres, may
 from tests.support.workers import until
 
@@ -201,6 +202,28 @@ def test_what_has_its_time_is_taken_once_that_has_come(
     reap(store)
     assert [job.state for job in jobs(store)] == ["queued"]
     assert len(store._server.rows(TAKE.format("NULL"))) == 1
+
+
+def test_what_is_decided_or_ended_inside_a_subgraph_queues_the_thread_that_it_runs_in(
+    store: PostgresCheckpointer,
+) -> None:
+    desk = chain(lambda _state, config: {"draft": config.interrupt("Go on?")}, lambda _state: {})
+    middle = StateGraph({"question": Channel(""), "draft": Channel("")}, name="middle").add_subgraph(
+        "desk", desk, inputs={"question": "question"}, outputs={"draft": "draft"}
+    )
+    runner = around(middle.add_edge(START, "desk").add_edge("desk", END), store)
+    asked(runner)
+    inside = "t/team#1/desk#1"
+    assert jobs(store) == []
+    answer(runner, "all about moss", inside)
+    assert [job.thread for job in jobs(store)] == ["t"]
+    take_all(store)
+    assert runner.invoke(thread_id=inside).status == "completed"
+    assert [job.thread for job in jobs(store)] == ["t"]
+    take_all(store)
+    # What its own run does inside queues nothing.
+    assert runner.invoke(thread_id="t").status == "completed"
+    assert jobs(store) == []
 
 
 def test_a_thread_that_takes_the_name_of_one_that_was_deleted_is_not_the_workers(

@@ -73,25 +73,51 @@ _TIMER = f"""
         END IF;
     END $$
 """
+# A thread of a subgraph's run goes on in its owner's: whatever lets it go on, or ends it, while no run of the
+# owner is there to see it, is the owner's to take up.
+_PUT_OWNER = """
+    CREATE FUNCTION put_owner(of_thread bigint) RETURNS void
+    LANGUAGE plpgsql AS $$
+    DECLARE above record;
+    BEGIN
+        SELECT key, owner_thread AS owner INTO above FROM thread WHERE key = of_thread;
+        WHILE above.owner IS NOT NULL LOOP
+            SELECT t.key, t.owner_thread AS owner, c.status INTO above
+            FROM thread AS t JOIN cursor AS c ON c.thread = t.key WHERE t.id = above.owner;
+            IF NOT FOUND OR above.status <> 'waiting' THEN
+                RETURN;
+            END IF;
+            IF EXISTS (SELECT 1 FROM work WHERE thread = above.key) THEN
+                PERFORM put_job(above.key, NULL, 0, '');
+                RETURN;
+            END IF;
+        END LOOP;
+    END $$
+"""
 # What lets a thread go on: its first input, an answer, an edit that moves it, a limit that was raised.  That
 # a run has stopped does not; then only a deadline may be to come.
 _GOES_ON = f"""
     CREATE FUNCTION goes_on() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $$
+    DECLARE
+        ended boolean := NEW.status NOT IN ('pending', 'waiting');
+        let_on boolean := NOT ended AND OLD.status <> 'running' AND (
+            (OLD.status, OLD.reason) <> (NEW.status, NEW.reason)
+            OR {_PENDING.format("NEW.body")} < {_PENDING.format("OLD.body")});
     BEGIN
+        IF ended OR let_on THEN
+            PERFORM put_owner(NEW.thread);
+        END IF;
         IF NOT EXISTS (SELECT 1 FROM work WHERE thread = NEW.thread) THEN
             RETURN NULL;
         END IF;
-        IF NEW.status NOT IN ('pending', 'waiting') THEN
+        IF ended THEN
             DELETE FROM procrastinate_jobs WHERE queueing_lock = NEW.thread::text AND status = 'todo';
-            RETURN NULL;
-        END IF;
-        IF OLD.status <> 'running' AND ((OLD.status, OLD.reason) <> (NEW.status, NEW.reason)
-            OR {_PENDING.format("NEW.body")} < {_PENDING.format("OLD.body")}) THEN
+        ELSIF let_on THEN
             PERFORM put_job(NEW.thread, NULL, 0, '');
-            RETURN NULL;
+        ELSE
+            PERFORM put_timer(NEW.thread);
         END IF;
-        PERFORM put_timer(NEW.thread);
         RETURN NULL;
     END $$
 """
@@ -182,6 +208,7 @@ _TABLES: Final = (
     _PUT,
     _TAKE,
     _TIMER,
+    _PUT_OWNER,
     _GOES_ON,
     _HANDED,
     _LET_GO,
@@ -197,7 +224,8 @@ _OWN = "queue, work, worker"
 _THEIRS = "procrastinate_jobs, procrastinate_workers, procrastinate_events, procrastinate_periodic_defers"
 _SEQUENCES = "procrastinate_jobs_id_seq, procrastinate_events_id_seq, procrastinate_workers_id_seq"
 GRANTS: Final = (
-    "REVOKE EXECUTE ON FUNCTION put_job, take_job, put_timer, goes_on, handed, let_go, paused FROM PUBLIC",
+    "REVOKE EXECUTE ON FUNCTION put_job, put_owner, put_timer, take_job FROM PUBLIC",
+    "REVOKE EXECUTE ON FUNCTION goes_on, handed, let_go, paused FROM PUBLIC",
     f"GRANT SELECT ON {_OWN}, {_THEIRS} TO hitl_viewer, hitl_reviewer, hitl_worker, hitl_operator",
     "GRANT INSERT, UPDATE ON work TO hitl_worker, hitl_operator",
     f"GRANT INSERT, UPDATE, DELETE ON worker, {_THEIRS} TO hitl_worker",
