@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -94,6 +94,7 @@ class Reduction:
         self._app = app
         self.channels = channels
         self._defaults = {name: default_of(app, name) for name in channels}
+        self._operators = {name: operator_of(app, name) for name in channels}
 
     def changes(
         self, state: LiveState, before: Saved | None, after: Saved, *, edited: bool = False
@@ -137,12 +138,12 @@ class Reduction:
             return self._defaults[name] if name in was else state.values[name]
         if name not in was:
             return as_json(now[name])
-        adds = added and operator_of(self._app, name) is operator.add
+        adds = added and self._operators[name] is operator.add
         return convert(now[name], was[name], state.values[name], adds=adds)
 
     def _between(self, name: str, held: Any, was: Mapping[str, Any], writes: list[TaskWrite]) -> Any:
         """What a channel holds between the writes of several tasks; as before where that can't be told."""
-        if operator_of(self._app, name) is None:
+        if self._operators[name] is None:
             return held
         try:
             channel = self._app.channels[name].copy()
@@ -215,6 +216,7 @@ def facts_of(
     if source in ("human", "fork", "input"):
         return StepFacts(source=source, origin=after.id, duration=duration)
     known = durations or {}
+    messages = [messages_in(task.result) for task in tasks]
     branches = tuple(
         BranchOutcome(
             branch_path(tasks, place), task.name, place, "ok", attempts=1, duration=known.get(task.id, 0)
@@ -226,8 +228,8 @@ def facts_of(
         source=source,
         node=place_of(dict.fromkeys(task.name for task in tasks)),
         duration=duration,
-        uses=tuple(use for task in tasks for use in _uses(task)),
-        calls=tuple(call for place, task in enumerate(tasks) for call in _calls(task, tasks, place, before)),
+        uses=tuple(use for task, held in zip(tasks, messages, strict=True) for use in _uses(task, held)),
+        calls=_calls(tasks, messages, before),
         branches=branches,
         streamed=streamed,
         origin=after.id,
@@ -312,25 +314,29 @@ def model_use(message: Any, agent: str) -> ModelUse | None:
     return ModelUse(agent, provider, model, *tokens, None)
 
 
-def _uses(task: TaskRun) -> list[ModelUse]:
-    uses = (model_use(message, task.name) for message in messages_in(task.result))
-    return [use for use in uses if use is not None]
+def _uses(task: TaskRun, messages: Iterable[Any]) -> Iterator[ModelUse]:
+    uses = (model_use(message, task.name) for message in messages)
+    return (use for use in uses if use is not None)
 
 
-def _calls(task: TaskRun, tasks: list[TaskRun], place: int, before: Saved | None) -> list[ToolUse]:
-    """The tools that a task has called, by the messages with their results."""
-    results = [message for message in messages_in(task.result) if message.type == "tool"]
+def _calls(
+    tasks: list[TaskRun], messages: Iterable[Iterable[Any]], before: Saved | None
+) -> tuple[ToolUse, ...]:
+    """The tools that tasks have called, by the messages with their results."""
+    results = [
+        (place, message) for place, held in enumerate(messages) for message in held if message.type == "tool"
+    ]
     if not results or before is None:
-        return []
+        return ()
     asked = {
         call["id"]: call["args"]
         for message in messages_in(before.values)
         for call in getattr(message, "tool_calls", None) or ()
     }
-    return [
-        tool_use(result, asked.get(result.tool_call_id), task.name, branch_path(tasks, place))
-        for result in results
-    ]
+    return tuple(
+        tool_use(result, asked.get(result.tool_call_id), tasks[place].name, branch_path(tasks, place))
+        for place, result in results
+    )
 
 
 def tool_use(result: Any, arguments: Any, agent: str, path: str) -> ToolUse:

@@ -16,6 +16,7 @@ import pathlib
 import re
 import uuid
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from hitl_tui.engine.state.canonical import canonical
@@ -31,6 +32,7 @@ _DEEPEST = MAX_DEPTH - 8
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _STAND_IN = frozenset({"type", "repr"})
 _PLAIN = frozenset({str, int, float, bool, type(None)})
+_NO_MESSAGES = _PLAIN | {list, dict, tuple}
 
 
 def convert(value: Any, old: Any, converted: Any, *, adds: bool = False) -> Any:
@@ -181,9 +183,15 @@ def _object(value: Any, depth: int) -> Any:
 
 def is_message(value: Any) -> bool:
     """Whether a value is one of LangChain's messages; nothing is imported for that."""
+    kind: Any = type(value)
+    return kind not in _NO_MESSAGES and _is_message_class(kind)
+
+
+@lru_cache(maxsize=1_000)
+def _is_message_class(kind: Any) -> bool:
     return any(
         base.__name__ == "BaseMessage" and base.__module__.startswith("langchain_core")
-        for base in type(value).__mro__
+        for base in kind.__mro__
     )
 
 

@@ -170,3 +170,17 @@ def test_a_checkpoint_tells_by_its_id_when_it_was_made(saver: Any) -> None:
 
 def test_threads_without_a_time_stand_at_the_end() -> None:
     assert list(in_order([], iter([(5, "b"), (0, "a")]))) == ["b", "a"]
+
+
+async def test_the_head_of_a_thread_is_looked_at_without_its_values(
+    saver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = asking(saver)
+    app = App(graph)
+    assert await app.head("t") == ""
+    for _ in range(2):
+        graph.invoke({"items": ["in"]}, config("t"))
+    newest = graph.get_state(config("t")).config["configurable"]["checkpoint_id"]
+    monkeypatch.setattr(type(saver), "get_tuple", None)
+    assert await app.head("t") == newest
+    app.close()
