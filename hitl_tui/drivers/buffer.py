@@ -16,6 +16,8 @@ from hitl_tui.engine.log.events import Event, RunEnded, TextStreamed
 
 KEPT = 20_000
 """Events kept for slow watchers; who falls further behind takes a new snapshot."""
+KEPT_SEEN = 1_000
+"""Of those that a watcher has gone on from so many stay for others: new memory for each takes a part of a step."""
 KEPT_TEXT = 16 << 20
 """Characters of streamed text kept for them."""
 _JOINED = 4096
@@ -75,11 +77,14 @@ class EventBuffer:
         """Events after a number, oldest first."""
         with self._lock:
             self._number()
+            while len(self._events) > KEPT_SEEN and self._events[KEPT_SEEN].number <= number:
+                self._drop()
             if not self._events or self._last <= number:
                 return ()
             self._told = self._last
-            first = self._events[0].number
-            return tuple(islice(self._events, max(0, number + 1 - first), None))
+            # From the end: most ask for the last few of many.
+            newest = islice(reversed(self._events), self._last - number)
+            return tuple(newest)[::-1]
 
     def before(self, kind: type[Event]) -> int:
         """The number before that of the newest event of a kind; that of the newest of all without any."""

@@ -288,10 +288,10 @@ def terminal_size(fallback: tuple[int, int]) -> os.terminal_size:
         import shutil
 
         return shutil.get_terminal_size(fallback)
-    try:
-        size = os.get_terminal_size(own_descriptors()[0])
-    except (OSError, ValueError):
-        size = os.terminal_size((0, 0))
+    size = os.terminal_size((0, 0))
+    if _keeper.out.isatty():
+        with suppress(OSError, ValueError):
+            size = os.get_terminal_size(own_descriptors()[0])
 
     def asked(name: str) -> int:
         wished = os.environ.get(name, "")

@@ -133,7 +133,7 @@ class Checked(msgspec.Struct, frozen=True):
     unchecked: int = 0
 
 
-class Stamped(msgspec.Struct, frozen=True):
+class Stamped(msgspec.Struct, frozen=True, gc=False):
     """An event and its number; numbers grow by one without gaps within a driver."""
 
     number: int

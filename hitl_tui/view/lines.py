@@ -50,7 +50,7 @@ def on_terminal(line: str, taken: int) -> list[str]:
 def rows(line: str, room: int) -> Iterator[str]:
     """A line in rows of so many cells, cut between words where there are some."""
     clean = sanitise(line)
-    if len(clean) <= (room if clean.isascii() else room // 2) and clean.isprintable():  # it fits
+    if len(clean) <= room and clean.isprintable() and cells(clean) <= room:  # it fits
         yield clean
         return
     for part in clean.replace("\t", "    ").split("\n"):

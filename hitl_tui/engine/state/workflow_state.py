@@ -239,7 +239,7 @@ class NotedState(StateView):
 
     def __getitem__(self, name: str) -> Any:
         value = super().__getitem__(name)
-        if name.partition(".")[0] in self._channels:
+        if name in self._channels or name.partition(".")[0] in self._channels:
             self._noted[name] = None
         return value
 
