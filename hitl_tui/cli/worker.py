@@ -67,7 +67,7 @@ def worker(
 
     Each goes on to its next stop, until a signal ends the worker. It runs the graphs that it is given, and no
     others: threads of others, or of another version, wait for a worker that has it. SIGTERM and ctrl+c let
-    it finish the nodes that run.
+    it finish the nodes that run, a second one gives them up.
     """
     import asyncio
     import signal

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -116,14 +117,14 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 async def test_what_another_process_writes_is_shown(shared: str) -> None:
-    store = open_store(shared)
-    await asyncio.to_thread(rich_queue.fill, store, (rich_queue.Asking("order-7", "order", 1),))
-    async with queue(store) as it:
-        await it.shows("1 WAITS FOR YOU")
-        command = [sys.executable, "-c", WAITS, shared]
-        other = await asyncio.create_subprocess_exec(*command)
-        await it.shows("new-one", "2 WAIT FOR YOU")
-        assert await other.wait() == 0
+    with closing(open_store(shared)) as store:
+        await asyncio.to_thread(rich_queue.fill, store, (rich_queue.Asking("order-7", "order", 1),))
+        async with queue(store) as it:
+            await it.shows("1 WAITS FOR YOU")
+            command = [sys.executable, "-c", WAITS, shared]
+            other = await asyncio.create_subprocess_exec(*command)
+            await it.shows("new-one", "2 WAIT FOR YOU")
+            assert await other.wait() == 0
 
 
 async def test_what_others_write_is_looked_for_at_least_every_two_seconds(

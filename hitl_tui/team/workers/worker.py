@@ -179,6 +179,7 @@ class Worker:
         self._tell = tell
         self._hub = LocalHub(store, self._build, observe=observe, asks=False)
         self._stopping = asyncio.Event()
+        self._at_once = asyncio.Event()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._fetcher: Fetcher | None = None
         self._keeper = Keeper(
@@ -190,8 +191,16 @@ class Worker:
         )
 
     def stop(self) -> None:
-        """Take no more threads, and leave those that run at their next step; on the event loop."""
+        """Take no more threads, and leave those that run at their next step; on the event loop.
+
+        Asked again, it gives up at once what runs: nodes have no more time.
+        """
+        if self._stopping.is_set():
+            self._at_once.set()
+            self._tell("gives up what runs")
+            return
         self._stopping.set()
+        self._tell("takes no more threads, and stops once its nodes have ended")
         self._keeper.stopping = True
         if self._fetcher is not None:
             self._fetcher.stop()
@@ -313,7 +322,9 @@ class Worker:
         stopping.cancel()
         if not ended.done():
             await driver.execute(Pause())
-            await asyncio.wait([ended], timeout=self._grace)
+            at_once = asyncio.create_task(self._at_once.wait())
+            await asyncio.wait([ended, at_once], timeout=self._grace, return_when=asyncio.FIRST_COMPLETED)
+            at_once.cancel()
         if not ended.done():
             await driver.execute(CancelAttempt())
             await asyncio.wait([ended], timeout=_LET_GO)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from contextlib import closing
 from pathlib import Path
 
@@ -111,6 +112,25 @@ def test_a_node_that_outlasts_the_grace_is_given_up_and_run_elsewhere(url: str, 
         assert first.stop() == 0
     with worker(url, graph):
         stands(url, "t", "waiting", 2)
+    clean(url, "t", graph)
+
+
+def test_a_second_ctrl_c_gives_up_at_once_what_runs(url: str, tmp_path: Path) -> None:
+    graph = write_flow(tmp_path, "flow", ONCE)
+    detach(url, graph, "t")
+    with worker(url, graph, options=("--grace", "3600")) as first:
+        until((tmp_path / "at").exists)
+        first.process.send_signal(signal.SIGINT)
+        first.wait_for("takes no more threads")
+        with closing(open_store(url)) as store:
+            assert store.lease("t") is not None
+            assert first.process.poll() is None
+            first.process.send_signal(signal.SIGINT)
+            assert first.process.wait(PATIENCE) == 0
+            assert store.lease("t") is None
+    with worker(url, graph):
+        stands(url, "t", "waiting", 2)
+    assert "takeover" not in call("log", "t", "--store", url).stdout
     clean(url, "t", graph)
 
 
