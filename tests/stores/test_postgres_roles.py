@@ -112,6 +112,13 @@ FORGED = (
 )
 
 
+def answered(row: int, request_id: str | None, kind: str = "answer", schema: str = "") -> str:
+    """A statement that writes an answer by hand."""
+    columns = "id, kind, step, request_id, seen, data, at, hash, request_hash, account, signature"
+    values = f"{row}, '{kind}', 0, '{request_id}', '', 'null', 0, '', '', '', ''"
+    return f"INSERT INTO {schema}ledger ({columns}) VALUES ({values})"
+
+
 def refused(db: psycopg.Connection[object], statement: str) -> bool:
     try:
         db.execute(statement.encode())
@@ -215,15 +222,31 @@ class TestGatesThatNameLogins:
         store.close()
         postgres.grant("hitl_reviewer", "walt")
         row = (key << 32) + asked.n + 1
-        forged = (
-            "INSERT INTO ledger (id, kind, step, request_id, seen, data, at, hash, request_hash, account, "
-            f"signature) VALUES ({row}, '%s', 0, '{asked.request_id}', '', 'null', 0, '', '', '', '')"
-        )
         with psycopg.connect(
             postgres.url(user="walt", password=PASSWORD), autocommit=True, options=f"-csearch_path={schema}"
         ) as db:
             for kind in ("answer", "vote"):
-                assert refused(db, forged % kind)
+                assert refused(db, answered(row, asked.request_id, kind))
+
+    def test_tables_that_stand_before_ours_change_nothing_of_that(
+        self, postgres: Postgres, schema: str
+    ) -> None:
+        _, store = self.asked(postgres, schema)
+        asked = store.ledger("g")[-1]
+        row = (store._key("g") << 32) + asked.n + 1
+        store.close()
+        postgres.grant("hitl_reviewer", "walt")
+        with psycopg.connect(
+            postgres.url(user="walt", password=PASSWORD), autocommit=True, options=f"-csearch_path={schema}"
+        ) as db:
+            # Tables of a session are found before all others, unless somebody says otherwise.
+            for shadow in (
+                f"CREATE TEMP TABLE ledger (LIKE {schema}.ledger)",
+                "CREATE TEMP VIEW pg_roles AS SELECT name AS rolname, current_user::regrole::oid AS oid "
+                "FROM unnest(ARRAY['release', 'olga']) AS name",
+            ):
+                db.execute(shadow.encode())
+                assert refused(db, answered(row, asked.request_id, schema=f"{schema}."))
 
     def test_a_quorum_is_of_logins(self, postgres: Postgres, schema: str) -> None:
         runner, store = self.asked(postgres, schema, quorum=2, one_account=True)

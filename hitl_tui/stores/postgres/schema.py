@@ -162,7 +162,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             for table in ("ledger", "store_ledger")
         ),
         # Who answers a question that names logins is one of them, whatever program they use.
-        """CREATE FUNCTION check_login() RETURNS trigger LANGUAGE plpgsql AS $$
+        """CREATE FUNCTION check_login() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
             DECLARE
                 named json;
             BEGIN

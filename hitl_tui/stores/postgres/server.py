@@ -326,6 +326,10 @@ class Server:
             # Another process may do it at the same moment.
             connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"hitl-tui {self.schema}",))
             connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self.schema)))
+            # What functions keep: a session's own tables would be found first, unless they are named last.
+            connection.execute(
+                sql.SQL("SET LOCAL search_path = {}, pg_temp").format(sql.Identifier(self.schema))
+            )
             for number in range(self.version(connection) + 1, schema.VERSION + 1):
                 for statement in schema.MIGRATIONS[number - 1]:
                     connection.execute(statement.encode())
