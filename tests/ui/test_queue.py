@@ -9,9 +9,8 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from itertools import pairwise
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +48,17 @@ async def queue(
         return hub, await hub.open(first)
 
     app = HitlApp(AppStart(open_driver, "tester"), Look(theme=theme))
-    async with app.run_test(size=size, notifications=True) as pilot:
-        it = Screen(app, pilot)
-        await it.until(lambda: app.run_screen is not None and app.screen is app.run_screen, "the run screen")
-        await it.press("Q")
-        await it.shows("FOR YOU", "live")
-        yield it
+    try:
+        async with app.run_test(size=size, notifications=True) as pilot:
+            it = Screen(app, pilot)
+            await it.until(
+                lambda: app.run_screen is not None and app.screen is app.run_screen, "the run screen"
+            )
+            await it.press("Q")
+            await it.shows("FOR YOU", "live")
+            yield it
+    finally:
+        await hub.close()
 
 
 @pytest.fixture
