@@ -43,6 +43,7 @@ class Settings(msgspec.Struct, frozen=True):
         signing_key: file of the key that signs decisions, None signs none.
         claim_minutes: how long a claim lasts.
         look_seconds: how long a card is open until others are told that somebody looks.
+        on_busy: what is done where a server runs the thread already (`DoubleText`); "reject" leaves it.
         after_decision: "close": the card goes once it is sent; "stay": what came of it takes its place.
         theme: name of the theme, "" for the app's own choice.
         model: litellm name for graphs that take a model, None for their own default.
@@ -62,6 +63,7 @@ class Settings(msgspec.Struct, frozen=True):
     signing_key: str | None
     claim_minutes: float
     look_seconds: float
+    on_busy: str
     after_decision: str
     theme: str
     model: str | None
@@ -353,6 +355,13 @@ def _after_decision(value: object) -> str:
     return "" if value in ("close", "stay") else 'must be "close" or "stay"'
 
 
+def _on_busy(value: object) -> str:
+    from hitl_tui.engine.commands.running import DoubleTexting
+
+    known = ("reject", *get_args(DoubleTexting))
+    return "" if value in known else f"must be one of {', '.join(known)}"
+
+
 def _nothing() -> None:
     return None
 
@@ -365,6 +374,7 @@ _SETTINGS: dict[str, tuple[Callable[[], str | None], Callable[[object], str]]] =
     "signing_key": (_nothing, _key_file),
     "claim_minutes": (lambda: "15", _above_zero),
     "look_seconds": (lambda: "3", _above_zero),
+    "on_busy": (lambda: "reject", _on_busy),
     "after_decision": (lambda: "close", _after_decision),
     "theme": (str, _one_line),
     "model": (_nothing, _one_line),

@@ -157,6 +157,12 @@ class ThreadBusy(HitlError):
     exit_code = ExitCode.CONFLICT
 
 
+class ServerBusy(ThreadBusy):
+    """A server runs the thread for somebody else; `DoubleText` makes room."""
+
+    title = "The thread is busy"
+
+
 class AnswerRefused(HitlError):
     """A late, unknown, duplicate, stale or unauthorised answer (SPEC 11)."""
 

@@ -152,7 +152,7 @@ async def rerun(
     if opened.as_json:
         step = (await fork.snapshot()).fork_step
         emit(ForkDocument(thread=name, parent=driver.thread_id, step=step))
-    return await run_on(fork, as_json=opened.as_json)
+    return await run_on(fork, opened.settings, as_json=opened.as_json)
 
 
 async def _check(driver: Driver, changes: Mapping[str, Any], step: int, as_node: str | None) -> None:

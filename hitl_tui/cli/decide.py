@@ -164,7 +164,7 @@ async def _decide(
     snapshot = await driver.snapshot()
     progress = snapshot.progress
     if order.go_on and not progress.pending and not snapshot.handed:
-        return await run_on(driver, as_json=opened.as_json)
+        return await run_on(driver, opened.settings, as_json=opened.as_json)
     waits = order.go_on or progress.pending or progress.status == "failed"
     return await report(driver, as_json=opened.as_json, done=not waits)
 

@@ -7,7 +7,7 @@ import shlex
 import time
 from typing import TYPE_CHECKING
 
-from hitl_tui.cli.opening import Choose, OpenStore, open_target, start
+from hitl_tui.cli.opening import Choose, OpenStore, execute_in_turn, open_target, start
 from hitl_tui.cli.options import same_store
 from hitl_tui.cli.output import emit, say
 from hitl_tui.cli.thread import OpenThread, work_on
@@ -149,7 +149,7 @@ def run_headless(
         stops = read_breakpoints(breaks, snapshot.graph)
         if kept:
             stops = (*_kept(snapshot), *stops)
-        return await run_on(driver, command=(command or _run)(stops), as_json=as_json)
+        return await run_on(driver, settings, command=(command or _run)(stops), as_json=as_json)
 
     return work_on(settings, open_store, work, as_json=as_json)
 
@@ -194,7 +194,9 @@ def _kept(snapshot: Snapshot) -> tuple[Breakpoint, ...]:
     return tuple(point for point in points if fits(point, snapshot.graph))
 
 
-async def run_on(driver: Driver, *, command: Run | Step | None = None, as_json: bool) -> ExitCode:
+async def run_on(
+    driver: Driver, settings: Settings, *, command: Run | Step | None = None, as_json: bool
+) -> ExitCode:
     """Run a thread until it waits, fails or ends, and tell what happens.
 
     Args:
@@ -205,18 +207,18 @@ async def run_on(driver: Driver, *, command: Run | Step | None = None, as_json: 
     """
     from hitl_tui.engine.commands import Run, Step
 
-    await tell_run(driver, command or Run(), as_json=as_json)
+    await tell_run(driver, command or Run(), settings, as_json=as_json)
     progress = (await driver.snapshot()).progress
     stepped = isinstance(command, Step) and progress.status == "waiting" and progress.reason == "paused"
     return await report(driver, as_json=as_json, done=stepped)
 
 
-async def tell_run(driver: Driver, command: Command[None], *, as_json: bool) -> None:
+async def tell_run(driver: Driver, command: Command[None], settings: Settings, *, as_json: bool) -> None:
     """Start something that runs, and tell its events until it has ended; a signal ends it, and is told so."""
     snapshot = await driver.snapshot()
     telling = _Telling(driver, snapshot, as_json)
     try:
-        await driver.execute(command)
+        await execute_in_turn(driver, command, settings)
         told_at = -_TOGETHER
         while not telling.ended:
             await driver.changed(telling.seen)

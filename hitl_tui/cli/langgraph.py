@@ -41,16 +41,12 @@ class OpenedGraph:
         source: the graph.
         info: its picture, for what is typed.
         url: what names its threads as a store; "memory:" where they end with this process.
-        refusals: what its threads can't be told, and why, by verb.
     """
 
-    def __init__(
-        self, source: LangGraphSource, info: GraphInfo, url: str, refusals: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, source: LangGraphSource, info: GraphInfo, url: str) -> None:
         self.source = source
         self.info = info
         self.url = url
-        self.refusals = refusals or {}
 
 
 _OPENED: WeakKeyDictionary[Checkpointer, OpenedGraph] = WeakKeyDictionary()
@@ -112,7 +108,9 @@ def open_langgraph_store(settings: Settings, part: Part = "all", thread: str | N
         elif part == "waiting":
             await ThreadListing(mirror).mirror_waiting(tell=_tell_progress)
 
-    return _synced(store, sync)
+    synced = _synced(store, sync)
+    _tell_unreadable(opened)
+    return synced
 
 
 def listed(
@@ -120,7 +118,11 @@ def listed(
 ) -> tuple[ThreadSummary, ...] | None:
     """Threads of the graph whose mirror a store is, as for `Store.threads`; None for any other store."""
     hub = langgraph_hub(store, None, None)
-    return None if hub is None else _awaited(lambda: hub.threads(query, limit, None, within))
+    if hub is None:
+        return None
+    threads = _awaited(lambda: hub.threads(query, limit, None, within))
+    _tell_unreadable(_OPENED[store])
+    return threads
 
 
 def open_graph_store(
@@ -175,7 +177,7 @@ def open_server_store(settings: Settings) -> Checkpointer:
         raise UsageError("a server's URL holds no password here", "give headers in HITL_TUI_SERVER_HEADERS")
     try:
         from hitl_tui.drivers.langgraph.graph import describe
-        from hitl_tui.drivers.langgraph.server import REFUSALS, SERVER, ServerGraph
+        from hitl_tui.drivers.langgraph.server import SERVER, ServerGraph
     except ImportError as error:
         raise UsageError(f"a server of LangGraph needs {error.name}", EXTRA_HINT) from None
     graph = ServerGraph(server, assistant)
@@ -189,7 +191,7 @@ def open_server_store(settings: Settings) -> Checkpointer:
     )
     store = _open_mirror(source.mirror, settings)
     url = server_store(server, graph.graph_id)
-    _OPENED[store] = OpenedGraph(source, describe(source.app, source.name), url, REFUSALS)
+    _OPENED[store] = OpenedGraph(source, describe(source.app, source.name), url)
     return store
 
 
@@ -265,6 +267,14 @@ def _tell_progress(done: int, total: int) -> None:
         say(f"reading threads of LangGraph: {done:,} of {total:,}", err=True)
 
 
+def _tell_unreadable(opened: OpenedGraph) -> None:
+    """Name the threads that a server could not tell the state of when they were looked through."""
+    from hitl_tui.cli.output import say
+
+    for thread, why in getattr(opened.source.checkpointer, "unreadable", {}).items():
+        say(f"hitl-tui: the server can't tell the state of thread {thread}: {why}", err=True)
+
+
 def _synced(store: Checkpointer, sync: Callable[[], Coroutine[Any, Any, None]]) -> Checkpointer:
     """The store, once its threads are up to date."""
     try:
@@ -311,7 +321,6 @@ def langgraph_hub(store: Checkpointer, signer: Signer | None, observe: Observe |
         source=source.source,
         signer=signer,
         observe=observe,
-        refusals=opened.refusals,
     )
 
 

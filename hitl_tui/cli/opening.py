@@ -5,23 +5,34 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from hitl_tui.cli.options import named_graph, same_store, trusting
-from hitl_tui.errors import ReducerError, SchemaMismatch, UnknownThread, UsageError, ValueRejected
+from hitl_tui.errors import (
+    ReducerError,
+    SchemaMismatch,
+    ServerBusy,
+    UnknownThread,
+    UsageError,
+    ValueRejected,
+)
 
 if TYPE_CHECKING:
     from hitl_tui.config import Settings
     from hitl_tui.drivers.hub import LocalHub
     from hitl_tui.drivers.local import Observe, Unbuilt
     from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.engine.commands import Command
+    from hitl_tui.engine.commands.running import DoubleTexting
     from hitl_tui.engine.log.signing import Signer
     from hitl_tui.engine.log.threads import ThreadInfo
     from hitl_tui.engine.runner import GraphRunner
     from hitl_tui.loading.trust import Question, Trust
     from hitl_tui.stores import Checkpointer
+
+R = TypeVar("R")
 
 
 def find_thread(store: Checkpointer, thread: str | None) -> str:
@@ -276,6 +287,23 @@ async def open_target(
     return driver
 
 
+async def execute_in_turn(driver: Driver, command: Command[R], settings: Settings) -> R:
+    """Carry out a command; where a server runs the thread already as the setting `on_busy` says.
+
+    Raises:
+        ServerBusy: it says to leave that alone.
+    """
+    try:
+        return await driver.execute(command)
+    except ServerBusy:
+        if settings.on_busy == "reject":
+            raise
+    from hitl_tui.engine.commands import DoubleText
+
+    await driver.execute(DoubleText(cast("DoubleTexting", settings.on_busy), settings.reviewer))
+    return await driver.execute(command)
+
+
 async def start(
     driver: Driver, inputs: Mapping[str, Any], settings: Settings, context: Mapping[str, Any] | None = None
 ) -> None:
@@ -283,6 +311,6 @@ async def start(
     from hitl_tui.engine.commands import Start
 
     try:
-        await driver.execute(Start(inputs, settings.reviewer, context=context))
+        await execute_in_turn(driver, Start(inputs, settings.reviewer, context=context), settings)
     except (SchemaMismatch, ValueRejected, ReducerError) as error:
         raise UsageError(f"the input does not fit: {error.message}", error.hint) from None

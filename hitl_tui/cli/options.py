@@ -149,6 +149,11 @@ plain_option = click.option(
 headless_option = click.option(
     "--headless", is_flag=True, help="Run without a screen until something waits, fails or ends."
 )
+on_busy_option = click.option(
+    "--on-busy",
+    metavar="HOW",
+    help="Where a server runs the thread already: reject (the default), enqueue, interrupt or rollback.",
+)
 break_option = click.option(
     "--break",
     "breaks",

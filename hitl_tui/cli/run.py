@@ -19,6 +19,7 @@ from hitl_tui.cli.options import (
     headless_option,
     kept_breaks_option,
     note_store,
+    on_busy_option,
     options_as,
     plain_option,
     reviewer_option,
@@ -83,6 +84,7 @@ class RunOptions(NamedTuple):
     reviewer: str | None
     plain: bool
     headless: bool
+    on_busy: str | None
     breaks: tuple[str, ...]
     kept_breaks: bool
     as_json: bool
@@ -105,7 +107,7 @@ class RunOptions(NamedTuple):
         from hitl_tui.config import load_settings
 
         own = {"store": self.store, "durability": self.durability, "theme": self.theme}
-        return load_settings({**own, "reviewer": self.reviewer, **flags})
+        return load_settings({**own, "reviewer": self.reviewer, "on_busy": self.on_busy, **flags})
 
     def run(self, settings: Settings, open_store: OpenStore, choose: Choose) -> int:
         """Run the chosen thread in the way that was asked for; returns the exit code.
@@ -147,6 +149,7 @@ run_options = options_as(
     reviewer_option,
     plain_option,
     headless_option,
+    on_busy_option,
     break_option,
     kept_breaks_option,
     json_option,

@@ -14,6 +14,7 @@ from hitl_tui.cli.options import (
     durability_option,
     kept_breaks_option,
     note_option,
+    on_busy_option,
     store_option,
     thread_argument,
 )
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 @durability_option
 @json_option
 @tape_options
+@on_busy_option
 @break_option
 @kept_breaks_option
 @click.option(
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 def step(
     *,
     thread: str,
+    on_busy: str | None,
     breaks: tuple[str, ...],
     kept_breaks: bool,
     into: bool,
@@ -75,7 +78,7 @@ def step(
 
     with tape(record, cassette, shown=False):
         return run_headless(
-            load_settings({"store": store, "durability": durability}),
+            load_settings({"store": store, "durability": durability, "on_busy": on_busy}),
             open_existing,
             choose,
             breaks=breaks if to is None else (*breaks, to),
@@ -189,7 +192,7 @@ async def rollback(
     if not yes and not _agreed():
         say("Nothing was undone.", err=True)
         return ExitCode.USAGE
-    await tell_run(driver, Rollback(opened.settings.reviewer, note), as_json=opened.as_json)
+    await tell_run(driver, Rollback(opened.settings.reviewer, note), opened.settings, as_json=opened.as_json)
     status = (await driver.snapshot()).progress.status
     code = ExitCode.DONE if status == "cancelled" else ExitCode.FAILED
     return await _outcome(driver, code, as_json=opened.as_json, dry_run=False)

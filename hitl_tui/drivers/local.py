@@ -28,6 +28,7 @@ from hitl_tui.engine.commands import (
     CancelAttempt,
     Command,
     ConfigureAgents,
+    DoubleText,
     Fork,
     LookAt,
     Pause,
@@ -157,6 +158,7 @@ class LocalDriver:
         self._handlers: dict[type[Command[Any]], Callable[[Any], Coroutine[Any, Any, Any]]] = {
             Cancel: self._cancel,
             CancelAttempt: self._cancel_attempt,
+            DoubleText: self._double_text,
             Fork: self._fork,
             LookAt: self._look,
             Pause: self._pause,
@@ -489,6 +491,9 @@ class LocalDriver:
             self._run.drop_attempt("cancelled by hand")
         elif above := self._above:
             await above.execute(command)
+
+    async def _double_text(self, _command: DoubleText) -> None:
+        """There is room: no server runs the thread."""
 
     async def _cancel(self, command: Cancel) -> None:
         if self._run and self._task:

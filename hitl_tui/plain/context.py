@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from hitl_tui.drivers.breakpoints import put
 from hitl_tui.drivers.kept_breakpoints import KeptBreakpoints, kept_breakpoints
 from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
-from hitl_tui.engine.commands import PrepareGraph
+from hitl_tui.engine.commands import Command, DoubleText, PrepareGraph
+from hitl_tui.engine.commands.running import DoubleTexting
 from hitl_tui.engine.thread.breakpoints import Breakpoint
+from hitl_tui.errors import ServerBusy
 from hitl_tui.plain.console import Console
 from hitl_tui.view.lines import content
 from hitl_tui.view.spans import Line
@@ -61,6 +63,28 @@ class Context:
         snapshot: Snapshot = self.run(self.driver.snapshot())
         self.seen = max(self.seen, snapshot.last_event)
         return snapshot
+
+    def in_turn(self, command: Command[Any]) -> bool:
+        """Carry out a command; where a server runs the thread already ask what becomes of that first.
+
+        Returns:
+            Whether it was carried out.
+        """
+        try:
+            self.run(self.driver.execute(command))
+        except ServerBusy as busy:
+            self.console.say(
+                f"{busy.message[0].upper()}{busy.message[1:]}.",
+                "enqueue waits for it; interrupt ends it and keeps its saved steps, rollback drops them.",
+            )
+            known: dict[str, DoubleTexting] = {word: word for word in get_args(DoubleTexting)}
+            strategy = known.get(self.console.ask("Which? Empty leaves it:"))
+            if strategy is None:
+                self.console.say("Nothing was run.")
+                return False
+            self.run(self.driver.execute(DoubleText(strategy, self.actor)))
+            return self.in_turn(command)
+        return True
 
     def prepare(self) -> Snapshot:
         """Let the thread's graph be built, and say what there then is to know of it."""

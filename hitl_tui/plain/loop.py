@@ -353,9 +353,9 @@ class _Session:
         if snapshot.progress.status in ("completed", "cancelled"):
             raise UsageError(f"the run is {snapshot.progress.status}", "f forks from any of its steps")
         ready_to(self.context, Step if once else Run)
-        driver = self.context.driver
         self.context.stepping = once
-        self.context.run(driver.execute(command))
+        if not self.context.in_turn(command):
+            return
         self._follow()
 
     def _decide(self, typed: str) -> None:

@@ -8,11 +8,13 @@ from typing import Any, get_type_hints
 import msgspec
 
 from hitl_tui.engine.commands import Command
+from hitl_tui.engine.commands.running import DoubleTexting
 from hitl_tui.engine.thread.agent_settings import Settings
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.engine.thread.comments import Comment
 
 VALUES: dict[Any, Any] = {
+    DoubleTexting: "interrupt",
     str: "a\x1b[2J ü",
     str | None: "ann",
     int: 7,

@@ -20,6 +20,7 @@ from hitl_tui.drivers.langgraph.loop import PregelLoop
 from hitl_tui.drivers.langgraph.mirror import Mirror, their_thread
 from hitl_tui.drivers.langgraph.owners import OVER, Owners
 from hitl_tui.drivers.langgraph.pregel import config_of
+from hitl_tui.drivers.langgraph.subgraphs import NO_STEPS
 from hitl_tui.drivers.langgraph.values import from_json
 from hitl_tui.drivers.langgraph.window import Window
 from hitl_tui.drivers.local import LocalDriver, Tell, refusing_all
@@ -27,6 +28,7 @@ from hitl_tui.drivers.protocol import Check, Checked, Snapshot
 from hitl_tui.drivers.reading import PAGE
 from hitl_tui.engine.commands import (
     Command,
+    DoubleText,
     Fork,
     Rerun,
     Run,
@@ -34,6 +36,7 @@ from hitl_tui.engine.commands import (
     Step,
     UpdateState,
 )
+from hitl_tui.engine.commands.decisions import decision_entry
 from hitl_tui.engine.log.events import Preview
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.thread.breakpoints import Breakpoint
@@ -99,7 +102,7 @@ class LangGraphDriver(LocalDriver):
             return session
 
         inside = _INSIDE_NOT if mirror.outer else {}
-        refusals = {**_WHY_NOT, **inside, **(options.pop("refusals", None) or {})}
+        refusals = {**_WHY_NOT, **inside}
         super().__init__(line, open_session, mirror.store, refusals=refusals, **options)
         self._owners = Owners(mirror)
         self._mirror = mirror
@@ -202,6 +205,7 @@ class LangGraphDriver(LocalDriver):
     async def _take_input(self, command: Start) -> int:
         session = self._opened()
         self._refuse_running()
+        await self._refuse_busy()
         await self._refuse_moved()
         if command.context:
             raise UsageError("a LangGraph thread takes no context here", "give it in the graph's config")
@@ -243,9 +247,35 @@ class LangGraphDriver(LocalDriver):
             return
         if not session.exists:
             raise StaleWriter(f"somebody else has begun thread {thread!r}", "open it again")
+        if head < self._newest:
+            raise StaleWriter(
+                f"what thread {thread!r} had saved last was taken back: it is at checkpoint {head} again",
+                "fork from the step before that",
+            )
         await self._read_head()
         if leaf != self._leaf:
             raise await stale(self._mirror.app, thread, self._leaf)
+
+    async def _refuse_busy(self) -> None:
+        """Refuse what a server runs for somebody else; raises `ServerBusy`."""
+        app, thread = self._mirror.app, their_thread(self._opened().info)
+        if hasattr(app.root, "refuse_busy"):
+            await app.call(lambda: app.root.refuse_busy(thread))
+
+    async def _double_text(self, command: DoubleText) -> None:
+        """Make room, write down who wanted that, and show what the other run has done."""
+        session, app = self._opened(), self._mirror.app
+        if not hasattr(app.root, "make_room"):
+            return
+        thread = their_thread(session.info)
+        ended = await app.call(lambda: app.root.make_room(thread, command.strategy))
+        session = await self._read_head()
+        if ended and command.strategy != "enqueue" and session.exists:
+            data = {"double_texting": command.strategy, "runs": ended}
+            with session.writing():
+                entry = decision_entry(session, [], "stop", actor=command.actor, note=command.note, data=data)
+                session.commit_cursor(session.cursor, [entry])
+        self._resync()
 
     def _is_mirrored(self, session: Session, checkpoint: str) -> bool:
         self._catch_up()
@@ -288,6 +318,7 @@ class LangGraphDriver(LocalDriver):
 
     async def _update_state(self, command: UpdateState) -> int:
         self._refuse_running()
+        await self._refuse_busy()
         session = await self._read_head()
         await self._refuse_over()
         self._owners.hold()
@@ -341,6 +372,9 @@ class LangGraphDriver(LocalDriver):
 
     async def _go(self, breakpoints: tuple[Breakpoint, ...], *, once: bool, into: bool = False) -> None:
         self._refuse_running()
+        if into and hasattr(self._mirror.app.root, "make_room"):
+            raise UsageError("a server does not stop inside a subgraph", NO_STEPS)
+        await self._refuse_busy()
         await self._refuse_moved()
         await self._refuse_over()
         stops = RunStops(breakpoints, self._opened().graph.info, self._hits) if breakpoints else None

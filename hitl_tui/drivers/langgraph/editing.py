@@ -8,7 +8,7 @@ that the next one finds, and knows whose it is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
     from hitl_tui.engine.commands import UpdateState
     from hitl_tui.engine.log.records import Source
-
-_MOST_NODES: Final = 40
-"""Nodes for which a preview tells where an edit leads."""
 
 
 class Editor:
@@ -55,31 +52,26 @@ class Editor:
         step = self._session.cursor.head if command.expected_step is None else command.expected_step
         past = step != self._session.cursor.head
         saved = await self._saved(step)
-        update, problems = self._update(command.values, saved)
-        config = self._config(saved)
-        tried = await edits.try_update(self._root, config, update, command.as_node)
-        if tried.problem:
-            problems[EDIT] = tried.problem
-        elif lost := edits.lost_by(tried, update):
-            problems[EDIT] = f"{', '.join(lost)} would not be written as {command.as_node}"
+        theirs, rejected = _theirs(command.values, saved)
         point = self._mirror.store.checkpoint(self._session.thread_id, step)
-        nodes = edits.candidates(self._app, names_in(point.node) if point else ())[:_MOST_NODES]
+        nodes = edits.candidates(self._app, names_in(point.node) if point else ())
+        async with self._trial(saved) as trial:
+            tried = await trial.make(theirs, command.as_node)
+            as_nodes = await edits.as_nodes(trial, theirs, nodes[: trial.most_nodes])
         pending = () if past else self._session.cursor.pending
         return Preview(
-            updates=self._applied(command, tried, update),
-            problems=problems,
+            updates=self._applied(command, tried),
+            problems={**rejected, **_problems(tried, command.as_node)},
             next_node=None if tried.problem else ", ".join(tried.next_nodes) or END,
             rebinds=(),
             forks=past,
             withdraws=tuple(request.title for request in pending if not request.breakpoint),
-            as_nodes=await edits.as_nodes(self._root, config, update, nodes),
+            as_nodes=as_nodes,
         )
 
-    def _applied(
-        self, command: UpdateState, tried: edits.Tried, update: Mapping[str, Any]
-    ) -> tuple[AppliedUpdate, ...]:
+    def _applied(self, command: UpdateState, tried: edits.Tried) -> tuple[AppliedUpdate, ...]:
         applied = []
-        for name in update:
+        for name in tried.update:
             before, value = as_json(tried.before.get(name)), command.values[name]
             after = value if tried.problem else as_json(tried.after.get(name))
             channel = self._mirror.reduction.channels[name]
@@ -165,31 +157,19 @@ class Editor:
 
     async def _checked(self, values: Mapping[str, Any], as_node: str | None, before: Saved) -> dict[str, Any]:
         """What `update_state` is given for an edit, which was tried on copies."""
-        update, problems = self._update(values, before)
-        tried = await edits.try_update(self._root, self._config(before), update, as_node)
-        if tried.problem:
-            problems[EDIT] = tried.problem
-        elif lost := edits.lost_by(tried, update):
-            problems[EDIT] = f"{', '.join(lost)} would not be written as {as_node}"
-        if problems:
+        theirs, problems = _theirs(values, before)
+        async with self._trial(before) as trial:
+            tried = await trial.make(theirs, as_node)
+        if problems := {**problems, **_problems(tried, as_node)}:
             words = [": ".join(filter(None, problem)) for problem in problems.items()]
             raise UsageError("\n".join(words), "nothing was stored; see where it leads as each node")
-        return update
+        return dict(tried.update)
 
-    def _update(self, values: Mapping[str, Any], saved: Saved) -> tuple[dict[str, Any], dict[str, str]]:
-        held = saved.values
-        theirs: dict[str, Any] = {}
-        rejected: dict[str, str] = {}
-        for name, value in values.items():
-            try:
-                theirs[name] = from_json(value, held.get(name))
-            except ValueRejected as error:
-                rejected[name] = str(error)
-        update, problems = edits.update_of(self._app, theirs)
-        return update, {**rejected, **problems}
-
-    def _config(self, saved: Saved) -> RunnableConfig:
-        return cast("RunnableConfig", config_of(self._thread, saved.id, self._mirror.app.ns))
+    def _trial(self, saved: Saved) -> Any:
+        config = cast("RunnableConfig", config_of(self._thread, saved.id, self._mirror.app.ns))
+        if hasattr(self._root, "trial"):  # it is on a server
+            return self._root.trial(config)
+        return edits.LocalTrial(self._root, self._app, config)
 
     async def _saved(self, step: int) -> Saved:
         """The checkpoint that a step is, or behind the newest one the line's leaf."""
@@ -203,3 +183,25 @@ class Editor:
                 f"thread {self._session.thread_id!r} has no step {step}", "choose a committed step"
             )
         return saved
+
+
+def _theirs(values: Mapping[str, Any], saved: Saved) -> tuple[dict[str, Any], dict[str, str]]:
+    """Values that a person has edited, as theirs, and why others can't be."""
+    theirs: dict[str, Any] = {}
+    rejected: dict[str, str] = {}
+    for name, value in values.items():
+        try:
+            theirs[name] = from_json(value, saved.values.get(name))
+        except ValueRejected as error:
+            rejected[name] = str(error)
+    return theirs, rejected
+
+
+def _problems(tried: edits.Tried, as_node: str | None) -> dict[str, str]:
+    """What is wrong with an edit that was tried, by channel; under `EDIT` with all of it."""
+    problems = dict(tried.problems)
+    if tried.problem:
+        problems[EDIT] = tried.problem
+    elif tried.lost:
+        problems[EDIT] = f"{', '.join(tried.lost)} would not be written as {as_node}"
+    return problems

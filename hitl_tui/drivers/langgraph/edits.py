@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sysconfig
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -40,6 +40,9 @@ class Tried(NamedTuple):
         next_nodes: what would run next, () where nothing would.
         problem: why it can't be done, in words, "" where it can.
         ambiguous: it has to be said which node it is made as.
+        update: what `update_state` is given for it.
+        problems: what is wrong with channels of it, in words.
+        lost: the channels whose given value did not arrive.
     """
 
     before: Mapping[str, Any]
@@ -47,6 +50,47 @@ class Tried(NamedTuple):
     next_nodes: tuple[str, ...]
     problem: str = ""
     ambiguous: bool = False
+    update: Mapping[str, Any] = {}
+    problems: Mapping[str, str] = {}
+    lost: Sequence[str] = ()
+
+
+class LocalTrial:
+    """Where edits of one checkpoint are tried: on copies, in this process; a context manager.
+
+    Args:
+        root: the graph that runs.
+        app: it, or the subgraph whose channels are edited.
+        config: names the checkpoint, with the namespace of its subgraph where it is inside one.
+    """
+
+    most_nodes: Final = 40
+    """Nodes for which it is told where an edit leads."""
+
+    def __init__(
+        self, root: Pregel[Any, Any, Any, Any], app: Pregel[Any, Any, Any, Any], config: RunnableConfig
+    ) -> None:
+        self._root = root
+        self._app = app
+        self._config = config
+
+    async def __aenter__(self) -> LocalTrial:
+        return self
+
+    async def __aexit__(self, *_raised: object) -> None:
+        pass
+
+    async def make(self, values: Mapping[str, Any], as_node: str | None = None) -> Tried:
+        """What an edit would do.
+
+        Args:
+            values: by channel, theirs.
+            as_node: ours; None lets LangGraph infer it.
+        """
+        update, problems = update_of(self._app, values)
+        tried = await try_update(self._root, self._config, update, as_node)
+        lost = [] if tried.problem else lost_by(tried, update)
+        return tried._replace(update=update, problems=problems, lost=lost)
 
 
 def replacing(app: Pregel[Any, Any, Any, Any], name: str, value: Any) -> Any:
@@ -144,18 +188,16 @@ async def try_update(
     return Tried(before, _values(state), next_of(state))
 
 
-async def as_nodes(
-    app: Pregel[Any, Any, Any, Any],
-    config: RunnableConfig,
-    update: Mapping[str, Any],
-    nodes: Iterable[str],
-) -> tuple[AsNode, ...]:
-    """Where an edit leads as each of some nodes."""
+async def as_nodes(trial: Any, values: Mapping[str, Any], nodes: Iterable[str]) -> tuple[AsNode, ...]:
+    """Where an edit leads as each of some nodes.
+
+    Args:
+        trial: a `LocalTrial`, or a server's.
+    """
     told = []
     for node in nodes:
-        tried = await try_update(app, config, update, node)
-        lost = [] if tried.problem else lost_by(tried, update)
-        problem = f"{node} does not write {', '.join(lost)}" if lost else tried.problem
+        tried = await trial.make(values, node)
+        problem = f"{node} does not write {', '.join(tried.lost)}" if tried.lost else tried.problem
         told.append(AsNode(node, tried.next_nodes, problem))
     return tuple(told)
 

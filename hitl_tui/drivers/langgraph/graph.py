@@ -158,7 +158,7 @@ def _node(app: Graph, name: str, inner: Any, depth: int) -> NodeInfo:
         writes=("*",),
         kind="subgraph" if inner is not None else "node",
         graph=describe(inner, name, depth=depth + 1) if inner is not None else None,
-        closed=why_closed(inner) if inner is not None else "",
+        closed=getattr(inner, "why_no_steps", "") or why_closed(inner) if inner is not None else "",
         attempts=max((policy.max_attempts for policy in policies), default=1),
         timeout=_seconds(getattr(node, "timeout", None)),
     )

@@ -37,7 +37,6 @@ class LangGraphHub(LocalHub):
         name: what the graph is called.
         source: how it is loaded again (`ThreadInfo.source`).
         signer, observe: as for `LocalHub`.
-        refusals: what its threads can't be told, and why, by verb.
     """
 
     def __init__(
@@ -49,10 +48,8 @@ class LangGraphHub(LocalHub):
         source: Mapping[str, Any] | None = None,
         signer: Signer | None = None,
         observe: Observe | None = None,
-        refusals: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(store, _no_builder, signer=signer, observe=observe)
-        self._refusals = refusals
         self.mirror = Mirror(App(graph), store, name, source or {}, signer=signer)
         self._mirroring = _Mirroring(self.mirror)
         self._list = ThreadListing(self.mirror)
@@ -165,7 +162,6 @@ class LangGraphHub(LocalHub):
             actor=actor,
             subgraph_runs=self._subgraph_runs,
             observe=self._observe,
-            refusals=self._refusals,
             window=window,
         )
         self._drivers[thread_id] = driver

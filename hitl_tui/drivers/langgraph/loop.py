@@ -68,7 +68,7 @@ from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.breakpoints import Stops
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import AnswerRefused, HitlError, NodeFailed
+from hitl_tui.errors import AnswerRefused, HitlError, NodeFailed, ServerBusy
 
 _PAGE = 100
 
@@ -456,6 +456,8 @@ class PregelLoop:
                 threads = self._threads or SyncCaller()
                 job = threads.job(work, ()) if app.was_quick else None
                 await (job or threads.call(work))
+        except ServerBusy:
+            raise  # no node is to blame, and nothing was begun
         except (Exception, Dropped, asyncio.CancelledError) as raised:
             return superstep, None if is_drained(raised) else raised
         finally:

@@ -1,6 +1,6 @@
 """A graph on an Agent Server of LangGraph (or `langgraph dev`, aegra), with the surface of a compiled one.
 
-What the server does not tell is said to be unknown: reducers have no name, so its threads are not edited.
+What the server does not tell is said to be unknown: reducers have no name.
 """
 
 from __future__ import annotations
@@ -9,61 +9,83 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hitl_tui.config import SERVER_HEADERS
 from hitl_tui.drivers.langgraph.recorded import unknown_channel
-from hitl_tui.errors import HitlError, StoreUnusable, ThreadBusy, UsageError
+from hitl_tui.drivers.langgraph.server_edits import TRIAL, ServerTrial
+from hitl_tui.drivers.langgraph.server_requests import (
+    R,
+    again_if_cut,
+    busy,
+    failed_there,
+    is_cut,
+    status_of,
+    telling_busy,
+)
+from hitl_tui.drivers.langgraph.server_states import no_state, revived_part, snapshot_of
+from hitl_tui.drivers.langgraph.subgraphs import NO_STEPS
+from hitl_tui.errors import HitlError, StoreUnusable, UsageError
 
 if TYPE_CHECKING:
+    from langgraph.store.base import Item
     from langgraph.types import StateSnapshot
 
-REFUSALS: Final[Mapping[str, str]] = {
-    "update_state": "the server does not tell which reducer a channel has, so an edit could not be foretold",
-}
-_MESSAGES: Final = {
-    "human": "HumanMessage",
-    "ai": "AIMessage",
-    "system": "SystemMessage",
-    "tool": "ToolMessage",
-    "AIMessageChunk": "AIMessageChunk",
-}
+    from hitl_tui.engine.commands.running import DoubleTexting
+
+SERVER: Final = "server"
+"""What a thread's `ThreadInfo.source` has a server's URL under."""
 _MOST: Final = 100
 _MOST_STATES: Final = 1_000
 _JOINS: Final = 30
 _BETWEEN_JOINS: Final = 1.0
 """Times that a run is joined again while the server can't be reached, and seconds between them."""
+_ENDING: Final = 1.0
+_BETWEEN_LOOKS: Final = 0.1
+"""Seconds that a run which has told its end may still count as running, and between looks at that."""
 _TIMEOUT: Final = (5.0, 300.0, 300.0, 5.0)
 """Seconds to connect, to read, to write and to wait for a connection."""
-
-
-SERVER: Final = "server"
-"""What a thread's `ThreadInfo.source` has a server's URL under."""
 
 
 class ServerNode:
     """A node of a server's graph: what runs it stays there."""
 
     bound = None
+    flat_writers = (None,)
     retry_policy = ()
     timeout = None
 
 
 class ServerThreads:
-    """In the place of a checkpointer: the threads of one graph on its server."""
+    """In the place of a checkpointer: the threads of one graph on its server.
+
+    Attributes:
+        unreadable: threads whose state the server could not tell when they were listed last, and why.
+    """
 
     def __init__(self, client: Any, graph: str) -> None:
         self._client = client
         self._graph = graph
+        self.unreadable: dict[str, str] = {}
 
     def heads(self) -> Mapping[str, str]:
         """The newest checkpoint of each thread, the thread that changed last first."""
-        heads = {}
+        heads: dict[str, str] = {}
+        self.unreadable = {}
         for row in self._rows():
-            state = self._client.threads.get_state(row["thread_id"])
+            thread = str(row["thread_id"])
+            try:
+                state = again_if_cut(partial(self._client.threads.get_state, thread))
+            except Exception as error:
+                if not failed_there(error):
+                    raise
+                # Its reducers fail on what was written: the other threads can be looked at all the same.
+                self.unreadable[thread] = str(error)
+                continue
             if identity := (state.get("checkpoint") or {}).get("checkpoint_id"):
-                heads[str(row["thread_id"])] = str(identity)
+                heads[thread] = str(identity)
         return heads
 
     def _rows(self) -> Iterator[Mapping[str, Any]]:
@@ -72,14 +94,92 @@ class ServerThreads:
             page = self._client.threads.search(
                 metadata={"graph_id": self._graph}, limit=_MOST, offset=offset, **order
             )
-            yield from page
+            yield from (row for row in page if TRIAL not in (row.get("metadata") or {}))
             if len(page) < _MOST:
                 return
             offset += _MOST
 
 
+class ServerStore:
+    """The long-term store of a server, to be looked at."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def search(self, prefix: Sequence[str], *, limit: int, offset: int) -> list[Item]:
+        """As `BaseStore.search`."""
+        from langgraph.store.base import Item
+
+        told = again_if_cut(lambda: self._client.store.search_items(list(prefix), limit=limit, offset=offset))
+        names = ("value", "key", "namespace", "created_at", "updated_at")
+        return [Item(**{name: item[name] for name in names}) for item in told["items"]]
+
+
+class _Edge(NamedTuple):
+    source: str
+    target: str
+    data: Any
+    conditional: bool
+
+
+class _Drawn(NamedTuple):
+    nodes: tuple[str, ...]
+    edges: tuple[_Edge, ...]
+
+
+class ServerSubgraph:
+    """A graph inside one of a server: its picture and its channels.
+
+    Args:
+        drawn: all of the graph around it, with what is inside.
+        place: the nodes that lead to it, with ":" between them.
+        schemas: of all subgraphs, by the nodes that lead to them, with "|" between them.
+    """
+
+    checkpointer = None
+    builder = None
+    interrupt_before_nodes: tuple[str, ...] = ()
+    interrupt_after_nodes: tuple[str, ...] = ()
+    why_no_steps = NO_STEPS
+
+    def __init__(self, drawn: Mapping[str, Any], place: str, schemas: Mapping[str, Any]) -> None:
+        begin = f"{place}:"
+        nodes = [str(node["id"]) for node in drawn["nodes"]]
+        own = [node.removeprefix(begin) for node in nodes if node.startswith(begin)]
+        self._inside = {
+            name.rpartition("|")[2]: ServerSubgraph(drawn, name.replace("|", ":"), schemas)
+            for name in schemas
+            if name.rpartition("|")[0] == place.replace(":", "|")
+        }
+        names = [name for name in own if ":" not in name]
+        self.nodes = {name: ServerNode() for name in dict.fromkeys([*names, *self._inside])}
+        edges = tuple(
+            _Edge(
+                edge["source"].removeprefix(begin).partition(":")[0],
+                edge["target"].removeprefix(begin).partition(":")[0],
+                edge.get("data"),
+                bool(edge.get("conditional")),
+            )
+            for edge in drawn["edges"]
+            if edge["source"].startswith(begin) and edge["target"].startswith(begin)
+        )
+        self._drawn = _Drawn(
+            tuple(self.nodes), tuple(edge for edge in dict.fromkeys(edges) if edge.source != edge.target)
+        )
+        self.stream_channels_asis = _channels(schemas.get(place.replace(":", "|"), {}))
+        self.channels = {name: unknown_channel() for name in self.stream_channels_asis}
+
+    def get_graph(self) -> _Drawn:
+        """As `Pregel.get_graph`."""
+        return self._drawn
+
+    def get_subgraphs(self, **_options: Any) -> Iterator[tuple[str, Any]]:
+        """As `Pregel.get_subgraphs`."""
+        return iter(self._inside.items())
+
+
 class ServerGraph:
-    """One graph of a server; runs go on when the connection is lost, and are joined again by the SDK.
+    """One graph of a server; runs go on when the connection is lost, and are joined again.
 
     Args:
         url: the server's.
@@ -92,7 +192,6 @@ class ServerGraph:
 
     interrupt_before_nodes: tuple[str, ...] = ()
     interrupt_after_nodes: tuple[str, ...] = ()
-    store = None
     builder = None
 
     def __init__(self, url: str, assistant: str = "") -> None:
@@ -101,30 +200,34 @@ class ServerGraph:
 
         client = get_sync_client(url=url, headers=server_headers(), timeout=_TIMEOUT)
         chosen = _chosen(url, client, assistant)
+        name = chosen["assistant_id"]
         self._client: Any = client
-        self._remote = RemoteGraph(chosen["assistant_id"], sync_client=client, name=chosen["graph_id"])
+        self._remote = RemoteGraph(name, sync_client=client, name=chosen["graph_id"])
         self.graph_id = str(chosen["graph_id"])
         self.checkpointer: Any = ServerThreads(client, self.graph_id)
-        drawn = self.get_graph()
-        self.nodes = {name: ServerNode() for name in drawn.nodes if name not in ("__end__",)}
-        schemas = _asked(url, lambda: client.assistants.get_schemas(chosen["assistant_id"]))
-        state = schemas.get("state_schema") or schemas.get("output_schema") or {}
-        self.stream_channels_asis = list(state.get("properties", {}))
-        self.channels = {name: unknown_channel() for name in self.stream_channels_asis}
+        self.store = ServerStore(client)
+        drawn = _asked(url, self.get_graph)
+        self.nodes = {node: ServerNode() for node in drawn.nodes if node != "__end__"}
+        self.stream_channels_asis = _channels(_asked(url, lambda: client.assistants.get_schemas(name)))
+        self.channels = {channel: unknown_channel() for channel in self.stream_channels_asis}
+        inside = _asked(url, lambda: client.assistants.get_subgraphs(name, recurse=True))
+        outer = [place for place in inside if "|" not in place and place in self.nodes]
+        whole = _asked(url, lambda: client.assistants.get_graph(name, xray=True)) if outer else {}
+        self._inside = {place: ServerSubgraph(whole, place, inside) for place in outer}
 
     def get_graph(self) -> Any:
         """As `Pregel.get_graph`."""
         return self._remote.get_graph()
 
-    def get_subgraphs(self, **_options: Any) -> Iterator[Any]:
-        """None that could be looked into."""
-        return iter(())
+    def get_subgraphs(self, **_options: Any) -> Iterator[tuple[str, Any]]:
+        """As `Pregel.get_subgraphs`; what is inside can be looked at and edited, not stepped through."""
+        return iter(self._inside.items())
 
     def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:  # noqa: A002
         """As `Pregel.stream`; a run that is under way is never doubled.
 
         Raises:
-            ThreadBusy: the server runs the thread already.
+            ServerBusy: the server runs the thread already.
         """
         kept: dict[str, Any] = {
             "multitask_strategy": "reject",
@@ -132,17 +235,13 @@ class ServerGraph:
             "stream_resumable": True,
         }
         try:
-            for part in self._remote.stream(input, config, version="v2", **options, **kept):
-                revived: Any = _revived_part(part)
-                if part["type"] != "messages" or hasattr(revived["data"][0], "content"):
-                    yield revived
+            with telling_busy():
+                for part in self._remote.stream(input, config, version="v2", **options, **kept):
+                    told: Any = revived_part(part)
+                    if part["type"] != "messages" or hasattr(told["data"][0], "content"):
+                        yield told
         except Exception as error:
-            if _status(error) == 409:
-                raise ThreadBusy(
-                    "the server runs this thread already",
-                    "wait until that has ended, or pause it and give it up where it runs, then look again",
-                ) from None
-            if not _is_cut(error):
+            if not is_cut(error):
                 raise
             self._join(config["configurable"]["thread_id"])
 
@@ -158,7 +257,7 @@ class ServerGraph:
                     self._client.runs.join(thread, run["run_id"])
                 return
             except Exception as error:
-                if not _is_cut(error):
+                if not is_cut(error):
                     raise
                 time.sleep(_BETWEEN_JOINS)
         raise StoreUnusable(
@@ -167,40 +266,113 @@ class ServerGraph:
 
     def cancel(self, thread: str) -> None:
         """Let the server give up what runs in a thread; what its supersteps have saved stays."""
+        self.make_room(thread, "interrupt")
+
+    def refuse_busy(self, thread: str) -> None:
+        """Refuse a thread that the server runs.
+
+        Raises:
+            ServerBusy: it does.
+        """
+        end = time.monotonic() + _ENDING
+        while self._open_runs(thread):
+            if time.monotonic() >= end:
+                raise busy()
+            time.sleep(_BETWEEN_LOOKS)
+
+    def make_room(self, thread: str, strategy: DoubleTexting) -> list[str]:
+        """End what the server runs in a thread, or wait until it has ended; gives the ids of those runs.
+
+        Our own run is begun once the head was read again: queued behind another one it would begin on a state
+        that nobody has seen.
+        """
+        ended = []
         for run in self._open_runs(thread):
-            self._client.runs.cancel(thread, run["run_id"], wait=True)
+            if strategy == "enqueue":
+                self._client.runs.join(thread, run["run_id"])
+            else:
+                try:
+                    self._client.runs.cancel(thread, run["run_id"], wait=True, action=strategy)
+                except Exception as error:
+                    if status_of(error) not in (404, 409):  # it has ended meanwhile
+                        raise
+            ended.append(str(run["run_id"]))
+        return ended
 
     def _open_runs(self, thread: str) -> list[Any]:
-        runs = self._client.runs.list(thread, limit=_MOST)
+        try:
+            runs = again_if_cut(lambda: self._client.runs.list(thread, limit=_MOST))
+        except Exception as error:
+            if status_of(error) != 404:
+                raise
+            return []  # there is no such thread yet
         return [run for run in runs if run["status"] in ("pending", "running")]
 
-    def get_state(self, config: Any, **options: Any) -> StateSnapshot:
+    def get_state(self, config: Any, *, subgraphs: bool = False) -> StateSnapshot:
         """As `Pregel.get_state`."""
+        place = dict(config["configurable"])
+        asked = place if place.get("checkpoint_id") or place.get("checkpoint_ns") else None
         try:
-            return _revived(self._remote.get_state(config, **options))
+            state = again_if_cut(
+                lambda: self._client.threads.get_state(
+                    place["thread_id"], checkpoint=asked, subgraphs=subgraphs
+                )
+            )
         except Exception as error:
-            if _status(error) != 404:
+            if failed_there(error):
+                raise _unreadable(place["thread_id"]) from None
+            if status_of(error) != 404:
                 raise
-            from langgraph.types import StateSnapshot
-
-            return StateSnapshot({}, (), config, None, None, None, (), ())
+            return no_state(config)
+        return snapshot_of(state, config)
 
     def get_state_history(
         self, config: Any, *, before: Any = None, limit: int | None = None
     ) -> Iterator[StateSnapshot]:
         """As `Pregel.get_state_history`."""
         place = config["configurable"]
+        inside = {"checkpoint_ns": ns} if (ns := place.get("checkpoint_ns")) else None
         try:
             # RemoteGraph sends `before` in a form that servers don't take.
-            states = self._client.threads.get_history(
-                place["thread_id"], limit=limit or _MOST_STATES, before=before
+            states = again_if_cut(
+                lambda: self._client.threads.get_history(
+                    place["thread_id"], limit=limit or _MOST_STATES, before=before, checkpoint=inside
+                )
             )
         except Exception as error:
-            if _status(error) != 404:
+            if failed_there(error):
+                raise _unreadable(place["thread_id"]) from None
+            if status_of(error) != 404:
                 raise
             states = []
         for state in states:
-            yield _revived(self._remote._create_state_snapshot(state))
+            yield snapshot_of(state, config)
+
+    def update_state(self, config: Any, values: Any, as_node: str | None = None) -> Any:
+        """As `Pregel.update_state`, of a checkpoint that the config names.
+
+        Raises:
+            ServerBusy: the server runs the thread.
+        """
+        place = dict(config["configurable"])
+        with telling_busy():
+            told = self._client.threads.update_state(
+                place["thread_id"], values, as_node=as_node, checkpoint=place
+            )
+        return {"configurable": dict(told["checkpoint"])}
+
+    def trial(self, config: Any) -> ServerTrial:
+        """Where edits of a checkpoint are tried: a copy of its thread, which is deleted at the end."""
+        return ServerTrial(self._client, config, self.get_state)
+
+
+def _unreadable(thread: str) -> StoreUnusable:
+    return StoreUnusable(f"the server can't tell the state of thread {thread!r}", "its log says why")
+
+
+def _channels(schemas: Mapping[str, Any]) -> list[str]:
+    state = schemas.get("state_schema") or schemas.get("output_schema") or {}
+    return list(state.get("properties", {}))
 
 
 def new_server_thread() -> str:
@@ -238,60 +410,12 @@ def _chosen(url: str, client: Any, assistant: str) -> Mapping[str, Any]:
     raise UsageError(problem if rows else f"{url} has no graph", f"say which: --assistant ID, of {graphs}")
 
 
-def _asked(url: str, ask: Any) -> Any:
+def _asked(url: str, ask: Callable[[], R]) -> R:
     try:
         return ask()
     except Exception as error:
-        if (status := _status(error)) in (401, 403):
+        if (status := status_of(error)) in (401, 403):
             hint = f"set LANGGRAPH_API_KEY, or {SERVER_HEADERS}"
             raise HitlError(f"{url} refuses to answer ({status})", hint) from None
         hint = "is it running? `langgraph dev` starts one"
         raise HitlError(f"{url} can't be asked: {type(error).__name__}: {error}", hint) from None
-
-
-def _is_cut(error: Exception) -> bool:
-    """Whether the connection was lost, and not what was asked for refused."""
-    import httpx
-
-    return isinstance(error, (httpx.TransportError, OSError))
-
-
-def _status(error: Exception) -> int | None:
-    return getattr(getattr(error, "response", None), "status_code", None)
-
-
-def _revived_part(part: Any) -> Any:
-    """A part of a stream with messages and interrupts as a local graph gives them."""
-    from langgraph.types import Interrupt
-
-    data = part["data"]
-    if part["type"] == "messages":
-        message, metadata = data
-        return {**part, "data": (_values(message), metadata)}
-    if part["type"] == "tasks" and "interrupts" in data:
-        asked = [Interrupt(**given) for given in data["interrupts"] or ()]
-        return {**part, "data": {**data, "result": _values(data.get("result")), "interrupts": asked}}
-    if part["type"] == "checkpoints":
-        return {**part, "data": {**data, "values": _values(data["values"])}}
-    return part
-
-
-def _revived(snapshot: StateSnapshot) -> StateSnapshot:
-    tasks = tuple(task._replace(result=_values(task.result)) for task in snapshot.tasks)
-    return snapshot._replace(values=_values(snapshot.values), tasks=tasks)
-
-
-def _values(value: Any) -> Any:
-    """JSON with its messages as objects, as far as they are whole."""
-    if isinstance(value, list):
-        return [_values(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if value.get("type") in _MESSAGES and "content" in value:
-        from langchain_core import messages
-
-        try:
-            return getattr(messages, _MESSAGES[value["type"]])(**value)
-        except Exception:  # something of the graph's own that looks like one
-            return value
-    return {key: _values(item) for key, item in value.items()}

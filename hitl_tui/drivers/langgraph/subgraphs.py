@@ -24,6 +24,8 @@ OWN_STORE: Final = "its subgraph was compiled with a checkpointer of its own"
 NO_STORE: Final = "its subgraph was compiled with checkpointer=False: it keeps nothing to look at"
 ONE_STORE: Final = "its subgraph was compiled with checkpointer=True: it keeps one state for all visits"
 
+NO_STEPS: Final = "a server stops behind the supersteps of the whole graph alone"
+
 
 def scopes(ns: str) -> tuple[str, ...]:
     """The tasks that a namespace is inside of, the outermost first."""

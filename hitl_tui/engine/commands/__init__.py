@@ -46,6 +46,7 @@ from hitl_tui.engine.commands.disclosure import (
 from hitl_tui.engine.commands.forking import Fork, fork
 from hitl_tui.engine.commands.running import (
     CancelAttempt,
+    DoubleText,
     Pause,
     PrepareGraph,
     ReloadGraph,
@@ -72,6 +73,7 @@ __all__ = [
     "Command",
     "ConfigureAgents",
     "Declassify",
+    "DoubleText",
     "ExtendLimits",
     "Fork",
     "HandOver",
@@ -105,6 +107,7 @@ AnyCommand: TypeAlias = (
     | ClearTurns
     | ConfigureAgents
     | Declassify
+    | DoubleText
     | ExtendLimits
     | Fork
     | HandOver

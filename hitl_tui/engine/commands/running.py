@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias
 
 from hitl_tui.engine.commands.command import Command
 from hitl_tui.engine.thread.breakpoints import Breakpoint
@@ -52,6 +52,24 @@ class CancelAttempt(Command[None], frozen=True):
     """Give up the node in flight, a model call included; the thread waits before that node."""
 
     takes_graph: ClassVar[bool] = False
+
+
+DoubleTexting: TypeAlias = Literal["enqueue", "interrupt", "rollback"]
+
+
+class DoubleText(Command[None], frozen=True):
+    """Make room on a thread that a server runs for somebody else; nothing is run by it.
+
+    Args:
+        strategy: "enqueue" waits until that run has ended, "interrupt" stops it and keeps what it has saved,
+            "rollback" stops it and takes back what it has saved.
+        actor, note: who wants that and why, for the ledger; waiting is not written down.
+    """
+
+    takes_graph: ClassVar[bool] = False
+    strategy: DoubleTexting
+    actor: str | None = None
+    note: str | None = None
 
 
 class Rollback(Command[None], frozen=True):

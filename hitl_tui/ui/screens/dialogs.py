@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import msgspec
 from textual import events, on
@@ -36,6 +36,7 @@ from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
 
 if TYPE_CHECKING:
+    from hitl_tui.engine.commands.running import DoubleTexting
     from hitl_tui.loading.trust import Question
     from hitl_tui.stores.deletion import Leaving
 
@@ -177,6 +178,23 @@ def ask_cancel(screen: Host, session: ViewSession, actor: str) -> None:
     text = ["All steps stay, and can be looked at and forked."]
     title = f"Cancel {node}, or the thread?" if node else "Cancel the thread?"
     screen.app.push_screen(Dialog(title, text, options), answered)
+
+
+def ask_double_texting(screen: Host, choose: Callable[[DoubleTexting], None]) -> None:
+    """Ask what becomes of the run that a server has under way on a thread."""
+    options = [
+        Option("reject", "ask.back", "leave it", "nothing is run"),
+        Option("enqueue", "w", "wait for it", "and go on behind it"),
+        Option("interrupt", "i", "interrupt it", "its saved steps stay"),
+        Option("rollback", "r", "roll it back", "its saved steps go"),
+    ]
+
+    def answered(answer: DialogResult | None) -> None:
+        if answer is not None:
+            choose(cast("DoubleTexting", answer.id))
+
+    text = ["The server runs this thread already, for somebody else or since the connection was lost."]
+    screen.app.push_screen(Dialog("The thread is busy", text, options), answered)
 
 
 class QuitDialog(Dialog):

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from hitl_tui.drivers.breakpoints import describe, fits, put, read_breakpoints, toggled
 from hitl_tui.drivers.kept_breakpoints import KeptBreakpoints, kept_breakpoints
 from hitl_tui.drivers.protocol import Driver
-from hitl_tui.engine.commands import Pause, Run, Step
+from hitl_tui.engine.commands import DoubleText, Pause, Run, Step
 from hitl_tui.engine.thread.breakpoints import Breakpoint
+from hitl_tui.errors import ServerBusy
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
+    from hitl_tui.engine.commands.running import DoubleTexting
     from hitl_tui.engine.log.events import Progress
     from hitl_tui.ui.screens.run import RunScreen
 
@@ -119,7 +121,27 @@ class Stepping:
             return
         self._paces[session.thread_id] = pace
         tries_again = _may_repeat(session)
-        self.screen.command(self._try_again(session, start, action) if tries_again else start(session.driver))
+        begin = self._try_again(session, start, action) if tries_again else self.in_turn(session, start)
+        self.screen.command(begin)
+
+    async def in_turn(self, session: ViewSession, start: Start) -> None:
+        """Begin something; where a server runs the thread already ask what becomes of that first."""
+        try:
+            await start(session.driver)
+        except ServerBusy:
+            from hitl_tui.ui.screens.dialogs import ask_double_texting
+
+            def chosen(strategy: DoubleTexting) -> None:
+                self.screen.command(self._make_room(session, strategy, start))
+
+            ask_double_texting(self.screen, chosen)
+
+    async def _make_room(self, session: ViewSession, strategy: DoubleTexting, start: Start) -> None:
+        if strategy == "enqueue":
+            self.screen.tell("waiting for the run on the server to end", "Busy")
+        await session.driver.execute(DoubleText(strategy, self.screen.actor))
+        if session is self.screen.session:
+            await self.in_turn(session, start)
 
     async def _try_again(self, session: ViewSession, start: Start, action: str) -> None:
         """Try again what failed or was given up; where it reaches outside, only when somebody agrees."""
@@ -128,12 +150,12 @@ class Stepping:
 
         repeats = (await session.driver.preview(Run())).repeats
         if repeats is None or not repeats.outside:
-            await start(session.driver)
+            await self.in_turn(session, start)
             return
 
         def answered(answer: DialogResult | None) -> None:
             if answer is not None and answer.id == "again" and session is self.screen.session:
-                self.screen.command(start(session.driver))
+                self.screen.command(self.in_turn(session, start))
 
         options = [Option("again", action, "try it again"), Option("back", "ask.back", "go back")]
         self.screen.app.push_screen(Dialog("Try again", repeat_lines(repeats), options), answered)
@@ -185,7 +207,7 @@ class Stepping:
         goes_on = session.view.progress.status in ("waiting", "pending")
         if not session.request and goes_on and not (await session.driver.snapshot()).handed:
             self.go_on(session)
-            await self._run_on(session)
+            await self.in_turn(session, lambda _driver: self._run_on(session))
 
     async def come_back(self, session: ViewSession) -> None:
         """Where a thread was going on when it was left, it goes on unless something waits."""

@@ -15,6 +15,7 @@ from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
 from hitl_tui.drivers.langgraph.edits import (
+    LocalTrial,
     as_nodes,
     candidates,
     editable,
@@ -95,8 +96,9 @@ async def test_an_update_goes_through_the_operator(saver: BaseCheckpointSaver[An
 
 async def test_what_is_previewed_is_what_update_state_does(saver: BaseCheckpointSaver[Any]) -> None:
     app = opened(graphs.routed([]), saver, interrupt_after=["write"])
-    update, _ = update_of(app, {"score": 9, "log": []})
-    for told in await as_nodes(app, head(app), update, candidates(app, ["write"])):
+    values: dict[str, Any] = {"score": 9, "log": []}
+    update, _ = update_of(app, values)
+    for told in await as_nodes(LocalTrial(app, app, head(app)), values, candidates(app, ["write"])):
         at = head(app)
         app.update_state(at, update, as_node={"START": "__start__"}.get(told.node, told.node))
         assert app.get_state(CONFIG).next == told.next_nodes, told
@@ -106,7 +108,7 @@ async def test_the_next_node_is_told_for_each_node_it_can_be_made_as(saver: Base
     app = opened(graphs.routed([]), saver, interrupt_after=["write"])
     nodes = candidates(app, ["write"])
     assert nodes == ("write", "revise", "publish", "START")
-    told = await as_nodes(app, head(app), update_of(app, {"score": 9})[0], nodes)
+    told = await as_nodes(LocalTrial(app, app, head(app)), {"score": 9}, nodes)
     assert {each.node: each.next_nodes for each in told} == {
         "write": ("publish",),
         "revise": ("write",),
@@ -117,8 +119,7 @@ async def test_the_next_node_is_told_for_each_node_it_can_be_made_as(saver: Base
 
 async def test_a_route_that_raises_is_told_with_its_place(saver: BaseCheckpointSaver[Any]) -> None:
     app = opened(graphs.routed([]), saver, interrupt_after=["write"])
-    update, _ = update_of(app, {"draft": ""})
-    as_write, as_revise = await as_nodes(app, head(app), update, ["write", "revise"])
+    as_write, as_revise = await as_nodes(LocalTrial(app, app, head(app)), {"draft": ""}, ["write", "revise"])
     assert as_write.problem.startswith("ValueError: no draft to route by (in way, graphs.py:")
     assert (as_revise.problem, as_revise.next_nodes) == ("", ("write",))
 
@@ -156,7 +157,8 @@ async def test_an_edit_inside_a_subgraph_leads_on_there(saver: BaseCheckpointSav
     tried = await try_update(app, task.state.config, {"draft": "inside"})
     assert (tried.before["draft"], tried.after["draft"], tried.next_nodes) == ("given", "inside", ("ask",))
     team = dict(app.get_subgraphs())["team"]
-    told = await as_nodes(app, task.state.config, {"draft": "inside"}, candidates(team))
+    trial = LocalTrial(app, team, task.state.config)
+    told = await as_nodes(trial, {"draft": "inside"}, candidates(team))
     assert [(each.node, each.next_nodes) for each in told] == [
         ("gather", ("ask",)),
         ("ask", ()),
@@ -184,7 +186,7 @@ async def test_a_value_that_a_node_does_not_write_is_not_lost_silently(
     app = opened(graph, saver)
     tried = await try_update(app, head(app), {"draft": "x"}, "START")
     assert tried.problem or lost_by(tried, {"draft": "x"}) == ["draft"]
-    (told,) = await as_nodes(app, head(app), {"draft": "x"}, ["START"])
+    (told,) = await as_nodes(LocalTrial(app, app, head(app)), {"draft": "x"}, ["START"])
     assert told.problem
 
 

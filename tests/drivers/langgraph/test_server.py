@@ -1,166 +1,29 @@
-"""Graphs on a real server of LangGraph, `langgraph dev` in an environment of its own, without network."""
+"""Graphs on a real server of LangGraph: run, answered, busy, cut off, listed."""
 
 from __future__ import annotations
 
-import contextlib
-import json
+import asyncio
 import os
-import shutil
-import signal
-import socket
-import subprocess
-import sys
 import threading
-import time
-import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("langgraph")
 
+from hitl_tui.drivers.langgraph.hub import LangGraphHub
+from hitl_tui.drivers.langgraph.server import SERVER, ServerGraph, new_server_thread
+from hitl_tui.engine.commands import CancelAttempt, Run, Start
+from hitl_tui.engine.log.events import AttemptDropped, RunEnded
+from hitl_tui.stores import open_store
+from tests.drivers.langgraph.agent_server import Proxy, server, until
 from tests.support.commands import App
-from tests.support.places import SAMPLES
+from tests.support.watching import Watcher
+
+__all__ = ["server"]
 
 pytestmark = pytest.mark.slow
-
-
-SLOW = """
-import pathlib, time
-from langgraph.graph import START, StateGraph
-from typing_extensions import TypedDict
-
-class State(TypedDict):
-    place: str
-    done: str
-
-def wait(state):
-    place = pathlib.Path(state["place"])
-    (place / "begun").touch()
-    end = time.monotonic() + 120
-    while not (place / "go").exists() and time.monotonic() < end:
-        time.sleep(0.05)
-    return {"done": "yes"}
-
-builder = StateGraph(State)
-builder.add_node("wait", wait)
-builder.add_node("after", lambda state: {"done": state["done"] + ", and after"})
-builder.add_edge(START, "wait")
-builder.add_edge("wait", "after")
-graph = builder.compile()
-"""
-"""A graph whose first node says that it has begun, and waits until it may go on."""
-
-
-class Proxy:
-    """Hands connections on to a server, until they are cut."""
-
-    def __init__(self, url: str) -> None:
-        self._target = ("127.0.0.1", int(url.rpartition(":")[2]))
-        self._open: list[socket.socket] = []
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                near, _ = self._listening.accept()
-            except OSError:
-                return
-            far = socket.create_connection(self._target)
-            self._open += [near, far]
-            for source, target in ((near, far), (far, near)):
-                threading.Thread(target=self._hand_on, args=(source, target), daemon=True).start()
-
-    def _hand_on(self, source: socket.socket, target: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                target.sendall(data)
-        for end in (source, target):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    def cut(self) -> None:
-        """Cut the connections that are open; new ones are handed on."""
-        for end in self._open:
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-        self._open.clear()
-
-    def close(self) -> None:
-        self._listening.close()
-        self.cut()
-
-
-def until(there: Path) -> None:
-    end = time.monotonic() + 60
-    while not there.exists():
-        assert time.monotonic() < end, f"{there} did not come"
-        time.sleep(0.05)
-
-
-def installed(folder: Path) -> Path:
-    """The server's program; it is never one of our dependencies, since its licence is Elastic-2.0."""
-    uv = shutil.which("uv")
-    if uv is None:
-        pytest.skip("there is no uv to install `langgraph-cli[inmem]` with")
-    venv = folder / "venv"
-    for command in (
-        [uv, "venv", "-q", "--python", sys.executable, str(venv)],
-        [uv, "pip", "install", "-q", "--python", str(venv), "langgraph-cli[inmem]", "langchain>=1.0"],
-    ):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-        if done.returncode:
-            pytest.skip(f"`langgraph-cli[inmem]` can't be installed here: {done.stderr.strip()[-300:]}")
-    return venv / "bin" / "langgraph"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a server that has the samples."""
-    folder = tmp_path_factory.mktemp("server")
-    program, port = installed(folder), free_port()
-    project = folder / "project"
-    shutil.copytree(SAMPLES / "langgraph", project, ignore=shutil.ignore_patterns("__pycache__"))
-    (project / "slow.py").write_text(SLOW)
-    config = json.loads((project / "langgraph.json").read_text())
-    config["graphs"]["slow"] = "./slow.py:graph"
-    (project / "langgraph.json").write_text(json.dumps(config))
-    quiet = {"LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1"}
-    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [str(program), "dev", "--port", str(port), "--no-browser", "--no-reload", "--allow-blocking"],
-            cwd=folder / "project", env={**os.environ, **quiet, "PATH": path}, stdout=log, stderr=log,
-            start_new_session=True,
-        )  # fmt: skip
-    url = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(300):
-            if process.poll() is not None:
-                break
-            try:
-                with urllib.request.urlopen(f"{url}/ok", timeout=2):
-                    break
-            except OSError:
-                time.sleep(0.2)
-        else:
-            process.kill()
-        if process.poll() is not None:
-            pytest.skip(f"`langgraph dev` does not start here: {(folder / 'log').read_text()[-500:]}")
-        yield url
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait(30)
 
 
 def at(url: str, assistant: str) -> tuple[str, ...]:
@@ -191,13 +54,6 @@ def test_a_fan_out_and_the_words_of_a_model_come_as_from_a_local_graph(server: s
     assert [message["type"] for message in done["state"]["messages"]] == ["human", "ai"]
 
 
-def test_what_a_server_does_not_tell_is_refused_in_words(server: str, app: App) -> None:
-    asked = app.expect(3, "run", *at(server, "approval"), "--input", "amount=5", "--json").documents[-1]
-    store = ("--store", f"langgraph+{server}#approval")
-    refused = app.expect(2, "update-state", asked["thread"], "amount=6", *store)
-    assert "does not tell which reducer" in refused.err
-
-
 @pytest.mark.parametrize(
     ("assistant", "words"), [((), "has several graphs"), (("--assistant", "gone"), "no assistant 'gone'")]
 )
@@ -207,15 +63,23 @@ def test_which_graph_is_meant_must_be_plain(
     assert words in app.expect(2, "threads", "--server", server, *assistant).err
 
 
-def test_a_key_of_the_environment_goes_with_each_request_and_is_never_kept(
-    server: str, app: App, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_headers_of_the_environment_go_with_requests_and_are_never_kept(
+    server: str, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HITL_TUI_SERVER_HEADERS", '{"X-Team": "SECRET-OF-MINE"}')
-    app.expect(0, "run", *at(server, "jokes"), "--input", "topic=tools", "--headless")
-    data = Path(os.environ["XDG_DATA_HOME"])
-    files = [file for file in data.rglob("*") if file.is_file()]
+    monkeypatch.setenv("LANGGRAPH_API_KEY", "KEY-OF-MINE")
+    proxy = Proxy(server)
+    try:
+        app.expect(0, "run", *at(proxy.url, "jokes"), "--input", "topic=tools", "--headless")
+    finally:
+        proxy.close()
+    assert b"SECRET-OF-MINE" in proxy.sent
+    assert b"KEY-OF-MINE" in proxy.sent
+    folders = [Path(os.environ[name]) for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")]
+    files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
     assert any(file.suffix == ".db" for file in files)
-    assert [file for file in files if b"SECRET-OF-MINE" in file.read_bytes()] == []
+    for secret in (b"SECRET-OF-MINE", b"KEY-OF-MINE"):
+        assert [file for file in files if secret in file.read_bytes()] == []
 
 
 def test_a_run_whose_connection_is_cut_is_joined_again(server: str, app: App, tmp_path: Path) -> None:
@@ -237,16 +101,149 @@ def test_a_run_whose_connection_is_cut_is_joined_again(server: str, app: App, tm
     assert (done["status"], done["state"]["done"]) == ("completed", "yes, and after")
 
 
-def test_a_thread_that_the_server_runs_is_not_run_twice(server: str, app: App, tmp_path: Path) -> None:
+def client_of(server: str) -> Any:
     from langgraph_sdk import get_sync_client
 
-    client = get_sync_client(url=server)
-    thread = client.threads.create(graph_id="slow")["thread_id"]
-    client.runs.create(thread, "slow", input={"place": str(tmp_path)})
-    until(tmp_path / "begun")
+    return get_sync_client(url=server)
+
+
+def begun_by_others(server: str, place: Path) -> str:
+    """A thread of `slow` that the server runs for somebody else."""
+    place.mkdir()
+    client = client_of(server)
+    thread = str(client.threads.create(graph_id="slow")["thread_id"])
+    client.runs.create(thread, "slow", input={"place": str(place)})
+    until(place / "begun")
+    return thread
+
+
+def test_a_thread_that_the_server_runs_is_told_as_busy_and_left_alone(
+    server: str, app: App, tmp_path: Path
+) -> None:
+    thread = begun_by_others(server, tmp_path / "slow")
+    store = ("--store", f"langgraph+{server}#slow")
     try:
-        refused = app("resume", thread, "--headless", "--store", f"langgraph+{server}#slow")
-        assert refused.code == 1
-        assert "the server runs this thread already" in refused.out
+        for command in (("resume", thread, "--headless"), ("update-state", thread, "done=no")):
+            refused = app.expect(4, *command, *store)
+            assert "The thread is busy: the server runs this thread already" in refused.err
+            assert "--on-busy" in refused.err
+        shown = app.expect(0, "show", thread, *store).out
+        assert "Paused" in shown
+        assert "failed" not in shown
+        assert "failed" not in app.expect(0, "log", thread, *store).out
+    finally:
+        (tmp_path / "slow" / "go").touch()
+    app.expect(0, "resume", thread, "--headless", "--on-busy", "enqueue", *store)
+    done = app.expect(0, "show", thread, "--json", *store).document
+    assert done["state"]["done"] == "yes, and after"
+    (run,) = client_of(server).runs.list(thread)  # there was nothing left to run for ours
+    assert run["status"] == "success"
+
+
+def test_a_run_of_somebody_else_is_interrupted_by_choice(server: str, app: App, tmp_path: Path) -> None:
+    place = tmp_path / "slow"
+    thread = begun_by_others(server, place)
+    store = ("--store", f"langgraph+{server}#slow")
+    (place / "begun").unlink()
+
+    def let_go() -> None:
+        until(place / "begun")
+        (place / "go").touch()
+
+    going = threading.Thread(target=let_go)
+    going.start()
+    try:
+        given = ("--on-busy", "interrupt", "--as", "ann")
+        app.expect(0, "resume", thread, "--headless", *given, *store)
+    finally:
+        (place / "go").touch()
+        going.join()
+    assert [run["status"] for run in client_of(server).runs.list(thread)][-1] == "interrupted"
+    document = app.expect(0, "show", thread, "--json", *store).document
+    assert document["state"]["done"] == "yes, and after"
+    (stop,) = [entry for entry in ledger(app, thread, store) if entry["decision"] == "stop"]
+    assert (stop["actor"], stop["data"]["double_texting"]) == ("ann", "interrupt")
+
+
+def ledger(app: App, thread: str, store: tuple[str, ...]) -> list[dict[str, Any]]:
+    decisions: list[dict[str, Any]] = app.expect(0, "log", thread, "--json", *store).document["decisions"]
+    return decisions
+
+
+def test_what_a_run_of_somebody_else_saved_is_rolled_back_by_choice(
+    server: str, app: App, tmp_path: Path
+) -> None:
+    client, place = client_of(server), tmp_path / "slow"
+    thread = str(client.threads.create(graph_id="slow")["thread_id"])
+    place.mkdir()
+    (place / "go").touch()
+    client.runs.wait(thread, "slow", input={"place": str(place)})
+    (place / "go").unlink()
+    (place / "begun").unlink()
+    store = ("--store", f"langgraph+{server}#slow")
+    assert "Done" in app.expect(0, "show", thread, *store).out
+    client.runs.create(thread, "slow", input={"place": str(place), "done": "again"})
+    until(place / "begun")
+    try:
+        given = ("--on-busy", "rollback", "--headless", "--as", "ann")
+        # What it had saved is gone, so the line that shows it goes on no more.
+        gone = app.expect(4, "resume", thread, *given, *store)
+    finally:
+        (place / "go").touch()
+    assert "taken back" in gone.err
+    assert client.threads.get_state(thread)["values"]["done"] == "yes, and after"
+
+
+async def test_giving_a_run_up_cancels_it_on_the_server(server: str, tmp_path: Path) -> None:
+    hub = LangGraphHub(
+        ServerGraph(server, "slow"), open_store("memory:"), name="slow", source={SERVER: server}
+    )
+    watcher = await Watcher.open(await hub.begin(new_server_thread(), "ann"))
+    try:
+        await watcher.driver.execute(Start({"place": str(tmp_path)}))
+        await watcher.driver.execute(Run())
+        await asyncio.to_thread(until, tmp_path / "begun")
+        await watcher.driver.execute(CancelAttempt())
+        await watcher.until(lambda _view: watcher.told(AttemptDropped) and watcher.told(RunEnded))
+        (tmp_path / "go").touch()
+        runs = client_of(server).runs.list(watcher.driver.thread_id)
+        assert runs[0]["status"] == "interrupted"
+        progress = (await watcher.driver.snapshot()).progress
+        assert (progress.status, progress.reason) == ("waiting", "paused")
+        await watcher.run()
+        assert (await watcher.driver.snapshot()).values["done"] == "yes, and after"
     finally:
         (tmp_path / "go").touch()
+        await hub.close()
+
+
+def test_threads_beyond_the_first_hundred_are_listed(server: str, app: App) -> None:
+    client = client_of(server)
+    first = str(client.threads.create(graph_id="team")["thread_id"])
+    client.threads.update_state(first, {"log": ["old"]}, as_node="sum")
+    for _ in range(101):
+        client.threads.create(graph_id="team")
+    assert first in app.expect(0, "threads", *at(server, "team")).out
+
+
+@pytest.mark.parametrize("node", ["__start__", "research", "write"])
+def test_a_thread_that_was_made_by_an_edit_alone_is_listed_and_opened(
+    server: str, app: App, node: str
+) -> None:
+    client = client_of(server)
+    thread = str(client.threads.create(graph_id="report")["thread_id"])
+    client.threads.update_state(thread, {"question": "Why?"}, as_node=node)
+    assert thread in app.expect(0, "threads", *at(server, "report")).out
+    store = ("--store", f"langgraph+{server}#report")
+    assert app.expect(0, "show", thread, "--json", *store).document["state"]["question"] == "Why?"
+    app.expect(0, "resume", thread, "--headless", *store)
+
+
+def test_items_of_the_servers_store_are_looked_at(server: str, app: App) -> None:
+    client = client_of(server)
+    client.store.put_item(["users", "ann"], "drink", {"likes": "tea"})
+    client.store.put_item(["users", "bob"], "drink", {"likes": "coffee"})
+    store = ("--store", f"langgraph+{server}#chat")
+    assert "users.bob" in app.expect(0, "items", "users", *store).out
+    (item,) = app.expect(0, "items", "users.ann", "TEA", "--json", *store).document["items"]
+    assert (item["namespace"], item["key"], item["value"]) == (["users", "ann"], "drink", {"likes": "tea"})

@@ -1,0 +1,178 @@
+"""Edits of a server's thread, tried on a copy of it: its own reducers and routes tell where they lead.
+
+A server does not say which channel has a reducer: what is sent is what led to the wanted value there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from hitl_tui.drivers.langgraph.edits import Tried, next_of, their_node
+from hitl_tui.drivers.langgraph.server_requests import again_if_cut, failed_there
+from hitl_tui.drivers.langgraph.server_states import looks_like_message, no_state, snapshot_of
+from hitl_tui.drivers.langgraph.values import as_json
+from hitl_tui.engine.state.frozen import thaw
+from hitl_tui.errors import HitlError, UsageError
+
+if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
+
+TRIAL: Final = "hitl_tui_trial"
+"""In a thread's metadata: it is a copy for trying things out."""
+_KEPT: Final = {"strategy": "delete", "ttl": 10}
+"""Minutes after which a server deletes a copy that was left behind, where it deletes threads by itself."""
+_OVERWRITE: Final = "__overwrite__"
+_REMOVE_ALL: Final = {"type": "remove", "id": "__remove_all__", "content": ""}
+_MADE: Final = "response_metadata"
+"""What the JSON of a message has that was made from JSON without it."""
+
+
+class ServerTrial:
+    """Where edits of one checkpoint are tried; a context manager.
+
+    Args:
+        client: the server's.
+        config: names the checkpoint, with the namespace of its subgraph where it is inside one.
+        read: gives the state of a config.
+
+    Raises:
+        UsageError: the server can't copy the thread.
+    """
+
+    most_nodes: Final = 12
+
+    def __init__(self, client: Any, config: Any, read: Callable[[Any], StateSnapshot]) -> None:
+        self._client = client
+        self._place: dict[str, Any] = dict(config["configurable"])
+        self._read = read
+        self._copy = ""
+        self._before: Mapping[str, Any] = {}
+        self._forms: dict[str, int] = {}
+
+    async def __aenter__(self) -> ServerTrial:
+        await asyncio.to_thread(self._begin)
+        return self
+
+    async def __aexit__(self, *_raised: object) -> None:
+        await asyncio.to_thread(self._end)
+
+    def _begin(self) -> None:
+        threads = self._client.threads
+        try:
+            copy = again_if_cut(lambda: threads.copy(self._place["thread_id"]))
+            self._copy = str(copy["thread_id"])
+            threads.update(self._copy, metadata={TRIAL: True}, ttl=_KEPT)
+            self._before = self._read({"configurable": self._place}).values
+        except HitlError:
+            raise
+        except Exception as error:
+            self._end()
+            raise UsageError(
+                f"the server can't copy the thread: {type(error).__name__}: {error}",
+                "an edit is tried on a copy before it is made",
+            ) from None
+
+    def _end(self) -> None:
+        if self._copy:
+            with suppress(Exception):  # it is marked, shown in no list, and nothing depends on it
+                again_if_cut(lambda: self._client.threads.delete(self._copy))
+
+    async def make(self, values: Mapping[str, Any], as_node: str | None = None) -> Tried:
+        """What an edit would do.
+
+        Args:
+            values: by channel, theirs.
+            as_node: ours; None lets the server infer it.
+        """
+        given = {name: thaw(as_json(value)) for name, value in values.items()}
+        return await asyncio.to_thread(self._make, given, as_node)
+
+    def _make(self, values: Mapping[str, Any], as_node: str | None) -> Tried:
+        while True:
+            update = {name: self._form(name, value) for name, value in values.items()}
+            problem, state = self._try(update, as_node)
+            after = state.values if isinstance(state.values, Mapping) else {}
+            wrong = [name for name, value in values.items() if not _is(self._raw(name), value)]
+            if not problem and not wrong:
+                return Tried(self._before, after, next_of(state), update=update)
+            if problem and len(values) > 1:
+                # Which of them it does not take is found out one by one.
+                alone = [self._make({name: value}, as_node).problem for name, value in values.items()]
+                problem, state = self._try(
+                    update := {name: self._form(name, value) for name, value in values.items()}, as_node
+                )
+                if problem:
+                    return Tried(self._before, {}, (), next(filter(None, alone), problem), update=update)
+                continue
+            if not self._advance(values if problem else wrong, values):
+                return Tried(
+                    self._before, after, next_of(state), problem, update=update, lost=() if problem else wrong
+                )
+
+    def _advance(self, names: Any, values: Mapping[str, Any]) -> bool:
+        """Go on to the next form of channels that the last ones did not set; False where none is left."""
+        moved = False
+        for name in names:
+            number = self._forms.get(name, 0) + 1
+            if number < len(_forms(values[name])):
+                self._forms[name], moved = number, True
+        return moved
+
+    def _form(self, name: str, value: Any) -> Any:
+        forms = _forms(value)
+        return forms[min(self._forms.get(name, 0), len(forms) - 1)]
+
+    def _raw(self, name: str) -> Any:
+        return self._values.get(name)
+
+    def _try(self, update: Mapping[str, Any], as_node: str | None) -> tuple[str, StateSnapshot]:
+        """Edit the copy: what is wrong with it in words, and its state then."""
+        threads, place = self._client.threads, {**self._place, "thread_id": self._copy}
+        self._values: Mapping[str, Any] = {}
+        config = {"configurable": place}
+        try:
+            told = threads.update_state(
+                self._copy, dict(update), as_node=their_node(as_node), checkpoint=place
+            )
+            state = again_if_cut(lambda: threads.get_state(self._copy, checkpoint=dict(told["checkpoint"])))
+        except Exception as error:
+            return _why(error), no_state(config)
+        self._values = state["values"] if isinstance(state["values"], Mapping) else {}
+        return "", snapshot_of(state, config)
+
+
+def _forms(value: Any) -> tuple[Any, ...]:
+    """How a channel may be set to a value: plainly; all messages anew; past its reducer."""
+    messages = isinstance(value, list) and bool(value) and all(map(looks_like_message, value))
+    if messages:
+        return value, [_REMOVE_ALL, *value]
+    # Past a reducer nothing makes messages of their JSON.
+    return (value,) if any(_messages_in(value)) else (value, {_OVERWRITE: value})
+
+
+def _messages_in(value: Any) -> Iterator[Any]:
+    if looks_like_message(value):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _messages_in(item)
+
+
+def _is(after: Any, value: Any) -> bool:
+    """Whether JSON of a server is a value; a message also has what was made for it."""
+    if isinstance(value, dict) and isinstance(after, dict):
+        if looks_like_message(value):
+            return _MADE in after and all(_is(after.get(key), item) for key, item in value.items())
+        return after.keys() == value.keys() and all(_is(after[key], value[key]) for key in value)
+    if isinstance(value, list) and isinstance(after, list):
+        return len(after) == len(value) and all(map(_is, after, value))
+    return bool(after == value) and isinstance(after, bool) == isinstance(value, bool)
+
+
+def _why(error: Exception) -> str:
+    if failed_there(error):
+        return "the graph's own code failed on it: see the server's log"
+    return str(error)

@@ -1,0 +1,96 @@
+"""What a server tells, as a local graph gives it: snapshots, parts of a stream, messages as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from langgraph.types import Interrupt, PregelTask, StateSnapshot
+
+MESSAGES: Final = {
+    "human": "HumanMessage",
+    "ai": "AIMessage",
+    "system": "SystemMessage",
+    "tool": "ToolMessage",
+    "AIMessageChunk": "AIMessageChunk",
+}
+"""The classes of messages by the type that their JSON names."""
+
+
+def looks_like_message(value: Any) -> bool:
+    """Whether JSON is most likely that of a message."""
+    return isinstance(value, Mapping) and value.get("type") in MESSAGES and "content" in value
+
+
+def no_state(config: Any) -> StateSnapshot:
+    """Of a thread, or of a subgraph's run, that has no checkpoint yet."""
+    return StateSnapshot({}, (), config, None, None, None, (), ())
+
+
+def snapshot_of(state: Mapping[str, Any], config: Any) -> StateSnapshot:
+    """A thread's state; `RemoteGraph` makes none of a subgraph that has not begun, and tells no `Send`s.
+
+    Args:
+        config: what was asked for; `no_state` keeps it.
+    """
+    place = state.get("checkpoint")
+    if not place or not place.get("checkpoint_id"):
+        return no_state(config)
+    return StateSnapshot(
+        values=revived(state["values"]),
+        next=tuple(state["next"] or ()),
+        config=_config(place),
+        metadata=dict(state["metadata"] or {}),  # type: ignore[arg-type]
+        created_at=state["created_at"],
+        parent_config=_config(parent) if (parent := state.get("parent_checkpoint")) else None,
+        tasks=tuple(_task(task, config) for task in state["tasks"]),
+        interrupts=tuple(Interrupt(**each) for each in state.get("interrupts") or ()),
+    )
+
+
+def _task(task: Mapping[str, Any], config: Any) -> PregelTask:
+    inner, place = task.get("state"), task.get("checkpoint")
+    return PregelTask(
+        task["id"],
+        task["name"],
+        tuple(task.get("path") or ()),
+        error=task["error"] or None,
+        interrupts=tuple(Interrupt(**each) for each in task["interrupts"]),
+        state=snapshot_of(inner, config) if inner else _config(place) if place else None,
+        result=revived(task.get("result")),
+    )
+
+
+def _config(place: Mapping[str, Any]) -> Any:
+    names = ("thread_id", "checkpoint_ns", "checkpoint_id")
+    return {"configurable": {name: place[name] for name in names if name in place}}
+
+
+def revived_part(part: Any) -> Any:
+    """A part of a stream with messages and interrupts as a local graph gives them."""
+    data = part["data"]
+    if part["type"] == "messages":
+        message, metadata = data
+        return {**part, "data": (revived(message), metadata)}
+    if part["type"] == "tasks" and "interrupts" in data:
+        asked = [Interrupt(**given) for given in data["interrupts"] or ()]
+        return {**part, "data": {**data, "result": revived(data.get("result")), "interrupts": asked}}
+    if part["type"] == "checkpoints":
+        return {**part, "data": {**data, "values": revived(data["values"])}}
+    return part
+
+
+def revived(value: Any) -> Any:
+    """JSON with its messages as objects, as far as they are whole."""
+    if isinstance(value, list):
+        return [revived(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if looks_like_message(value):
+        from langchain_core import messages
+
+        try:
+            return getattr(messages, MESSAGES[value["type"]])(**value)
+        except Exception:  # something of the graph's own that looks like one
+            return value
+    return {key: revived(item) for key, item in value.items()}

@@ -1,0 +1,200 @@
+"""A real server of LangGraph for tests, `langgraph dev` in an environment of its own, without network."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.places import SAMPLES
+
+SLOW = """
+import pathlib, time
+from langgraph.graph import START, StateGraph
+from typing_extensions import TypedDict
+
+class State(TypedDict):
+    place: str
+    done: str
+
+def wait(state):
+    place = pathlib.Path(state["place"])
+    (place / "begun").touch()
+    end = time.monotonic() + 120
+    while not (place / "go").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    return {"done": "yes"}
+
+builder = StateGraph(State)
+builder.add_node("wait", wait)
+builder.add_node("after", lambda state: {"done": state["done"] + ", and after"})
+builder.add_edge(START, "wait")
+builder.add_edge("wait", "after")
+graph = builder.compile()
+"""
+"""A graph whose first node says that it has begun, and waits until it may go on."""
+
+
+TEAM = """
+import operator
+from typing import Annotated
+from langgraph.graph import START, StateGraph
+from langgraph.types import interrupt
+from typing_extensions import TypedDict
+
+class Inner(TypedDict):
+    log: Annotated[list[str], operator.add]
+    mood: str
+
+class Outer(TypedDict):
+    log: Annotated[list[str], operator.add]
+
+inner = StateGraph(Inner)
+inner.add_node("gather", lambda state: {"log": ["gathered"], "mood": "calm"})
+inner.add_node("ask", lambda state: {"log": [f"{interrupt('go on?')} {state['mood']}"]})
+inner.add_edge(START, "gather")
+inner.add_edge("gather", "ask")
+
+builder = StateGraph(Outer)
+builder.add_node("team", inner.compile())
+builder.add_node("sum", lambda state: {"log": ["summed"]})
+builder.add_edge(START, "team")
+builder.add_edge("team", "sum")
+graph = builder.compile()
+"""
+"""A graph with one inside it that asks."""
+
+
+_UP = b"Starting 1 background workers"
+
+
+class Proxy:
+    """Hands connections on to a server, until they are cut.
+
+    Attributes:
+        sent: what was sent to the server.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._target = ("127.0.0.1", int(url.rpartition(":")[2]))
+        self._open: list[socket.socket] = []
+        self.sent = bytearray()
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listening.accept()
+            except OSError:
+                return
+            far = socket.create_connection(self._target)
+            self._open += [near, far]
+            for source, target in ((near, far), (far, near)):
+                threading.Thread(
+                    target=self._hand_on, args=(source, target, source is near), daemon=True
+                ).start()
+
+    def _hand_on(self, source: socket.socket, target: socket.socket, is_request: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if is_request:
+                    self.sent += data
+                target.sendall(data)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self) -> None:
+        """Cut the connections that are open; new ones are handed on."""
+        for end in self._open:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        self._open.clear()
+
+    def close(self) -> None:
+        self._listening.close()
+        self.cut()
+
+
+def until(there: Path) -> None:
+    end = time.monotonic() + 60
+    while not there.exists():
+        assert time.monotonic() < end, f"{there} did not come"
+        time.sleep(0.05)
+
+
+def installed(folder: Path) -> Path:
+    """The server's program; it is never one of our dependencies, since its licence is Elastic-2.0."""
+    uv = shutil.which("uv")
+    if uv is None:
+        pytest.skip("there is no uv to install `langgraph-cli[inmem]` with")
+    venv = folder / "venv"
+    for command in (
+        [uv, "venv", "-q", "--python", sys.executable, str(venv)],
+        [uv, "pip", "install", "-q", "--python", str(venv), "langgraph-cli[inmem]", "langchain>=1.0"],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode:
+            pytest.skip(f"`langgraph-cli[inmem]` can't be installed here: {done.stderr.strip()[-300:]}")
+    return venv / "bin" / "langgraph"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _read(process: subprocess.Popen[bytes], told: list[bytes], is_up: threading.Event) -> None:
+    """Read what a server says, to its end; it is up once it says so."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        told.append(line)
+        if _UP in line:
+            is_up.set()
+    is_up.set()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a server that has the samples."""
+    folder = tmp_path_factory.mktemp("server")
+    program, port = installed(folder), free_port()
+    project = folder / "project"
+    shutil.copytree(SAMPLES / "langgraph", project, ignore=shutil.ignore_patterns("__pycache__"))
+    config = json.loads((project / "langgraph.json").read_text())
+    for name, source in (("slow", SLOW), ("team", TEAM)):
+        (project / f"{name}.py").write_text(source)
+        config["graphs"][name] = f"./{name}.py:graph"
+    (project / "langgraph.json").write_text(json.dumps(config))
+    quiet = {"LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1"}
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    process = subprocess.Popen(
+        [str(program), "dev", "--port", str(port), "--no-browser", "--no-reload", "--allow-blocking"],
+        cwd=folder / "project", env={**os.environ, **quiet, "PATH": path}, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    told: list[bytes] = []
+    is_up = threading.Event()
+    threading.Thread(target=_read, args=(process, told, is_up), daemon=True).start()
+    try:
+        if not is_up.wait(120) or process.poll() is not None:
+            pytest.skip(f"`langgraph dev` does not start here: {b''.join(told).decode()[-500:]}")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(30)
