@@ -31,7 +31,7 @@ class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         on_error: of a map or a parallel: "fail" where one failed branch fails the node.
         members: of a parallel: the nodes that run at once, in their order.
         graph: of a subgraph: the graph inside.
-        closed: of a subgraph: why its run is no thread that could be opened, in words; "" where it is.
+        closed: of a subgraph: why it can not be stepped into, in words; "" where it can.
         inputs, outputs: of a subgraph: (parent's channel, child's) and (child's, parent's).
         external: the source it brings in from outside, "" for none.
         on_taint: what happens before it reads what is tainted.

@@ -205,9 +205,11 @@ async def test_giving_a_run_up_cancels_it_on_the_server(server: str, tmp_path: P
         await asyncio.to_thread(until, tmp_path / "begun")
         await watcher.driver.execute(CancelAttempt())
         await watcher.until(lambda _view: watcher.told(AttemptDropped) and watcher.told(RunEnded))
+        client, thread = client_of(server), watcher.driver.thread_id
+        run = client.runs.list(thread)[0]
+        await asyncio.to_thread(client.runs.join, thread, run["run_id"])
+        assert client.runs.get(thread, run["run_id"])["status"] == "interrupted"
         (tmp_path / "go").touch()
-        runs = client_of(server).runs.list(watcher.driver.thread_id)
-        assert runs[0]["status"] == "interrupted"
         progress = (await watcher.driver.snapshot()).progress
         assert (progress.status, progress.reason) == ("waiting", "paused")
         await watcher.run()
