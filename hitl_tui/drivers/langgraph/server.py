@@ -234,6 +234,9 @@ class ServerGraph:
             "on_disconnect": "continue",
             "stream_resumable": True,
         }
+        place = config["configurable"]
+        if at := place.get("checkpoint_id"):  # RemoteGraph leaves it out
+            kept["checkpoint"] = {"checkpoint_ns": place.get("checkpoint_ns", ""), "checkpoint_id": at}
         try:
             with telling_busy():
                 for part in self._remote.stream(input, config, version="v2", **options, **kept):
@@ -243,7 +246,7 @@ class ServerGraph:
         except Exception as error:
             if not is_cut(error):
                 raise
-            self._join(config["configurable"]["thread_id"])
+            self._join(place["thread_id"])
 
     def _join(self, thread: str) -> None:
         """Wait until the runs of a thread have ended whose stream was cut; the checkpoints tell the rest.

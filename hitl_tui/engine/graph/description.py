@@ -141,7 +141,7 @@ class GraphInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     python: str = ""
 
     def why_closed(self, name: str) -> str:
-        """Why the run of a subgraph's node is no thread that could be opened; "" for any other node."""
+        """Why a subgraph's node can not be stepped into; "" for any other node."""
         node = self.node(name)
         return node.closed if node else ""
 
