@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -121,14 +121,14 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 async def test_what_another_process_writes_is_shown(shared: str) -> None:
-    with closing(open_store(shared)) as store:
-        await asyncio.to_thread(rich_queue.fill, store, (rich_queue.Asking("order-7", "order", 1),))
-        async with queue(store) as it:
-            await it.shows("1 WAITS FOR YOU")
-            command = [sys.executable, "-c", WAITS, shared]
-            other = await asyncio.create_subprocess_exec(*command)
-            await it.shows("new-one", "2 WAIT FOR YOU")
-            assert await other.wait() == 0
+    store = open_store(shared)
+    await asyncio.to_thread(rich_queue.fill, store, (rich_queue.Asking("order-7", "order", 1),))
+    async with queue(store) as it:
+        await it.shows("1 WAITS FOR YOU")
+        command = [sys.executable, "-c", WAITS, shared]
+        other = await asyncio.create_subprocess_exec(*command)
+        await it.shows("new-one", "2 WAIT FOR YOU")
+        assert await other.wait() == 0
 
 
 async def test_what_others_write_is_looked_for_at_least_every_two_seconds(
@@ -307,10 +307,13 @@ async def test_the_rules_of_a_file_decide_what_is_shown_after_a_look_at_the_list
         await it.shows("3 decided")
         await it.press("enter")
         await it.until(lambda: shown(it) == ["blog-indexes"], "one is left")
-    entry = next(entry for entry in twelve.ledger("blog-joins") if "policy" in entry.data)
-    rules = read_policy(file)
-    assert (entry.actor, entry.note) == ("tester", "as agreed on Monday (rule 'good drafts' of policy.toml)")
-    assert entry.data["policy"] == rules.named(rules.rules[0])
+        entry = next(entry for entry in twelve.ledger("blog-joins") if "policy" in entry.data)
+        rules = read_policy(file)
+        assert (entry.actor, entry.note) == (
+            "tester",
+            "as agreed on Monday (rule 'good drafts' of policy.toml)",
+        )
+        assert entry.data["policy"] == rules.named(rules.rules[0])
 
 
 async def test_what_is_marked_is_all_that_a_policy_is_asked_about(
