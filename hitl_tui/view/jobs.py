@@ -130,10 +130,10 @@ def _lines(
     heading, *body = ([fitted(cell, most) for cell, most in zip(row, widths, strict=True)] for row in rows)
     gap = " " * GAP
     return [
-        (trusted(gap.join(heading), "dim"),),
+        (trusted(gap.join(heading).rstrip(), "dim"),),
         *(
             tuple(
-                trusted(cell + (gap if at < len(row) - 1 else ""), role)
+                trusted(cell + gap if at < len(row) - 1 else cell.rstrip(), role)
                 for at, (cell, role) in enumerate(zip(row, of, strict=True))
             )
             for row, of in zip(body, roles, strict=True)
