@@ -356,7 +356,7 @@ def _after_decision(value: object) -> str:
 
 
 def _on_busy(value: object) -> str:
-    from hitl_tui.engine.commands.running import DoubleTexting
+    from hitl_tui.engine.commands.command import DoubleTexting
 
     known = ("reject", *get_args(DoubleTexting))
     return "" if value in known else f"must be one of {', '.join(known)}"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hitl_tui.drivers.local import Observe, Unbuilt
     from hitl_tui.drivers.protocol import Driver
     from hitl_tui.engine.commands import Command
-    from hitl_tui.engine.commands.running import DoubleTexting
+    from hitl_tui.engine.commands.command import DoubleTexting
     from hitl_tui.engine.log.signing import Signer
     from hitl_tui.engine.log.threads import ThreadInfo
     from hitl_tui.engine.runner import GraphRunner

@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.events import Event, GraphChanged
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.engine.thread.graph_change import change_graph
 from hitl_tui.engine.thread.recorded import RecordedGraph
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import GraphDiffers, HitlError
 from hitl_tui.loading.code import forget_code
-from hitl_tui.loading.compatibility import OTHER_CODE, OTHER_GRAPH, Difference, fits
 from hitl_tui.loading.sources import source_file, source_files
+
+if TYPE_CHECKING:
+    from hitl_tui.loading.compatibility import Difference
 
 Stamp = tuple[int, int, int]
 BuildGraph = Callable[[ThreadInfo], GraphRunner]
@@ -107,6 +109,8 @@ class GraphFileWatch:
                 f"the thread can't go on with the graph as it was saved: {'; '.join(blocking)}",
                 "mend the file, or edit the state, or fork from an earlier step",
             )
+        from hitl_tui.engine.thread.graph_change import change_graph
+
         with self._session.writing():
             change_graph(self._session, graph, actor=actor)
         self._seen = {**self._seen, **stamps}
@@ -159,6 +163,8 @@ def graph_notice(session: Session, old: CompiledGraph) -> str:
     done = session.cursor.status in ("completed", "cancelled")
     if session.store is None or session.cursor.head < 0 or done or old.digest in ("", session.graph.digest):
         return ""
+    from hitl_tui.loading.compatibility import OTHER_CODE, OTHER_GRAPH
+
     words = "; ".join(difference.words for difference in _differences(session, old, session.graph))
     if words:
         return f"{OTHER_GRAPH}: {words}"
@@ -168,6 +174,8 @@ def graph_notice(session: Session, old: CompiledGraph) -> str:
 
 def _differences(session: Session, old: CompiledGraph, new: CompiledGraph) -> list[Difference]:
     """What is different in a graph from the one that the thread has run on; as far as the log knows that."""
+    from hitl_tui.loading.compatibility import fits
+
     known = old.info if old.digest else session.info
     return fits(known, new.info, session.cursor, session.state.values)
 

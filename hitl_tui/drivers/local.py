@@ -6,13 +6,12 @@ import asyncio
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
 from hitl_tui.drivers import reading
-from hitl_tui.drivers.breakpoints import Hits, RunStops
 from hitl_tui.drivers.buffer import EventBuffer
 from hitl_tui.drivers.engine_thread import EngineThread
 from hitl_tui.drivers.graph_file import BuildGraph, graph_notice, repeats_under
@@ -40,12 +39,8 @@ from hitl_tui.engine.commands import (
     Step,
     UpdateState,
     WriteTest,
-    answering,
     verb,
 )
-from hitl_tui.engine.commands.agents import agents_of
-from hitl_tui.engine.commands.forking import fork
-from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.events import (
     AppliedUpdate,
@@ -64,14 +59,11 @@ from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import PauseRequest, ThreadInfo
-from hitl_tui.engine.nodes.activity import before_end
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.children import graph_inside
-from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.engine.thread.breakpoints import Breakpoint
-from hitl_tui.engine.thread.graph_change import take_graph
 from hitl_tui.engine.thread.rebuild import Decoded
 from hitl_tui.engine.thread.recorded import RecordedGraph, recorded_graph
 from hitl_tui.engine.thread.session import Session
@@ -80,9 +72,12 @@ from hitl_tui.loading.sources import source_file
 from hitl_tui.loading.trust import NotTrusted, Question
 
 if TYPE_CHECKING:
+    from hitl_tui.drivers.breakpoints import Hits, RunStops
     from hitl_tui.drivers.history import Asked, Sample, TellHits, TellMoments
     from hitl_tui.drivers.protocol import Previewed
     from hitl_tui.engine.audit.lineage import Arrival
+    from hitl_tui.engine.graph.compensation import RollbackEntry
+    from hitl_tui.engine.run.loop import RunLoop
 
 R = TypeVar("R")
 
@@ -99,8 +94,6 @@ _QUIT_PATIENCE = 3.0
 _STOP_PATIENCE = 10.0
 """Seconds within which another process is to give up a thread that is cancelled here."""
 _TRIES, _BETWEEN_TRIES = 40, 0.025
-
-before_end.append(tell_the_rest)
 
 
 class LocalDriver:
@@ -149,7 +142,6 @@ class LocalDriver:
         self._engine = EngineThread(f"hitl-tui engine {thread_id}")
         self._callers = SyncCaller(self._engine.takes_jobs)
         self._session: Session | None = None
-        self._hits = Hits()
         self._run: RunLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._started: asyncio.Future[None] | None = None
@@ -246,6 +238,8 @@ class LocalDriver:
 
     async def agents(self) -> tuple[AgentInfo, ...]:
         """The thread's agents as they are for the next step."""
+        from hitl_tui.engine.commands.agents import agents_of
+
         return await self._on_engine(lambda session: agents_of(session, self._store), graph=True)
 
     async def code(self, node: str) -> tuple[Frame, ...]:
@@ -461,21 +455,30 @@ class LocalDriver:
 
     async def _step(self, command: Step) -> None:
         stops = await self._stops(command.breakpoints)
-        await self._launch(partial(RunLoop, once=True, into=command.into, on_limit="pause", stops=stops))
+        await self._launch(_loop, once=True, into=command.into, on_limit="pause", stops=stops)
 
     async def _run_on(self, command: Run) -> None:
         stops = await self._stops(command.breakpoints)
-        await self._launch(partial(RunLoop, on_limit="pause", stops=stops))
+        await self._launch(_loop, on_limit="pause", stops=stops)
+
+    @cached_property
+    def _hits(self) -> Hits:
+        """How often the breakpoints were hit in this thread."""
+        from hitl_tui.drivers.breakpoints import Hits
+
+        return Hits()
 
     async def _stops(self, breakpoints: Sequence[Breakpoint]) -> RunStops | None:
         if not breakpoints:
             return None
+        from hitl_tui.drivers.breakpoints import RunStops
+
         return RunStops(breakpoints, (await self._with_graph()).graph.info, self._hits)
 
     async def _roll_back(self, command: Rollback) -> None:
         from hitl_tui.engine.run.rollback import RollbackLoop
 
-        await self._launch(partial(RollbackLoop, command=command))
+        await self._launch(RollbackLoop, command=command)
 
     async def _pause(self, command: Pause) -> None:
         if self._run:
@@ -546,6 +549,8 @@ class LocalDriver:
         return await asyncio.to_thread(step_test, self._store, self.thread_id, command.step)
 
     async def _rerun(self, command: Rerun) -> str:
+        from hitl_tui.engine.commands.forking import fork
+
         graph, repeats = await self._mended()
         session = self._opened()
         over = session.cursor.status in ("completed", "cancelled")
@@ -723,6 +728,8 @@ class LocalDriver:
         return session
 
     async def _build_graph(self, session: Session, graph_of: GraphOf, *, ask: bool) -> None:
+        from hitl_tui.engine.thread.graph_change import take_graph
+
         logged = session.graph
         try:
             try:
@@ -775,12 +782,14 @@ class LocalDriver:
 
     async def _expire(self) -> None:
         """Let what nobody answered in time be answered as its gate says."""
+        from hitl_tui.engine.commands.answering import expire
+
         # It is nobody's wish to run anything now: a graph that one would be asked about is left alone.
         session = await self._with_graph(ask=False)
         with session.writing():
-            answering.expire(session)
+            expire(session)
 
-    async def _launch(self, make: Callable[..., RunLoop]) -> None:
+    async def _launch(self, make: Callable[..., RunLoop], **options: Any) -> None:
         """Start a run; returns once it has begun, or found nothing to do."""
         if self._task and not self._task.done():
             self._refuse_running()
@@ -788,7 +797,7 @@ class LocalDriver:
         session = await self._with_graph()
         self._refuse_inside()
         self._catch_up()
-        self._run = make(session, threads=self._callers)
+        self._run = make(session, threads=self._callers, **options)
         self._started = asyncio.get_running_loop().create_future()
         self._task = self._engine.drive(self._drive(self._run, session))
         await asyncio.shield(self._started)
@@ -856,3 +865,13 @@ def only_reading(why: str, *, can_reload: bool = False) -> dict[str, str]:
 def refusing_all(why: str) -> dict[str, str]:
     """All commands, by verb, each with why it may not be carried out: nothing is written at all."""
     return {verb(kind): why for kind in COMMANDS}
+
+
+def _loop(session: Session, **options: Any) -> RunLoop:
+    """What runs the thread; one that is only looked at needs none."""
+    from hitl_tui.engine.nodes.activity import before_end
+    from hitl_tui.engine.run.loop import RunLoop
+
+    if tell_the_rest not in before_end:
+        before_end.append(tell_the_rest)
+    return RunLoop(session, **options)

@@ -7,13 +7,12 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, suppress
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from hitl_tui.drivers.graph_file import BuildGraph, GraphFileWatch, follow_file
 from hitl_tui.engine.commands import Pause
-from hitl_tui.engine.commands.claiming import presence_of
-from hitl_tui.engine.commands.decisions import note_pause
 from hitl_tui.engine.graph.limits import limits_near
 from hitl_tui.engine.log.events import (
     AttendanceChanged,
@@ -28,12 +27,14 @@ from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import PauseRequest, Presence
 from hitl_tui.engine.nodes.children import outdated, refresh
-from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.thread.rebuild import applied_updates
 from hitl_tui.engine.thread.recorded import RecordedGraph
 from hitl_tui.engine.thread.run_inputs import shown_entry
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, ThreadBusy
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.run.loop import RunLoop
 
 log = logging.getLogger(__name__)
 
@@ -278,6 +279,8 @@ class Looking:
 
     def at(self, request_id: str, actor: str) -> None:
         """Look at a pending request from now on; at none that is not pending any more."""
+        from hitl_tui.engine.commands.claiming import presence_of
+
         self.end()
         pending = self._session.cursor.pending
         request = next((request for request in pending if request.id == request_id), None)
@@ -366,6 +369,8 @@ class RunSupervisor:
 
     def end(self) -> None:
         """The run is over: write down who paused it, where it was paused."""
+        from hitl_tui.engine.commands.decisions import note_pause
+
         self._timer.cancel()
         session, asked = self._session, self._heard
         if asked is None or session.store is None:

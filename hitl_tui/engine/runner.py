@@ -22,10 +22,8 @@ from hitl_tui.engine.commands import (
     Start,
     UpdateState,
 )
-from hitl_tui.engine.commands.agents import agents_of
-from hitl_tui.engine.graph import drawing
 from hitl_tui.engine.graph.compiled import CompiledGraph
-from hitl_tui.engine.graph.limits import check_limits
+from hitl_tui.engine.graph.limits import OnLimit, check_limits
 from hitl_tui.engine.graph.options import check_callback, check_choice
 from hitl_tui.engine.log.events import AppliedUpdate, Event, RunEnded
 from hitl_tui.engine.log.records import Checkpoint, Limits
@@ -33,9 +31,6 @@ from hitl_tui.engine.log.signing import Signer, Signers
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import Stamp
 from hitl_tui.engine.nodes.children import inner_graph
-from hitl_tui.engine.nodes.results import RunResult, StepResult
-from hitl_tui.engine.run.loop import OnLimit, RunLoop
-from hitl_tui.engine.run.sync import run_on, run_sync
 from hitl_tui.engine.state.listing import printable
 from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings, fresh_agents
@@ -49,6 +44,8 @@ if TYPE_CHECKING:
     from hitl_tui.engine.audit.costs import CostReport, RunInfo
     from hitl_tui.engine.audit.findings import VerifyReport
     from hitl_tui.engine.audit.replay import ReplayReport
+    from hitl_tui.engine.nodes.results import RunResult, StepResult
+    from hitl_tui.engine.run.loop import RunLoop
     from hitl_tui.engine.run.rollback import RollbackReport
 
 R = TypeVar("R")
@@ -57,7 +54,7 @@ R = TypeVar("R")
 Resume = Literal["cursor", "entry"]
 OnStep = Callable[[str, WorkflowState], Any]
 OnEvent = Callable[[Event], Any]
-RunT = TypeVar("RunT", bound=RunLoop)
+RunT = TypeVar("RunT", bound="RunLoop")
 
 
 class GraphRunner:
@@ -118,6 +115,8 @@ class GraphRunner:
             NodeFailed: a node failed; the thread is kept and may be resumed.
             ThreadBusy: another run holds the thread.
         """
+        from hitl_tui.engine.run.sync import run_sync
+
         return run_sync(
             self.ainvoke(
                 inputs,
@@ -152,7 +151,7 @@ class GraphRunner:
         session = self._prepare(
             inputs, thread_id, told.sink, context=context, max_iterations=max_iterations, resume=resume
         )
-        run = told.by(RunLoop(session, on_limit=on_limit))
+        run = told.by(_loop(session, on_limit=on_limit))
         async with aclosing(run.steps()) as steps:
             async for node in steps:
                 if verbose:
@@ -167,6 +166,8 @@ class GraphRunner:
         self, inputs: Mapping[str, Any] | None = None, *, thread_id: str | None = None, **options: Any
     ) -> Iterator[StepResult]:
         """As `invoke`, yielding after each committed node; leaving early pauses the thread."""
+        from hitl_tui.engine.run.sync import run_on
+
         loop = asyncio.new_event_loop()
         steps = self.astream(inputs, thread_id=thread_id, **options)
         try:
@@ -191,6 +192,8 @@ class GraphRunner:
         on_limit: OnLimit = "stop",
     ) -> AsyncGenerator[StepResult, None]:
         """As `stream`, in a running event loop."""
+        from hitl_tui.engine.nodes.results import StepResult
+
         latest: list[AppliedUpdate] = []
 
         def listen(event: Event) -> None:
@@ -205,7 +208,7 @@ class GraphRunner:
         session = self._prepare(
             inputs, thread_id, told.sink, context=context, max_iterations=max_iterations, resume=resume
         )
-        run = told.by(RunLoop(session, on_limit=on_limit))
+        run = told.by(_loop(session, on_limit=on_limit))
         async with aclosing(run.steps()) as steps:
             async for node in steps:
                 cursor = session.cursor
@@ -221,6 +224,8 @@ class GraphRunner:
         on_event: OnEvent | None = None,
     ) -> RunResult:
         """Run one node; raises as `invoke`."""
+        from hitl_tui.engine.run.sync import run_sync
+
         return run_sync(self._step(inputs, thread_id, context, on_event))
 
     async def _step(
@@ -232,7 +237,7 @@ class GraphRunner:
     ) -> RunResult:
         told = _EventCallback(on_event)
         session = self._prepare(inputs, thread_id, told.sink, context=context)
-        run = told.by(RunLoop(session, once=True))
+        run = told.by(_loop(session, once=True))
         async with aclosing(run.steps()) as steps:
             async for _ in steps:
                 pass
@@ -363,6 +368,8 @@ class GraphRunner:
 
     def agent_infos(self, thread_id: str) -> tuple[AgentInfo, ...]:
         """The thread's agents as they are for the next step: settings, use, turns."""
+        from hitl_tui.engine.commands.agents import agents_of
+
         return agents_of(self.open(thread_id), self.store)
 
     def configure_agent(
@@ -405,6 +412,8 @@ class GraphRunner:
         Raises:
             ThreadBusy: the thread is running.
         """
+        from hitl_tui.engine.run.sync import run_sync
+
         return run_sync(self.arollback(thread_id, actor=actor, note=note, on_event=on_event))
 
     async def arollback(
@@ -508,10 +517,14 @@ class GraphRunner:
 
     def to_mermaid(self) -> str:
         """The graph as Mermaid text."""
+        from hitl_tui.engine.graph import drawing
+
         return drawing.to_mermaid(self.graph.info)
 
     def to_dot(self) -> str:
         """The graph as Graphviz text."""
+        from hitl_tui.engine.graph import drawing
+
         return drawing.to_dot(self.graph.info)
 
     def open(self, thread_id: str, on_event: OnEvent | None = None) -> Session:
@@ -606,6 +619,13 @@ class GraphRunner:
         return session
 
 
+def _loop(session: Session, **options: Any) -> RunLoop:
+    """What runs the thread; a graph that is only shown needs none."""
+    from hitl_tui.engine.run.loop import RunLoop
+
+    return RunLoop(session, **options)
+
+
 def _line(session: Session, node: str) -> str:
     """A step in one line: what ran, where it leads and what has been spent."""
     progress = session.progress
@@ -653,6 +673,8 @@ class _EventCallback:
 
 def result_of(session: Session) -> RunResult:
     """Where a thread stands, as a run returns it."""
+    from hitl_tui.engine.nodes.results import RunResult
+
     cursor = session.cursor
     return RunResult(
         thread_id=session.thread_id,

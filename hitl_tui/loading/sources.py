@@ -24,7 +24,6 @@ from hitl_tui.loading.graphs import (
     spec_file,
 )
 from hitl_tui.loading.langgraph import LangGraphSource, open_langgraph
-from hitl_tui.loading.toml import read_toml
 from hitl_tui.loading.trust import Trust
 
 _STORE_OPTION = "checkpointer"
@@ -119,6 +118,8 @@ def source_files(path: Path) -> set[Path]:
     """
     files = {path, *code_files(path.parent)}
     if path.suffix == ".toml":
+        from hitl_tui.loading.toml import read_toml
+
         with suppress(UsageError):
             files |= set(read_toml(path).named_files())
     if path.suffix == ".json":

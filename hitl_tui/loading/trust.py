@@ -28,7 +28,6 @@ from hitl_tui.engine.state.canonical import channel_hash
 from hitl_tui.errors import StoreUnusable, UsageError
 from hitl_tui.loading.code import OURS, code_files
 from hitl_tui.loading.graphs import current_directory, named_file, resolve_spec, sample_path
-from hitl_tui.loading.toml import read_toml
 from hitl_tui.stores.files.directory import locked, make_directories, read_file, replace_file
 
 log = logging.getLogger(__name__)
@@ -119,6 +118,8 @@ class _Source(msgspec.Struct, frozen=True):
             return _module_files(self.spec.partition(":")[0], Path(self.directory))
         with contextlib.suppress(UsageError):
             if file.suffix == ".toml":
+                from hitl_tui.loading.toml import read_toml
+
                 return [file, *read_toml(file).named_files()]
             if file.suffix == ".json":
                 from hitl_tui.loading.langgraph_json import read_langgraph_json

@@ -10,7 +10,7 @@ from hitl_tui.drivers.breakpoints import put
 from hitl_tui.drivers.kept_breakpoints import KeptBreakpoints, kept_breakpoints
 from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
 from hitl_tui.engine.commands import Command, DoubleText, PrepareGraph
-from hitl_tui.engine.commands.running import DoubleTexting
+from hitl_tui.engine.commands.command import DoubleTexting
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.errors import ServerBusy
 from hitl_tui.plain.console import Console

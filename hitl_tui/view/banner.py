@@ -13,7 +13,6 @@ from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.engine.log.records import ROLLBACK
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.view.cells import cells, cut
-from hitl_tui.view.repeats import running_words, standing_words
 from hitl_tui.view.rows import wrap_line, wrapped
 from hitl_tui.view.run_view import RetryNotice
 from hitl_tui.view.sanitise import sanitise, sanitise_line
@@ -123,6 +122,8 @@ def _retry(session: ViewSession, keys: Line, width: int) -> Line:
     """The keys, and where there is room what trying again would repeat; what reaches outside stands out."""
     if session.retry is None:
         return keys
+    from hitl_tui.view.repeats import running_words
+
     words = running_words(session.retry)
     room = width - sum(cells(span.text) for span in keys) - _EDGES
     role: Role = "warning" if session.retry.outside else "dim"
@@ -180,6 +181,8 @@ def _graph_changed(
     differences: tuple[str, ...], repeats: Repeats | None, ways: Mapping[str, str], room: ScreenSize
 ) -> tuple[Line, ...]:
     """On one row where there is room; else the key comes first, and then what stands and what differs."""
+    from hitl_tui.view.repeats import running_words, standing_words
+
     saved, keys = "The graph's file was saved", _keys((ways["run.again"], "run again"))
     told = (standing_words(repeats), running_words(repeats)) if repeats else ()
     what = sanitise_line("; ".join((" · ".join(told), *differences) if told else differences), _SAID)

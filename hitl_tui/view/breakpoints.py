@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from hitl_tui.drivers.breakpoints import describe, fits
 from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.view.glyphs import UNICODE
@@ -22,6 +21,8 @@ def breakpoint_line(point: Breakpoint, graph: GraphInfo, hits: Mapping[str, int]
 
     ● score  hit 3 of 5
     """
+    from hitl_tui.drivers.breakpoints import describe, fits
+
     off = point.off or not fits(point, graph)
     stops = not (off or point.log)
     role: Role = "dim" if off else "name"

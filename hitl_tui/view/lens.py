@@ -13,14 +13,12 @@ from typing import Any, Final
 from hitl_tui.engine.log.events import AppliedUpdate
 from hitl_tui.engine.log.records import tool_of
 from hitl_tui.engine.state.reducers import logged_reducer
-from hitl_tui.view.diff import changed_lines
 from hitl_tui.view.format import PRIVATE_TEXT, count, inline, kind, person, size
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.rows import part_of
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 from hitl_tui.view.taint import taint_remark
-from hitl_tui.view.words import near, part_spans, words
 
 _INDENT: Final = trusted("  ")
 _WIDE: Final = 160
@@ -115,6 +113,8 @@ def _replaced(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:
     if not update.changed:
         return [(*_one_line(before, after, glyphs, "value", "value"), trusted("  same value", "dim"))]
     if kind(before) == kind(after) == "text" and max(len(before), len(after)) > _LONG_TEXT:
+        from hitl_tui.view.diff import changed_lines
+
         change = count(changed_lines(before, after), "line")
         sizes = f"text {len(before)} {glyphs.arrow} {len(after)}, {change} changed"
         return [(_INDENT, trusted(sizes, "dim")), _reworded(before, after) or _new_line(after, glyphs)]
@@ -126,6 +126,8 @@ def _replaced(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:
 
 def _reworded(before: str, after: str) -> Line:
     """The few words of a text that changed, between those near them; () for what is another text."""
+    from hitl_tui.view.words import near, part_spans, words
+
     if max(len(before), len(after)) > _COMPARED:
         return ()
     old, new = (sanitise(text.strip().replace("\n", "⏎"), multiline=False) for text in (before, after))

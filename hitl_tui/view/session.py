@@ -35,7 +35,6 @@ from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.errors import UnknownThread
 from hitl_tui.view.actions import Situation
 from hitl_tui.view.branches import branch_lens
-from hitl_tui.view.family import free_name
 from hitl_tui.view.format import limit_line
 from hitl_tui.view.run_view import (
     InsidePlace,
@@ -463,6 +462,8 @@ class ViewSession:
 
     def free_name(self, thread_id: str) -> str:
         """A name for a fork of a thread that nobody in the family has."""
+        from hitl_tui.view.family import free_name
+
         forks = (child for child, _ in self.view.forks)
         return free_name(thread_id, {self.thread_id, *forks, *(each.thread_id for each in self.family)})
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from hitl_tui.drivers.breakpoints import stopped_by
 from hitl_tui.engine.log.events import Progress
 from hitl_tui.engine.log.records import END, ROLLBACK, LedgerEntry, Status
 from hitl_tui.engine.log.requests import Request, RequestKind
@@ -163,9 +162,15 @@ def reason_words(progress: Progress, ledger: Sequence[LedgerEntry] = (), width: 
         return sanitise_line((error.message or error.title) if error else progress.reason, width) or "failed"
     if progress.position == ROLLBACK:
         return "being rolled back"
-    if stop := stopped_by(progress, ledger):
+    if progress.reason == "paused" and (stop := _stopped_by(progress, ledger)):
         return sanitise_line(stop, 100)
     return next_words(progress.next_node)
+
+
+def _stopped_by(progress: Progress, ledger: Sequence[LedgerEntry]) -> str:
+    from hitl_tui.drivers.breakpoints import stopped_by
+
+    return stopped_by(progress, ledger)
 
 
 _STANDS: Final[Mapping[Status, str]] = MappingProxyType(

@@ -10,7 +10,7 @@ import msgspec
 
 from hitl_tui.drivers.protocol import Relative
 from hitl_tui.engine.log.records import Checkpoint, Status
-from hitl_tui.engine.thread.interrupts import has_voted
+from hitl_tui.engine.log.requests import Request
 from hitl_tui.view.cells import Canvas, cells, cut, cut_start
 from hitl_tui.view.format import HUMAN, writer
 from hitl_tui.view.glyphs import UNICODE, Glyphs
@@ -149,8 +149,16 @@ def _open_line(view: RunView, parent: int, start: int, me: str) -> ThreadLine:
         reason=progress.reason,
         next_node=(view.running_node or progress.next_node or "") if at_fault else "",
         sources=((progress.head, view.checkpoints),),
-        voted=bool(progress.pending) and all(has_voted(request, me) for request in progress.pending),
+        voted=_has_voted_on_all(progress.pending, me),
     )
+
+
+def _has_voted_on_all(requests: Sequence[Request], me: str) -> bool:
+    if not requests:
+        return False
+    from hitl_tui.engine.thread.interrupts import has_voted
+
+    return all(has_voted(request, me) for request in requests)
 
 
 def _branch(view: RunView, relative: Relative, parent: int, start: int, shared: int) -> ThreadLine:

@@ -6,20 +6,22 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.view.format import inline, kind, preview_line, read_json
-from hitl_tui.view.revision import Revision, revision
 from hitl_tui.view.rows import continued, wrap_line, wrap_spans
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.session import Versions, ViewSession, weight
 from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
 from hitl_tui.view.step_view import StepView
 from hitl_tui.view.value_lines import read_lines, value_lines
+
+if TYPE_CHECKING:
+    from hitl_tui.view.revision import Revision
 
 Mode = Literal["text", "diff", "json", "blame"]
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
@@ -112,6 +114,8 @@ async def _shown(session: ViewSession, channel: str, mode: Mode, value: Any, bac
 
 
 async def _diff(session: ViewSession, channel: str, versions: Versions, value: Any) -> ValueText:
+    from hitl_tui.view.revision import revision
+
     (newest, who, _), (previous, writer, before) = versions.found[0], versions.found[-1]
     rows = await _made(session, "diff", (before, value), lambda: revision(before, value))
     note = (

@@ -11,7 +11,8 @@ import psycopg
 import pytest
 
 from hitl_tui import GraphRunner
-from hitl_tui.engine.commands.answering import Answer, answer
+from hitl_tui.engine.commands.answering import answer
+from hitl_tui.engine.commands.command import Answer
 from hitl_tui.engine.graph.gates import Gate, GateChoice
 from hitl_tui.engine.log.events import Event, LedgerWritten
 from hitl_tui.engine.log.threads import Deletion

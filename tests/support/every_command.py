@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from hitl_tui.engine.commands import Command
-from hitl_tui.engine.commands.running import DoubleTexting
+from hitl_tui.engine.commands.command import DoubleTexting
 from hitl_tui.engine.thread.agent_settings import Settings
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.engine.thread.comments import Comment

@@ -36,8 +36,9 @@ from hitl_tui.drivers.langgraph.steps import (
 )
 from hitl_tui.drivers.langgraph.subgraphs import START_NODE, namespace, open_subgraphs, thread_name
 from hitl_tui.drivers.langgraph.values import as_json
+from hitl_tui.engine.commands.command import Fork
 from hitl_tui.engine.commands.decisions import CHECKPOINT, UPDATE_STATE, decision_entry
-from hitl_tui.engine.commands.forking import Fork, fork
+from hitl_tui.engine.commands.forking import fork
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.engine.log.records import Cursor, LedgerEntry, Source
 from hitl_tui.engine.log.requests import Request

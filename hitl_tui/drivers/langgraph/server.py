@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from langgraph.store.base import Item
     from langgraph.types import StateSnapshot
 
-    from hitl_tui.engine.commands.running import DoubleTexting
+    from hitl_tui.engine.commands.command import DoubleTexting
 
 SERVER: Final = "server"
 """What a thread's `ThreadInfo.source` has a server's URL under."""

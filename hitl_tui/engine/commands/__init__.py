@@ -1,4 +1,4 @@
-"""What somebody may want of a thread: a struct and a handler for each verb, and the table of both.
+"""What somebody may want of a thread: a struct for each verb, and the table of what carries it out.
 
 A screen, the lines, a subcommand, a worker or a browser makes the struct, as an object or as JSON; a driver
 or a `GraphRunner` carries it out.
@@ -8,53 +8,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from importlib import import_module
 from typing import Any, Final, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-from hitl_tui.engine.commands.agents import ClearTurns, ConfigureAgents, clear_turns, configure_agents
-from hitl_tui.engine.commands.allowing import Allow, Revoke, allow, revoke
-from hitl_tui.engine.commands.answering import Answer, answer
-from hitl_tui.engine.commands.claiming import (
+from hitl_tui.engine.commands.command import (
+    Allow,
+    Answer,
+    Cancel,
+    CancelAttempt,
     Claim,
+    ClearTurns,
+    Command,
+    ConfigureAgents,
+    Declassify,
+    DoubleText,
+    ExtendLimits,
+    Fork,
     HandOver,
     LookAt,
-    Unclaim,
-    claim,
-    hand_over,
-    unclaim,
-)
-from hitl_tui.engine.commands.command import Command, verb
-from hitl_tui.engine.commands.decisions import (
-    Cancel,
-    ExtendLimits,
-    Start,
-    UpdateState,
-    cancel,
-    extend_limits,
-    start,
-    update_state,
-)
-from hitl_tui.engine.commands.disclosure import (
-    Declassify,
     NoteExport,
-    Reveal,
-    declassify,
-    note_export,
-    reveal,
-)
-from hitl_tui.engine.commands.forking import Fork, fork
-from hitl_tui.engine.commands.running import (
-    CancelAttempt,
-    DoubleText,
     Pause,
     PrepareGraph,
     ReloadGraph,
     Rerun,
+    Reveal,
+    Revoke,
     Rollback,
     Run,
+    Start,
     Step,
+    Unclaim,
+    UpdateState,
     WriteTest,
+    verb,
 )
 from hitl_tui.engine.state.values import normalise
 from hitl_tui.engine.thread.session import Session
@@ -62,7 +50,7 @@ from hitl_tui.errors import UsageError
 
 __all__ = [
     "COMMANDS",
-    "HANDLERS",
+    "FAMILIES",
     "Allow",
     "Answer",
     "AnyCommand",
@@ -95,6 +83,7 @@ __all__ = [
     "decode_command",
     "encode_command",
     "execute",
+    "handler_of",
     "verb",
 ]
 
@@ -129,25 +118,28 @@ AnyCommand: TypeAlias = (
 )
 COMMANDS: Final[tuple[type[Command[Any]], ...]] = get_args(AnyCommand)
 
-HANDLERS: Final[Mapping[type[Command[Any]], Callable[[Session, Any], Any]]] = {
-    Allow: allow,
-    Answer: answer,
-    Cancel: cancel,
-    Claim: claim,
-    ClearTurns: clear_turns,
-    ConfigureAgents: configure_agents,
-    Declassify: declassify,
-    ExtendLimits: extend_limits,
-    Fork: fork,
-    HandOver: hand_over,
-    NoteExport: note_export,
-    Reveal: reveal,
-    Revoke: revoke,
-    Start: start,
-    Unclaim: unclaim,
-    UpdateState: update_state,
+FAMILIES: Final[Mapping[type[Command[Any]], str]] = {
+    Allow: "allowing",
+    Answer: "answering",
+    Cancel: "decisions",
+    Claim: "claiming",
+    ClearTurns: "agents",
+    ConfigureAgents: "agents",
+    Declassify: "disclosure",
+    ExtendLimits: "decisions",
+    Fork: "forking",
+    HandOver: "claiming",
+    NoteExport: "disclosure",
+    Reveal: "disclosure",
+    Revoke: "allowing",
+    Start: "decisions",
+    Unclaim: "claiming",
+    UpdateState: "decisions",
 }
-"""What carries out the commands that are one commit; the others are for who drives the thread."""
+"""The commands that are one commit, and the module whose function of the verb's name carries each out.
+
+The others are for who drives the thread.
+"""
 
 R = TypeVar("R")
 _LONGEST = 1 << 30
@@ -156,8 +148,17 @@ _LONGEST = 1 << 30
 
 def execute(session: Session, command: Command[R]) -> R:
     """Carry out a command that is one commit, on a session that is held for writing (but for a fork)."""
-    result: R = HANDLERS[type(command)](session, command)
+    result: R = handler_of(type(command))(session, command)
     return result
+
+
+@cache
+def handler_of(kind: type[Command[Any]]) -> Callable[[Session, Any], Any]:
+    """The function that carries out a kind of command of `FAMILIES`, loaded when it is first wanted."""
+    handler: Callable[[Session, Any], Any] = getattr(
+        import_module(f"{__name__}.{FAMILIES[kind]}"), verb(kind)
+    )
+    return handler
 
 
 def encode_command(command: AnyCommand) -> bytes:

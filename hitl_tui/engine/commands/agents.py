@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hitl_tui.engine.commands.command import Command
+from hitl_tui.engine.commands.command import ClearTurns, ConfigureAgents
 from hitl_tui.engine.commands.decisions import decision_entry
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.outcomes import ModelUse
@@ -23,24 +23,6 @@ from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import UsageError
 
 _ALL = 1 << 31
-
-
-class ConfigureAgents(Command[None], frozen=True):
-    """Change `model`, `instructions`, `temperature` or `api_base` of agents from the next step on.
-
-    Logged, and kept with the thread.
-
-    Args:
-        agents: settings by agent; None takes one back to the graph's.
-
-    Raises:
-        UsageError: no such agent or setting, or a thread that was not started yet.
-        ThreadBusy: the thread is running.
-    """
-
-    agents: Settings
-    actor: str | None = None
-    note: str | None = None
 
 
 def configure_agents(session: Session, command: ConfigureAgents) -> None:
@@ -87,19 +69,6 @@ def changed_agent(session: Session, name: str, settings: Mapping[str, Any]) -> A
     agent = session.agents[name].fresh()
     agent.configure(now.get(name, {}))
     return agent
-
-
-class ClearTurns(Command[int], frozen=True):
-    """Let an agent forget its chat turns; gives how many it had.  Logged.
-
-    Raises:
-        UsageError: no such agent, its turns are in a channel, or a thread that was not started yet.
-        ThreadBusy: the thread is running.
-    """
-
-    agent: str
-    actor: str | None = None
-    note: str | None = None
 
 
 def clear_turns(session: Session, command: ClearTurns) -> int:

@@ -5,42 +5,12 @@ Each function is one commit; the session must be held for writing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
-from hitl_tui.engine.commands.command import Command
+from hitl_tui.engine.commands.command import Allow, Revoke
 from hitl_tui.engine.commands.decisions import decision_entry, shown
 from hitl_tui.engine.state.values import normalise
 from hitl_tui.engine.thread.allowances import ALLOWED, REVOKED, allowances
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import UsageError
-
-
-class Allow(Command[str], frozen=True):
-    """Allow calls of a tool with arguments like these in a thread, until it is revoked; gives its id.
-
-    What waits already is answered by it once the thread goes on.
-
-    Args:
-        args, exact: as for `Allowance`.
-        high_risk: also what is of high risk.
-        tainted: also where something from outside was read by who asks.
-        seen: the hash of the state that was before the person who decides.
-
-    Raises:
-        UsageError: no tool, or nobody is named.
-        SigningFailed: nothing was stored.
-    """
-
-    takes_graph: ClassVar[bool] = False
-    tool: str
-    actor: str
-    args: Mapping[str, Any] = {}
-    exact: bool = False
-    high_risk: bool = False
-    tainted: bool = False
-    note: str | None = None
-    seen: bytes = b""
 
 
 def allow(session: Session, command: Allow) -> str:
@@ -60,19 +30,6 @@ def allow(session: Session, command: Allow) -> str:
     entry = decision_entry(session, [], ALLOWED, actor=command.actor, note=command.note, seen=seen, data=data)
     session.commit_cursor(session.cursor, [entry])
     return named
-
-
-class Revoke(Command[None], frozen=True):
-    """Take an allowance back: its calls are asked about again.
-
-    Raises:
-        UsageError: there is none of this id.
-    """
-
-    takes_graph: ClassVar[bool] = False
-    allowance: str
-    actor: str
-    note: str | None = None
 
 
 def revoke(session: Session, command: Revoke) -> None:

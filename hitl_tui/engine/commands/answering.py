@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from hitl_tui.engine.commands.claiming import claim_of, give_back
-from hitl_tui.engine.commands.command import Command
+from hitl_tui.engine.commands.command import Answer
 from hitl_tui.engine.commands.decisions import CHECKPOINT, decision_entry, shown
 from hitl_tui.engine.log.outcomes import Exchange
 from hitl_tui.engine.log.records import Cursor, LedgerEntry
@@ -25,7 +25,7 @@ from hitl_tui.engine.state.changes import after, set_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.state.values import normalise
 from hitl_tui.engine.thread.allowances import APPROVE, Allowance, allowed_by
-from hitl_tui.engine.thread.comments import Comment, as_facts, commented
+from hitl_tui.engine.thread.comments import as_facts, commented
 from hitl_tui.engine.thread.graph_change import note_graph
 from hitl_tui.engine.thread.interrupts import (
     ANSWER,
@@ -41,34 +41,6 @@ from hitl_tui.engine.thread.journal import StepFacts, account
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.engine.thread.taint_policy import approve
 from hitl_tui.errors import AnswerRefused, HitlError
-
-
-class Answer(Command[int], frozen=True):
-    """Answer a pending request that is bound to `step`; gives the head after it.
-
-    Deadlines that have passed come first: a late answer finds the thread gone on without it.
-
-    Args:
-        seen: the hash of the state that was before the person who answers; another one refuses.
-        comments: on passages of what is decided about, in the order of the text; the ledger keeps them, and
-            they become a part of the answer's words.
-        policy: which rule of which policy has answered in the name of who decides, by names and hashes, for
-            the ledger; empty for a decision of their own.
-
-    Raises:
-        AnswerRefused: late, unknown, duplicate, stale or unauthorised; recorded as such, nothing else was
-            stored.
-        SigningFailed: nothing was stored.
-    """
-
-    request_id: str
-    value: Any
-    step: int
-    actor: str | None = None
-    note: str | None = None
-    seen: bytes = b""
-    comments: tuple[Comment, ...] = ()
-    policy: Mapping[str, str] = {}
 
 
 def answer(session: Session, command: Answer) -> int:

@@ -7,11 +7,10 @@ from somebody, are decisions of the ledger; the session must be held for writing
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from msgspec.structs import replace
 
-from hitl_tui.engine.commands.command import Command
+from hitl_tui.engine.commands.command import Claim, HandOver, Unclaim
 from hitl_tui.engine.commands.decisions import decision_entry, shown
 from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.requests import HandedOn, Request
@@ -25,41 +24,6 @@ from hitl_tui.errors import AnswerRefused, UsageError
 
 MINUTE = 60_000_000
 """Microseconds."""
-
-
-class LookAt(Command[None], frozen=True):
-    """Tell others that somebody has the card of a request open, until another one or "" is looked at.
-
-    The driver tells it again and again while its process lives; nothing is decided, and nothing is logged.
-    """
-
-    takes_graph: ClassVar[bool] = False
-    request_id: str
-    actor: str
-
-
-class Claim(Command[int], frozen=True):
-    """Take a pending request for a while: nobody else's answer to it counts; gives when that ends (us).
-
-    It is of the request as it asks now, so the same question about another step is free.  Claimed again by
-    the same person, it lasts anew.
-
-    Args:
-        minutes: how long.
-        lasts: it lasts its time whatever becomes of the process; else it ends with that.
-        take_over: whose claim it takes over, which the ledger keeps; "" for nobody's.
-
-    Raises:
-        AnswerRefused: no such request, somebody else has claimed it, or who claims may not answer it.
-    """
-
-    takes_graph: ClassVar[bool] = False
-    request_id: str
-    actor: str
-    minutes: float = 15
-    lasts: bool = False
-    take_over: str = ""
-    note: str | None = None
 
 
 def claim(session: Session, command: Claim) -> int:
@@ -99,22 +63,6 @@ def claim(session: Session, command: Claim) -> int:
     return presence.until
 
 
-class Unclaim(Command[bool], frozen=True):
-    """Give a claim back; gives whether there was one.
-
-    Args:
-        left: its card was left without a decision: a claim that lasts its time stays.
-
-    Raises:
-        AnswerRefused: it is somebody else's.
-    """
-
-    takes_graph: ClassVar[bool] = False
-    request_id: str
-    actor: str
-    left: bool = False
-
-
 def unclaim(session: Session, command: Unclaim) -> bool:
     """Carry out `Unclaim`."""
     request = next((other for other in session.cursor.pending if other.id == command.request_id), None)
@@ -127,31 +75,6 @@ def unclaim(session: Session, command: Unclaim) -> bool:
         raise claimed_by(standing, session.clock())
     give_back(session, request, command.actor)
     return True
-
-
-class HandOver(Command[None], frozen=True):
-    """Pass a pending request on to somebody by name: it is theirs to decide, though others may, too.
-
-    One's own claim of it is given back.
-
-    Args:
-        step: the step that it is about; another one refuses.
-        to: who is to decide.
-        note: why, for them.
-
-    Raises:
-        AnswerRefused: no such request, it has moved, somebody else has claimed it, or it is not for them to
-            answer.
-        SigningFailed: nothing was stored.
-    """
-
-    takes_graph: ClassVar[bool] = False
-    request_id: str
-    step: int
-    to: str
-    actor: str
-    note: str | None = None
-    seen: bytes = b""
 
 
 def hand_over(session: Session, command: HandOver) -> None:

@@ -6,11 +6,11 @@ Each command is one commit; the session must be held for writing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
-from hitl_tui.engine.commands.command import Command
+from hitl_tui.engine.commands.command import Cancel, ExtendLimits, Start, UpdateState
 from hitl_tui.engine.graph.limits import extended
 from hitl_tui.engine.log.records import END, ROLLBACK, START, Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import Request
@@ -109,23 +109,6 @@ UPDATE_STATE = "update_state"
 """The kind of the ledger's entry for an edit."""
 
 
-class Start(Command[int], frozen=True):
-    """Commit the input of a run as a step, through the reducers, without running anything; gives the step.
-
-    A new thread begins at its entry node; so does one that is completed or cancelled, and any with
-    `from_entry` (seed 004's way to resume): a new invocation on the state as it is.
-
-    Args:
-        context: what the invocation is begun with besides, for its nodes, routes and tools; one that goes on
-            keeps its own, and takes no other.
-    """
-
-    inputs: Mapping[str, Any] = {}
-    actor: str | None = None
-    from_entry: bool = False
-    context: Mapping[str, Any] | None = None
-
-
 def start(
     session: Session,
     command: Start,
@@ -184,31 +167,6 @@ def refuse_rolling_back(session: Session) -> None:
             f"thread {session.thread_id!r} is being rolled back",
             'go on with rollback(); or leave the rest undone: resume="entry", or an edit with as_node',
         )
-
-
-class UpdateState(Command[int], frozen=True):
-    """Set channel values as one new step, without reducers; gives the step (SPEC 11).
-
-    Pending requests are kept and bound to the new step. With `as_node` the cursor becomes that
-    node's successor, and requests are withdrawn, since the thread has left their place.
-
-    Args:
-        expected_step: the head that the edit was made on; another one refuses it.  A preview shows the edit
-            at this step, the head or a past one.
-        as_node: go on as if this node had just run.
-        seen: the hash of the state that was before the person who edits.
-
-    Raises:
-        StaleWriter: the head is not `expected_step`; nothing was stored.
-        ThreadBusy: the thread is running.
-    """
-
-    values: Mapping[str, Any]
-    expected_step: int | None = None
-    as_node: str | None = None
-    actor: str | None = None
-    note: str | None = None
-    seen: bytes = b""
 
 
 def update_state(session: Session, command: UpdateState) -> int:
@@ -296,23 +254,6 @@ def past_position(session: Session, checkpoint: Checkpoint, *, edited: bool) -> 
     return checkpoint.position
 
 
-class ExtendLimits(Command[None], frozen=True):
-    """Raise limits, so that a thread stopped by one may go on; logged.
-
-    Args:
-        limits: names as in `Limits`; None takes a limit away.
-        seen: the hash of the state that was before the person who decides.
-
-    Raises:
-        UsageError: no such limit, or a value that is none.
-    """
-
-    limits: Mapping[str, int | float | None]
-    actor: str | None = None
-    note: str | None = None
-    seen: bytes = b""
-
-
 def extend_limits(session: Session, command: ExtendLimits) -> None:
     """Carry out `ExtendLimits`."""
     known, limits = session.cursor.limits, command.limits
@@ -330,24 +271,6 @@ def extend_limits(session: Session, command: ExtendLimits) -> None:
 def note_pause(session: Session, *, actor: str | None, note: str | None) -> None:
     """Write down who has paused a thread from another process."""
     session.commit_cursor(session.cursor, [decision_entry(session, [], "pause", actor=actor, note=note)])
-
-
-class Cancel(Command[None], frozen=True):
-    """End a thread as cancelled(user), giving up the node in flight.
-
-    A new invocation or a fork may go on from it.
-
-    Args:
-        seen: the hash of the state that was before the person who decides.
-
-    Raises:
-        UsageError: it is completed or cancelled already.
-    """
-
-    takes_graph: ClassVar[bool] = False
-    actor: str | None = None
-    note: str | None = None
-    seen: bytes = b""
 
 
 def cancel(session: Session, command: Cancel) -> None:

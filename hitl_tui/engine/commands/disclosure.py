@@ -5,12 +5,12 @@ Each command is one commit; the session must be held for writing.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.engine.commands.command import Command
+from hitl_tui.engine.commands.command import Declassify, NoteExport, Reveal
 from hitl_tui.engine.commands.decisions import decision_entry, shown
 from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.state.changes import Change, set_values
@@ -20,31 +20,6 @@ from hitl_tui.engine.thread.rebuild import state_at
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.engine.thread.taint_policy import settled
 from hitl_tui.errors import StaleWriter, UsageError
-
-
-class Declassify(Command[int], frozen=True):
-    """Clear a channel's taint as one new step that changes no value; gives the step.
-
-    Channels that were written from it before stay tainted: each is cleared by itself.  Questions of a
-    node's `on_taint` that nothing is left of are withdrawn; others are bound to the new step.
-
-    Args:
-        reason: why it may be trusted now; it is kept in the ledger.
-        expected_step: the head it was looked at; another one refuses.
-        seen: the hash of the state that was before the person who decides.
-
-    Raises:
-        UndeclaredChannel: the graph has no such channel.
-        UsageError: it is not tainted, or nobody says who and why.
-        StaleWriter: the head is not `expected_step`; nothing was stored.
-        ThreadBusy: the thread is running.
-    """
-
-    channel: str
-    actor: str
-    reason: str
-    expected_step: int | None = None
-    seen: bytes = b""
 
 
 def declassify(session: Session, command: Declassify) -> int:
@@ -99,22 +74,6 @@ def declassify(session: Session, command: Declassify) -> int:
     return step
 
 
-class Reveal(Command[Any], frozen=True):
-    """Give a channel's value as of a step (None: the newest), private or not; the ledger keeps who saw it.
-
-    Raises:
-        UndeclaredChannel, UnknownThread: no such channel or step.
-        UsageError: nobody says who looks.
-        ThreadBusy: the thread is running, so nothing can be written down.
-    """
-
-    takes_graph: ClassVar[bool] = False
-    channel: str
-    actor: str
-    step: int | None = None
-    note: str | None = None
-
-
 def reveal(session: Session, command: Reveal) -> Any:
     """Carry out `Reveal`."""
     channel, actor = command.channel, command.actor
@@ -132,20 +91,6 @@ def reveal(session: Session, command: Reveal) -> Any:
     said = decision_entry(session, [], "reveal", step=step, actor=actor, note=command.note, data=data)
     session.commit_cursor(session.cursor, [said])
     return value
-
-
-class NoteExport(Command[None], frozen=True):
-    """Note in the ledger who takes the values of private channels out of the store, and where to.
-
-    Raises:
-        UsageError: nobody is named.
-        ThreadBusy: another process runs the thread.
-    """
-
-    takes_graph: ClassVar[bool] = False
-    channels: tuple[str, ...]
-    actor: str
-    to: str
 
 
 def note_export(session: Session, command: NoteExport) -> None:

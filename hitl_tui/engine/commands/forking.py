@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from msgspec.structs import replace
 
 from hitl_tui.engine.commands.agents import agent_entries
-from hitl_tui.engine.commands.command import Command
+from hitl_tui.engine.commands.command import Fork
 from hitl_tui.engine.commands.decisions import past_position, position_after
 from hitl_tui.engine.log.records import START, Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.log.store import Store
@@ -16,7 +13,7 @@ from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.state.changes import after, set_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
-from hitl_tui.engine.thread.agent_settings import Settings, merged, settings_at
+from hitl_tui.engine.thread.agent_settings import merged, settings_at
 from hitl_tui.engine.thread.hashes import chained, facts_hash
 from hitl_tui.engine.thread.interrupts import make_request, waiting
 from hitl_tui.engine.thread.journal import StepFacts
@@ -24,28 +21,6 @@ from hitl_tui.engine.thread.rebuild import live_state
 from hitl_tui.engine.thread.run_inputs import as_of, inputs_at_steps
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import UnknownThread, UsageError
-
-
-class Fork(Command[str], frozen=True):
-    """Make a new thread from a committed step; gives its id.  The parent is untouched, and may run.
-
-    Args:
-        changes: channel values to set as the fork's first step; the route follows from them.
-        agents: settings of agents, beside those that were in force at `step`.
-        as_node: go on as if this node had just run.
-
-    Raises:
-        UnknownThread: no such step.
-        UsageError: the name is taken, or a setting that an agent does not take.
-    """
-
-    step: int
-    new_thread_id: str
-    changes: Mapping[str, Any] | None = None
-    agents: Settings | None = None
-    actor: str | None = None
-    note: str | None = None
-    as_node: str | None = None
 
 
 def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:

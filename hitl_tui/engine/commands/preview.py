@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from hitl_tui.engine.commands.agents import ConfigureAgents, changed_agent
-from hitl_tui.engine.commands.answering import Answer
-from hitl_tui.engine.commands.decisions import DONE, UpdateState, past_position, position_after
+from hitl_tui.engine.commands.agents import changed_agent
+from hitl_tui.engine.commands.command import Answer, ConfigureAgents, UpdateState
+from hitl_tui.engine.commands.decisions import DONE, past_position, position_after
 from hitl_tui.engine.log.events import Preview
 from hitl_tui.engine.log.records import END, Checkpoint
 from hitl_tui.engine.nodes.children import waiting_child

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from math import inf
+from typing import Literal
 
 import msgspec
 
@@ -16,6 +17,9 @@ ALERTS = (50, 75, 90, 100)
 """Percentages of a limit that are told when they are reached."""
 
 UNLIMITED = Limits(max_iterations=None)
+
+OnLimit = Literal["stop", "pause"]
+"""What becomes of a run that reaches one: it ends, or waits for whoever may raise it."""
 
 
 def check_limits(limits: Limits) -> Limits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -19,13 +19,14 @@ from hitl_tui.engine.log.outcomes import (
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage
-from hitl_tui.engine.nodes.activity import Activity
 from hitl_tui.engine.state.canonical import item_hash, show_hash
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.state.workflow_state import StateView
-from hitl_tui.engine.thread.interrupts import ANSWER
 from hitl_tui.errors import HitlError, NodeFailed, in_words
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.nodes.activity import Activity
 
 # What is kept of a branch's traceback with a checkpoint.
 _DETAILS = 4_000
@@ -171,6 +172,7 @@ def error_info(error: NodeFailed, node: str) -> ErrorInfo:
 
 def answered(branches: tuple[BranchState, ...], request: Request, value: Any) -> tuple[BranchState, ...]:
     """The kept branches with an answer to a request of one of them."""
+    from hitl_tui.engine.thread.interrupts import ANSWER
 
     def with_answer(state: BranchState) -> BranchState:
         if request.key:

@@ -18,7 +18,6 @@ from hitl_tui.engine.log.threads import Owner, ThreadInfo, child_id
 from hitl_tui.engine.nodes.branches import can_go_on
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread import journal
-from hitl_tui.engine.thread.interrupts import waiting
 from hitl_tui.engine.thread.journal import with_branches
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import GraphInvalid, LogCorrupt, NodeFailed, ThreadBusy, UnknownThread
@@ -227,6 +226,8 @@ def refresh(session: Session, ledger: Sequence[LedgerEntry] = (), *, runs_on: bo
     ended = child is not None and not runs_on and _ended_badly(session, child)
     if tuple(requests) == session.cursor.pending and not ledger and not ended:
         return
+    from hitl_tui.engine.thread.interrupts import waiting
+
     cursor = replace(session.cursor, pending=())
     for request in requests:
         cursor = waiting(cursor, request)

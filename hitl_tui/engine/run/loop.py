@@ -7,7 +7,7 @@ import traceback
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from hitl_tui.engine.commands.answering import approve_allowed, expire, pass_bre
 from hitl_tui.engine.commands.decisions import DONE, refuse_rolling_back
 from hitl_tui.engine.graph.compensation import check_compensation
 from hitl_tui.engine.graph.compiled import Node, SubgraphWork
-from hitl_tui.engine.graph.limits import limit_reached
+from hitl_tui.engine.graph.limits import OnLimit, limit_reached
 from hitl_tui.engine.graph.retry import NEVER_RETRIED
 from hitl_tui.engine.log.events import (
     AttemptDropped,
@@ -157,9 +157,6 @@ async def work(
             await asyncio.sleep(wait)
         finally:
             uses.extend(activity.uses)
-
-
-OnLimit = Literal["stop", "pause"]
 
 
 class RunLoop:

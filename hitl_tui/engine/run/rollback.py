@@ -10,8 +10,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
+from hitl_tui.engine.commands.command import Rollback
 from hitl_tui.engine.commands.decisions import decision_entry, shown
-from hitl_tui.engine.commands.running import Rollback
 from hitl_tui.engine.graph.compensation import UNDO_FAILED, UNDONE, RollbackEntry, unknown_handler
 from hitl_tui.engine.graph.compiled import Node
 from hitl_tui.engine.log.events import AttemptDropped, AttemptFailed, NodeStarted

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from hitl_tui.engine.commands.decisions import Start, start
+from hitl_tui.engine.commands.command import Start
+from hitl_tui.engine.commands.decisions import start
 from hitl_tui.engine.graph.compiled import Node, SubgraphWork
 from hitl_tui.engine.log.events import (
     AttemptDropped,

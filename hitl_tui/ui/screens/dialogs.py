@@ -36,7 +36,7 @@ from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.commands.running import DoubleTexting
+    from hitl_tui.engine.commands.command import DoubleTexting
     from hitl_tui.loading.trust import Question
     from hitl_tui.stores.deletion import Leaving
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from hitl_tui.engine.commands import Claim, LookAt, Unclaim
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.engine.thread.interrupts import has_voted
 from hitl_tui.errors import UsageError
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.value import ValuePane
@@ -50,8 +49,11 @@ class Reviewing:
     def voted(self) -> str:
         """What is said to a person who has voted on all that waits, as for `Situation`."""
         requests = self.screen.session.requests if self.screen.session else ()
-        all_voted = bool(requests) and all(has_voted(asked, self.screen.actor) for asked in requests)
-        if not all_voted:
+        if not requests:
+            return ""
+        from hitl_tui.engine.thread.interrupts import has_voted
+
+        if not all(has_voted(asked, self.screen.actor) for asked in requests):
             return ""
         from hitl_tui.view.card import vote_given
 
@@ -73,6 +75,8 @@ class Reviewing:
         if self.card_open and self.card is not None:
             self.card.focus_choices()
         elif self.screen.session and self.screen.session.requests:
+            from hitl_tui.engine.thread.interrupts import has_voted
+
             waiting, me = self.screen.session.requests, self.screen.actor
             self.open_card(next(asked for asked in waiting if not has_voted(asked, me)))
 

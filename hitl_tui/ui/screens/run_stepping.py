@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from hitl_tui.drivers.breakpoints import describe, fits, put, read_breakpoints, toggled
 from hitl_tui.drivers.kept_breakpoints import KeptBreakpoints, kept_breakpoints
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import DoubleText, Pause, Run, Step
@@ -15,7 +14,7 @@ from hitl_tui.view.keymap import Option
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.commands.running import DoubleTexting
+    from hitl_tui.engine.commands.command import DoubleTexting
     from hitl_tui.engine.log.events import Progress
     from hitl_tui.ui.screens.run import RunScreen
 
@@ -221,8 +220,11 @@ class Stepping:
         session.breakpoints = kept.load()
         if not self._given:
             self._given = True
-            for point in read_breakpoints(self.screen.breaks, session.view.graph):
-                session.breakpoints = put(session.breakpoints, point)
+            if self.screen.breaks:
+                from hitl_tui.drivers.breakpoints import put, read_breakpoints
+
+                for point in read_breakpoints(self.screen.breaks, session.view.graph):
+                    session.breakpoints = put(session.breakpoints, point)
         self._tell(kept)
 
     def keep_breakpoints(self, session: ViewSession, breakpoints: tuple[Breakpoint, ...]) -> None:
@@ -239,6 +241,8 @@ class Stepping:
 
     def toggle_breakpoint(self, session: ViewSession, node: str) -> None:
         """Set a breakpoint for always, or take away those that stop there."""
+        from hitl_tui.drivers.breakpoints import describe, toggled
+
         before = session.breakpoints
         self.keep_breakpoints(session, toggled(before, node))
         what = describe(Breakpoint("before", node))
@@ -260,4 +264,8 @@ def _kept(session: ViewSession) -> KeptBreakpoints:
 
 def _armed(session: ViewSession) -> tuple[Breakpoint, ...]:
     """Those that the graph can have as it is now."""
+    if not session.breakpoints:
+        return ()
+    from hitl_tui.drivers.breakpoints import fits
+
     return tuple(point for point in session.breakpoints if fits(point, session.view.graph))

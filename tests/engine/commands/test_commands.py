@@ -10,7 +10,15 @@ import pytest
 
 from hitl_tui import UsageError, ValueRejected
 from hitl_tui.engine import commands
-from hitl_tui.engine.commands import COMMANDS, HANDLERS, Command, decode_command, encode_command, verb
+from hitl_tui.engine.commands import (
+    COMMANDS,
+    FAMILIES,
+    Command,
+    decode_command,
+    encode_command,
+    handler_of,
+    verb,
+)
 from hitl_tui.engine.log.records import Limits
 from tests.support.every_command import with_every_field_set
 
@@ -35,7 +43,8 @@ def test_the_verb_is_the_name_in_snake_case(kind: type[Command[Any]]) -> None:
 
 def test_every_kind_of_command_is_in_the_union_and_every_handler_is_of_one() -> None:
     assert set(COMMANDS) == set(Command.__subclasses__())
-    assert set(HANDLERS) <= set(COMMANDS)
+    assert set(FAMILIES) <= set(COMMANDS)
+    assert all(callable(handler_of(kind)) for kind in FAMILIES)
     assert len({verb(kind) for kind in COMMANDS}) == len(COMMANDS)
     assert {kind.__name__ for kind in COMMANDS} <= set(commands.__all__)
 
