@@ -17,7 +17,7 @@ from hitl_tui.engine.log.events import Event, RunEnded, TextStreamed
 KEPT = 20_000
 """Events kept for slow watchers; who falls further behind takes a new snapshot."""
 KEPT_SEEN = 1_000
-"""Of those that a watcher has gone on from so many stay for others: new memory for each takes a part of a step."""
+"""Of those that a watcher has gone on from so many stay for others: new memory for each costs time."""
 KEPT_TEXT = 16 << 20
 """Characters of streamed text kept for them."""
 _JOINED = 4096
