@@ -9,24 +9,25 @@ import os
 import threading
 from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from functools import cached_property
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from hitl_tui.agents.backend import Message, ModelBackend
-from hitl_tui.agents.cassettes import Cassette, in_use, sampling, taped
-from hitl_tui.agents.exchange import DEFAULT_RETRIES, ChatExchange, Cost, Read, Setup, Tally, Tokens
-from hitl_tui.agents.mcp import McpServer
+from hitl_tui.agents.backend import Cost, Message, ModelBackend, Tally, Tokens
 from hitl_tui.agents.models import check_settings, find_backend, options_for
-from hitl_tui.agents.redaction import remember
-from hitl_tui.agents.structured import StructuredOutput
-from hitl_tui.agents.tool_calls import Approver, ToolBox
-from hitl_tui.agents.tools import Approve, Tool, as_tools, check_approve, check_tools
 from hitl_tui.agents.turns import Turns, channel_name
-from hitl_tui.engine.nodes.activity import AttemptCancelled, current_activity
 from hitl_tui.engine.state.values import is_name
 from hitl_tui.errors import UsageError, in_words
+
+if TYPE_CHECKING:
+    from hitl_tui.agents.cassettes import Cassette
+    from hitl_tui.agents.exchange import ChatExchange, Read, Setup
+    from hitl_tui.agents.mcp import McpServer
+    from hitl_tui.agents.tool_calls import Approver, ToolBox
+    from hitl_tui.agents.tools import Approve, Tool
+    from hitl_tui.engine.nodes.activity import Activity
 
 T = TypeVar("T")
 
@@ -72,6 +73,8 @@ def _forget() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
+
+DEFAULT_RETRIES = 2
 
 _OURS = frozenset({"messages", "stream", "stream_options", "functions", "n"})
 """Options of litellm that would break what an agent promises: one text, streamed."""
@@ -132,20 +135,23 @@ class Agent:
             raise UsageError(
                 f"agent {name!r}: option {refused[0]!r} can't be set", "an agent streams one text reply"
             )
-        check_approve(approve)
         self.name = name
         self.model = model
         self.instructions = instructions
         self.role = role
         self.history = history
-        check_tools(tools, name)
-        servers = tuple(server for server in tools if isinstance(server, McpServer))
-        own = as_tools([tool for tool in tools if not isinstance(tool, McpServer)], name)
-        self._toolbox = ToolBox(name, own, approve, approver, max_tool_result, servers)
+        self._own: Mapping[str, Tool] = {}
+        self._servers: tuple[McpServer, ...] = ()
+        if (tools, approve) != ((), "never"):
+            self._own, self._servers = _read_tools(tools, approve, name)
+        self._approve, self._approver, self._max_result = approve, approver, max_tool_result
         self._max_rounds = max_tool_rounds
         self._made = (model, instructions)
         self._given = litellm_options
-        remember(litellm_options)
+        if litellm_options:
+            from hitl_tui.agents.redaction import remember
+
+            remember(litellm_options)
         self._max_attempts = 1 + int(litellm_options.get("num_retries", DEFAULT_RETRIES))
         self.configure({})
         self._cassette = cassette
@@ -191,11 +197,15 @@ class Agent:
             ModelFailed: the second reply did not fit either; names path and what was found there.
             GraphInvalid: no schema can be made of it.
         """
+        from hitl_tui.agents.structured import StructuredOutput
+
         answer = StructuredOutput(schema)
         return self._wait(self._begin(answer.ask(prompt)), answer.read)
 
     async def achat_structured(self, prompt: str, schema: Any) -> Any:
         """As `chat_structured`, without blocking the event loop it is awaited on."""
+        from hitl_tui.agents.structured import StructuredOutput
+
         answer = StructuredOutput(schema)
         return await self._await(self._begin(answer.ask(prompt)), answer.read)
 
@@ -223,6 +233,8 @@ class Agent:
 
         An unknown provider, a key that is nowhere.  Blocks while litellm is imported, about 3 s.
         """
+        from hitl_tui.agents.cassettes import in_use
+
         tape = self._cassette or in_use()
         find = getattr(self._backend, "lacks", None)
         return str(find(self._options)) if find and (tape is None or tape.recording) else ""
@@ -235,6 +247,8 @@ class Agent:
     @property
     def options(self) -> Mapping[str, Any]:
         """The options that change what the model says, as they are now; none of them holds a key."""
+        from hitl_tui.agents.cassettes import sampling
+
         return sampling(self._options)
 
     @property
@@ -245,8 +259,8 @@ class Agent:
     @property
     def tools(self) -> Mapping[str, Tool]:
         """The tools by name; those of MCP servers once they run."""
-        tools = dict(self._toolbox.tools)
-        for server in self._toolbox.servers:
+        tools = dict(self._own)
+        for server in self._servers:
             tools |= server.tools
         return tools
 
@@ -256,7 +270,7 @@ class Agent:
 
         Turns with calls of tools and their results are as OpenAI writes them.
         """
-        return [dict(turn) for turn in self._turns.read(current_activity.get())]
+        return [dict(turn) for turn in self._turns.read(_activity())]
 
     def set_turns(self, turns: Sequence[Message]) -> None:
         """Replace the conversation; `[]` forgets it.  A reply under way belongs to the old one.
@@ -265,7 +279,7 @@ class Agent:
             UsageError: a turn that is not {"role": "user" or "assistant", "content": text}, or the
                 turns are kept in a channel.
         """
-        self._turns.replace(turns, current_activity.get())
+        self._turns.replace(turns, _activity())
 
     def fresh(self) -> Agent:
         """The same agent without turns and with its own counts."""
@@ -288,16 +302,15 @@ class Agent:
         return copy
 
     def _copy(self, history: str | None) -> Agent:
-        box = self._toolbox
         copy = Agent(
             self.name,
             *self._made,
             self.role,
-            (*box.tools.values(), *box.servers),
-            approve=box.approve,
-            approver=box.approver,
+            (*self._own.values(), *self._servers),
+            approve=self._approve,
+            approver=self._approver,
             max_tool_rounds=self._max_rounds,
-            max_tool_result=box.longest,
+            max_tool_result=self._max_result,
             history=history,
             cassette=self._cassette,
             **self._given,
@@ -309,14 +322,26 @@ class Agent:
     def _begin(self, prompt: str) -> ChatExchange:
         if not isinstance(prompt, str):
             raise UsageError(f"agent {self.name!r}: the prompt is {in_words(prompt)}, not text")
-        activity = current_activity.get()
+        from hitl_tui.agents.exchange import ChatExchange
+
+        activity = _activity()
         conversation = self._turns.conversation
         turns = self._turns.read(activity)
         return ChatExchange(
             self._setup(), prompt, turns, conversation=conversation, tally=self._tally, activity=activity
         )
 
+    @cached_property
+    def _toolbox(self) -> ToolBox:
+        from hitl_tui.agents.tool_calls import ToolBox
+
+        rules = self._approve, self._approver, self._max_result
+        return ToolBox(self.name, self._own, *rules, self._servers)
+
     def _setup(self) -> Setup:
+        from hitl_tui.agents.cassettes import taped
+        from hitl_tui.agents.exchange import Setup
+
         return Setup(
             agent=self.name,
             model=str(self.model),
@@ -365,6 +390,24 @@ class Agent:
 
     def _keep(self, exchange: ChatExchange) -> None:
         self._turns.keep(exchange.new, exchange.conversation, exchange.activity)
+
+
+def _read_tools(tools: Any, approve: Any, agent: str) -> tuple[Mapping[str, Tool], tuple[McpServer, ...]]:
+    """An agent's own tools by name, and its servers; raises as `Agent`."""
+    from hitl_tui.agents.mcp import McpServer
+    from hitl_tui.agents.tools import as_tools, check_approve, check_tools
+
+    check_approve(approve)
+    check_tools(tools, agent)
+    servers = tuple(server for server in tools if isinstance(server, McpServer))
+    return as_tools([tool for tool in tools if not isinstance(tool, McpServer)], agent), servers
+
+
+def _activity() -> Activity | None:
+    """What the agent is asked for below a node; loaded with what runs nodes."""
+    from hitl_tui.engine.nodes.activity import current_activity
+
+    return current_activity.get()
 
 
 def _ignore(_: str) -> None:
@@ -442,6 +485,8 @@ async def _all(agent: Agent, prompts: Sequence[str], limit: int) -> list[Reply]:
 
 
 def _check_cancelled() -> None:
-    activity = current_activity.get()
+    from hitl_tui.engine.nodes.activity import AttemptCancelled
+
+    activity = _activity()
     if activity and activity.cancelled:
         raise AttemptCancelled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -37,6 +38,51 @@ class Use(msgspec.Struct, frozen=True):
     tokens_in: int
     tokens_out: int
     cost: float | None
+
+
+class TokenCount(msgspec.Struct, frozen=True):
+    """Tokens sent to the model and tokens it wrote."""
+
+    input: int = 0
+    output: int = 0
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """Tokens of the last model call and of all calls of an agent."""
+
+    last: TokenCount = TokenCount()
+    total: TokenCount = TokenCount()
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """US dollars of the last model call and of all; None where the price is unknown.
+
+    One call without a known price makes the total unknown.  `last` is None before the first call.
+    """
+
+    last: float | None = None
+    total: float | None = 0.0
+
+
+class Tally:
+    """Running totals of one agent.  Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.tokens = Tokens()
+        self.cost = Cost()
+
+    def add(self, use: Use) -> None:
+        """Count one model call."""
+        with self._lock:
+            total = self.tokens.total
+            self.tokens = Tokens(
+                TokenCount(use.tokens_in, use.tokens_out),
+                TokenCount(total.input + use.tokens_in, total.output + use.tokens_out),
+            )
+            before = self.cost.total
+            known = before is not None and use.cost is not None
+            self.cost = Cost(use.cost, before + use.cost if known else None)  # type: ignore[operator]
 
 
 class CallFailed(ModelFailed):

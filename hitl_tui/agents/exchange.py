@@ -14,13 +14,12 @@ from typing import Any
 
 import msgspec
 
-from hitl_tui.agents.backend import CallFailed, Message, ModelBackend, ToolCall, Use
+from hitl_tui.agents.backend import CallFailed, Message, ModelBackend, Tally, ToolCall, Use
 from hitl_tui.agents.cassettes import sampling
 from hitl_tui.agents.tool_calls import ToolBox
 from hitl_tui.engine.nodes.activity import MISSING, Activity, AttemptCancelled, ModelUse
 from hitl_tui.errors import ModelFailed
 
-DEFAULT_RETRIES = 2
 LONGEST_WAIT = 60.0
 """Seconds; a provider that asks for a longer pause is not waited for inside a call."""
 
@@ -42,51 +41,6 @@ def wait_before_retry(failure: CallFailed, attempt: int, max_attempts: int) -> f
     if failure.retry_after is not None:
         return failure.retry_after if failure.retry_after <= LONGEST_WAIT else None
     return min(_FIRST_WAIT * 2.0 ** (attempt - 1) * random.uniform(0.75, 1.25), LONGEST_WAIT)
-
-
-class TokenCount(msgspec.Struct, frozen=True):
-    """Tokens sent to the model and tokens it wrote."""
-
-    input: int = 0
-    output: int = 0
-
-
-class Tokens(msgspec.Struct, frozen=True):
-    """Tokens of the last model call and of all calls of an agent."""
-
-    last: TokenCount = TokenCount()
-    total: TokenCount = TokenCount()
-
-
-class Cost(msgspec.Struct, frozen=True):
-    """US dollars of the last model call and of all; None where the price is unknown.
-
-    One call without a known price makes the total unknown.  `last` is None before the first call.
-    """
-
-    last: float | None = None
-    total: float | None = 0.0
-
-
-class Tally:
-    """Running totals of one agent.  Thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.tokens = Tokens()
-        self.cost = Cost()
-
-    def add(self, use: Use) -> None:
-        """Count one model call."""
-        with self._lock:
-            total = self.tokens.total
-            self.tokens = Tokens(
-                TokenCount(use.tokens_in, use.tokens_out),
-                TokenCount(total.input + use.tokens_in, total.output + use.tokens_out),
-            )
-            before = self.cost.total
-            known = before is not None and use.cost is not None
-            self.cost = Cost(use.cost, before + use.cost if known else None)  # type: ignore[operator]
 
 
 class Meter:

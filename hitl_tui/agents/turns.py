@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hitl_tui.agents.backend import Message
-from hitl_tui.engine.nodes.activity import Activity
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.errors import UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.nodes.activity import Activity
 
 _FORM = 'each is {"role": "user" or "assistant", "content": text}'
 _KEYS = {

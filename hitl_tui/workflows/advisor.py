@@ -9,7 +9,7 @@ A cheap model does the work and a strong one only judges it (seed 002).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hitl_tui.engine.graph.builder import StateGraph
 from hitl_tui.engine.graph.description import InputField
@@ -17,13 +17,17 @@ from hitl_tui.engine.graph.gates import Gate, GateChoice
 from hitl_tui.engine.graph.termination import custom_condition, max_turns
 from hitl_tui.engine.log.records import END, START, Limits
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.nodes.attempt import NodeConfig
-from hitl_tui.engine.nodes.results import NodeResult
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.channel import Channel
 from hitl_tui.engine.state.reducers import append
 from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.workflows import parts
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.nodes.attempt import NodeConfig
+    from hitl_tui.engine.nodes.results import NodeResult
+
+    Node: TypeAlias = Callable[[WorkflowState, NodeConfig], Awaitable[dict[str, Any] | NodeResult]]
 
 PROMPTS = {
     "worker": "{task}",
@@ -117,9 +121,6 @@ def read_verdict(reply: str) -> tuple[str, str]:
     return "revise", text[len("revise:") :].strip() if text.lower().startswith("revise:") else text
 
 
-Node = Callable[[WorkflowState, NodeConfig], Awaitable[dict[str, Any] | NodeResult]]
-
-
 def _worker(prompts: Mapping[str, str]) -> Node:
     async def work(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
         revision = config.iteration > 1
@@ -138,6 +139,8 @@ def _worker(prompts: Mapping[str, str]) -> Node:
 
 def _advisor(prompts: Mapping[str, str]) -> Node:
     async def advise(state: WorkflowState, config: NodeConfig) -> NodeResult:
+        from hitl_tui.engine.nodes.results import NodeResult
+
         prompt = parts.fill(
             prompts["advisor"], task=parts.task_of(state, config), draft=state["latest_draft"]
         )

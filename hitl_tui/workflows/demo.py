@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hitl_tui.agents.agent import Agent
-from hitl_tui.agents.demo import advisor_reply
+from hitl_tui.agents.backend import Message
 from hitl_tui.agents.scripted import ScriptedModel
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.runner import GraphRunner
@@ -35,9 +36,7 @@ def build(
         api_base: address of the model's server.
         max_tokens: that a reply of the model may have.
     """
-    player: str | ScriptedModel = model or ScriptedModel(
-        advisor_reply, pace=pace, seed=seed, name="demo/advisor"
-    )
+    player: str | ScriptedModel = model or ScriptedModel(_reply, pace=pace, seed=seed, name="demo/advisor")
     given = {"api_base": api_base, "max_tokens": max_tokens}
     options: dict[str, Any] = {name: value for name, value in given.items() if model and value is not None}
     return advisor_workflow(
@@ -47,3 +46,9 @@ def build(
         human="verdict" if human else None,
         checkpointer=checkpointer,
     )
+
+
+def _reply(messages: Sequence[Message]) -> str:
+    from hitl_tui.agents.demo import advisor_reply
+
+    return advisor_reply(messages)

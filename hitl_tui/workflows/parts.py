@@ -5,15 +5,17 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hitl_tui.engine.log.records import END, START
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.nodes.attempt import NodeConfig
 from hitl_tui.engine.state.channel import Channel
 from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.errors import GraphInvalid, in_words
 from hitl_tui.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.nodes.attempt import NodeConfig
 
 _FIELD = re.compile(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}")
 
