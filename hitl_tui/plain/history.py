@@ -8,6 +8,7 @@ from typing import Final
 from hitl_tui.config import watches_file
 from hitl_tui.drivers.expressions import check_expression
 from hitl_tui.drivers.history import Asked, Moment, SearchHit
+from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.context import Context, Places
 from hitl_tui.view.followed import followed_in, followed_lines
@@ -16,7 +17,7 @@ from hitl_tui.view.hits import answer_line, hit_line, moment_line
 from hitl_tui.view.lines import content, name, spans
 from hitl_tui.view.run_view import open_view
 from hitl_tui.view.spans import Line
-from hitl_tui.view.step_view import head_step
+from hitl_tui.view.step_view import StepView, head_step, past_step
 from hitl_tui.view.strips import strip
 from hitl_tui.view.transcript import step_lines, stream_lines
 from hitl_tui.view.watches import MOST, keep_watches, read_watches, watch
@@ -124,13 +125,18 @@ def _show(context: Context, places: Places) -> None:
 def watches(context: Context, typed: str) -> None:
     """Tell what is watched as it is now and was over the run; with an expression watch that, or no longer.
 
+    "step 3" tells it as of that step.
+
     Raises:
         ExpressionInvalid: it can't be read.
+        UsageError: there is no such step.
     """
     snapshot = context.snapshot()
     graph, file = snapshot.graph, watches_file()
     texts = read_watches(file).get(graph.name, ())
-    if typed:
+    word, _, number = typed.partition(" ")
+    at = int(number) if word == "step" and number.strip().isdigit() else None
+    if typed and at is None:
         if typed not in texts:
             check_expression(typed, graph.channels)
         others = tuple(text for text in texts if text != typed)
@@ -142,17 +148,32 @@ def watches(context: Context, typed: str) -> None:
     if not texts:
         context.console.say("Nothing is watched.")
         return
-    _tell(context, texts, snapshot.progress.head)
+    _tell(context, texts, _step_of(context, snapshot, at))
 
 
-def _tell(context: Context, texts: Sequence[str], head: int) -> None:
-    snapshot = context.snapshot()
-    step = head_step(open_view(snapshot))
-    series = context.run(context.driver.series(texts, head, _STRIP)) if head >= 0 else [()] * len(texts)
+def _step_of(context: Context, snapshot: Snapshot, at: int | None) -> StepView:
+    """A step with its values, None for the newest one."""
+    view = open_view(snapshot)
+    if at is None:
+        return head_step(view)
+    driver, head = context.driver, snapshot.progress.head
+    if at > head:
+        raise UsageError(f"there is no step {at}", f"the newest is step {head}")
+    (point,) = context.run(driver.history(at + 1, 1))
+    values, updates = context.run(driver.state_at(at)), context.run(driver.updates(at, at))[at]
+    return past_step(view, point, values, updates)
+
+
+def _tell(context: Context, texts: Sequence[str], step: StepView) -> None:
+    channels = context.snapshot().graph.channels
+    known = step.checkpoint is not None
+    series = context.run(context.driver.series(texts, step.step, _STRIP)) if known else [()] * len(texts)
     for number, (text, samples) in enumerate(zip(texts, series, strict=True), 1):
-        shown = watch(text, step, snapshot.graph.channels)
+        shown = watch(text, step, channels)
         value = f"can't be told: {shown.why}" if shown.why else inline(shown.value, _VALUE)
-        changed = ", changed by this step" if shown.mark != " " else ""
-        context.console.say(f"{number}. {name(text)}{changed}:", *content([value], 3))
+        changed = f", changed by {'this step' if step.is_head else f'step {step.step}'}"
+        context.console.say(
+            f"{number}. {name(text)}{changed if shown.mark != ' ' else ''}:", *content([value], 3)
+        )
         rows: list[Line] = [strip(samples, _STRIP)] if samples and not shown.why else []
         context.console.say(*spans(rows))

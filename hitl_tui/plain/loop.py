@@ -130,7 +130,7 @@ HELP: Final = (
     "w: where it stands, all channels.  v CHANNEL: a whole value.  l: the last steps.",
     "l mine: what you decided, with what became of it and how to take it back.",
     "/ TEXT: find it in all steps; / ? n > 2: when that began to hold; /: the next; \\: the one before.",
-    "W EXPRESSION: watch it, or no longer; W: what is watched.",
+    "W EXPRESSION: watch it, or no longer; W: what is watched, now and over the run; W step 3: as of step 3.",
     "Z WORD: items of the graph's long-term store.  j: the workers, what they run, what is queued.",
     "y CHANNEL: why it is tainted.  Y CHANNEL: declassify it, with a reason.",
     "r CHANNEL: show a private value; the ledger keeps that you looked.",

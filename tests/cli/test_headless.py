@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hitl_tui.config import default_store
+from hitl_tui.loading.code import forget_code
 from hitl_tui.stores import open_store
 from tests.support.commands import App
 
@@ -184,6 +185,92 @@ def test_breakpoints_stop_a_run_and_resume_goes_on(app: App) -> None:
     done = app.expect(3, "resume", "c", "--headless", *stops)
     assert "Paused at step 3" in done.out
     assert "Done at step 4" in app.expect(0, "resume", "c", "--headless").out
+
+
+@pytest.mark.parametrize(
+    ("stop", "step", "told"),
+    [
+        ("increment", 0, "before increment"),
+        ("before increment", 0, "before increment"),
+        ("increment hit 2", 1, "before increment hit 2"),
+        ("after increment", 1, "after increment"),
+        ("change count", 1, "change count"),
+        ("change log: len(new) == 2", 2, "change log: len(new) == 2"),
+    ],
+)
+def test_each_kind_of_breakpoint_stops_a_run_without_a_screen(
+    app: App, stop: str, step: int, told: str
+) -> None:
+    run = ("run", "counter", "--headless", "--input", "limit=4", "--thread", "c")
+    done = app.expect(3, *run, "--break", stop)
+    assert f"c: Paused at step {step}: breakpoint {told}.\n" in done.out
+
+
+@pytest.mark.parametrize("stop", ["error", "error bad", "error bad: error == 'KeyError'"])
+def test_a_breakpoint_on_an_error_stops_before_the_node_is_tried_again(
+    app: App, tmp_path: Path, stop: str
+) -> None:
+    graph = tmp_path / "bad.py"
+    graph.write_text(RETRIED)
+    run = ("run", str(graph), "--headless", "--thread")
+    done = app.expect(1, *run, "t", "--break", stop)
+    assert f"'bad', attempt 1: KeyError: 'gone' (breakpoint {stop})" in done.out
+    assert "attempt 2" not in done.out
+    done = app.expect(1, *run, "u", "--break", "error: error == 'TypeError'")
+    assert "attempt 2" in done.out
+    assert "breakpoint" not in done.out
+
+
+@pytest.mark.parametrize("stop", ["tool", "tool free_slot", "tool: arguments.day == 'tuesday'"])
+def test_a_breakpoint_on_a_tool_stops_before_it_is_called(app: App, stop: str) -> None:
+    run = ("run", "assistant", "--headless", "--thread", "a", "--input", "request=Plan the spring")
+    done = app.expect(3, *run, "--break", stop)
+    assert f": breakpoint {stop}" in done.out
+    assert "free_slot" not in done.out.partition("breakpoint")[0]
+
+
+RETRIED = """
+from hitl_tui import END, START, Channel, RetryPolicy, StateGraph
+
+graph = StateGraph({"n": Channel(0)}, name="bad")
+graph.add_node("bad", lambda state: {"n": {}["gone"]}, retry=RetryPolicy(max_attempts=2, wait=0.0))
+graph.add_edge(START, "bad").add_edge("bad", END)
+"""
+
+
+def test_a_thread_runs_again_in_a_fork_from_where_its_code_changed(app: App, tmp_path: Path) -> None:
+    graph = tmp_path / "nested.py"
+    graph.write_text(TWO)
+    app.expect(0, "run", str(graph), "--headless", "--thread", "t")
+    app.expect(2, "rerun", "t")
+    graph.write_text(TWO.replace("* 10", "* 11"))
+    forget_code(tmp_path)  # as in another process
+    looked = app.expect(0, "rerun", "t", "--dry-run").err
+    assert "t: b changed · step 1 stands\nRuns again: b." in looked
+    assert "step 1 stands" in looked
+    app.expect(2, "show", "t-b")
+    done = app.expect(0, "rerun", "t")
+    assert "step 1 stands" in done.err
+    assert "t-b: Done at step 2." in done.out
+    assert app.expect(0, "show", "t-b", "--json").document["state"]["n"] == 11
+    assert app.expect(0, "show", "t", "--json").document["state"]["n"] == 10
+    made, *events = app.expect(0, "rerun", "t", "named", "--json").documents
+    assert (made["thread"], made["parent"], made["step"]) == ("named", "t", 1)
+    assert events[-1]["thread"] == "named"
+
+
+TWO = """
+from hitl_tui import END, START, Channel, StateGraph
+
+def a(state):
+    return {"n": state["n"] + 1}
+
+def b(state):
+    return {"n": state["n"] * 10}
+
+graph = StateGraph({"n": Channel(0)}, name="two").add_node("a", a).add_node("b", b)
+graph.add_edge(START, "a").add_edge("a", "b").add_edge("b", END)
+"""
 
 
 def test_a_logpoint_is_an_event_and_a_line(app: App) -> None:

@@ -402,3 +402,18 @@ def test_the_history_is_asked_in_lines(waiting: Talker) -> None:
     refused = waiting("\\\n/ ? nothing ==\nW nope\nq\n", "resume", "r", "--plain").out
     assert "nothing was found yet" in refused
     assert "column" in refused
+
+
+def test_watches_are_added_listed_told_at_a_step_and_taken_away(app: App, talk: Talker) -> None:
+    app.expect(0, "run", "counter", "--headless", "--input", "limit=3", "--thread", "c")
+    typed = ("W count", "W count > nope", "W len(log) > 1", "W step 1", "W step 9", "W count", "W", "q")
+    told = talk("\n".join(typed) + "\n", "resume", "c", "--plain").out.split("Command: ")[1:]
+    added, refused, both, first, none, away, listed = (part.strip() for part in told[: len(typed) - 1])
+    assert added.startswith("1. count, changed by this step:\n  | 3\n")
+    assert "at column 9: there is no channel 'nope'" in refused
+    assert both.startswith(added)
+    assert "2. len(log) > 1:\n  | true" in both
+    assert first.startswith("1. count, changed by step 1:\n  | 1\n")
+    assert "2. len(log) > 1:\n  | false" in first
+    assert "there is no step 9" in none
+    assert away == listed == both.partition("2. ")[2].join(("1. ", ""))

@@ -126,6 +126,21 @@ async def test_the_code_is_that_of_the_file_the_graph_was_loaded_from(tmp_path: 
         assert "{'n': 2}" not in it.text()
 
 
+async def test_at_120x40_a_value_of_one_word_leaves_its_rows_to_the_channels_and_a_long_one_takes_them_back():
+    channels = {f"c{n}": Channel(n) for n in range(24)} | {"text": Channel("\n".join(["a line"] * 40))}
+    graph = StateGraph(channels, name="many").add_node("a", lambda state: {"c0": 7})
+    runner = graph.add_edge(START, "a").add_edge("a", END).compile(checkpointer=MemoryCheckpointer())
+    async with live(runner, inputs={}, ready="READY") as it:
+        await it.press("s")
+        await it.shows("DONE")
+        channels, value = it.run.query_one("#channels"), it.run.query_one("#value")
+        it.run.query_one(ChannelsPane).select("c0", picked=True)
+        await it.until(lambda: channels.size.height == 26, "all channels having a row")
+        assert value.size.height < 5
+        it.run.query_one(ChannelsPane).select("text", picked=True)
+        await it.until(lambda: value.size.height > channels.size.height, "the text having its rows")
+
+
 async def test_a_lower_screen_has_the_shown_step_alone():
     async with live(scored(), inputs={}, size=(200, 40)) as it:
         await it.press("c")
