@@ -20,6 +20,7 @@ from hitl_tui import END, START, Channel, MemoryCheckpointer, SQLiteCheckpointer
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.thread.hashes import facts_hash
+from hitl_tui.stores import Checkpointer
 from hitl_tui.stores.lineage import Carried
 from tests.benchmarks.terminals import APP, Program, figures, homes
 
@@ -37,9 +38,14 @@ def store_of(folder: Path, threads: int) -> Path:
     done, asks = _patterns()
     store = SQLiteCheckpointer(path, durability="none")
     store.write_threads(_copy(asks if number % 10 == 5 else done, number) for number in range(1, threads))
-    _graph("done").compile(checkpointer=store).invoke(thread_id="thread-000000")
+    whole(store)
     store.close()
     return path
+
+
+def whole(store: Checkpointer) -> None:
+    """The newest thread, which is opened below the queue."""
+    _graph("done").compile(checkpointer=store).invoke(thread_id="thread-000000")
 
 
 class Pattern(NamedTuple):
@@ -86,10 +92,10 @@ def _copy(pattern: Pattern, number: int) -> Carried:
     return Carried(info, (), [Commit(cursor, 0, "", checkpoint=point)])
 
 
-def times(path: Path, threads: int) -> dict[str, float]:
+def times(store: str, home: Path, threads: int) -> dict[str, float]:
     """Seconds of each look at the list."""
     found = f"thread-{threads - 1:06}"
-    env = {**homes(path.parent), "HITL_TUI_STORE": str(path)}
+    env = {**homes(home), "HITL_TUI_STORE": store}
     with Program([APP], env) as program:
         taken = {"opened": program.readable("thread-000000", "thread-000009")[0]}
         program.quiet(0.5)
@@ -115,7 +121,7 @@ def main() -> None:
         taken: dict[int, list[dict[str, float]]] = {FEW: [], many: []}
         for _ in range(QUICK_ROUNDS if quick else ROUNDS):
             for count, path in stores.items():
-                taken[count].append(times(path, count))
+                taken[count].append(times(str(path), path.parent, count))
     result: dict[str, float] = {}
     for what in ("opened", "found", "waiting"):
         few, lots = (statistics.median(one[what] for one in taken[count]) for count in (FEW, many))

@@ -1,12 +1,14 @@
 """What a team's server and workers take: lists beside many threads, threads a second, a long queue.
 
-    python -m tests.benchmarks.workers [--quick] [--part lists|rate|queue]
+    python -m tests.benchmarks.workers [--quick] [--part lists|screens|rate|queue|idle]
 
 - lists: the list of threads, the queue of decisions and the opening of a thread in a store of 10 threads, and
-  in one of 100,000, a tenth of which wait for a person; what a thread and a step take on the disk;
+  in one of 100,000, a tenth of which wait for a person;
+- screens: until a terminal shows the list, the queue and what a search finds, with 10 threads and 100,000;
 - rate: threads and steps a second of threads of ten steps, for 1, 2 and 4 workers;
 - queue: from the handing over of a thread until its first commit, with 100,000 threads in the queue that no
-  worker has the graph of.
+  worker has the graph of, ready or with a deadline to come; and how long it takes to look at the queue;
+- idle: what a worker takes that has nothing to do.
 
 It starts a server of its own, which waits for the disk, and prints all of it as one line of JSON at the end.
 """
@@ -25,24 +27,68 @@ from statistics import median
 from typing import Any
 
 from hitl_tui.engine.log.store import Store
+from hitl_tui.stores.postgres.jobs import DIGEST
 from hitl_tui.stores.postgres.store import PostgresCheckpointer
-from tests.benchmarks.thread_list import _copy, _patterns
+from hitl_tui.stores.rows import TOUCHED_SHIFT
+from tests.benchmarks.thread_list import _copy, _patterns, times, whole
 from tests.support.fleet import Fleet
 from tests.support.fleet_graph import ASKS, STEPS
 from tests.support.postgres import Postgres, binaries
 
 FEW, MANY, QUICK = 10, 100_000, 10_000
 LOOKS = 15
+PAINTS = 3
+FIRST = 1_000_000_000
+"""Behind it are the keys of copies."""
 
 
-def filled(url: str, threads: int) -> PostgresCheckpointer:
-    """A store with so many threads, every tenth of which waits for a person."""
-    store = PostgresCheckpointer(url, "none")
-    done, asks = _patterns()
-    for first in range(0, threads, 10_000):
-        numbers = range(first, min(first + 10_000, threads))
-        store.write_threads(_copy(asks if number % 10 == 5 else done, number) for number in numbers)
-    return store
+def filled(server: Postgres, threads: int) -> str:
+    """The URL of a store with so many threads, every tenth of which waits for a person."""
+    url = server.new_url()
+    with closing(PostgresCheckpointer(url, "none")) as store:
+        done, asks = _patterns()
+        store.write_threads([_copy(done, 1), _copy(asks, 5)])
+        multiply(server, url, threads)
+        whole(store)
+    return url
+
+
+def multiply(server: Postgres, url: str, threads: int) -> None:
+    """Copy the threads 1 and 5 by statements until there are so many, each a second older than the last.
+
+    What they hold is that of the pattern, under another name: enough to be listed.
+    """
+
+    def columns(table: str, *without: str) -> str:
+        rows = db.execute(
+            "SELECT quote_ident(column_name) FROM information_schema.columns "
+            "WHERE table_schema = %s AND table_name = %s",
+            (url.rpartition("=")[2], table),
+        ).fetchall()
+        return ", ".join(str(name) for (name,) in rows if name not in without)
+
+    with server.admin() as db:
+        db.execute(f"SET search_path = {url.rpartition('=')[2]}".encode())
+        thread = columns("thread", "key", "id")
+        times = ("waiting_since", "updated_at", "touched")
+        cursor = columns("cursor", "thread", *times)
+        for statement in (
+            "SET session_replication_role = replica",  # no triggers
+            f"INSERT INTO thread (key, id, {thread}) "
+            f"SELECT {FIRST} + n, 'thread-' || to_char(n, 'FM000000'), {thread} "
+            f"FROM generate_series(2, {threads - 1}) AS n JOIN thread "
+            "ON id = CASE WHEN n % 10 = 5 THEN 'thread-000005' ELSE 'thread-000001' END WHERE n <> 5",
+            f"INSERT INTO cursor (thread, {', '.join(times)}, {cursor}) SELECT new.key, "
+            f"waiting_since - (new.key - {FIRST}) * 1000000, updated_at - (new.key - {FIRST}) * 1000000, "
+            f"(updated_at - (new.key - {FIRST}) * 1000000) >> {TOUCHED_SHIFT}, {cursor} "
+            f"FROM thread AS new JOIN thread AS pattern ON pattern.key < {FIRST} AND pattern.id = "
+            f"CASE WHEN new.key % 10 = 5 THEN 'thread-000005' ELSE 'thread-000001' END "
+            f"JOIN cursor ON cursor.thread = pattern.key WHERE new.key > {FIRST}",
+            f"UPDATE store SET threads = {FIRST} + {threads}",
+            "SET session_replication_role = DEFAULT",
+            "ANALYZE",
+        ):
+            db.execute(statement.encode())
 
 
 def looks(store: Store) -> dict[str, Callable[[], object]]:
@@ -59,9 +105,8 @@ def looks(store: Store) -> dict[str, Callable[[], object]]:
 
 def lists(server: Postgres, threads: int) -> dict[str, float]:
     """Milliseconds of each look with few and with many threads, in turns, the least of them; and ratios."""
-    with closing(filled(server.new_url(), FEW)) as few, closing(filled(server.new_url(), threads)) as many:
-        with server.admin() as db:
-            db.execute("ANALYZE")
+    urls = filled(server, FEW), filled(server, threads)
+    with closing(PostgresCheckpointer(urls[0])) as few, closing(PostgresCheckpointer(urls[1])) as many:
         asked = {"few": looks(few), "many": looks(many)}
         times: dict[tuple[str, str], list[float]] = {}
         for _ in range(LOOKS):
@@ -75,8 +120,50 @@ def lists(server: Postgres, threads: int) -> dict[str, float]:
         figures |= {
             f"{name}_ratio": round(least["many", name] / least["few", name], 2) for name in asked["few"]
         }
-        figures["bytes_a_thread"] = round(many.space().used / threads)
         return figures
+
+
+def screens(server: Postgres, threads: int) -> dict[str, float]:
+    """Milliseconds until the list is painted, what a search finds, and the queue; in turns."""
+    urls = {FEW: filled(server, FEW), threads: filled(server, threads)}
+    taken: dict[tuple[str, int], list[float]] = {}
+    for _ in range(PAINTS):
+        for size, url in urls.items():
+            with tempfile.TemporaryDirectory() as home:
+                for name, seconds in times(url, Path(home), size).items():
+                    taken.setdefault((name, size), []).append(seconds)
+    least = {key: min(each) * 1e3 for key, each in taken.items()}
+    return {
+        **{f"painted_{name}_ms_of_{size}": round(each, 1) for (name, size), each in least.items()},
+        **{
+            f"painted_{name}_ratio": round(least[name, threads] / least[name, FEW], 2)
+            for name, size in least
+            if size == FEW
+        },
+    }
+
+
+def idle(server: Postgres, seconds: float) -> dict[str, float]:
+    """What a worker takes to which nothing is given: transactions a second, and processor time."""
+    fleet = Fleet(server, Path(tempfile.mkdtemp()), workers=1, plain=True)
+    try:
+        fleet.start_all()
+        _until(lambda: len(fleet.store.jobs().workers()) == 1)
+        time.sleep(3)
+        asked, busy = _transactions(fleet), fleet.processor()
+        time.sleep(seconds)
+        told, used = _transactions(fleet), fleet.processor()
+        return {
+            "idle_transactions_a_second": round((told - asked) / seconds, 1),
+            "idle_worker_processor_percent": round((used["workers"] - busy["workers"]) / seconds * 100, 2),
+            "idle_server_processor_percent": round((used["server"] - busy["server"]) / seconds * 100, 2),
+        }
+    finally:
+        fleet.close()
+
+
+def _transactions(fleet: Fleet) -> int:
+    return int(fleet.asked("SELECT sum(xact_commit) FROM pg_stat_database")[0][0])
 
 
 def rate(server: Postgres, threads: int) -> dict[str, float]:
@@ -117,63 +204,69 @@ def rate(server: Postgres, threads: int) -> dict[str, float]:
 
 
 def queue(server: Postgres, waiting: int, threads: int) -> dict[str, float]:
-    """Milliseconds from the handing over of a thread until its first commit, behind so many in the queue."""
+    """Milliseconds from the handing over of a thread until its first commit, behind so many in the queue.
+
+    They are of a graph that no worker has: all of them ready, or all with a deadline to come.
+    """
     figures: dict[str, float] = {}
-    for size in (0, waiting):
+    for name, size, due in (
+        ("0", 0, ""),
+        (f"{waiting}", waiting, "NULL"),
+        (f"{waiting}_deadlines", waiting, "now() + interval '1 day' * (1 + random())"),
+    ):
         folder = Path(tempfile.mkdtemp())
         fleet = Fleet(server, folder, workers=2, tempo=0.0, plain=True)
         try:
             if size:
-                fill_queue(fleet, size)
+                fill_queue(fleet, size, due)
             fleet.start_all()
             _until(lambda fleet=fleet: len(fleet.store.jobs().workers()) == 2)
             names = fleet.begin(threads, hand=False)
-            for name in names:
-                fleet.mark(name)
-                fleet.hand([name])
+            for thread in names:
+                fleet.mark(thread)
+                fleet.hand([thread])
                 time.sleep(0.1)
             _until(lambda fleet=fleet: len(fleet.started()) == threads)
             took = sorted(fleet.started())
-            figures[f"start_after_ms_of_{size}"] = round(median(took) * 1e3, 1)
-            figures[f"start_after_p95_ms_of_{size}"] = round(took[len(took) * 95 // 100] * 1e3, 1)
-            begin = time.perf_counter()
-            fleet.store.jobs().listed(50)
-            figures[f"jobs_listed_ms_of_{size}"] = round((time.perf_counter() - begin) * 1e3, 1)
+            figures[f"start_after_ms_of_{name}"] = round(median(took) * 1e3, 1)
+            figures[f"start_after_p95_ms_of_{name}"] = round(took[len(took) * 95 // 100] * 1e3, 1)
+            jobs = fleet.store.jobs()
+            for what, look in {
+                "listed": lambda jobs=jobs: jobs.listed(50),
+                "at_work": lambda jobs=jobs: jobs.at_work(50),
+                "taken": lambda fleet=fleet: fleet.store._rows(
+                    "SELECT * FROM take_job(?, NULL)", (["none"],)
+                ),
+            }.items():
+                figures[f"{what}_ms_of_{name}"] = round(min(map(_seconds, [look] * LOOKS)) * 1e3, 1)
         finally:
             fleet.close()
             shutil.rmtree(folder, ignore_errors=True)
     return figures
 
 
+def _seconds(look: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    look()
+    return time.perf_counter() - begin
+
+
 def fill_queue(fleet: Fleet, size: int, due: str = "NULL") -> None:
-    """Put threads of a graph that no worker has into the queue, by statements: copies of one that waits.
+    """Put threads of a graph that no worker has into the queue, by statements.
 
     Args:
         due: when each may be taken, in SQL.
     """
-    _, asks = _patterns()
-    fleet.store.write_threads([_copy(asks, 0)])
-
-    def columns(table: str, leave: str) -> str:
-        of = f"FROM information_schema.columns WHERE table_name = '{table}' AND table_schema = current_schema"
-        return str(fleet.asked(f"SELECT string_agg(quote_ident(column_name), ', ') {of} AND {leave}")[0][0])
-
-    thread = columns("thread", "column_name NOT IN ('key', 'id')")
-    cursor = columns("cursor", "column_name <> 'thread'")
-    pattern = "thread WHERE id = 'thread-000000'"
+    done, asks = _patterns()
+    fleet.store.write_threads([_copy(done, 1), _copy(asks, 5)])
+    multiply(fleet.server, fleet.url, size + 2)
     fleet.run(
-        "SET session_replication_role = replica",  # no triggers
-        f"INSERT INTO thread (key, id, {thread}) SELECT 1000000 + n, 'thread-' || to_char(n, 'FM000000'), "
-        f"{thread} FROM {pattern.replace(' WHERE', ', generate_series(1, ' + str(size) + ') AS n WHERE')}",
-        f"INSERT INTO cursor (thread, {cursor}) SELECT key, {cursor} FROM cursor, thread "
-        f"WHERE key > 1000000 AND thread = (SELECT key FROM {pattern})",
-        "INSERT INTO work (thread, priority) SELECT key, 0 FROM thread WHERE key > 1000000",
-        "INSERT INTO procrastinate_jobs "
-        "(queue_name, task_name, lock, queueing_lock, args, scheduled_at) "
-        "SELECT left(graph_digest, 32), 'advance', key::text, key::text, "
+        "SET session_replication_role = replica",
+        f"INSERT INTO work (thread, priority) SELECT key, 0 FROM thread WHERE key > {FIRST}",
+        "INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args, scheduled_at) "
+        f"SELECT left(graph_digest, {DIGEST}), 'advance', key::text, key::text, "
         f"jsonb_build_object('thread', id, 'version', 1, 'tries', 0, 'why', ''), {due} "
-        "FROM thread WHERE key > 1000000",
-        "UPDATE store SET threads = 2000000",
+        f"FROM thread WHERE key > {FIRST}",
         "SET session_replication_role = DEFAULT",
         "ANALYZE",
     )
@@ -190,7 +283,7 @@ def _until(true: Callable[[], bool]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer threads")
-    parser.add_argument("--part", choices=("lists", "rate", "queue"))
+    parser.add_argument("--part", choices=("lists", "screens", "rate", "queue", "idle"))
     options = parser.parse_args()
     programs = binaries()
     if programs is None:
@@ -199,6 +292,8 @@ def main() -> None:
     parts: dict[str, Callable[[Postgres], dict[str, float]]] = {
         "lists": lambda server: lists(server, many),
         "rate": lambda server: rate(server, 40 if options.quick else 200),
+        "screens": lambda server: screens(server, many),
+        "idle": lambda server: idle(server, 10.0 if options.quick else 60.0),
         "queue": lambda server: queue(server, many, 50 if options.quick else 200),
     }
     figures: dict[str, Any] = {}

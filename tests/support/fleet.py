@@ -168,9 +168,9 @@ class Fleet:
         """Which process was stopped or cut off, from when until when."""
         self.decided: list[tuple[str, str, str]] = []
         """Decisions that were confirmed: thread, request, who."""
-        self._url = server.new_url()
-        self._schema = self._url.rpartition("=")[2]
-        self.store = PostgresCheckpointer(self._url)
+        self.url = server.new_url()
+        self._schema = self.url.rpartition("=")[2]
+        self.store = PostgresCheckpointer(self.url)
         self.store.jobs().make()
         self.runner = open_graph(SPEC, self.store)
         self._over = threading.Event()
@@ -229,7 +229,7 @@ class Fleet:
 
     def start(self, number: int) -> None:
         """Start a worker: the one before the last is behind the cable, the last one's clock is ahead."""
-        url, words = self._url, [*APP]
+        url, words = self.url, [*APP]
         environment = {
             **os.environ, "PYTHONPATH": str(ROOT), TEMPO: str(self._tempo), "HOME": str(self._folder),
         }  # fmt: skip
@@ -351,7 +351,7 @@ class Fleet:
         return end
 
     def _decide(self, person: str) -> None:
-        with closing(PostgresCheckpointer(self._url)) as store:
+        with closing(PostgresCheckpointer(self.url)) as store:
             runner = open_graph(SPEC, store)
             while not self._over.wait(0.2):
                 with suppress(HitlError):
