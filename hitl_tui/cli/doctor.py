@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +15,9 @@ from hitl_tui.cli.options import store_option
 from hitl_tui.cli.output import emit, json_option, one_line, say, table
 from hitl_tui.cli.reports import DoctorDocument, Finding
 from hitl_tui.errors import ExitCode, HitlError, NoSuchStore, SigningFailed
+
+if TYPE_CHECKING:
+    from hitl_tui.stores import Checkpointer
 
 _LIBRARIES = ("textual", "rich", "litellm", "click", "msgspec", "tomli", "jsonschema-rs", "rfc8785")
 _KEYS = (
@@ -83,6 +87,7 @@ def _settings(store: str | None) -> Iterator[Finding]:
         path = store_path(settings)
         opened = open_existing(settings)
         try:
+            yield from _leases(opened)
             newest = opened.threads(limit=1)
         finally:
             opened.close()
@@ -98,6 +103,14 @@ def _settings(store: str | None) -> Iterator[Finding]:
     yield Finding("store", f"{without_password(settings.store)}: can be read, {what}")
     if path is not None and not os.access(path, os.W_OK):
         yield Finding("store", f"{path} is read-only for you", ok=False)
+
+
+def _leases(store: Checkpointer) -> Iterator[Finding]:
+    """Leases that nobody was given, or that can't be read; `verify` tells them of one thread."""
+    for name, fault in store.doubtful_leases():
+        forged = f"{fault.actual} has it for longer than anybody can, which holds nothing"
+        what = forged if fault.expected else fault.actual
+        yield Finding("lease", f"thread {name}: {what} (`hitl-tui verify`)", ok=False)
 
 
 def _server(url: str) -> Iterator[Finding]:

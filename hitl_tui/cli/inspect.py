@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from hitl_tui.drivers.reading import RecordedThread
     from hitl_tui.engine.log.events import AppliedUpdate
     from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
-    from hitl_tui.engine.log.threads import ThreadSummary
     from hitl_tui.view.blame import BlameLine
     from hitl_tui.view.followed import DecisionOutcome
     from hitl_tui.view.parting import Parting
@@ -235,10 +234,6 @@ def log(opened: OpenStored, *, thread: str | None, limit: int, before: int | Non
     return ExitCode.DONE
 
 
-_LOOKED_AT = 500
-"""Steps after a decision that are looked at."""
-
-
 def _tell_mine(opened: OpenStored, thread: str | None, limit: int) -> ExitCode:
     from hitl_tui.view.followed import followed_lines
 
@@ -261,28 +256,11 @@ def _tell_mine(opened: OpenStored, thread: str | None, limit: int) -> ExitCode:
 
 def _mine(opened: OpenStored, thread: str | None, limit: int) -> Iterator[DecisionOutcome]:
     """What the reviewer of the settings has decided, newest first, in one thread or in all."""
-    from hitl_tui.engine.log.store import all_threads
-    from hitl_tui.view.followed import ThreadStanding, followed, mine
+    from hitl_tui.drivers.decided import decided_by
+    from hitl_tui.view.followed import followed
 
-    store = opened.store
-    name = None if thread is None else find_thread(store, thread)
-    known: list[tuple[LedgerEntry, ThreadSummary, list[LedgerEntry]]] = []
-    for summary in all_threads(store) if name is None else filter(None, (store.summary(name),)):
-        # Nothing in a thread is newer than its last change.
-        if len(known) >= limit and summary.updated_at < known[limit - 1][0].at:
-            break
-        parts = store.parts(summary.info.thread_id)
-        # What a fork shares is told of its parent.
-        shared = min(
-            (part.after_entry for part in parts if part.thread_id == summary.info.thread_id), default=0
-        )
-        ledger = store.ledger(summary.info.thread_id)
-        own = [entry for entry in mine(ledger, opened.settings.reviewer) if entry.n > shared]
-        known = sorted([*known, *((entry, summary, ledger) for entry in own)], key=lambda row: -row[0].at)
-    for entry, summary, ledger in known[:limit]:
-        points = store.checkpoints(summary.info.thread_id, entry.step + _LOOKED_AT, _LOOKED_AT)[::-1]
-        standing = ThreadStanding(summary.info.thread_id, summary.status, summary.reason)
-        yield followed(entry, ledger, points, standing)
+    name = None if thread is None else find_thread(opened.store, thread)
+    return map(followed, decided_by(opened.store, opened.settings.reviewer, limit, name))
 
 
 def _with_updates(

@@ -363,7 +363,9 @@ class DeleteDocument(Document, frozen=True):
     rule: Annotated[Maybe, about("The rule of `prune`.")]
     kept: Annotated[
         dict[Kept, int],
-        about("Of the threads at the top how many stay as `newest`, `young`, `waits`, `decided`, `forked`."),
+        about(
+            "Of threads at the top how many stay: `newest`, `young`, `waits`, `decided`, `forked`, `open`."
+        ),
     ]
 
 

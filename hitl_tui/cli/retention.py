@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from hitl_tui.cli.options import complete_thread, note_option, reviewer_option, store_option
-from hitl_tui.cli.output import emit, json_option, one_line, progress, say, table
+from hitl_tui.cli.output import emit, json_option, progress, say, table
 from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from hitl_tui.config import Settings
     from hitl_tui.engine.log.records import LedgerEntry
-    from hitl_tui.engine.log.threads import ThreadSize
     from hitl_tui.stores import Checkpointer
-    from hitl_tui.stores.deletion import Kept, Leaving, Retention
-
-_CHANNELS = 3
-"""How many channels of a thread are named in a list of many."""
+    from hitl_tui.stores.deletion import DeletionPlan
 
 _yes = click.option("--yes", is_flag=True, help="Don't ask first.")
 _dry_run = click.option("--dry-run", is_flag=True, help="Only show what would go.")
@@ -58,15 +52,15 @@ def delete(
     `deleted` shows it. Nothing else remains. Without --yes it shows what goes and asks.
     """
     from hitl_tui.cli.opening import find_thread
-    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.cli.storage import open_own
     from hitl_tui.config import load_settings
-    from hitl_tui.stores.deletion import leaving
+    from hitl_tui.stores.deletion import DeletionPlan, leaving
 
     settings = load_settings({"store": store, "reviewer": reviewer})
-    with closing(open_existing(settings)) as opened:
+    with closing(open_own(settings)) as opened:
         names = [find_thread(opened, thread) for thread in threads]
-        going = leaving(opened, names, forks=forks, force=force)
-        return _delete(opened, going, settings, _How(note, force, dry_run, yes, as_json))
+        plan = DeletionPlan(tuple(leaving(opened, names, forks=forks, force=force)), force=force)
+        return _delete(opened, plan, settings, _How(note, dry_run, yes, as_json))
 
 
 @click.command()
@@ -98,18 +92,19 @@ def prune(
     By these options or, without any, by [retention] of the configuration; it never happens by itself. What
     runs or waits stays, and so does what a fork shares that stays. Without --yes it shows what goes and asks.
     """
-    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.cli.storage import open_own
     from hitl_tui.config import load_settings
-    from hitl_tui.stores.deletion import prunable
+    from hitl_tui.stores.deletion import prunable, read_rule
 
     settings = load_settings({"store": store, "reviewer": reviewer})
     given = {"older_than": older_than, "keep_last": keep_last, "keep_decided": keep_decided}
-    rule = _rule({name: value for name, value in given.items() if value is not None} or settings.retention)
-    with closing(open_existing(settings)) as opened:
+    rule = read_rule(
+        {name: value for name, value in given.items() if value is not None} or settings.retention
+    )
+    with closing(open_own(settings)) as opened:
         with progress("looking", as_json=as_json) as watch:
-            going, kept = prunable(opened, rule, opened.now(), force=force, watch=watch)
-        how = _How(note, force, dry_run, yes, as_json, rule.words)
-        return _delete(opened, going, settings, how, kept)
+            plan = prunable(opened, rule, opened.now(), force=force, watch=watch)
+        return _delete(opened, plan, settings, _How(note, dry_run, yes, as_json))
 
 
 @click.command()
@@ -160,32 +155,31 @@ def size(*, thread: str | None, limit: int, store: str | None, as_json: bool) ->
     the disk for its own order, and `vacuum` gives back what is free. A fork shares its parent's steps.
     """
     from hitl_tui.cli.opening import find_thread
-    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.cli.storage import open_own
     from hitl_tui.config import load_settings
-    from hitl_tui.engine.log.store import all_threads
+    from hitl_tui.stores.deletion import sizes
+    from hitl_tui.view.deletion import SIZE_HEADS, part_rows, size_rows, space_words
 
-    with closing(open_existing(load_settings({"store": store}))) as opened:
+    with closing(open_own(load_settings({"store": store}))) as opened:
         if thread is not None:
-            sizes = [opened.size(find_thread(opened, thread))]
+            threads = [opened.size(find_thread(opened, thread))]
         else:
-            names = [summary.info.thread_id for summary in all_threads(opened)]
-            sizes = sorted(map(opened.size, names), key=lambda size: -size.bytes)
+            with progress("looking", as_json=as_json) as watch:
+                threads = sizes(opened, watch)
         space = opened.space()
     if as_json:
         from hitl_tui.cli.reports import SizeDocument
 
-        shown = tuple(sizes[:limit])
-        emit(SizeDocument(used=space.used, free=space.free, threads=shown, more=len(sizes) > limit))
+        shown = tuple(threads[:limit])
+        emit(SizeDocument(used=space.used, free=space.free, threads=shown, more=len(threads) > limit))
     elif thread is not None:
-        say(*_parts_of(sizes[0]))
+        say(*table(part_rows(threads[0])))
     else:
-        say(*_sizes(sizes[:limit]))
-        if len(sizes) > limit:
-            say(f"there are {len(sizes):,} threads: give --limit", err=True)
-        if space.used:
-            from hitl_tui.view.format import filled
-
-            say(f"on the disk: {filled(space.used)}, {filled(space.free)} of it free")
+        say(*table([SIZE_HEADS, *size_rows(threads[:limit])], give=(3, 0)))
+        if len(threads) > limit:
+            say(f"there are {len(threads):,} threads: give --limit", err=True)
+        if words := space_words(space):
+            say(words)
 
 
 @click.command()
@@ -196,46 +190,38 @@ def vacuum(*, store: str | None, as_json: bool) -> None:
 
     Graphs that no thread names any more go, too. Nobody can write to the store meanwhile.
     """
-    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.cli.storage import open_own
     from hitl_tui.config import load_settings
-    from hitl_tui.view.format import filled
+    from hitl_tui.view.deletion import vacuum_words
 
-    with closing(open_existing(load_settings({"store": store}))) as opened:
-        before, after = opened.space().used, opened.vacuum().used
+    with closing(open_own(load_settings({"store": store}))) as opened:
+        before, after = opened.space(), opened.vacuum()
     if as_json:
         from hitl_tui.cli.reports import VacuumDocument
 
-        emit(VacuumDocument(before=before, after=after))
+        emit(VacuumDocument(before=before.used, after=after.used))
     else:
-        say(f"{filled(before)} before, {filled(after)} now")
+        say(vacuum_words(before, after))
 
 
 class _How(NamedTuple):
-    """How to delete, and how to tell it; `rule` is that of `prune`."""
+    """How to delete, and how to tell it."""
 
     note: str | None
-    force: bool
     dry_run: bool
     yes: bool
     as_json: bool
-    rule: str = ""
 
 
-def _delete(
-    store: Checkpointer,
-    going: Sequence[Leaving],
-    settings: Settings,
-    how: _How,
-    kept: Mapping[Kept, int] | None = None,
-) -> ExitCode:
+def _delete(store: Checkpointer, plan: DeletionPlan, settings: Settings, how: _How) -> ExitCode:
     """Say what goes, ask, and delete it."""
     from hitl_tui.stores.deletion import delete_in_batches
-    from hitl_tui.view.deletion import kept_words, leaving_lines
+    from hitl_tui.view.deletion import kept_words, leaving_lines, result_words
     from hitl_tui.view.format import count
 
-    now = store.now()
+    now, going = store.now(), plan.going
     say(*(leaving_lines(going, now) or ["nothing goes"]))
-    if words := kept_words(kept or {}):
+    if words := kept_words(plan.kept):
         say(words)
     entries: list[LedgerEntry] = []
     if going and not how.dry_run:
@@ -243,7 +229,7 @@ def _delete(
             say("Nothing was deleted.", err=True)
             return ExitCode.USAGE
         batches = delete_in_batches(
-            store, going, actor=settings.reviewer, note=how.note, at=now, why=how.rule, force=how.force
+            store, going, actor=settings.reviewer, note=how.note, at=now, why=plan.rule, force=plan.force
         )
         try:
             with progress("deleting", as_json=how.as_json) as watch:
@@ -253,20 +239,17 @@ def _delete(
                         watch(len(entries), len(going))
         finally:
             if entries:
-                left = len(going) - len(entries)
-                stays = f"{count(left, 'thread')} stayed; " if left else ""
-                told = "`hitl-tui deleted` shows what is kept of them"
-                say(f"deleted {count(len(entries), 'thread')}; {stays}{told}")
+                say(result_words(plan, len(entries)))
     if how.as_json:
         from hitl_tui.cli.reports import DeleteDocument, DeletedThread
 
         emit(
             DeleteDocument(
-                threads=tuple(going),
+                threads=going,
                 dry_run=how.dry_run,
                 entries=tuple(DeletedThread(entry.thread_id, entry) for entry in entries),
-                rule=how.rule,
-                kept=dict(kept or {}),
+                rule=plan.rule,
+                kept=dict(plan.kept),
             )
         )
     return ExitCode.DONE
@@ -277,43 +260,3 @@ def _agreed(what: str) -> bool:
     if not sys.stdin.isatty():
         raise UsageError("what is deleted is gone for good", "confirm it with --yes, or look with --dry-run")
     return click.confirm(f"Delete {what} for good?", default=False, err=True)
-
-
-def _rule(given: Mapping[str, object]) -> Retention:
-    from hitl_tui.engine.log.units import span_of
-    from hitl_tui.stores.deletion import Retention
-
-    if not given:
-        raise UsageError(
-            "there is no rule for what goes",
-            "give --older-than, --keep-last or --keep-decided, or [retention]",
-        )
-    age = given.get("older_than")
-    try:
-        older_than = None if age is None else span_of(str(age))
-    except ValueError as error:
-        raise UsageError(f"--older-than: {error}") from None
-    last = given.get("keep_last", 0)
-    return Retention(older_than, last if isinstance(last, int) else 0, bool(given.get("keep_decided")))
-
-
-def _parts_of(size: ThreadSize) -> list[str]:
-    from hitl_tui.view.format import filled
-
-    parts = sorted(size.channels.items(), key=lambda part: -part[1])
-    rows = [(f"channel {one_line(name, 60)}", filled(number)) for name, number in parts]
-    rest = (("steps", size.checkpoints), ("cached states", size.snapshots), ("decisions", size.decisions))
-    rows += [(name, filled(number)) for name, number in rest]
-    return table([*rows, ("in all", filled(size.bytes))])
-
-
-def _sizes(sizes: Sequence[ThreadSize]) -> list[str]:
-    from hitl_tui.view.format import filled
-
-    rows = [("THREAD", "STEPS", "SIZE", "MOST OF IT")]
-    for size in sizes:
-        parts = {**size.channels, "(steps)": size.checkpoints, "(cached states)": size.snapshots}
-        largest = sorted(parts.items(), key=lambda part: -part[1])[:_CHANNELS]
-        most = ", ".join(f"{one_line(name, 40)} {filled(number)}" for name, number in largest if number)
-        rows.append((one_line(size.thread_id, 60), f"{size.steps:,}", filled(size.bytes), most or "-"))
-    return table(rows, give=(3, 0))

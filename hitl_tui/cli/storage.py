@@ -60,6 +60,18 @@ def open_existing(settings: Settings, *, part: Part = "all", thread: str | None 
     return open_store(settings.store, settings.durability, create=False)
 
 
+def open_own(settings: Settings) -> Checkpointer:
+    """The store of the settings, which must be there, and ours: what is taken out of it is gone.
+
+    Raises: as `open_existing`; UsageError where LangGraph keeps its threads.
+    """
+    if names_langgraph(settings.store):
+        from hitl_tui.drivers.langgraph.hub import NO_UPKEEP
+
+        raise UsageError("nothing can be taken out of this store here", NO_UPKEEP)
+    return open_existing(settings)
+
+
 def _is_there(path: Path) -> bool:
     """Whether there is something; what can't be looked at is for the opening to tell."""
     try:

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.local import LocalDriver, Observe, Unbuilt, only_reading, refusing_all
@@ -24,8 +24,13 @@ from hitl_tui.errors import UnknownThread, UsageError
 from hitl_tui.loading.trust import Ask, NotTrusted, Question
 
 if TYPE_CHECKING:
+    from hitl_tui.drivers.decided import Decided
+    from hitl_tui.engine.log.threads import Space, ThreadSize
     from hitl_tui.loading.known import KnownGraph, KnownGraphs
-    from hitl_tui.stores.deletion import Leaving
+    from hitl_tui.stores.deletion import DeletionPlan, Retention, Watch
+
+_DELETED_AT_ONCE: Final = 50
+"""Threads that are deleted between two looks at whether to go on."""
 
 
 class LocalHub:
@@ -160,23 +165,76 @@ class LocalHub:
             thread_id, lambda: Session.recorded(self._store, thread_id, signer=self._signer), refusals
         )
 
-    async def leaving(self, thread_id: str) -> Sequence[Leaving]:
-        """See `Hub.leaving`."""
-        self._refuse_reading()
-        from hitl_tui.stores.deletion import leaving
+    async def decided(self, person: str, limit: int) -> tuple[Decided, ...]:
+        """See `Hub.decided`."""
+        from hitl_tui.drivers.decided import decided_by
 
-        return await asyncio.to_thread(leaving, self._store, [thread_id], forks=True)
+        return await asyncio.to_thread(lambda: tuple(decided_by(self._store, person, limit)))
 
-    async def delete(self, going: Sequence[Leaving], *, actor: str | None, note: str | None) -> None:
+    @property
+    def no_upkeep(self) -> str:
+        """See `Hub.no_upkeep`."""
+        return self._read_only
+
+    def _refuse_upkeep(self) -> None:
+        if why := self.no_upkeep:
+            raise UsageError("nothing can be taken out of this store here", why)
+
+    async def plan_deletion(
+        self,
+        what: Sequence[str] | Retention,
+        *,
+        force: bool = False,
+        spared: str = "",
+        watch: Watch | None = None,
+    ) -> DeletionPlan:
+        """See `Hub.plan_deletion`."""
+        from hitl_tui.stores.deletion import Retention, plan_deletion, prunable
+
+        self._refuse_upkeep()
+
+        def plan() -> DeletionPlan:
+            if isinstance(what, Retention):
+                now = self._store.now()
+                return prunable(self._store, what, now, force=force, watch=watch, spared=spared)
+            return plan_deletion(self._store, what, force=force, spared=spared)
+
+        return await asyncio.to_thread(plan)
+
+    async def delete(
+        self, plan: DeletionPlan, *, actor: str | None, note: str | None, tell: Callable[[int], bool]
+    ) -> int:
         """See `Hub.delete`; what is open of them here is closed before."""
-        from hitl_tui.stores.deletion import delete
+        from hitl_tui.stores.deletion import delete_in_batches
 
-        self._refuse_reading()
-        for thread in going:
+        self._refuse_upkeep()
+        for thread in plan.going:
             if (driver := self._drivers.pop(thread.thread_id, None)) is not None:
                 await driver.close()
-        now = self._store.now()
-        await asyncio.to_thread(delete, self._store, going, actor=actor, note=note, at=now)
+
+        def delete() -> int:
+            gone = 0
+            for batch in delete_in_batches(
+                self._store, plan.going, actor=actor, note=note, at=self._store.now(),
+                why=plan.rule, force=plan.force, at_once=_DELETED_AT_ONCE,
+            ):  # fmt: skip
+                gone += len(batch)
+                if not tell(gone):
+                    break
+            return gone
+
+        return await asyncio.to_thread(delete)
+
+    async def sizes(self, watch: Watch | None = None) -> tuple[tuple[ThreadSize, ...], Space]:
+        """See `Hub.sizes`."""
+        from hitl_tui.stores.deletion import sizes
+
+        return await asyncio.to_thread(lambda: (tuple(sizes(self._store, watch)), self._store.space()))
+
+    async def vacuum(self) -> tuple[Space, Space]:
+        """See `Hub.vacuum`."""
+        self._refuse_upkeep()
+        return await asyncio.to_thread(lambda: (self._store.space(), self._store.vacuum()))
 
     async def _graph_of(self, info: ThreadInfo) -> CompiledGraph:
         """The graph of a thread; for the thread of a subgraph's run that of its owner, where that is open."""

@@ -16,6 +16,7 @@ from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.engine.log.units import Maybe, Time, about
 
 if TYPE_CHECKING:
+    from hitl_tui.drivers.decided import Decided
     from hitl_tui.drivers.history import Asked, Sample, TellHits, TellMoments
     from hitl_tui.engine.audit.findings import Mismatch
     from hitl_tui.engine.audit.lineage import Arrival
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
     from hitl_tui.engine.log.outcomes import Frame
     from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
     from hitl_tui.engine.log.repeats import Repeats
-    from hitl_tui.engine.log.threads import Owner, Presence, ThreadSummary, Waiting
+    from hitl_tui.engine.log.threads import Owner, Presence, Space, ThreadSize, ThreadSummary, Waiting
     from hitl_tui.engine.thread.agent_settings import AgentInfo
     from hitl_tui.loading.known import KnownGraph
     from hitl_tui.loading.trust import Ask
-    from hitl_tui.stores.deletion import Leaving
+    from hitl_tui.stores.deletion import DeletionPlan, Retention, Watch
 
     Previewed: TypeAlias = UpdateState | Answer | ConfigureAgents | Fork | Rerun | Run | Step
 
@@ -318,20 +319,60 @@ class Hub(Protocol):
     async def open(self, thread_id: str) -> Driver:
         """The driver of a thread; one that is open already is returned as it is."""
 
-    async def leaving(self, thread_id: str) -> Sequence[Leaving]:
-        """What goes when a thread is deleted: its forks, and what ran inside it, with it.
+    async def decided(self, person: str, limit: int) -> tuple[Decided, ...]:
+        """What a person has decided in all threads, newest first; at most `limit`."""
+
+    @property
+    def no_upkeep(self) -> str:
+        """Why nothing can be taken out of its store, in words; "" where it can."""
+
+    async def plan_deletion(
+        self,
+        what: Sequence[str] | Retention,
+        *,
+        force: bool = False,
+        spared: str = "",
+        watch: Watch | None = None,
+    ) -> DeletionPlan:
+        """What goes of threads that are named, with their forks and what ran inside them, or by a rule.
+
+        Args:
+            force: also what runs or waits.
+            spared: a thread that stays, with what it would go with.
+            watch: called, anywhere, with (threads looked at, threads that may go); what it raises ends it.
 
         Raises:
-            ThreadBusy: one of them runs or waits for a human.
-            UsageError: it ran inside a thread that stays, or can't be deleted here.
+            UsageError: nothing can be taken out here.
         """
 
-    async def delete(self, going: Sequence[Leaving], *, actor: str | None, note: str | None) -> None:
-        """Delete what `leaving` told, all of it or nothing; the ledger of the store keeps who did it.
+    async def delete(
+        self, plan: DeletionPlan, *, actor: str | None, note: str | None, tell: Callable[[int], bool]
+    ) -> int:
+        """Delete what a plan says, some families at a time, and how many threads went.
+
+        The ledger of the store keeps who did it.
+
+        Args:
+            tell: called, anywhere, with how many have gone; whether to go on.
 
         Raises:
-            StaleWriter: one has moved since.
-            ThreadBusy, UsageError: as for `leaving`.
+            StaleWriter: one has moved since; those that have gone before it are gone.
+            ThreadBusy, UsageError: as for `plan_deletion`.
+        """
+
+    async def sizes(self, watch: Watch | None = None) -> tuple[tuple[ThreadSize, ...], Space]:
+        """What each thread fills, the largest first, and what the store takes on the disk.
+
+        Args:
+            watch: called, anywhere, with (threads looked at, threads there are); what it raises ends it.
+        """
+
+    async def vacuum(self) -> tuple[Space, Space]:
+        """Give back what is free; what the store took on the disk, and what it takes now.
+
+        Raises:
+            StoreUnusable: the store is in use, read-only or full.
+            UsageError: it can't be done here.
         """
 
     @property

@@ -11,7 +11,7 @@ from hitl_tui.drivers.history import Asked, Moment, SearchHit
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.context import Context, Places
-from hitl_tui.view.followed import followed_in, followed_lines
+from hitl_tui.view.followed import followed, followed_in, followed_lines
 from hitl_tui.view.format import count, inline
 from hitl_tui.view.hits import answer_line, hit_line, moment_line
 from hitl_tui.view.lines import content, name, spans
@@ -29,16 +29,18 @@ _VALUE: Final = 60
 
 
 def list_steps(context: Context, typed: str) -> None:
-    """Say the last steps, or behind "mine" what one decided in the thread, with what became of it.
+    """Say the last steps, or behind "mine" what one decided in the thread, "mine all" in all.
 
     Raises:
         UsageError: something else is asked for.
     """
-    if typed == "mine":
-        _list_mine(context)
+    if typed in ("mine", "mine all"):
+        _list_mine(context, everywhere=typed == "mine all")
         return
     if typed:
-        raise UsageError(f"{typed!r} is not listed", "l tells the last steps, l mine your decisions")
+        raise UsageError(
+            f"{typed!r} is not listed", "l tells the last steps, l mine or l mine all your decisions"
+        )
     driver = context.driver
     if points := context.run(driver.history(limit=_STEPS))[::-1]:
         updates = context.run(driver.updates(points[0].step, points[-1].step))
@@ -46,15 +48,19 @@ def list_steps(context: Context, typed: str) -> None:
             context.console.say(*step_lines(point, updates[point.step]))
 
 
-def _list_mine(context: Context) -> None:
-    snapshot = context.snapshot()
-    decisions = context.run(
-        followed_in(context.driver, snapshot.progress, snapshot.ledger, context.actor, _DECISIONS)
-    )
+def _list_mine(context: Context, *, everywhere: bool) -> None:
+    snapshot, hub = context.snapshot(), context.hub
+    if everywhere:
+        decisions = [followed(decided) for decided in context.run(hub.decided(context.actor, _DECISIONS))]
+    else:
+        decisions = context.run(
+            followed_in(context.driver, snapshot.progress, snapshot.ledger, context.actor, _DECISIONS)
+        )
     for decision in decisions:
         context.console.say(*followed_lines(decision))
     if not decisions:
-        context.console.say(f"{name(context.actor)} has decided nothing in this thread.")
+        where = "store" if everywhere else "thread"
+        context.console.say(f"{name(context.actor)} has decided nothing in this {where}.")
 
 
 def find(context: Context, typed: str) -> None:

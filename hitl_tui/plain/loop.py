@@ -49,7 +49,8 @@ from hitl_tui.plain.history import find, list_steps, walk, watches
 from hitl_tui.plain.inside import look_within
 from hitl_tui.plain.items import list_items
 from hitl_tui.plain.queue import decide_several, list_queue
-from hitl_tui.plain.threads import delete, list_graphs, list_threads, list_workers
+from hitl_tui.plain.store import delete, prune, sizes
+from hitl_tui.plain.threads import list_graphs, list_threads, list_workers
 from hitl_tui.plain.trust import declassify, reveal, why_tainted
 from hitl_tui.view.answers import read_limit
 from hitl_tui.view.family import free_name
@@ -128,7 +129,7 @@ HELP: Final = (
     "b NODE: stop before a node, or no more; b after NODE, b change CHANNEL, b tool, b error; b: list them.",
     'b NODE: n > 2: only where that holds; b NODE hit 3; b NODE log "n={n}": tell it; b 2: away; b off 2.',
     "w: where it stands, all channels.  v CHANNEL: a whole value.  l: the last steps.",
-    "l mine: what you decided, with what became of it and how to take it back.",
+    "l mine: what you decided, with what became of it and how to take it back; l mine all: in all threads.",
     "/ TEXT: find it in all steps; / ? n > 2: when that began to hold; /: the next; \\: the one before.",
     "W EXPRESSION: watch it, or no longer; W: what is watched, now and over the run; W step 3: as of step 3.",
     "Z WORD: items of the graph's long-term store.  j: the workers, what they run, what is queued.",
@@ -142,7 +143,9 @@ HELP: Final = (
     "k: claim what waits, or give it back; k over NAME: take it over.  @ NAME WHY: hand it over.",
     "+: what is allowed unasked; + call: the call that waits; + TOOL NAME=PATTERN; + revoke ID.",
     "t WORD: list threads.  o THREAD: open another thread.  N: what can be started; N 2: start the second.",
-    "X THREAD: delete one, its forks and what ran inside.  R: run again what changed, or load it here.",
+    "X THREAD...: delete them, with forks and what ran inside; X THREAD force: also what runs or waits.",
+    "P older 30d last 5 decided: prune, but for these; P: by [retention].  R: run again what changed.",
+    "S: what fills the store; S THREAD: one, by channel; S vacuum: give back what is free.",
     "h: this help.  q: leave; what is committed stays.",
 )
 _ENTRIES: Final = 200
@@ -221,6 +224,8 @@ class _Session:
             "@": lambda typed: hand_over(self.context, typed),
             "+": lambda typed: allow(self.context, typed),
             "X": lambda typed: delete(self.context, typed),
+            "P": lambda typed: prune(self.context, typed),
+            "S": lambda typed: sizes(self.context, typed),
             "N": self._new,
             "o": self._open,
             "n": self._queue,

@@ -1,17 +1,13 @@
-"""Threads in lines: listed, deleted, started of a graph that is known."""
+"""Threads in lines: listed, started of a graph that is known."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hitl_tui.errors import UsageError
 from hitl_tui.loading.known import KnownGraph
-from hitl_tui.plain.console import confirm
 from hitl_tui.plain.context import Context
-from hitl_tui.view.deletion import leaving_lines
-from hitl_tui.view.format import count
 from hitl_tui.view.jobs import job_words, orphan_words, summary_words, worker_words
-from hitl_tui.view.lines import content, name
+from hitl_tui.view.lines import name
 
 _THREADS = 20
 
@@ -38,29 +34,6 @@ def list_workers(context: Context) -> None:
         context.console.say(f"Worker {worker.id}: {worker_words(worker, work)}.")
     for job in work.jobs:
         context.console.say(f"{name(job.thread)} of {name(job.graph)}: {job_words(job, work.now)}.")
-
-
-def delete(context: Context, typed: str) -> None:
-    """Delete a thread with its forks and what ran inside it, after a yes.
-
-    Raises:
-        UsageError: none is named, or it is open here.
-        ThreadBusy: one of them runs or waits.
-    """
-    if not typed:
-        raise UsageError("no thread is named", "X THREAD; t lists them")
-    going = context.run(context.hub.leaving(typed))
-    if any(thread.thread_id == context.driver.thread_id for thread in going):
-        raise UsageError(f"{context.driver.thread_id} is open here", "o opens another thread; then delete it")
-    context.console.say("These would go:", *content(leaving_lines(going, context.hub.now()), len(going) + 1))
-    if not confirm(context.console, f"Delete {count(len(going), 'thread')} for good?"):
-        context.console.say("Nothing was deleted.")
-        return
-    note = context.console.ask("Why, for the record; empty for nothing:") or None
-    context.run(context.hub.delete(going, actor=context.actor, note=note))
-    context.console.say(
-        f"Deleted {count(len(going), 'thread')}; the ledger of the store keeps who, when and why."
-    )
 
 
 def list_graphs(context: Context, typed: str) -> tuple[KnownGraph, ...]:

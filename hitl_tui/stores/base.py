@@ -320,6 +320,16 @@ class Checkpointer(ABC):
         """Who holds the thread, dead or alive; None when nobody does."""
 
     @abstractmethod
+    def held(self) -> list[str]:
+        """The threads that have a lease, of somebody dead or alive."""
+
+    def doubtful_leases(self) -> Iterator[tuple[str, Fault]]:
+        """The threads with a lease that `faults` of each names, and what it says of it."""
+        for thread_id in self.held():
+            for fault in self._faults_of_lease(thread_id):
+                yield thread_id, fault
+
+    @abstractmethod
     def acquire(self, thread_id: str, lease: Lease, now: int) -> Lease | None:
         """Take the thread for writing; returns the dead holder's lease that was taken over.
 
@@ -555,17 +565,25 @@ class Checkpointer(ABC):
         So it may be forged, to make a thread look busy, free, claimed or asked to pause; it decides nothing.
         """
 
+        yield from self._faults_of_lease(thread_id)
+
         def attending(thread_id: str) -> object:
             return self.attending(thread_id, 0)
 
-        for field, read in (("lease", self.lease), ("pause", self.pause_request), ("presence", attending)):
+        for field, read in (("pause", self.pause_request), ("presence", attending)):
             try:
-                known = read(thread_id)
+                read(thread_id)
             except LogCorrupt as error:
                 yield Fault(field, None, None, error.message)
-            else:
-                if isinstance(known, Lease) and is_beyond_belief(known, self.now()):
-                    yield Fault(field, None, "one that ends within an hour", describe(known))
+
+    def _faults_of_lease(self, thread_id: str) -> Iterator[Fault]:
+        try:
+            lease = self.lease(thread_id)
+        except LogCorrupt as error:
+            yield Fault("lease", None, None, error.message)
+        else:
+            if lease is not None and is_beyond_belief(lease, self.now()):
+                yield Fault("lease", None, "one that ends within an hour", describe(lease))
 
     def parts(self, thread_id: str) -> list[Part]:
         """Who wrote which rows of a thread's log, its own part last."""

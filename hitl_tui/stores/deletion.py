@@ -1,4 +1,4 @@
-"""Taking threads out of a store: what goes with one, what may go, and what is kept of it (SPEC 10)."""
+"""What fills a store, and taking threads out of it: what goes with one, what is kept of it (SPEC 10)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import msgspec
 from hitl_tui.engine.log.records import Cursor, LedgerEntry, Status
 from hitl_tui.engine.log.signing import DECISIONS
 from hitl_tui.engine.log.store import Store, all_threads
-from hitl_tui.engine.log.threads import Deletion, ThreadInfo, ThreadSummary
-from hitl_tui.engine.log.units import Maybe, Time, about, span_words
+from hitl_tui.engine.log.threads import Deletion, ThreadInfo, ThreadSize, ThreadSummary
+from hitl_tui.engine.log.units import Maybe, Time, about, span_of, span_words
 from hitl_tui.engine.nodes.children import owned
 from hitl_tui.engine.thread.hashes import ledger_hash
 from hitl_tui.engine.thread.journal import account
@@ -20,11 +20,12 @@ from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, U
 
 Why = Literal["named", "inside", "fork"]
 Watch = Callable[[int, int], object]
+_NOTHING: Final = ": nothing is deleted"
 _MANY: Final = 5_000
 """Threads from which on all of a store are read at once."""
 _BATCH: Final = 2_000
 """Threads that are deleted at once, and for as long nobody else writes."""
-Kept = Literal["newest", "young", "waits", "decided", "forked"]
+Kept = Literal["newest", "young", "waits", "decided", "forked", "open"]
 
 
 class Leaving(msgspec.Struct, frozen=True):
@@ -62,6 +63,43 @@ class Retention(msgspec.Struct, frozen=True):
         parts += [f"keep the last {self.keep_last}"] if self.keep_last else []
         parts += ["keep what was decided in"] if self.keep_decided else []
         return "prune: " + (", ".join(parts) or "all")
+
+
+def read_rule(given: Mapping[str, object]) -> Retention:
+    """The rule of `prune` by its words: `older_than`, `keep_last`, `keep_decided`.
+
+    Raises:
+        UsageError: there is none, or one can't be read.
+    """
+    if not given:
+        raise UsageError(
+            "there is no rule for what goes",
+            "give --older-than, --keep-last or --keep-decided, or [retention]",
+        )
+    age = given.get("older_than")
+    try:
+        older_than = None if age is None else span_of(str(age))
+    except ValueError as error:
+        raise UsageError(f"--older-than: {error}") from None
+    last = given.get("keep_last", 0)
+    return Retention(older_than, last if isinstance(last, int) else 0, bool(given.get("keep_decided")))
+
+
+class DeletionPlan(msgspec.Struct, frozen=True):
+    """What would be deleted, and what would not.
+
+    Args:
+        stays: threads that were named and stay, each with why, in words.
+        kept: of a rule, how many threads at the top stay for which reason.
+        rule: its words, "" where threads were named.
+        force: also what runs or waits goes.
+    """
+
+    going: tuple[Leaving, ...]
+    stays: Mapping[str, str] = {}
+    kept: Mapping[Kept, int] = {}
+    rule: str = ""
+    force: bool = False
 
 
 class _Families:
@@ -138,6 +176,30 @@ def leaving(
     return list(going.values())
 
 
+def plan_deletion(
+    store: Store, threads: Iterable[str], *, force: bool = False, spared: str = ""
+) -> DeletionPlan:
+    """What goes of threads that were named, with forks and what ran inside them, and why the rest stays.
+
+    Args:
+        force: also what runs or waits.
+        spared: a thread that stays, with those that it would go with: it is open.
+    """
+    going: dict[str, Leaving] = {}
+    stays: dict[str, str] = {}
+    for name in dict.fromkeys(threads):
+        try:
+            family = leaving(store, [name], forks=True, force=force) if name != spared else []
+            if name == spared or any(thread.thread_id == spared for thread in family):
+                raise UsageError(f"{spared!r} is open here{_NOTHING}", "open another thread first")
+        except HitlError as error:
+            stays[name] = error.message.removesuffix(_NOTHING)
+        else:
+            going |= {thread.thread_id: thread for thread in family if thread.thread_id not in going}
+    left = {name: why for name, why in stays.items() if name not in going}
+    return DeletionPlan(tuple(going.values()), left, force=force)
+
+
 def _with_families(families: _Families, threads: Iterable[str], *, forks: bool) -> dict[str, Leaving]:
     """Threads with what goes with them, each behind what it goes with."""
     going: dict[str, Leaving] = {}
@@ -177,21 +239,25 @@ def delete_in_batches(
     at: int,
     why: str = "",
     force: bool = False,
+    at_once: int | None = None,
 ) -> Iterator[list[LedgerEntry]]:
     """Take many threads out of a store, some families at a time: each time all of them or nothing.
 
     Others write between two batches; whoever stops asking for them has deleted those that were given, with
     their entries in the ledger of the store.
 
+    Args:
+        at_once: how many threads make a batch; None for many.
+
     Raises: as `Store.delete`, for the batch it is in.
     """
-    for batch in _batches(store, going):
+    for batch in _batches(store, going, at_once or _BATCH):
         yield delete(store, batch, actor=actor, note=note, at=at, why=why, force=force)
 
 
-def _batches(store: Store, going: Sequence[Leaving]) -> Iterator[list[Leaving]]:
-    """Threads in groups of at least `_BATCH`; who was forked from whom, or ran inside whom, is in one."""
-    if len(going) <= _BATCH:
+def _batches(store: Store, going: Sequence[Leaving], size: int) -> Iterator[list[Leaving]]:
+    """Threads in groups of at least `size`; who was forked from whom, or ran inside whom, is in one."""
+    if len(going) <= size:
         yield [*going]
         return
     family: dict[str, str] = {thread.thread_id: thread.thread_id for thread in going}
@@ -214,7 +280,7 @@ def _batches(store: Store, going: Sequence[Leaving]) -> Iterator[list[Leaving]]:
     batch: list[Leaving] = []
     for threads in families.values():
         batch += threads
-        if len(batch) >= _BATCH:
+        if len(batch) >= size:
             yield batch
             batch = []
     if batch:
@@ -235,9 +301,7 @@ def farewells(store: Store, deletion: Deletion) -> list[LedgerEntry]:
         _check_whole(families, name, deletion.versions)
         if not deletion.force:
             if cursor.version != version:
-                raise StaleWriter(
-                    f"thread {name!r} has moved since you looked at it: nothing is deleted", "look again"
-                )
+                raise StaleWriter(f"thread {name!r} has moved since you looked at it{_NOTHING}", "look again")
             _check_still(families.summary(name))
         n += 1
         entry = LedgerEntry(
@@ -300,17 +364,17 @@ def _check_whole(families: _Families, name: str, going: Collection[str] | Mappin
         if fork.thread_id not in going:
             raise UsageError(
                 f"thread {fork.thread_id!r} is a fork of {name!r} and shares its steps up to "
-                f"{fork.fork_step}: nothing is deleted",
+                f"{fork.fork_step}{_NOTHING}",
                 "delete its forks with it (--forks), or export the fork and import it under another name",
             )
     for inside in families.inside(name):
         if inside not in going:
-            raise UsageError(f"thread {inside!r} ran inside {name!r}: nothing is deleted", "look again")
+            raise UsageError(f"thread {inside!r} ran inside {name!r}{_NOTHING}", "look again")
     info = families.info(name)
     owner = info.owner.thread_id if info and info.owner else None
     if owner is not None and owner not in going and families.info(owner) is not None:
         raise UsageError(
-            f"thread {name!r} ran inside {owner!r}, whose log names it: nothing is deleted",
+            f"thread {name!r} ran inside {owner!r}, whose log names it{_NOTHING}",
             f"delete {owner!r}, and it goes with it",
         )
 
@@ -322,13 +386,13 @@ def _check_still(summary: ThreadSummary | None) -> None:
     name = summary.info.thread_id
     if summary.held_by:
         raise ThreadBusy(
-            f"thread {name!r} is held by {summary.held_by}: nothing is deleted",
+            f"thread {name!r} is held by {summary.held_by}{_NOTHING}",
             "wait until it is done, or --force",
         )
     if not _at_rest(summary):
         does = "waits" if summary.waiting_since is not None else "is in the middle of a run"
         raise ThreadBusy(
-            f"thread {name!r} {does}: nothing is deleted",
+            f"thread {name!r} {does}{_NOTHING}",
             "decide or cancel it first, or --force",
         )
 
@@ -340,14 +404,21 @@ def _at_rest(summary: ThreadSummary) -> bool:
 
 
 def prunable(
-    store: Store, rule: Retention, now: int, *, force: bool = False, watch: Watch | None = None
-) -> tuple[list[Leaving], dict[Kept, int]]:
+    store: Store,
+    rule: Retention,
+    now: int,
+    *,
+    force: bool = False,
+    watch: Watch | None = None,
+    spared: str = "",
+) -> DeletionPlan:
     """What a rule takes away, and of the threads at the top how many stay for which reason.
 
     A thread stays while a fork of it, or of one inside it, stays.
 
     Args:
-        watch: called with (threads looked at, threads that may go).
+        watch: called with (threads looked at, threads that may go); what it raises ends it.
+        spared: as for `plan_deletion`.
     """
     chosen: dict[str, None] = {}
     kept: dict[Kept, int] = {}
@@ -363,6 +434,9 @@ def prunable(
         whole[name] = _with_families(families, [name], forks=True)
         if watch:
             watch(len(whole), len(chosen))
+    for name in [name for name in chosen if spared in whole[name]]:
+        del chosen[name]
+        kept["open"] = kept.get("open", 0) + 1
     while True:
         forked = [
             name
@@ -376,7 +450,22 @@ def prunable(
             kept["forked"] = kept.get("forked", 0) + 1
     going = {name: thread for root in chosen for name, thread in whole[root].items()}
     named = {name: msgspec.structs.replace(going[name], why="named", of="") for name in chosen}
-    return list((going | named).values()), kept
+    return DeletionPlan(tuple((going | named).values()), kept=kept, rule=rule.words, force=force)
+
+
+def sizes(store: Store, watch: Watch | None = None) -> list[ThreadSize]:
+    """What the own rows of each thread fill, the largest first.
+
+    Args:
+        watch: called with (threads looked at, threads there are); what it raises ends it.
+    """
+    names = [summary.info.thread_id for summary in all_threads(store)]
+    filled = []
+    for name in names:
+        filled.append(store.size(name))
+        if watch:
+            watch(len(filled), len(names))
+    return sorted(filled, key=lambda size: -size.bytes)
 
 
 def _kept(

@@ -201,6 +201,10 @@ class MemoryCheckpointer(Checkpointer):
         with self._lock:
             return sorted(name for name, thread in self._threads.items() if thread.cursor.head >= 0)
 
+    def held(self) -> list[str]:
+        with self._lock:
+            return sorted(name for name, thread in self._threads.items() if thread.lease)
+
     def lease(self, thread_id: str) -> Lease | None:
         thread = self._threads.get(thread_id)
         return thread.lease if thread else None

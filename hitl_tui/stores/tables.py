@@ -108,6 +108,7 @@ _LET_GO = (
     "presence"
 )
 _ATTENDING = "SELECT t.id, p.body FROM presence AS p JOIN thread AS t ON t.key = p.thread"
+_HELD = "SELECT t.id FROM lease AS l JOIN thread AS t ON t.key = l.thread ORDER BY t.id"
 _LEASE = f"SELECT {rows.LEASE} FROM lease WHERE thread = ?"
 
 
@@ -386,6 +387,9 @@ class TableStore(Checkpointer):
         sql = "SELECT id FROM thread JOIN cursor ON thread = key WHERE head >= 0 ORDER BY id"
         with self._decoding():
             return [rows.value_of(str, row) for row in self._rows(sql)]
+
+    def held(self) -> list[str]:
+        return [row[0] for row in self._rows(_HELD)]
 
     def lease(self, thread_id: str) -> Lease | None:
         fetched = self._rows(_LEASE, (self._find(thread_id),))

@@ -1,4 +1,4 @@
-"""What goes when threads are deleted, and what is kept of them, in words."""
+"""What fills a store, what goes when threads are deleted, and what is kept of them, in words."""
 
 from __future__ import annotations
 
@@ -6,18 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hitl_tui.engine.log.records import LedgerEntry
-from hitl_tui.stores.deletion import Kept, Leaving
-from hitl_tui.view.format import ago, count
+from hitl_tui.engine.log.threads import Space, ThreadSize
+from hitl_tui.stores.deletion import DeletionPlan, Kept, Leaving
+from hitl_tui.view.format import ago, count, filled
 from hitl_tui.view.sanitise import sanitise_line
 
-_NAME = 60
+_NAME: Final = 60
+_CHANNEL: Final = 40
+_WHY: Final = 200
 _NAMED: Final = 12
+_CHANNELS: Final = 3
+"""How many channels of a thread are named in a list of many."""
+SIZE_HEADS: Final = ("THREAD", "STEPS", "SIZE", "MOST OF IT")
+_UNREST: Final = ("running", "waiting")
 _KEPT: Final[Mapping[Kept, str]] = {
     "newest": "among the last changed",
     "young": "too young",
     "waits": "running or waiting",
     "decided": "decided in by a person",
     "forked": "shared by a fork that stays",
+    "open": "open here",
 }
 
 
@@ -40,6 +48,67 @@ def kept_words(kept: Mapping[Kept, int]) -> str:
     """How many threads stay, and why; "" where none was looked at."""
     parts = [f"{number:,} {_KEPT[why]}" for why, number in kept.items()]
     return f"{sum(kept.values()):,} stay: {', '.join(parts)}" if parts else ""
+
+
+def unrest(thread: Leaving) -> bool:
+    """Whether a thread that goes was running or waiting."""
+    return thread.status in _UNREST
+
+
+def plan_words(plan: DeletionPlan) -> str:
+    """How many threads go, how many of them were left running or waiting, how many stay."""
+    restless = sum(map(unrest, plan.going))
+    words = f"{count(len(plan.going), 'thread')} would go" if plan.going else "nothing would go"
+    if restless:
+        words += f", {restless:,} of them running or waiting"
+    stays = len(plan.stays) + sum(plan.kept.values())
+    return f"{words}; {stays:,} would stay" if stays else words
+
+
+def stays_lines(plan: DeletionPlan) -> list[str]:
+    """What stays and why: a line for each that was named, one for all that a rule keeps."""
+    lines = [f"{sanitise_line(name, _NAME)}: {sanitise_line(why, _WHY)}" for name, why in plan.stays.items()]
+    return [*lines, words] if (words := kept_words(plan.kept)) else lines
+
+
+def result_words(plan: DeletionPlan, gone: int) -> str:
+    """What became of a deletion."""
+    stayed = len(plan.going) - gone
+    rest = f"{count(stayed, 'thread')} stayed; " if stayed else ""
+    return f"deleted {count(gone, 'thread')}; {rest}`hitl-tui deleted` shows what is kept of them"
+
+
+def size_rows(sizes: Sequence[ThreadSize]) -> list[tuple[str, str, str, str]]:
+    """Rows below `SIZE_HEADS`: a thread, its steps, what it fills, and what most of that is."""
+    rows = []
+    for size in sizes:
+        parts = {**size.channels, "(steps)": size.checkpoints, "(cached states)": size.snapshots}
+        largest = sorted(parts.items(), key=lambda part: -part[1])[:_CHANNELS]
+        most = ", ".join(
+            f"{sanitise_line(name, _CHANNEL)} {filled(number)}" for name, number in largest if number
+        )
+        name = sanitise_line(size.thread_id, _NAME)
+        rows.append((name, f"{size.steps:,}", filled(size.bytes), most or "-"))
+    return rows
+
+
+def part_rows(size: ThreadSize) -> list[tuple[str, str]]:
+    """What fills a thread, by channel, the largest first."""
+    parts = sorted(size.channels.items(), key=lambda part: -part[1])
+    rows = [(f"channel {sanitise_line(name, _NAME)}", filled(number)) for name, number in parts]
+    rest = (("steps", size.checkpoints), ("cached states", size.snapshots), ("decisions", size.decisions))
+    rows += [(name, filled(number)) for name, number in rest]
+    return [*rows, ("in all", filled(size.bytes))]
+
+
+def space_words(space: Space) -> str:
+    """What a store takes on the disk; "" for one that is on none."""
+    return f"on the disk: {filled(space.used)}, {filled(space.free)} of it free" if space.used else ""
+
+
+def vacuum_words(before: Space, after: Space) -> str:
+    """What was given back."""
+    return f"{filled(before.used)} before, {filled(after.used)} now"
 
 
 def entry_lines(entry: LedgerEntry) -> list[str]:

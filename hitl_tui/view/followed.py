@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 
-from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
-from hitl_tui.engine.log.signing import DECISIONS
+from hitl_tui.drivers.decided import Decided, decisions_of
+from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.units import Maybe, Time, about
-from hitl_tui.view.format import inline
+from hitl_tui.view.format import ago, inline
+from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Role, Span
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver
@@ -55,28 +57,9 @@ class DecisionOutcome(msgspec.Struct, frozen=True):
     take_back: Annotated[tuple[TakeBack, ...], about("How to take it back.")]
 
 
-class ThreadStanding(msgspec.Struct, frozen=True):
-    """Where a thread stands, as far as it tells what came of decisions."""
-
-    thread: str
-    status: str
-    reason: str
-
-
-def mine(entries: Iterable[LedgerEntry], person: str) -> list[LedgerEntry]:
-    """The decisions of a person, newest first."""
-    return [entry for entry in entries if entry.actor == person and entry.kind in DECISIONS][::-1]
-
-
-def followed(
-    entry: LedgerEntry, ledger: Sequence[LedgerEntry], points: Sequence[Checkpoint], standing: ThreadStanding
-) -> DecisionOutcome:
-    """What became of a decision.
-
-    Args:
-        ledger: the thread's entries, from those of the request that it answers on.
-        points: the steps from the one that it is about on, oldest first.
-    """
+def followed(decided: Decided) -> DecisionOutcome:
+    """What became of a decision."""
+    entry, ledger, points = decided.entry, decided.ledger, decided.points
     title = next(
         (
             other.note or ""
@@ -91,7 +74,7 @@ def followed(
     given = entry.data.get("answer") if isinstance(entry.data, Mapping) else None
     choice = given.get("choice", given) if isinstance(given, Mapping) else given
     return DecisionOutcome(
-        standing.thread,
+        decided.thread,
         entry.n,
         entry.kind,
         entry.step,
@@ -100,10 +83,10 @@ def followed(
         title,
         "" if choice is None else choice if isinstance(choice, str) else inline(choice, _NAME),
         tuple(ran),
-        "" if asked else standing.status,
-        "" if asked else standing.reason,
+        "" if asked else decided.status,
+        "" if asked else decided.reason,
         (asked.note or "") if asked else "",
-        tuple(_ways_back(entry, points, standing)),
+        tuple(_ways_back(decided)),
     )
 
 
@@ -115,34 +98,36 @@ async def followed_in(
     Args:
         most: how many of them are told at most.
     """
-    decisions = mine(ledger, person)[:most]
+    decisions = decisions_of(ledger, person)[:most]
     if not decisions:
         return []
     first = min(entry.step for entry in decisions)
     points = (await driver.history(limit=progress.head + 1 - first))[::-1]
-    standing = ThreadStanding(driver.thread_id, progress.status, progress.reason)
+    thread, status, reason = driver.thread_id, progress.status, progress.reason
     return [
-        followed(entry, ledger, [point for point in points if point.step >= entry.step], standing)
+        followed(
+            Decided(
+                thread, status, reason, entry, ledger, [point for point in points if point.step >= entry.step]
+            )
+        )
         for entry in decisions
     ]
 
 
-def _ways_back(
-    entry: LedgerEntry, points: Sequence[Checkpoint], standing: ThreadStanding
-) -> Iterable[TakeBack]:
+def _ways_back(decided: Decided) -> Iterable[TakeBack]:
+    entry, thread = decided.entry, decided.thread
     if entry.kind not in _CHANGING:
         return
-    thread = standing.thread
-    later = [point for point in points if point.step > entry.step]
+    later = [point for point in decided.points if point.step > entry.step]
     again = tuple(dict.fromkeys(point.node for point in later if point.node))
     # An edit's step is the one that it made.
     before = max(entry.step - (entry.kind == "update_state"), 0)
     place, new = shlex.quote(f"{thread}@{before}"), shlex.quote(f"{thread}-again")
     yield TakeBack("fork", f"hitl-tui fork {place} {new}", again)
-    if standing.status not in ("running", *_OVER):
+    if decided.status not in ("running", *_OVER):
         yield TakeBack("edit", f"hitl-tui update-state {shlex.quote(thread)} CHANNEL=VALUE", ())
     handlers = tuple(step.handler for point in reversed(later) for step in reversed(point.compensations))
-    if handlers and standing.reason != "rolled_back":
+    if handlers and decided.reason != "rolled_back":
         yield TakeBack("rollback", f"hitl-tui rollback {shlex.quote(thread)}", handlers)
 
 
@@ -157,6 +142,26 @@ def followed_lines(decision: DecisionOutcome) -> list[str]:
     none = "nothing ran" if decision.status in _OVER else "nothing ran yet"
     lines.append(f"  then: {_names(decision.ran) or none}; {_outcome(decision)}")
     return [*lines, *(line for way in decision.take_back for line in _way_lines(way))]
+
+
+def outcome_lines(decisions: Iterable[DecisionOutcome], width: int, now: int | None = None) -> list[Line]:
+    """Decisions as rows of so many cells; what goes on stands under itself.
+
+    Args:
+        now: to tell how long ago each was made, in microseconds since the epoch.
+    """
+
+    def rows(line: str, role: Role) -> Iterator[Line]:
+        indent = " " * (len(line) - len(line.lstrip()))
+        for row in wrap_line(line.lstrip(), width - len(indent)):
+            yield (Span(f"{indent}{row}", role),)
+
+    lines: list[Line] = []
+    for decision in decisions:
+        title, *rest = followed_lines(decision)
+        when = "" if now is None else f"{ago(decision.at, now)}, "
+        lines += [*rows(f"{when}{title}", "name"), *(row for line in rest for row in rows(line, "plain")), ()]
+    return lines
 
 
 def _outcome(decision: DecisionOutcome) -> str:

@@ -70,6 +70,8 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "app.threads": ("Run", "Threads"),
     "app.queue": ("Run", "Queue"),
     "app.workers": ("Run", "Workers"),
+    "app.decided": ("Run", "Pages"),
+    "app.store": ("Run", "Pages"),
     "look.agents": ("Run", "Agents"),
     "look.check": ("Run", "Verify"),
     "look.compare": ("Run", "Compare"),

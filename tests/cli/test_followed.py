@@ -73,8 +73,9 @@ def test_without_a_thread_and_without_mine(review: App) -> None:
 
 def test_a_rollback_is_offered_where_something_can_be_undone(app: App) -> None:
     from hitl_tui import MemoryCheckpointer
+    from hitl_tui.drivers.decided import Decided
     from hitl_tui.engine.log.outcomes import Compensation
-    from hitl_tui.view.followed import ThreadStanding, followed, followed_lines
+    from hitl_tui.view.followed import followed, followed_lines
     from tests.stores.log_writer import Writer, entry
 
     writer = Writer(MemoryCheckpointer(), "trip")
@@ -83,7 +84,7 @@ def test_a_rollback_is_offered_where_something_can_be_undone(app: App) -> None:
     for node in ("book", "pay"):
         writer.step(point={"node": node, "source": "node", "compensations": (Compensation(f"un{node}"),)})
     points = writer.store.checkpoints("trip", None, 9)[::-1]
-    told = followed(answer, [answer], points, ThreadStanding("trip", "completed", "end"))
+    told = followed(Decided("trip", "completed", "end", answer, [answer], points))
     assert [(way.way, way.runs) for way in told.take_back] == [
         ("fork", ("book", "pay")),
         ("rollback", ("unpay", "unbook")),

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from hitl_tui.config import config_path, user_themes
+from tests.engine.audit.rich import HELD, opened
+from tests.engine.audit.test_refused import runner
 from tests.support.commands import App
 from tests.support.places import SAMPLES
 from tests.support.program import call
@@ -265,6 +269,21 @@ def test_a_broken_setting_is_wrong_usage(app: App, monkeypatch: pytest.MonkeyPat
     done = app.expect(2, "config", "--json")
     assert done.document["kind"] == "error"
     assert "HITL_TUI_API_BASE" in done.err
+
+
+def test_doctor_names_a_lease_that_nobody_was_given(app: App, tmp_path: Path) -> None:
+    file = tmp_path / "runs.db"
+    url = f"sqlite:///{file}"
+    with closing(opened(file)) as store:
+        runner(store).invoke({}, thread_id="t")
+        store.acquire("t", HELD, 0)
+    assert "WRONG" not in app("doctor", "--store", url).out
+    with closing(sqlite3.connect(file, isolation_level=None)) as db:
+        db.execute("UPDATE lease SET expires_at = ?", ((1 << 63) - 1,))
+    rows = app.expect(1, "doctor", "--store", url, "--json").document["doctor"]
+    (wrong,) = (row for row in rows if not row["ok"])
+    assert wrong["about"] == "lease"
+    assert "thread t: hal on host afar, process 4711 has it for longer than anybody can" in wrong["value"]
 
 
 def test_doctor_tells_whether_keys_are_set_and_never_their_values(

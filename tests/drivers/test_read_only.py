@@ -13,6 +13,7 @@ from hitl_tui.engine.commands import COMMANDS, Cancel, LookAt, Run, verb
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.errors import UsageError
+from hitl_tui.stores.deletion import DeletionPlan
 from tests.support.flows import line
 
 WHY = "this is for an audience"
@@ -39,8 +40,10 @@ async def test_every_command_is_refused_and_not_a_byte_is_written(tmp_path: Path
     async with hub.borrow("t") as same:
         assert same.can(Run) == WHY
     with pytest.raises(UsageError, match=WHY):
-        await hub.leaving("t")
+        await hub.plan_deletion(["t"])
     with pytest.raises(UsageError, match=WHY):
-        await hub.delete((), actor="ann", note=None)
+        await hub.delete(DeletionPlan(()), actor="ann", note=None, tell=bool)
+    with pytest.raises(UsageError, match=WHY):
+        await hub.vacuum()
     await hub.close()
     assert place.read_bytes() == before

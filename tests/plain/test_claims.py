@@ -61,11 +61,44 @@ def test_a_thread_is_deleted_after_a_yes_with_the_reason_and_not_while_it_waits(
     assert "  | memo-42: 4 steps, completed" in told
     assert "Nothing was deleted." in told
     assert "Deleted 1 thread" in told
-    assert "'mail-bot-1' waits: nothing is deleted" in told
+    assert told.count("Nothing would go; 1 would stay.") == 2
+    assert "  | mail-bot-1: thread 'mail-bot-1' waits" in told
+    assert "  | order-7: 'order-7' is open here" in told
     assert "no thread is named" in told
     with closing(SQLiteCheckpointer(twelve)) as store:
         (entry,) = store.store_ledger()
         assert (entry.thread_id, entry.actor, entry.note) == ("memo-42", "tester", "it is printed")
+
+
+def test_several_are_deleted_at_once_a_rule_prunes_and_what_fills_the_store_is_told(
+    talk: Talker, twelve: Path, app: App
+) -> None:
+    app.expect(0, "approve", "memo-42")
+    app.expect(0, "resume", "memo-42", "--headless")
+    told = talk(
+        "P\nP older soon\nP older 0s last 1 force\nno\nP older 0s\nyes\n\nX mail-bot-1 mail-bot-2 force\n"
+        "yes\ndone\nX 'a\nS\nS mail-bot-3\nS order-7\nS vacuum\nl mine all\nq\n",
+        "resume", "order-7", "--plain",
+    ).out  # fmt: skip
+    assert "there is no rule for what goes" in told
+    assert "'soon' is no time" in told
+    assert "10 threads would go, 10 of them running or waiting; 2 would stay." in told
+    assert "1 among the last changed, 1 open here" in told
+    assert "1 thread would go; 11 would stay." in told
+    assert "2 threads would go, 2 of them running or waiting." in told
+    assert "Deleted 2 threads" in told
+    assert "No closing quotation" in told
+    assert "there is no thread 'mail-bot-3'" in told
+    assert "cached states: " in told
+    assert "of it free; S vacuum gives back what is free." in told
+    assert " before, " in told
+    with closing(SQLiteCheckpointer(twelve)) as store:
+        kept = [(entry.thread_id, entry.note, entry.data.get("rule")) for entry in store.store_ledger()]
+    assert kept == [
+        ("memo-42", None, "prune: older than 0s"),
+        ("mail-bot-1", "done", None),
+        ("mail-bot-2", "done", None),
+    ]
 
 
 def test_a_thread_is_started_of_a_graph_that_is_known(talk: Talker, twelve: Path) -> None:

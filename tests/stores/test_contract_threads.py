@@ -185,6 +185,7 @@ class TestLease:
     def test_its_own_holder_may_take_it_again(self, writer: Writer) -> None:
         assert writer.store.acquire("t", writer.lease, NOW) is None
         assert writer.store.lease("t") == writer.lease
+        assert writer.store.held() == ["t"]
 
     @pytest.mark.parametrize(
         "dead",

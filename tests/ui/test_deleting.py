@@ -1,55 +1,180 @@
-"""A thread is deleted from the list, after a question that names what goes."""
+"""Threads are deleted from the list, by name or by a rule, after a list of what goes and what stays."""
 
 from __future__ import annotations
 
-from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
+import threading
+from pathlib import Path
+
+import pytest
+
+from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, SQLiteCheckpointer, StateGraph
+from hitl_tui.engine.log.records import LedgerEntry
+from hitl_tui.engine.log.threads import Deletion
+from hitl_tui.stores import Checkpointer
+from tests.support.spec import spec
 from tests.ui.harness import live
 
+pytestmark = spec("10")
 
-def counter(store: MemoryCheckpointer) -> GraphRunner:
+
+def counter(store: Checkpointer) -> GraphRunner:
     graph = StateGraph({"n": Channel(0, reducer="sum")}, name="counter")
     graph.add_node("count", lambda _state: {"n": 1}).add_edge(START, "count").add_edge("count", END)
     return graph.compile(checkpointer=store)
 
 
-def names(store: MemoryCheckpointer) -> set[str]:
+def names(store: Checkpointer) -> set[str]:
     return {row.info.thread_id for row in store.threads()}
 
 
-async def test_what_goes_is_named_first_and_enter_keeps_it() -> None:
+def some(store: Checkpointer, *more: str) -> GraphRunner:
+    """A thread `t`, which is open, `waits`, which waits, and others that have ended."""
+    runner = counter(store)
+    for name in ("t", *more):
+        runner.invoke({}, thread_id=name)
+    runner.fork("t", 0, "waits")
+    return runner
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=["80x24", "120x40", "200x60"])
+async def test_what_goes_is_named_first_and_enter_keeps_it(size: tuple[int, int]) -> None:
     store = MemoryCheckpointer()
     runner = counter(store)
     for name in ("t", "old"):
         runner.invoke({}, thread_id=name)
     runner.fork("old", 0, "old-b", changes={"n": 5})
     runner.invoke(thread_id="old-b")
-    async with live(runner, ready=" t ") as it:
+    async with live(runner, ready=" t ", size=size) as it:
         await it.press("t")
         await it.shows("old-b", "Delete")
         await it.press("down")
         await it.press("delete")
-        await it.shows("Delete?", "old: 2 steps", "old-b: ", "a fork of old", "2 threads for good")
-        await it.press("enter", "enter")
-        await it.gone("Delete?")
+        await it.shows(
+            "2 threads would go", "old: 2 steps", "old-b: ", "a fork of old", "d Delete 2 for good"
+        )
+        await it.press("enter", "enter", "escape")
+        await it.gone("would go")
         assert names(store) == {"t", "old", "old-b"}
         await it.press("X")
-        await it.shows("why (optional), then enter")
-        await it.press(*"done with", "enter", "d")
+        await it.shows("d Delete 2 for good")
+        await it.press("r", *"done with", "enter", "d")
         await it.until(lambda: names(store) == {"t"}, "deleted")
+        await it.shows("deleted 2 threads; ")
+        await it.press("escape")
         await it.gone("old-b")
     assert {entry.thread_id for entry in store.store_ledger()} == {"old", "old-b"}
     assert {entry.note for entry in store.store_ledger()} == {"done with"}
     assert {entry.actor for entry in store.store_ledger()} == {it.run.actor}
 
 
-async def test_what_is_open_and_what_waits_stay() -> None:
+async def test_of_several_that_are_marked_what_is_open_and_what_waits_stay_and_say_why() -> None:
     store = MemoryCheckpointer()
-    runner = counter(store)
-    runner.invoke({}, thread_id="t")
-    runner.fork("t", 0, "waits")
-    async with live(runner, ready=" t ") as it:
+    async with live(some(store, "a", "b", "c"), ready=" t ") as it:
         await it.press("t")
-        await it.shows("waits")
+        await it.shows("waits", "5 threads")
+        await it.press("m", "m", "m", "m", "m")
+        await it.shows("5 marked, 5 threads")
+        await it.press("m")  # the last one, no more
+        await it.shows("4 marked, 5 threads")
+        await it.press("m")
+        await it.shows("5 marked")
         await it.press("X")
-        await it.shows("'waits' waits: nothing is deleted")
+        await it.shows("3 threads would go; 2 would stay", "These would stay", "waits: thread 'waits' waits")
+        await it.shows("t: 't' is open here", "d Delete 3 for good")
+        await it.press("f")
+        await it.shows("4 threads would go, 1 of them running or waiting", "! waits: ", "Only what rests")
+        await it.press("f")
+        await it.shows("3 threads would go; 2 would stay")
+        await it.press("d")
+        await it.shows("deleted 3 threads; ", "✔ a: ")
+        await it.press("d", "escape")
+        await it.shows("2 threads")
+        await it.gone("marked")
     assert names(store) == {"t", "waits"}
+
+
+class Slow(MemoryCheckpointer):
+    """Its second deletion waits until it may go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deletions = 0
+        self.begun, self.may_go_on = threading.Event(), threading.Event()
+
+    def delete(self, deletion: Deletion) -> list[LedgerEntry]:
+        self.deletions += 1
+        if self.deletions == 2:
+            self.begun.set()
+            assert self.may_go_on.wait(60)
+        return super().delete(deletion)
+
+
+async def test_a_deletion_says_how_far_it_is_and_stops_behind_the_batch_at_hand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hitl_tui.drivers.hub._DELETED_AT_ONCE", 1)
+    store = Slow()
+    async with live(some(store, "a", "b", "c"), ready=" t ") as it:
+        await it.press("t")
+        await it.shows("5 threads")
+        await it.press("m", "m", "m", "m", "m", "X")
+        await it.shows("3 threads would go")
+        await it.press("d")
+        await it.until(store.begun.is_set, "the second")
+        await it.shows("1 of 3 deleted", "deleting…", "esc Stop")
+        await it.press("escape")
+        await it.shows("stopping behind these")
+        store.may_go_on.set()
+        await it.shows("deleted 2 threads; 1 thread stayed")
+    assert store.deletions == 2
+    assert len(names(store)) == 3
+    assert len(store.store_ledger()) == 2
+
+
+async def test_a_rule_prunes_after_a_look_at_the_list_and_what_fills_the_store_is_shown(
+    tmp_path: Path,
+) -> None:
+    store = SQLiteCheckpointer(tmp_path / "runs.db")
+    async with live(some(store, "a", "b"), ready=" t ", size=(80, 24)) as it:
+        await it.press("f12")
+        await it.shows(
+            "What fills the store", "MOST OF IT", "4 threads, on the disk: ", "p Prune", "v Vacuum"
+        )
+        await it.press("enter")
+        await it.shows("What fills ", "channel n", "cached states", "in all")
+        await it.press("escape")
+        await it.press("p")
+        await it.shows("Prune", "list what would go")
+        await it.press(*"soon", "enter", "enter", "enter")
+        await it.shows("'soon' is no time")
+        await it.press("p")
+        await it.shows("list what would go")
+        await it.press(*"0s", "enter", "enter", "enter")
+        await it.shows("2 threads would go; 2 would stay", "1 running or waiting", "1 open here")
+        await it.press("d")
+        await it.shows("deleted 2 threads; ")
+        await it.press("escape")
+        await it.shows("2 threads, on the disk: ")
+        await it.press("v")
+        await it.shows("Give back what is free?", "Nobody can")
+        await it.press("v")
+        await it.shows(" before, ")
+        await it.press("f12")
+        await it.gone("What fills the store")
+        assert names(store) == {"t", "waits"}
+        assert {entry.data["rule"] for entry in store.store_ledger()} == {"prune: older than 0s"}
+
+
+async def test_the_palette_leads_to_the_store_and_to_all_decisions() -> None:
+    store = MemoryCheckpointer()
+    async with live(some(store), ready=" t ") as it:
+        for word, shown in (("prune", "What fills the store"), ("vacuum", "What fills the store"),
+                            ("decisions", "has decided nothing in this store")):  # fmt: skip
+            await it.press("ctrl+p")
+            await it.pilot.pause()
+            await it.press(*word)
+            await it.shows("Decisions" if word == "decisions" else "Store  (F12)")
+            await it.press("enter")
+            await it.shows(shown)
+            await it.press("escape")
+            await it.gone(shown)

@@ -28,6 +28,19 @@ async def test_it_tells_what_ran_and_what_is_asked_next() -> None:
         await it.shows("What followed your decisions", "approve to “Is it good?”", "take back by fork")
 
 
+async def test_what_one_decided_in_all_threads_is_told_newest_first() -> None:
+    async with waiting() as it:
+        await it.press("d")
+        await card_of(it, "t")
+        await it.press("a")
+        await it.press("n")  # what is on its way is sent before the next one opens
+        await it.until(lambda: any(entry.kind == "answer" for entry in it.session.view.ledger), "answered")
+        await it.press("ctrl+d")
+        await it.shows("What you decided", "t, step", "approve to “Is it good?”", "take back by fork")
+        await it.press("ctrl+d")
+        await it.gone("What you decided")
+
+
 def printing(store: MemoryCheckpointer, may_print: threading.Event) -> GraphRunner:
     """A memo that is written, approved, printed once that may be, and filed."""
     choices = [GateChoice("approve", "print it", "a"), GateChoice("revise", "send back", "r", "required")]

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.langgraph.driver import LangGraphDriver
@@ -25,6 +25,9 @@ from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.errors import UnknownThread, UsageError
 from hitl_tui.loading.known import KnownGraph
 
+NO_UPKEEP: Final = (
+    "LangGraph's checkpointer keeps these threads: delete them there, `threads` forgets them then"
+)
 log = logging.getLogger(__name__)
 
 
@@ -166,6 +169,11 @@ class LangGraphHub(LocalHub):
         )
         self._drivers[thread_id] = driver
         return driver
+
+    @property
+    def no_upkeep(self) -> str:
+        """See `Hub.no_upkeep`."""
+        return NO_UPKEEP
 
     @property
     def no_items(self) -> str:

@@ -441,6 +441,10 @@ class FileCheckpointer(Checkpointer):
             thread.origin.info.thread_id for thread in self._all() if self._glance(thread).cursor.head >= 0
         )
 
+    def held(self) -> list[str]:
+        held = (thread for thread in self._all() if thread.lease_file.exists())
+        return sorted(thread.origin.info.thread_id for thread in held)
+
     def lease(self, thread_id: str) -> Lease | None:
         thread = self._find(thread_id)
         return thread.lease() if thread else None

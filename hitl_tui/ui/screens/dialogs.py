@@ -38,7 +38,6 @@ from hitl_tui.view.spans import Line, Span
 if TYPE_CHECKING:
     from hitl_tui.engine.commands.command import DoubleTexting
     from hitl_tui.loading.trust import Question
-    from hitl_tui.stores.deletion import Leaving
 
 _TEXT: Final = 60
 _AROUND: Final = 6
@@ -259,31 +258,6 @@ def ask_drop(screen: Screen[Any], what: str, drop: Callable[[], Any]) -> None:
             drop()
 
     screen.app.push_screen(Dialog("Drop the changes?", [what], options), answered)
-
-
-def ask_delete(
-    screen: Screen[Any], going: Sequence[Leaving], now: int, delete: Callable[[str | None], Any]
-) -> None:
-    """Ask before threads are deleted, naming all that goes.
-
-    Args:
-        delete: called where the user agrees, with why.
-    """
-    from hitl_tui.view.deletion import leaving_lines
-
-    # The way back comes first, so that enter alone deletes nothing.
-    options = [
-        Option("back", "ask.back", "keep it"),
-        Option("delete", "d", f"delete {count(len(going), 'thread')} for good"),
-    ]
-
-    def answered(answer: DialogResult | None) -> None:
-        if answer is not None and answer.id == "delete":
-            delete(answer.fields["why"].strip() or None)
-
-    kept = "The ledger of the store keeps who did it, when, why, and the last hashes."
-    fields = [DialogField("why", "why (optional), then enter")]
-    screen.app.push_screen(Dialog("Delete?", [*leaving_lines(going, now), kept], options, fields), answered)
 
 
 def ask_fork(screen: Host, session: ViewSession, actor: str) -> None:

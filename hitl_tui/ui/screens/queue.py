@@ -48,9 +48,9 @@ _REST: Final = 0.15
 """Seconds for which the cursor rests on a row before that is previewed."""
 _EXAMPLE: Final = "words, graph:advisor, risk:high, due:today, waits:2h, votes:any, claimed:none"
 _KEYS: Final = (
-    ("queue.open", "Open"), ("queue.mark", "Mark"), ("queue.all", "Mark all"), ("queue.filter", "Filter"),
-    ("queue.sort", "Sort"), ("queue.threads", "All threads"), ("queue.new", "New"),
-    ("queue.claim", "Claim"), ("queue.hand", "Hand over"), ("queue.back", "Back"),
+    ("queue.open", "Open"), ("queue.mark", "Mark"), ("queue.filter", "Filter"), ("queue.policy", "Policy"),
+    ("queue.sort", "Sort"), ("queue.claim", "Claim"), ("queue.hand", "Hand over"), ("queue.all", "Mark all"),
+    ("queue.threads", "All threads"), ("queue.new", "New"), ("queue.back", "Back"),
 )  # fmt: skip
 _KEYS_OF_FILTER: Final = (("enter queue.back", "To the list"),)
 
@@ -324,7 +324,7 @@ class QueueScreen(LiveScreen):
         footer, marked = self.query_one(KeysBar), len(self._list.marks)
         searching = self.focused is self.query_one(Input)
         decide = (("queue.decide", f"Decide the {marked} marked"),) if marked else ()
-        entries = _KEYS_OF_FILTER if searching else (*_KEYS[:3], *decide, *_KEYS[3:])
+        entries = _KEYS_OF_FILTER if searching else (*_KEYS[:2], *decide, *_KEYS[2:])
         if footer.entries != entries:
             footer.entries = entries
             footer.refresh()

@@ -233,6 +233,20 @@ def _enter(screen: RunScreen, session: ViewSession) -> None:
         screen.threads.go_inside()
 
 
+def _decided(screen: RunScreen) -> None:
+    from hitl_tui.ui.screens.store import DecisionsScreen
+
+    keys = screen.keymap.bindings["app.decided"]
+    screen.app.push_screen(DecisionsScreen(screen.hub, screen.actor, screen.now, keys))
+
+
+def _store(screen: RunScreen, session: ViewSession) -> None:
+    from hitl_tui.ui.screens.store import StoreScreen
+
+    keys = screen.keymap.bindings["app.store"]
+    screen.app.push_screen(StoreScreen(screen.hub, screen.actor, screen.now, session.thread_id, keys))
+
+
 def _help(screen: RunScreen) -> None:
     from hitl_tui.ui.screens.help import HelpScreen
 
@@ -341,6 +355,8 @@ DOERS: Final[Mapping[str, Do]] = {
     "app.workers": lambda screen: screen.threads.show_workers(),
     "app.new": lambda screen: screen.threads.new(),
     "app.next": lambda screen: screen.threads.open_next(),
+    "app.decided": _decided,
+    "app.store": _shown(_store),
     "app.help": _help,
     "app.back": _back,
     "app.quit": lambda screen: screen.leave(),

@@ -17,7 +17,6 @@ from textual.widgets import Input
 
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.log.threads import ThreadSummary
-from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.header import PageHeader
@@ -27,7 +26,7 @@ from hitl_tui.view.cells import cut
 from hitl_tui.view.format import ago, count
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.jobs import job_words
-from hitl_tui.view.sanitise import sanitise, sanitise_line
+from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, untrusted
 from hitl_tui.view.status import next_words
 from hitl_tui.view.threads import ThreadRow, ThreadRows
@@ -48,9 +47,9 @@ _WORDS: dict[str, tuple[str, str, Role]] = {
 
 
 _KEYS: Final = (
-    ("threads.open", "Open"), ("threads.inside", "Inside"), ("threads.waiting", "Waiting"),
-    ("threads.search", "Search"), ("threads.new", "New"), ("threads.delete", "Delete"),
-    ("threads.workers", "Workers"),
+    ("threads.open", "Open"), ("threads.waiting", "Waiting"), ("threads.search", "Search"),
+    ("threads.new", "New"), ("threads.mark", "Mark"), ("threads.delete", "Delete"),
+    ("threads.inside", "Inside"), ("threads.workers", "Workers"), ("threads.store", "Store"),
     ("list.up list.down", "Select"),
     ("threads.back", "Back"),
 )  # fmt: skip
@@ -71,6 +70,8 @@ class ThreadList(LineView):
         self._now = now
         self.query_text = ""
         self.found = ThreadRows()
+        self.marks: list[str] = []
+        """Threads that are marked, in the order in which they were."""
         self._names = _SHORTEST
 
     @property
@@ -86,7 +87,8 @@ class ThreadList(LineView):
         self.cursor_row = min(self.cursor_row or 0, len(rows) - 1) if rows else None
         at_top = len(threads.top)
         counted = count(at_top, "thread") if threads.whole else f"the newest {at_top:,}"
-        self.set_titles("Threads", ("found: " if self.query_text else "") + counted if rows else "")
+        marked = f"{len(self.marks)} marked, " if self.marks else ""
+        self.set_titles("Threads", marked + ("found: " if self.query_text else "") + counted if rows else "")
         if rows:
             self._measure()
             self.lines = range(len(rows))  # type: ignore[assignment]
@@ -116,7 +118,8 @@ class ThreadList(LineView):
         """What stands before a name, the name in the room there is, and what is said about it."""
         thread, depth, opened, _ = row
         inside = f" · {thread.inside:,} inside" if thread.inside else ""
-        ahead = "  " * depth + ("- " if opened else "+ " if inside else "  ")
+        mark = f"{UNICODE.done} " if row.name in self.marks else ""
+        ahead = "  " * depth + (mark or ("- " if opened else "+ " if inside else "  "))
         inside += " · open now" if row.name == self.current and self._width >= _SAID_FROM else ""
         room = min(36 if self._wide else 28, self._width // 2 - 8) - cell_len(ahead + inside)
         return ahead, sanitise_line(row.name, max(room, _SHORTEST)), inside
@@ -265,8 +268,10 @@ class ThreadsScreen(OverlayScreen):
         bound("threads.waiting", "waiting"),
         bound("threads.new", "new"),
         bound("threads.search", "search"),
+        bound("threads.mark", "mark"),
         bound("threads.delete", "delete"),
         bound("threads.workers", "workers"),
+        bound("threads.store", "store"),
         bound("threads.close", "close"),
     ]
     AUTO_FOCUS = "#threads"
@@ -434,33 +439,39 @@ class ThreadsScreen(OverlayScreen):
             self.dismiss(None)
             self._to.new()
 
-    def action_delete(self) -> None:
-        """Ask whether to delete the selected thread, with what would go with it."""
-        row = self._list.selected
+    def action_mark(self) -> None:
+        """Mark the selected thread, or no more, and go to the next one."""
+        row, marks = self._list.selected, self._list.marks
         if row is not None and not row.left:
-            self._deleting(self._ask_delete(row.name))
+            marks.remove(row.name) if row.name in marks else marks.append(row.name)
+            self._list.action_move(1)
+            self._list.show_threads(self._list.found)
 
-    def _deleting(self, work: Coroutine[Any, Any, None]) -> None:
-        async def told() -> None:
-            try:
-                await work
-            except HitlError as error:
-                self.app.notify(sanitise(str(error)), title="Delete", severity="warning", markup=False)
+    def action_delete(self) -> None:
+        """Show what would go with what is marked, or else with the selected thread."""
+        from hitl_tui.ui.screens.deletion import DeletionScreen
 
-        self.run_worker(told(), group="delete", exclusive=True, exit_on_error=False)
+        row = self._list.selected
+        names = [*self._list.marks] or ([row.name] if row is not None and not row.left else [])
+        if not names:
+            return
+        if why := self._hub.no_upkeep:
+            self.notify(sanitise_line(why, 200), title="Delete", severity="warning", markup=False)
+            return
+        screen = DeletionScreen(self._hub, names, self._actor, self._now, self._list.current)
+        self.app.push_screen(screen, self._deleted)
 
-    async def _ask_delete(self, name: str) -> None:
-        from hitl_tui.ui.screens.dialogs import ask_delete
-
-        going = await self._hub.leaving(name)
-        if any(thread.thread_id == self._list.current for thread in going):
-            raise UsageError(f"{self._list.current} is open here", "open another thread first")
-
-        async def delete(note: str | None) -> None:
-            await self._hub.delete(going, actor=self._actor, note=note)
+    def _deleted(self, gone: int | None) -> None:
+        if gone:
+            self._list.marks.clear()
             self._load()
 
-        ask_delete(self, going, self._now(), lambda note: self._deleting(delete(note)))
+    def action_store(self) -> None:
+        """What fills the store."""
+        from hitl_tui.ui.screens.store import StoreScreen
+
+        screen = StoreScreen(self._hub, self._actor, self._now, self._list.current)
+        self.app.push_screen(screen, lambda _: self._load())
 
     def action_workers(self) -> None:
         """Who runs what; comes back with a thread that is chosen there."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Final
 
 from textual import on
 
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.widgets.lines import LineView
-from hitl_tui.view.followed import followed_in, followed_lines
-from hitl_tui.view.rows import wrap_line
+from hitl_tui.view.followed import followed_in, outcome_lines
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, untrusted
@@ -70,15 +68,4 @@ class FollowedPane(LineView):
         decisions = await followed_in(session.driver, view.progress, view.ledger, self._person, _MOST)
         if not decisions:
             return [(Span(f"{sanitise_line(self._person, 40)} has decided nothing in this thread", "dim"),)]
-        lines: list[Line] = []
-        for decision in decisions:
-            title, *rest = followed_lines(decision)
-            lines += [(Span(row, "name"),) for row in self._rows([title])]
-            lines += [*((Span(row, "plain"),) for row in self._rows(rest)), ()]
-        return lines
-
-    def _rows(self, lines: Sequence[str]) -> Iterator[str]:
-        """Lines as rows of the pane; what goes on stands under itself."""
-        for line in lines:
-            indent = " " * (len(line) - len(line.lstrip()))
-            yield from (f"{indent}{row}" for row in wrap_line(line.lstrip(), self._width - len(indent)))
+        return outcome_lines(decisions, self._width)

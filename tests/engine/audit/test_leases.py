@@ -156,6 +156,7 @@ def test_a_lease_that_ends_later_than_any_can_holds_nothing_and_is_a_finding(
     with closing(opened(path)) as store:
         assert [row.held_by for row in store.threads()] == [None]
         (finding,) = verify_tree(store, "t").mismatches
+        assert [name for name, _ in store.doubtful_leases()] == ["t"]
         assert (finding.kind, finding.field, finding.expected, finding.actual) == (
             "row",
             "lease",
@@ -165,6 +166,7 @@ def test_a_lease_that_ends_later_than_any_can_holds_nothing_and_is_a_finding(
     answer(path)
     with closing(opened(path)) as store:
         assert verify_tree(store, "t").ok
+        assert not list(store.doubtful_leases())
 
 
 @pytest.mark.parametrize("value", [REMOVED, "another"], ids=["gone", "another's"])

@@ -1,0 +1,58 @@
+"""What a person has decided, in one thread or in all of a store, with the log of what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
+from hitl_tui.engine.log.signing import DECISIONS
+from hitl_tui.engine.log.store import Store, all_threads
+from hitl_tui.engine.log.threads import ThreadSummary
+
+_LOOKED_AT: Final = 500
+"""Steps after a decision that are looked at."""
+
+
+class Decided(NamedTuple):
+    """A decision, and the log of its thread from there on.
+
+    Attributes:
+        ledger: the thread's entries, from those of the request that it answers on.
+        points: the steps from the one that it is about on, oldest first.
+    """
+
+    thread: str
+    status: str
+    reason: str
+    entry: LedgerEntry
+    ledger: Sequence[LedgerEntry]
+    points: Sequence[Checkpoint]
+
+
+def decisions_of(entries: Iterable[LedgerEntry], person: str) -> list[LedgerEntry]:
+    """The decisions of a person, newest first."""
+    return [entry for entry in entries if entry.actor == person and entry.kind in DECISIONS][::-1]
+
+
+def decided_by(store: Store, person: str, limit: int, thread: str | None = None) -> Iterator[Decided]:
+    """What a person has decided, newest first, in one thread or in all.
+
+    Args:
+        limit: how many decisions are told at most.
+    """
+    known: list[tuple[LedgerEntry, ThreadSummary, list[LedgerEntry]]] = []
+    for summary in all_threads(store) if thread is None else filter(None, (store.summary(thread),)):
+        # Nothing in a thread is newer than its last change.
+        if len(known) >= limit and summary.updated_at < known[limit - 1][0].at:
+            break
+        name = summary.info.thread_id
+        # What a fork shares is told of its parent.
+        shared = min((part.after_entry for part in store.parts(name) if part.thread_id == name), default=0)
+        ledger = store.ledger(name)
+        own = [entry for entry in decisions_of(ledger, person) if entry.n > shared]
+        known = sorted([*known, *((entry, summary, ledger) for entry in own)], key=lambda row: -row[0].at)
+    for entry, summary, ledger in known[:limit]:
+        name = summary.info.thread_id
+        points = store.checkpoints(name, entry.step + _LOOKED_AT, _LOOKED_AT)[::-1]
+        yield Decided(name, summary.status, summary.reason, entry, ledger, points)

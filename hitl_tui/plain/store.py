@@ -1,0 +1,141 @@
+"""The store in lines: what fills it, threads deleted by name or by a rule, space given back."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final
+
+from hitl_tui.config import load_settings
+from hitl_tui.errors import UsageError
+from hitl_tui.plain.console import confirm
+from hitl_tui.plain.context import Context
+from hitl_tui.stores.deletion import DeletionPlan, Retention, read_rule
+from hitl_tui.view.deletion import (
+    leaving_lines,
+    part_rows,
+    plan_words,
+    result_words,
+    size_rows,
+    space_words,
+    stays_lines,
+    vacuum_words,
+)
+from hitl_tui.view.format import count
+from hitl_tui.view.lines import content
+
+_SIZES: Final = 20
+_STAYS: Final = 40
+_FORCE: Final = "force"
+
+
+def delete(context: Context, typed: str) -> None:
+    """Delete threads with their forks and what ran inside them, after a yes; "force" takes what waits, too.
+
+    Raises:
+        UsageError: none is named, or nothing can be deleted here.
+    """
+    names, force = _words(typed)
+    if not names:
+        raise UsageError("no thread is named", "X THREAD...; t lists them")
+    _delete(context, names, force=force)
+
+
+def prune(context: Context, typed: str) -> None:
+    """Delete the threads that a rule does not keep, after a yes: "older 30d", "last 5", "decided".
+
+    Without words by [retention] of the configuration; "force" takes what runs or waits, too.
+
+    Raises:
+        UsageError: there is no rule, it can't be read, or nothing can be deleted here.
+    """
+    words, force = _words(typed)
+    given: dict[str, object] = {}
+    rest = iter(words)
+    for word in rest:
+        if word == "decided":
+            given["keep_decided"] = True
+        elif word == "older":
+            given["older_than"] = next(rest, "")
+        elif word == "last" and (number := next(rest, "")).isascii() and number.isdigit():
+            given["keep_last"] = int(number)
+        else:
+            raise UsageError(f"{word!r} is no part of a rule", "P older 30d last 5 decided")
+    _delete(context, read_rule(given or load_settings({}).retention), force=force)
+
+
+def _words(typed: str) -> tuple[list[str], bool]:
+    try:
+        words = shlex.split(typed)
+    except ValueError as error:
+        raise UsageError(f"this can't be read: {error}", "a name with blanks is put in quotes") from None
+    return [word for word in words if word != _FORCE], _FORCE in words
+
+
+def _delete(context: Context, what: Sequence[str] | Retention, *, force: bool) -> None:
+    """Say what would go and why the rest stays, ask, and delete it; ctrl+c stops between two batches."""
+    hub, say = context.hub, context.console.say
+    plan: DeletionPlan = context.run(hub.plan_deletion(what, force=force, spared=context.driver.thread_id))
+    words = plan_words(plan)
+    say(f"{words[0].upper()}{words[1:]}.")
+    say(*content(leaving_lines(plan.going, hub.now()), len(plan.going) + 1))
+    if stays := stays_lines(plan):
+        say("These would stay:", *content(stays, _STAYS))
+    if not plan.going:
+        return
+    if not confirm(context.console, f"Delete {count(len(plan.going), 'thread')} for good?"):
+        say("Nothing was deleted.")
+        return
+    note = context.console.ask("Why, for the record; empty for nothing:") or None
+    stopped = False
+
+    def tell(gone: int) -> bool:
+        return not stopped
+
+    deleting: asyncio.Task[int] = context.run(
+        _begun(hub.delete(plan, actor=context.actor, note=note, tell=tell))
+    )
+    while True:
+        try:
+            gone = context.run(_ended(deleting))
+            break
+        except KeyboardInterrupt:
+            stopped = True
+            say("Stopping behind those that are being deleted.")
+    words = result_words(plan, gone)
+    say(f"{words[0].upper()}{words[1:]}.")
+
+
+async def _begun(work: Coroutine[Any, Any, int]) -> asyncio.Task[int]:
+    return asyncio.create_task(work)
+
+
+async def _ended(task: asyncio.Task[int]) -> int:
+    return await asyncio.shield(task)
+
+
+def sizes(context: Context, typed: str) -> None:
+    """Say what fills the store, or a thread by channel; "vacuum" gives back what is free.
+
+    Raises:
+        UsageError: there is no such thread, or it can't be done here.
+    """
+    say = context.console.say
+    if typed == "vacuum":
+        words = vacuum_words(*context.run(context.hub.vacuum()))
+        say(f"{words[0].upper()}{words[1:]}.")
+        return
+    threads, space = context.run(context.hub.sizes())
+    if typed:
+        chosen = next((size for size in threads if size.thread_id == typed), None)
+        if chosen is None:
+            raise UsageError(f"there is no thread {typed!r}", "t lists them")
+        say(*(f"{part}: {filled}" for part, filled in part_rows(chosen)))
+        return
+    for thread, steps, filled, most in size_rows(threads[:_SIZES]):
+        say(f"{thread}: {filled} in {steps} steps, most of it {most}")
+    if len(threads) > _SIZES:
+        say(f"And {count(len(threads) - _SIZES, 'smaller thread')}; S THREAD tells of one.")
+    if words := space_words(space):
+        say(f"{words[0].upper()}{words[1:]}; S vacuum gives back what is free.")

@@ -1,0 +1,285 @@
+"""Deleting threads: what would go and why the rest stays, one key, how far it is, and a stop on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import ClassVar, Final
+
+from textual import on
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.widgets import Input
+
+from hitl_tui.drivers.protocol import Hub
+from hitl_tui.errors import HitlError
+from hitl_tui.stores.deletion import DeletionPlan, Leaving, Retention, read_rule
+from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, failure_words
+from hitl_tui.ui.widgets.header import PageHeader
+from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.view.deletion import leaving_line, plan_words, result_words, stays_lines, unrest
+from hitl_tui.view.keymap import Option
+from hitl_tui.view.rows import wrap_line
+from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
+
+_LOOKS_EVERY: Final = 0.1
+_NARROWEST: Final = 20
+_KEPT_OF_THEM: Final = (
+    "The ledger of the store keeps who did it, when, why, and the last hashes; nothing else remains."
+)
+
+
+class DeletionScreen(OverlayScreen):
+    """Comes back with how many threads went.
+
+    Args:
+        what: the threads, or the rule of `prune`.
+        actor: who deletes.
+        now: the time, in microseconds since the epoch.
+        spared: the thread that is open here, which stays.
+    """
+
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "batch.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        bound("deletion.go", "go"),
+        bound("deletion.unrest", "unrest"),
+        bound("deletion.why", "why"),
+        bound("ask.back", "back"),
+    ]
+    AUTO_FOCUS = "#batch"
+
+    def __init__(
+        self,
+        hub: Hub,
+        what: Sequence[str] | Retention,
+        actor: str | None,
+        now: Callable[[], int],
+        spared: str,
+    ) -> None:
+        super().__init__()
+        self._hub = hub
+        self._what = what
+        self._actor = actor
+        self._now = now
+        self._spared = spared
+        self._force = False
+        self._plan: DeletionPlan | None = None
+        self._looked = ""
+        self._gone = 0
+        self._deleting = self._over = self._stop = False
+        self._failure = ""
+
+    def compose(self) -> ComposeResult:
+        yield PageHeader()
+        yield LineView("batch", "What would be deleted")
+        yield SafeInput(id="words", placeholder="why, for the ledger of the store")
+        yield KeysBar()
+
+    def on_mount(self) -> None:
+        """Look what would go."""
+        self.set_interval(_LOOKS_EVERY, self._tell_progress)
+        self._look()
+
+    def on_unmount(self) -> None:
+        """Nothing more goes behind the batch at hand."""
+        self._stop = True
+
+    def _look(self) -> None:
+        self._plan, self._failure = None, ""
+        self._show()
+        self.run_worker(self._make_plan(), group="plan", exclusive=True, exit_on_error=False)
+
+    async def _make_plan(self) -> None:
+        def watch(done: int, of: int) -> None:
+            if self._stop:
+                raise HitlError("it was stopped")
+            self._looked = f" {done:,} of {of:,}"
+
+        try:
+            self._plan = await self._hub.plan_deletion(
+                self._what, force=self._force, spared=self._spared, watch=watch
+            )
+        except HitlError as error:
+            self._failure = failure_words(error)
+        self._show()
+
+    def _tell_progress(self) -> None:
+        """How far it is, while it goes on."""
+        if self._deleting or (self._plan is None and not self._failure):
+            self._show_title()
+
+    # What is shown.
+
+    def _show(self) -> None:
+        view = self.query_one("#batch", LineView)
+        width = max(view.scrollable_content_region.width, self.size.width - 4, _NARROWEST)
+        view.show(list(self._lines(width)))
+        self._show_title()
+        field = self.query_one(Input)
+        field.border_title = "why"
+        field.set_class(not (field.has_focus or field.value) or self._over, "-empty")
+        self._show_keys()
+
+    def _show_title(self) -> None:
+        plan, view = self._plan, self.query_one("#batch", LineView)
+        if plan is None:
+            view.set_titles("Nothing is deleted" if self._failure else f"Looking…{self._looked}")
+        elif self._over:
+            view.set_titles(result_words(plan, self._gone))
+        elif self._deleting:
+            stopping = "stopping behind these" if self._stop else "deleting…"
+            view.set_titles(f"{self._gone:,} of {len(plan.going):,} deleted", stopping)
+        else:
+            view.set_titles(plan_words(plan))
+
+    def _lines(self, width: int) -> Iterator[Line]:
+        """What goes, then what stays and why."""
+        plan = self._plan
+        if self._failure:
+            yield from _rows(self._failure, width, "error")
+            yield ()
+        if plan is None:
+            return
+        now = self._now()
+        for number, thread in enumerate(plan.going):
+            yield from self._going(thread, now, width, gone=number < self._gone and not self._deleting)
+        if plan.going:
+            yield ()
+            yield from _rows(_KEPT_OF_THEM, width, "dim")
+        if stays := stays_lines(plan):
+            yield ()
+            yield (trusted("These would stay" if not self._over else "These stay", "title"),)
+            for line in stays:
+                yield from _rows(line, width, "dim")
+
+    def _going(self, thread: Leaving, now: int, width: int, *, gone: bool) -> Iterator[Line]:
+        sign = "✔ " if gone else "! " if unrest(thread) else "  "
+        role: Role = "dim" if gone else "warning" if unrest(thread) else "plain"
+        for at, row in enumerate(wrap_line(leaving_line(thread, now), width - 2)):
+            yield Span(sign if not at else "  ", "ok" if gone else role), untrusted(row, role, limit=width)
+
+    def _show_keys(self) -> None:
+        footer, plan = self.query_one(KeysBar), self._plan
+        if self.focused is self.query_one(Input):
+            entries = [("enter ask.back", "To the list")]
+        elif self._deleting:
+            entries = [("ask.back", "Stop")]
+        else:
+            entries = [("ask.back", "Back")]
+            if plan is not None and not self._over:
+                at_rest = [
+                    ("deletion.unrest", "Only what rests" if self._force else "Also what runs or waits")
+                ]
+                go = [("deletion.go", f"Delete {len(plan.going):,} for good"), ("deletion.why", "Why")]
+                entries = [*(go if plan.going else []), *at_rest, *entries]
+        if footer.entries != entries:
+            footer.entries = entries
+            footer.refresh()
+
+    def on_resize(self) -> None:
+        """Rows are wrapped for the width."""
+        self.call_after_refresh(self._show)
+
+    def on_descendant_focus(self) -> None:
+        """Say the keys of what has the focus."""
+        self._show()
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self.query_one("#batch").focus()
+
+    # The actions.
+
+    def action_why(self) -> None:
+        """Type why."""
+        if not (self._deleting or self._over):
+            field = self.query_one(Input)
+            field.remove_class("-empty")
+            field.focus()
+
+    def action_unrest(self) -> None:
+        """Also what runs or waits, or that no more."""
+        if self._plan is not None and not (self._deleting or self._over):
+            self._force = not self._force
+            self._look()
+
+    def action_back(self) -> None:
+        """From the words to the list; stop what is going on; else back."""
+        if self.focused is self.query_one(Input):
+            self.query_one("#batch").focus()
+        elif self._deleting:
+            self._stop = True
+            self._show_title()
+        else:
+            self.dismiss(self._gone)
+
+    def action_go(self) -> None:
+        """Delete what the list says."""
+        if self._plan is not None and self._plan.going and not (self._deleting or self._over):
+            self._deleting = True
+            self._show()
+            self.run_worker(self._delete(self._plan), group="delete", exclusive=True, exit_on_error=False)
+
+    async def _delete(self, plan: DeletionPlan) -> None:
+        note = self.query_one(Input).value.strip() or None
+
+        def tell(gone: int) -> bool:
+            self._gone = gone
+            return not self._stop
+
+        try:
+            self._gone = await self._hub.delete(plan, actor=self._actor, note=note, tell=tell)
+        except HitlError as error:
+            self._failure = failure_words(error)
+        self._deleting, self._over = False, True
+        self._show()
+
+
+def _rows(text: str, width: int, role: Role) -> Iterator[Line]:
+    return ((untrusted(row, role, limit=width),) for row in wrap_line(text, width))
+
+
+def ask_prune(app: App[object], given: Mapping[str, object], prune: Callable[[Retention], None]) -> None:
+    """Ask for the rule by which threads go.
+
+    Args:
+        given: that of the configuration.
+        prune: goes on with the rule.
+    """
+
+    def answered(answer: DialogResult | None) -> None:
+        if answer is None or answer.id != "list":
+            return
+        age, last = answer.fields["older"].strip(), answer.fields["last"].strip()
+        wanted: dict[str, object] = {"older_than": age} if age else {}
+        wanted |= {"keep_last": int(last)} if last.isascii() and last.isdigit() else {}
+        wanted |= {"keep_decided": True} if answer.fields["decided"].strip().lower() in _YES else {}
+        try:
+            if last and "keep_last" not in wanted:
+                raise HitlError(f"{last!r} is no number of threads")
+            prune(read_rule(wanted))
+        except HitlError as error:
+            app.notify(failure_words(error), title="Prune", severity="warning", markup=False)
+
+    fields = [
+        DialogField(
+            "older",
+            "only what hasn't changed for, as 30d; empty: any age",
+            str(given.get("older_than") or ""),
+        ),
+        DialogField("last", "keep so many that changed last", str(given.get("keep_last") or "")),
+        DialogField(
+            "decided",
+            "keep what a person has decided in: yes or no",
+            "yes" if given.get("keep_decided") else "no",
+        ),
+    ]
+    options = [Option("list", "l", "list what would go"), Option("back", "ask.back", "go back")]
+    text = ["What runs or waits stays, and what a fork shares. Nothing goes before you have seen the list."]
+    app.push_screen(Dialog("Prune", text, options, fields), answered)
+
+
+_YES: Final = ("y", "yes", "true", "on", "1")

@@ -1,0 +1,237 @@
+"""What fills the store: its threads by size, one of them by channel; pruning, giving back what is free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+from typing import ClassVar, Final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from hitl_tui.config import load_settings
+from hitl_tui.drivers.protocol import Hub
+from hitl_tui.engine.log.threads import Space, ThreadSize
+from hitl_tui.errors import HitlError
+from hitl_tui.stores.deletion import Retention
+from hitl_tui.ui.bindings import LIST_MOVES, bound
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, PageScreen, failure_words
+from hitl_tui.ui.widgets.header import PageHeader
+from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.deletion import SIZE_HEADS, part_rows, size_rows, space_words, vacuum_words
+from hitl_tui.view.followed import followed, outcome_lines
+from hitl_tui.view.format import count
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Span, untrusted
+
+_LOOKS_EVERY: Final = 0.2
+_GAP: Final = 2
+_MOST: Final = 50
+"""Decisions that are told; `hitl-tui log --mine --limit` has more."""
+_KEYS: Final = (
+    ("store.channels", "By channel"), ("store.prune", "Prune"), ("store.vacuum", "Vacuum"),
+    ("list.up list.down", "Select"), ("page.close", "Back"),
+)  # fmt: skip
+
+
+class SizeList(LineView):
+    """Threads by size, below the names of the columns."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*LIST_MOVES]
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor."""
+        if self.cursor_row is not None:
+            self.cursor_row = min(max(self.cursor_row + by, 1), len(self.lines) - 1)
+            self.reveal(self.cursor_row)
+
+
+class StoreScreen(OverlayScreen):
+    """Comes back with nothing.
+
+    Args:
+        actor: who prunes.
+        now: the time, in microseconds since the epoch.
+        current: the thread that is open here.
+    """
+
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["help.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        bound("page.close", "close"),
+        bound("store.channels", "channels"),
+        bound("store.prune", "prune"),
+        bound("store.vacuum", "vacuum"),
+    ]
+    AUTO_FOCUS = "#help"
+
+    def __init__(
+        self, hub: Hub, actor: str | None, now: Callable[[], int], current: str, keys: Sequence[str] = ()
+    ) -> None:
+        super().__init__(keys)
+        self._hub = hub
+        self._actor = actor
+        self._now = now
+        self._current = current
+        self._sizes: tuple[ThreadSize, ...] | None = None
+        self._space = Space(0, 0)
+        self._left = False
+        self._looked = ""
+
+    def compose(self) -> ComposeResult:
+        yield PageHeader()
+        yield SizeList("help", "What fills the store")
+        yield KeysBar(_KEYS)
+
+    def on_mount(self) -> None:
+        """Look at every thread."""
+        self.set_interval(_LOOKS_EVERY, self._tell_progress)
+        self._look()
+
+    def on_unmount(self) -> None:
+        """Look at no more of them."""
+        self._left = True
+
+    def _tell_progress(self) -> None:
+        if self._sizes is None:
+            self.query_one(SizeList).set_titles("What fills the store", f"looking…{self._looked}")
+
+    def _look(self) -> None:
+        self._sizes = None
+        self._tell_progress()
+        self.run_worker(self._load(), group="sizes", exclusive=True, exit_on_error=False)
+
+    async def _load(self) -> None:
+        def watch(done: int, of: int) -> None:
+            if self._left:
+                raise HitlError("it was left")
+            self._looked = f" {done:,} of {of:,}"
+
+        view = self.query_one(SizeList)
+        try:
+            self._sizes, self._space = await self._hub.sizes(watch)
+        except HitlError as error:
+            self._sizes = ()
+            view.set_titles("What fills the store")
+            view.show([(untrusted(failure_words(error), "error"),)])
+            return
+        view.cursor_row = min(view.cursor_row or 1, len(self._sizes)) if self._sizes else None
+        self._show()
+
+    @on(LineView.Widened)
+    def _show(self) -> None:
+        """Show what was read, its columns cut for the width."""
+        view = self.query_one(SizeList)
+        if not self._sizes:
+            if self._sizes is not None and not view.lines:
+                view.show([(Span("the store holds no thread", "dim"),)])
+            return
+        rows = [SIZE_HEADS, *size_rows(self._sizes)]
+        room = max(view.scrollable_content_region.width, _MOST)
+        name = min(max(cells(row[0]) for row in rows), room // 2)
+        steps, size = (max(cells(row[at]) for row in rows) for at in (1, 2))
+        rest = max(room - name - steps - size - 3 * _GAP, 0)
+        lines: list[Line] = []
+        for at, row in enumerate(rows):
+            shown = cut(row[0], name)
+            numbers = f"{row[1]:>{steps}}  {row[2]:>{size}}  "
+            lines.append(
+                (
+                    Span(shown + " " * (name - cells(shown) + _GAP), "name" if at else "dim"),
+                    Span(numbers, "plain" if at else "dim"),
+                    Span(cut(row[3], rest), "dim"),
+                )
+            )
+        view.set_titles(
+            "What fills the store",
+            f"{count(len(self._sizes), 'thread')}, {space_words(self._space)}".rstrip(", "),
+        )
+        view.show(lines)
+
+    @property
+    def _selected(self) -> ThreadSize | None:
+        at = self.query_one(SizeList).cursor_row
+        return self._sizes[at - 1] if self._sizes and at and at <= len(self._sizes) else None
+
+    @on(LineView.RowChosen)
+    def _row_chosen(self, event: LineView.RowChosen) -> None:
+        if self._sizes and event.row:
+            event.view.cursor_row = event.row
+            event.view.repaint()
+
+    def action_channels(self) -> None:
+        """What fills the selected thread, by channel."""
+        chosen = self._selected
+        if chosen is None:
+            return
+        rows = part_rows(chosen)
+        width = max(cells(name) for name, _ in rows)
+
+        async def lines() -> Sequence[Line]:
+            return [
+                (Span(name + " " * (width - cells(name) + _GAP)), Span(f"{size:>10}", "name"))
+                for name, size in rows
+            ]
+
+        title = f"What fills {sanitise_line(chosen.thread_id, 40)}"
+        self.app.push_screen(PageScreen(title, lines, ()))
+
+    def action_prune(self) -> None:
+        """Ask for a rule, then show what would go by it."""
+        from hitl_tui.ui.screens.deletion import DeletionScreen, ask_prune
+
+        if self._refused():
+            return
+
+        def prune(rule: Retention) -> None:
+            screen = DeletionScreen(self._hub, rule, self._actor, self._now, self._current)
+            self.app.push_screen(screen, lambda _: self._look())
+
+        ask_prune(self.app, load_settings({}).retention, prune)
+
+    def action_vacuum(self) -> None:
+        """Ask, then give back what is free."""
+        from hitl_tui.ui.screens.dialogs import Dialog, DialogResult
+        from hitl_tui.view.keymap import Option
+
+        def answered(answer: DialogResult | None) -> None:
+            if answer is not None and answer.id == "vacuum":
+                self.run_worker(self._vacuum(), group="vacuum", exclusive=True, exit_on_error=False)
+
+        if self._refused():
+            return
+        options = [
+            Option("vacuum", "v", "give back what is free"),
+            Option("back", "ask.back", "go back"),
+        ]
+        text = [
+            f"Now {space_words(self._space) or 'it is on no disk'}.",
+            "Graphs that no thread names any more go, too. Nobody can write to the store meanwhile.",
+        ]
+        self.app.push_screen(Dialog("Give back what is free?", text, options), answered)
+
+    def _refused(self) -> bool:
+        """Whether nothing can be taken out here; says why."""
+        if why := self._hub.no_upkeep:
+            self.notify(sanitise_line(why, 200), severity="warning", markup=False)
+        return bool(why)
+
+    async def _vacuum(self) -> None:
+        self.query_one(SizeList).set_titles("What fills the store", "giving back…")
+        self.notify(vacuum_words(*await self._hub.vacuum()), markup=False)
+        self._look()
+
+
+class DecisionsScreen(PageScreen):
+    """What a person has decided in all threads, with what became of it."""
+
+    def __init__(self, hub: Hub, person: str, now: Callable[[], int], keys: tuple[str, ...]) -> None:
+        async def load() -> Sequence[Line]:
+            decisions = await hub.decided(person, _MOST)
+            if not decisions:
+                return [(Span(f"{sanitise_line(person, 40)} has decided nothing in this store", "dim"),)]
+            width = max(self.query_one("#help", LineView).scrollable_content_region.width, _MOST)
+            return outcome_lines(map(followed, decisions), width, now())
+
+        super().__init__("What you decided", load, keys)
