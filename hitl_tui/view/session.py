@@ -34,7 +34,6 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.errors import UnknownThread
 from hitl_tui.view.actions import Situation
-from hitl_tui.view.branches import branch_lens
 from hitl_tui.view.format import limit_line
 from hitl_tui.view.run_view import (
     InsidePlace,
@@ -563,6 +562,8 @@ class ViewSession:
 
     async def changes_before(self, step: int, limit: int) -> tuple[tuple[Checkpoint, tuple[Line, ...]], ...]:
         """The steps before one of the shown thread, newest first, each with the lens of what it changed."""
+        from hitl_tui.view.branches import branch_lens
+
         driver, points = await self._line(step - 1)
         return tuple(
             [

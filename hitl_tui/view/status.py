@@ -12,7 +12,6 @@ from hitl_tui.engine.log.events import Progress
 from hitl_tui.engine.log.records import END, ROLLBACK, LedgerEntry, Status
 from hitl_tui.engine.log.requests import Request, RequestKind
 from hitl_tui.errors import ExitCode
-from hitl_tui.view.branches import counted
 from hitl_tui.view.format import cost, duration, tokens
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.lines import name, sentence
@@ -303,6 +302,8 @@ def _inside(view: RunView) -> str:
     within = [child.running for child in inside.children if child.running]
     if within:
         return "".join(f" › {_short(node)}" for node in within)
+    from hitl_tui.view.branches import counted
+
     words = counted(inside)
     return f" · {words}" if words else ""
 

@@ -9,12 +9,12 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
-from hitl_tui.engine.log.records import Checkpoint, Visibility
+from hitl_tui.engine.log.outcomes import BranchOutcome
+from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Visibility
 from hitl_tui.engine.state.channel import ChannelInfo
-from hitl_tui.view.agents import change_notes
-from hitl_tui.view.branches import branch_lens
 from hitl_tui.view.format import Kind, kind, preview_line, writer
 from hitl_tui.view.inside import call_lines
+from hitl_tui.view.lens import lens
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, plain_text, trusted, untrusted
@@ -107,8 +107,8 @@ def _step_view(
         rows=rows,
         why=sanitise_line(checkpoint.text, _WHY) if checkpoint and checkpoint.text else "",
         calls=call_lines(checkpoint.calls) if checkpoint and checkpoint.calls else (),
-        lens=(*_decided(checkpoint, updates), *branch_lens(updates, branches)),
-        agent_changes=change_notes(view.ledger, step),
+        lens=(*_decided(checkpoint, updates), *_lens(updates, branches)),
+        agent_changes=_agent_changes(view.ledger, step),
     )
 
 
@@ -154,3 +154,19 @@ def _mark(updates: Sequence[AppliedUpdate]) -> tuple[Mark, str]:
         return "+", "new"
     grew = kind(before) == kind(after) and kind(after) in ("list", "object") and len(after) > len(before)
     return ("+", "grew") if grew else ("≠", "changed")
+
+
+def _lens(updates: Sequence[AppliedUpdate], branches: Sequence[BranchOutcome]) -> tuple[Line, ...]:
+    if not branches:
+        return lens(updates)
+    from hitl_tui.view.branches import branch_lens
+
+    return branch_lens(updates, branches)
+
+
+def _agent_changes(ledger: Sequence[LedgerEntry], step: int) -> tuple[str, ...]:
+    if not any(entry.kind == "agent" for entry in ledger):
+        return ()
+    from hitl_tui.view.agents import change_notes
+
+    return change_notes(ledger, step)

@@ -12,7 +12,6 @@ from hitl_tui.engine.graph.drawing import RunMarks, taken_edges
 from hitl_tui.engine.log.records import END, Checkpoint
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.widgets.lines import LineView, ours
-from hitl_tui.view.branches import counted, short_count
 from hitl_tui.view.breakpoints import breakpoint_line, marked_nodes
 from hitl_tui.view.format import duration, tokens, writer
 from hitl_tui.view.graph_text import Picture, draw
@@ -68,7 +67,7 @@ class GraphPane(LineView):
 
     def __init__(self) -> None:
         super().__init__("graph", "Graph")
-        self._inside: tuple[str, str] = ("", "")
+        self._inside: tuple[str, str, str] = ("", "", "")
         self._breakpoints: tuple[Line, ...] = ()
         self._marks: dict[str, bool] = {}
         self._read: tuple[object, ...] = ()
@@ -103,7 +102,7 @@ class GraphPane(LineView):
         self._graph = view.graph
         self._take_room(view.graph)
         self._inside = _inside(session)
-        notes = {self._inside[0]: short_count(view.inside)} if self._inside[1] else {}
+        notes = {self._inside[0]: self._inside[2]} if self._inside[1] else {}
         taken = taken_edges(view.checkpoints, step.step)
         self._read_breakpoints(session)
         self._look = RunMarks(current or None, visits, taken, self._marks, notes)
@@ -284,12 +283,15 @@ def _step_line(point: Checkpoint, shown: int) -> Line:
     return (Span(f"{point.step:>5}  ", "dim"), who, Span(f"  {' · '.join(facts)}", "dim"))
 
 
-def _inside(session: ViewSession) -> tuple[str, str]:
-    """The node with branches that runs or waits, and how far they are in words."""
+def _inside(session: ViewSession) -> tuple[str, str, str]:
+    """The node with branches that runs or waits, and how far they are: in words, and in short."""
     inside = session.view.inside
-    if session.is_past or inside.step != session.view.progress.head + 1:
-        return "", ""
-    return inside.node, counted(inside)
+    known = inside.branches or inside.total
+    if session.is_past or inside.step != session.view.progress.head + 1 or not known:
+        return "", "", ""
+    from hitl_tui.view.branches import counted, short_count
+
+    return inside.node, counted(inside), short_count(inside)
 
 
 def _side_by_side(left: list[Line], right: list[Line]) -> list[Line]:

@@ -9,7 +9,6 @@ from textual import events
 from textual.geometry import Size
 
 from hitl_tui.ui.widgets.lines import TextView
-from hitl_tui.view.branches import branch_stream
 from hitl_tui.view.format import cost, duration, tokens
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.inside import EMPTY, InsideView
@@ -84,6 +83,8 @@ class StreamPane(TextView):
         size = self.scrollable_content_region.size
         if (inside, size) == self._inside:
             return
+        from hitl_tui.view.branches import branch_stream
+
         self._inside = (inside, size)
         self.show(branch_stream(inside, size.width, self.size.height, wrap_line))
 
