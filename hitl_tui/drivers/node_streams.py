@@ -288,17 +288,29 @@ def terminal_size(fallback: tuple[int, int]) -> os.terminal_size:
         import shutil
 
         return shutil.get_terminal_size(fallback)
-    size = os.terminal_size((0, 0))
-    if _keeper.out.isatty():
+    size = _own_size()
+    columns = _wished("COLUMNS") or size.columns or fallback[0]
+    return os.terminal_size((columns, _wished("LINES") or size.lines or fallback[1]))
+
+
+def terminal_columns(fallback: int) -> int:
+    """The columns of `terminal_size` alone; lines that are written ask again and again."""
+    if _keeper is None:
+        return terminal_size((fallback, 0)).columns
+    return _wished("COLUMNS") or _own_size().columns or fallback
+
+
+def _wished(name: str) -> int:
+    wished = os.environ.get(name, "")
+    return int(wished) if wished.isascii() and wished.isdigit() else 0
+
+
+def _own_size() -> os.terminal_size:
+    """As the terminal has it; nothing where there is none, which is not asked."""
+    if own_out().isatty():
         with suppress(OSError, ValueError):
-            size = os.get_terminal_size(own_descriptors()[0])
-
-    def asked(name: str) -> int:
-        wished = os.environ.get(name, "")
-        return int(wished) if wished.isascii() and wished.isdigit() else 0
-
-    columns = asked("COLUMNS") or size.columns or fallback[0]
-    return os.terminal_size((columns, asked("LINES") or size.lines or fallback[1]))
+            return os.get_terminal_size(own_descriptors()[0])
+    return os.terminal_size((0, 0))
 
 
 def in_browser() -> bool:

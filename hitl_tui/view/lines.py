@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from hitl_tui.drivers.node_streams import own_out, terminal_size
+from hitl_tui.drivers.node_streams import own_out, terminal_columns
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, plain_text
@@ -21,11 +21,15 @@ def content(lines: Iterable[str], limit: int | None = None, whole: str = "") -> 
         limit: at most so many; a last one then says that there is more.
         whole: where to see all of it, "" where there is no such place.
     """
+    return _behind_bar(map(sanitise, lines), limit, whole)
+
+
+def _behind_bar(lines: Iterable[str], limit: int | None, whole: str) -> list[str]:
     more = f"(more: {whole})" if whole else "(more)"
-    room = columns_beside(cells(BAR))
+    room = columns_beside(len(BAR))
     shown: list[str] = []
     for line in lines:
-        for row in rows(line, room):
+        for row in _rows(line, room):
             if limit is not None and len(shown) == limit:
                 return [*shown, f"{BAR}{more}"]
             shown.append(BAR + row)
@@ -34,12 +38,12 @@ def content(lines: Iterable[str], limit: int | None = None, whole: str = "") -> 
 
 def spans(lines: Iterable[Line], limit: int | None = None, whole: str = "") -> list[str]:
     """Lines of spans behind the bar; the rest as for `content`."""
-    return content(map(plain_text, lines), limit, whole)
+    return _behind_bar(map(plain_text, lines), limit, whole)  # what is in spans is harmless already
 
 
 def columns_beside(taken: int) -> int:
     """The cells that are left for content in a row of the terminal."""
-    return max(terminal_size((100, 24)).columns - taken - 1, _NARROWEST)
+    return max(terminal_columns(100) - taken - 1, _NARROWEST)
 
 
 def on_terminal(line: str, taken: int) -> list[str]:
@@ -49,7 +53,10 @@ def on_terminal(line: str, taken: int) -> list[str]:
 
 def rows(line: str, room: int) -> Iterator[str]:
     """A line in rows of so many cells, cut between words where there are some."""
-    clean = sanitise(line)
+    return _rows(sanitise(line), room)
+
+
+def _rows(clean: str, room: int) -> Iterator[str]:
     if len(clean) <= room and clean.isprintable() and cells(clean) <= room:  # it fits
         yield clean
         return
