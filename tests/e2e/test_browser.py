@@ -6,8 +6,9 @@ import asyncio
 import os
 import re
 import signal
+import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -197,6 +198,52 @@ async def test_an_audience_sees_everything_and_can_do_nothing(browser: Chromium,
         await tab.wait_for("WAITING")
         await tab.close()
     assert await asyncio.to_thread(store.read_bytes) == before
+
+
+class Proxy:
+    """A proxy that has logged somebody in: it says who asks, whatever browsers say of that."""
+
+    def __init__(self, person: str) -> None:
+        self.person = person
+        self.to = 0
+
+    async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass a request on with its header, and then whatever both sides say."""
+        head = (await reader.readuntil(b"\r\n\r\n"))[:-4].split(b"\r\n")
+        named = [line for line in head if not line.lower().startswith(b"x-forwarded-user:")]
+        if b"upgrade: websocket" not in [line.lower() for line in head]:  # so that each request comes here
+            named = [line for line in named if not line.lower().startswith(b"connection:")]
+            named.append(b"Connection: close")
+        there, back = await asyncio.open_connection("127.0.0.1", self.to)
+        back.write(b"\r\n".join([*named, f"X-Forwarded-User: {self.person}".encode(), b"", b""]))
+        await asyncio.gather(self._pipe(reader, back), self._pipe(there, writer))
+
+    async def _pipe(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while said := await reader.read(65536):
+                writer.write(said)
+                await writer.drain()
+        writer.close()
+
+
+async def test_who_a_proxy_has_logged_in_decides_under_that_name(browser: Chromium, store: Path) -> None:
+    proxy = Proxy("carla")
+    front = await asyncio.start_server(proxy.pass_on, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{front.sockets[0].getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        proxy.to = free.getsockname()[1]
+    trust = ("--auth-header", "X-Forwarded-User", "--trusted-proxy", "127.0.0.1", "--public-url", url)
+    async with front, served(store, *trust, "--port", str(proxy.to)) as at:
+        tab = await browser.tab(f"{url}/thread/r1")
+        await tab.wait_for("WAITING")
+        await tab.press("d")
+        await tab.wait_for("you decide as carla")
+        await press_until(tab, "a", "send it now")
+        await tab.press("enter")
+        await tab.wait_for("approve by carla")
+        assert tab.hosts == {at.url.removeprefix("http://")}
+        await tab.close()
+    assert "by carla" in call("log", "r1", "--store", str(store)).stdout
 
 
 @pytest.fixture
