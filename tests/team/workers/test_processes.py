@@ -143,7 +143,7 @@ def test_cancel_reaches_a_node_that_runs_at_a_worker(url: str, tmp_path: Path) -
         assert done.returncode == 0, done.stderr
         stands(url, "t", "cancelled", 1)
         running.wait_for("t: ")
-        assert "no job is queued" in call("workers", "--store", url).stdout
+        assert "0 threads run · 0 queued" in call("workers", "--store", url).stdout
 
 
 def test_a_pause_stops_a_run_at_a_worker_and_takes_it_from_the_queue(url: str, tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_thread_of_another_version_waits_for_a_worker_that_has_it(url: str, tm
     (tmp_path / "new").mkdir()
     new = write_flow(tmp_path / "new", "flow", "s = {'n': 10}")
     with worker(url, new) as running:
-        running.wait_for("1 thread for graph flow")
+        running.wait_for("1 thread waits for graph flow")
         assert "no worker has graph flow" in call("workers", "--store", url).stdout
         detach(url, new, "u")
         stands(url, "u", "waiting", 2)
