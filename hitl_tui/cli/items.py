@@ -23,8 +23,7 @@ async def items(opened: OpenThread, *, namespace: str, words: tuple[str, ...], l
     key or value.
     """
     from hitl_tui.cli.reports import ItemsDocument
-    from hitl_tui.view.format import inline
-    from hitl_tui.view.items import place_of
+    from hitl_tui.view.items import place_of, value_words
     from hitl_tui.view.sanitise import sanitise_line
 
     prefix = [part for part in namespace.split(".") if part]
@@ -32,6 +31,6 @@ async def items(opened: OpenThread, *, namespace: str, words: tuple[str, ...], l
     if opened.as_json:
         emit(ItemsDocument(items=found))
     else:
-        rows = [(place_of(item), sanitise_line(item.key, 60), inline(item.value, 400)) for item in found]
+        rows = [(place_of(item), sanitise_line(item.key, 60), value_words(item.value)) for item in found]
         say(*(table(rows) or ["no items"]))
     return ExitCode.DONE

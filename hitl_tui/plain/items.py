@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hitl_tui.plain.context import Context
-from hitl_tui.view.items import MOST, item_line
+from hitl_tui.view.items import MOST, item_lines
 from hitl_tui.view.lines import spans
 
 
@@ -15,4 +15,4 @@ def list_items(context: Context, typed: str) -> None:
     items = context.run(context.hub.items((), typed, MOST))
     if not items:
         context.console.say("No item has that." if typed else "The store is empty.")
-    context.console.say(*spans([item_line(item) for item in items]))
+    context.console.say(*spans(item_lines(items)))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from hitl_tui.drivers.protocol import StoredItem
+from hitl_tui.view.cells import cells, cut, fitted
 from hitl_tui.view.format import inline
 from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.spans import Line, trusted, untrusted
+from hitl_tui.view.spans import Line, trusted
 
 MOST: Final = 500
 """Items that are listed at once."""
 _PLACE: Final = 60
 _VALUE: Final = 400
+_KEY, _HELD = 24, 60
 
 
 def place_of(item: StoredItem) -> str:
@@ -20,16 +23,33 @@ def place_of(item: StoredItem) -> str:
     return sanitise_line(".".join(item.namespace), _PLACE)
 
 
-def item_line(item: StoredItem, *, written: str = "") -> Line:
-    """An item on one line.
+def value_words(value: Any, limit: int = _VALUE) -> str:
+    """An item's value on one line, of an object what its keys hold; sanitised."""
+    if not isinstance(value, Mapping):
+        return inline(value, limit)
+    return cut(
+        ", ".join(f"{sanitise_line(str(key), _KEY)} {inline(held, _HELD)}" for key, held in value.items()),
+        limit,
+    )
+
+
+def item_lines(
+    items: Sequence[StoredItem], written: Callable[[StoredItem], str] = lambda item: ""
+) -> list[Line]:
+    """Items, a line each, in columns.
 
     Args:
-        written: when it was written last, in words.
+        written: when one was written last, in words.
     """
-    return (
-        untrusted(".".join(item.namespace), "dim", _PLACE),
-        trusted("  "),
-        untrusted(item.key, "name", _PLACE),
-        trusted(f"  {inline(item.value, _VALUE)}", "value"),
-        trusted(f"  {written}" if written else "", "dim"),
-    )
+    keys = [sanitise_line(item.key, _PLACE) for item in items]
+    places = [place_of(item) for item in items]
+    width, key_width = max(map(cells, places), default=0), max(map(cells, keys), default=0)
+    return [
+        (
+            trusted(f"{fitted(place, width)}  ", "dim"),
+            trusted(f"{fitted(key, key_width)}  ", "name"),
+            trusted(value_words(item.value), "value"),
+            trusted(f"  {words}" if (words := written(item)) else "", "dim"),
+        )
+        for item, place, key in zip(items, places, keys, strict=True)
+    ]

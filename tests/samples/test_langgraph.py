@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from hitl_tui.loading.graphs import langgraph_samples
 from hitl_tui.loading.langgraph import LangGraphSource
 from hitl_tui.loading.sources import open_langgraph_graph
+from tests.support.commands import App
 from tests.support.places import SAMPLES
 
 pytest.importorskip("langgraph")
@@ -94,3 +97,17 @@ def test_an_agents_call_waits_and_is_refused(tmp_path: Path) -> None:
     values, after = ran("agent", tmp_path, answer)
     assert after == ()
     assert "not now" in values["messages"][-1].text
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_sample_runs_as_its_own_text_teaches(name: str, app: App) -> None:
+    if name == "agent":
+        pytest.importorskip("langchain")
+    if name == "approval":
+        needs_schemas()
+    text = (SAMPLES / "langgraph" / f"{name}.py").read_text()
+    (command,) = re.findall(r"^ *hitl-tui (run langgraph/.*)$", text, re.MULTILINE)
+    waits = name in ("agent", "approval")
+    done = app.expect(3 if waits else 0, *shlex.split(command), "--headless", "--json").documents[-1]
+    assert bool(done["pending"]) is waits
+    assert done["state"]

@@ -21,6 +21,7 @@ from hitl_tui.engine.commands import Start
 from hitl_tui.stores import open_store
 from hitl_tui.ui.app import AppStart, HitlApp, Look
 from hitl_tui.ui.screens.edit import EditScreen
+from tests.drivers.langgraph.busy import Busy
 from tests.drivers.langgraph.graphs import Ran, routed, team_of
 from tests.ui.harness import Screen
 
@@ -108,3 +109,22 @@ async def test_no_pane_of_a_large_screen_is_emptier_than_seven_rows_of_ten() -> 
             await it.shows(words)
             for name in ("graph", "channels", "value", "lens", "stream", "timeline"):
                 await it.until(lambda name=name: it.said(name) > 0.3, f"{name} being filled")
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=str)
+async def test_a_busy_thread_asks_what_becomes_of_the_other_run(size: tuple[int, int]) -> None:
+    busy = Busy(routed([]).compile(checkpointer=InMemorySaver()))
+    async with shown(busy.graph, size=size) as it:
+        busy.runs = ["theirs"]
+        await it.press("s")
+        await it.shows("The thread is busy", "leave it", "wait for it", "interrupt it", "roll it back")
+        await it.press("escape")
+        await it.gone("The thread is busy")
+        assert busy.made_room == []
+        assert it.session.view.progress.head == 0
+        await it.press("s")
+        await it.shows("The thread is busy")
+        await it.press("i")
+        await it.until(lambda: it.session.view.progress.head == 1)
+        assert busy.made_room == ["interrupt"]
+        assert "failed" not in [entry.kind for entry in it.session.view.ledger]

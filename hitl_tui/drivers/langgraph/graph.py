@@ -129,6 +129,7 @@ def _type_word(kind: Any) -> str:
     """A short word for a channel's type, as it is annotated."""
     if kind is None or kind is Any:
         return "any"
+    kind = getattr(kind, "__origin__", kind) if hasattr(kind, "__metadata__") else kind  # `Annotated`
     name = getattr(kind, "__name__", "") or str(kind)
     name = name.rpartition(".")[2]
     return _WORDS.get(name, name)[:40]

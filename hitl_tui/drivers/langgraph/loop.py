@@ -456,8 +456,9 @@ class PregelLoop:
                 threads = self._threads or SyncCaller()
                 job = threads.job(work, ()) if app.was_quick else None
                 await (job or threads.call(work))
-        except ServerBusy:
-            raise  # no node is to blame, and nothing was begun
+        except ServerBusy as busy:
+            self.session.notice = str(busy)  # no node is to blame, and nothing was begun
+            raise
         except (Exception, Dropped, asyncio.CancelledError) as raised:
             return superstep, None if is_drained(raised) else raised
         finally:

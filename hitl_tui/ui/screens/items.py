@@ -19,7 +19,7 @@ from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.format import ago, count
-from hitl_tui.view.items import MOST, item_line, place_of
+from hitl_tui.view.items import MOST, item_lines, place_of
 from hitl_tui.view.rows import wrapped
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span
@@ -85,7 +85,7 @@ class ItemsScreen(OverlayScreen):
         told = count(len(self._items), "item")
         view.set_titles("Items", f"the first {told}" if len(self._items) == MOST else told)
         none = "no item has that" if query else "the store is empty"
-        lines = [item_line(item, written=ago(item.updated_at, now)) for item in self._items]
+        lines = item_lines(self._items, lambda item: ago(item.updated_at, now))
         view.show(lines or [(Span(none, "dim"),)], home=True)
         self._show_selected()
 

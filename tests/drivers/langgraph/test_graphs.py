@@ -16,9 +16,11 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from typing_extensions import TypedDict
 
+from hitl_tui.drivers.langgraph.graph import describe
 from hitl_tui.engine.commands import CancelAttempt, Run, Start
 from hitl_tui.engine.log.events import AttemptDropped, TextStreamed
 from tests.drivers.langgraph.conftest import Hubs
+from tests.drivers.langgraph.graphs import fan_out
 
 
 class Numbers(TypedDict):
@@ -169,3 +171,8 @@ async def test_an_entrypoint_runs_as_one_node_on_its_input(saver: Any, hubs: Hub
     assert watcher.view.progress.status == "completed"
     assert watcher.view.values == {"output": {"sum": 9}}
     assert [step.source for step in watcher.view.checkpoints] == ["input", "node"]
+
+
+def test_a_channel_has_the_type_that_it_is_annotated_with() -> None:
+    info = describe(fan_out([]).compile(), "graph")
+    assert {channel.name: channel.type for channel in info.channels}["log"] == "list"

@@ -18,7 +18,13 @@ from hitl_tui.view.actions import BY_ID
 from hitl_tui.view.session import ViewSession
 from tests.drivers.langgraph.conftest import Hubs
 from tests.drivers.langgraph.graphs import routed
+from tests.plain.talker import Talker
 from tests.support.commands import App
+
+
+@pytest.fixture
+def talk(app: App, monkeypatch: pytest.MonkeyPatch) -> Talker:
+    return Talker(app, monkeypatch)
 
 
 def kept() -> InMemoryStore:
@@ -84,7 +90,7 @@ def test_a_command_lists_them(app: App, tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "flow.py").write_text(FLOW)
     store = ("--store", "langgraph:flow.py")
     out = app.expect(0, "items", *store).out
-    assert "users.ann  drink" in out
+    assert "users.ann  drink  likes “coffee”" in out
     assert "\x1b" not in out
     (item,) = app.expect(0, "items", "users.bob", "--json", *store).document["items"]
     assert (item["namespace"], json.dumps(item["value"])) == (
@@ -93,3 +99,24 @@ def test_a_command_lists_them(app: App, tmp_path: Path, monkeypatch: pytest.Monk
     )
     assert app.expect(0, "items", "users", "cocoa", *store).out == "no items\n"
     assert "compiled without a store" in app.expect(2, "items", "--store", "langgraph:langgraph/jokes").err
+
+
+def test_lines_list_them(talk: Talker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flow.py").write_text(FLOW)
+    said = talk("Z\nZ tea\nZ cocoa\nq\n", "run", "flow.py", "--plain", "--input", "task=x").out
+    assert "users.ann  drink  likes “coffee”" in said
+    assert said.count("users.ann") == 1
+    assert said.count("users.bob") == 2
+    assert "No item has that." in said
+    assert "\x1b" not in said
+
+
+async def test_the_items_of_a_store_that_is_awaited_are_found(hubs: Hubs, tmp_path: Path) -> None:
+    aio = pytest.importorskip("langgraph.store.sqlite.aio")
+    async with aio.AsyncSqliteStore.from_conn_string(str(tmp_path / "items.db")) as store:
+        await store.setup()
+        await store.aput(("users", "ann"), "drink", {"likes": "coffee"})
+        hub = hubs.over(graph(store))
+        (item,) = await hub.items(("users",), "coffee", 10)
+        assert (item.namespace, item.key, item.value) == (("users", "ann"), "drink", {"likes": "coffee"})

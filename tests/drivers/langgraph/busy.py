@@ -1,0 +1,41 @@
+"""A graph in this process that refuses as a server does that runs a thread already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hitl_tui.errors import ServerBusy
+
+
+class Busy:
+    """A compiled graph with what a server's has beside it.
+
+    Attributes:
+        runs: what runs there for somebody else; none runs once room was made.
+        made_room: how.
+    """
+
+    def __init__(self, graph: Any) -> None:
+        self.graph = graph
+        self.runs: list[str] = []
+        self.made_room: list[str] = []
+        graph.refuse_busy, graph.make_room = self._refuse, self._make_room
+
+    def _refuse(self, _thread: str) -> None:
+        if self.runs:
+            raise ServerBusy("the server runs this thread already", "wait")
+
+    def _make_room(self, _thread: str, strategy: str) -> list[str]:
+        self.made_room.append(strategy)
+        ended, self.runs = self.runs, []
+        return ended
+
+    def refuse_streams(self) -> None:
+        """Refuse what begins from now on, as if somebody else had been a moment quicker."""
+
+        def refused(*_given: Any, **_options: Any) -> Iterator[Any]:
+            raise ServerBusy("the server runs this thread already", "wait")
+            yield
+
+        self.graph.stream = refused
