@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from hitl_tui import (
 from hitl_tui.engine.commands import Start
 from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.thread.session import Session
+from hitl_tui.errors import ThreadBusy
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, channels, check_log, line, review_loop, say
 from tests.support.spec import spec
@@ -268,6 +270,33 @@ def test_a_run_keeps_its_lease_however_long_a_node_blocks(
     assert line(store, block).invoke({}, thread_id="t").status == "completed"
     assert len(leases) > 1
     assert store.lease("t") is None
+
+
+def test_a_lease_that_has_gone_is_told_by_the_refused_commit_alone(
+    store: Checkpointer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("hitl_tui.engine.thread.session.HEARTBEAT", 0.001)
+    refused = threading.Event()
+    renew = store.renew
+
+    def watched(*given: Any) -> None:
+        try:
+            renew(*given)
+        except ThreadBusy:
+            refused.set()
+            raise
+
+    def give_back(state: Any) -> dict[str, Any]:
+        lease = store.lease("t")
+        assert lease is not None
+        store.release("t", lease.token)
+        assert refused.wait(60)
+        return {"log": "done"}
+
+    monkeypatch.setattr(store, "renew", watched)
+    with pytest.raises(ThreadBusy):
+        line(store, give_back).invoke({}, thread_id="t")
+    assert "could not be renewed" not in caplog.text
 
 
 def test_stops_say_of_each_node_why_to_stop(store: Checkpointer) -> None:

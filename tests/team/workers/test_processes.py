@@ -156,7 +156,7 @@ def test_a_pause_stops_a_run_at_a_worker_and_takes_it_from_the_queue(url: str, t
         with closing(open_store(url)) as store:
             jobs = store.jobs()
             assert jobs is not None
-            until(lambda: not jobs.listed(10), "no job is left")
+            until(lambda: not jobs.of_threads(["t"]), "no job is left")
 
 
 def test_a_deadline_acts_though_nobody_looks(url: str, tmp_path: Path) -> None:
@@ -209,14 +209,20 @@ def test_a_thread_that_somebody_else_runs_is_tried_again_later(url: str, tmp_pat
             stands(url, "t", "waiting", 2)
 
 
-def test_a_restart_of_the_server_loses_nothing(url: str, tmp_path: Path, postgres: Postgres) -> None:
+def test_a_restart_of_the_server_loses_nothing_and_waits_for_no_node(
+    url: str, tmp_path: Path, postgres: Postgres
+) -> None:
     graph = write_flow(tmp_path, "flow", WAITS)
     detach(url, graph, "t")
     with worker(url, graph):
         until((tmp_path / "at").exists)
         postgres.restart("immediate")
+        detach(url, graph, "u")
+        with closing(open_store(url)) as store:
+            jobs = store.jobs()
+            assert jobs is not None
+            until(lambda: [job.state for job in jobs.of_threads(["t", "u"])] == ["running"] * 2, "both run")
         (tmp_path / "on").touch()
         stands(url, "t", "waiting", 2)
-        detach(url, graph, "u")
         stands(url, "u", "waiting", 2)
     clean(url, "t", graph)
