@@ -230,8 +230,47 @@ async def take_stage(name: str, size: tuple[int, int]) -> None:
     show.tempo.pace = 1.0
 
 
+async def take_langgraph(name: str, sample: str, inputs: dict[str, object], *keys: str, until: str) -> None:
+    """Save a picture of a sample of LangGraph (the extra `langgraph`) behind two supersteps.
+
+    Args:
+        until: what is on screen once the keys were pressed.
+    """
+    from hitl_tui.drivers.langgraph.hub import LangGraphHub
+    from hitl_tui.loading.sources import open_langgraph_graph
+
+    with tempfile.TemporaryDirectory() as folder:
+        source = open_langgraph_graph(f"langgraph/{sample}", Path(folder))
+        assert source is not None
+        hub = LangGraphHub(source.app, MemoryCheckpointer(), name=source.name, source=source.source)
+
+        async def open_driver() -> tuple[Hub, Driver]:
+            driver = await hub.begin(f"{sample}-1", ACTOR)
+            await driver.execute(commands.Start(inputs, actor=ACTOR))
+            return hub, driver
+
+        app = HitlApp(AppStart(open_driver, ACTOR), Look(theme="dark"))
+        async with app.run_test(size=SIZE) as pilot:
+
+            async def shown(text: str) -> None:
+                while text.replace(" ", "&#160;") not in app.export_screenshot():
+                    await pilot.pause(0.05)
+
+            for step in (1, 2):
+                await pilot.press("s")
+                await shown(f"step {step}")
+            await pilot.press(*keys)
+            await shown(until)
+            await pilot.pause(1.0)
+            keep(name, app)
+        source.close()
+
+
 async def main() -> None:
     """Take all pictures."""
+    await take_langgraph("langgraph", "jokes", {"topic": "animals"}, until="tell_joke[2]")
+    question = {"messages": [["user", "What is a closure?"]]}
+    await take_langgraph("langgraph-edit", "chat", question, "e", "end", "!", until="as START")
     await take_stage("stage", (110, 30))
     await take_debug("debug", (120, 40))
     await take_queue("queue", (160, 24))
