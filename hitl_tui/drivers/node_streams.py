@@ -283,11 +283,10 @@ def own_descriptors() -> tuple[int, int]:
 
 
 def terminal_size(fallback: tuple[int, int]) -> os.terminal_size:
-    """Columns and rows of the terminal, as `shutil.get_terminal_size` has them without us."""
-    if _keeper is None:
-        import shutil
+    """Columns and rows of the terminal, as `shutil.get_terminal_size` has them without us.
 
-        return shutil.get_terminal_size(fallback)
+    That takes longer to import than a list of threads to be told.
+    """
     size = _own_size()
     columns = _wished("COLUMNS") or size.columns or fallback[0]
     return os.terminal_size((columns, _wished("LINES") or size.lines or fallback[1]))
@@ -295,8 +294,6 @@ def terminal_size(fallback: tuple[int, int]) -> os.terminal_size:
 
 def terminal_columns(fallback: int) -> int:
     """The columns of `terminal_size` alone; lines that are written ask again and again."""
-    if _keeper is None:
-        return terminal_size((fallback, 0)).columns
     return _wished("COLUMNS") or _own_size().columns or fallback
 
 
@@ -307,9 +304,10 @@ def _wished(name: str) -> int:
 
 def _own_size() -> os.terminal_size:
     """As the terminal has it; nothing where there is none, which is not asked."""
-    if own_out().isatty():
-        with suppress(OSError, ValueError):
-            return os.get_terminal_size(own_descriptors()[0])
+    stream = sys.__stdout__ if _keeper is None else _keeper.out
+    with suppress(OSError, ValueError):
+        if stream is not None and stream.isatty():
+            return os.get_terminal_size(stream.fileno())
     return os.terminal_size((0, 0))
 
 

@@ -10,17 +10,13 @@ from hitl_tui.drivers.protocol import Unfinished
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.engine.log.records import ROLLBACK, Checkpoint
-from hitl_tui.view.branches import branch_lens, branches_of_step, counted, outcome_lines
 from hitl_tui.view.format import cost, duration, limit_line, preview, tokens, writer
-from hitl_tui.view.frames import frame_lines
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.inside import EMPTY, InsideView, call_lines, tool_line
+from hitl_tui.view.lens import lens
 from hitl_tui.view.lines import content, name, spans
-from hitl_tui.view.repeats import running_words, standing_words
-from hitl_tui.view.run_view import past_stream
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line
-from hitl_tui.view.status import held_words, retry_words
 from hitl_tui.view.taint import taint_line
 
 _TITLE = 200
@@ -53,6 +49,8 @@ def branch_lines(point: Checkpoint) -> list[str]:
     lines = [f"It ran as a thread of its own: {name(branch.thread)}." for branch in threads]
     if not branches:
         return lines
+    from hitl_tui.view.branches import branches_of_step, counted
+
     rows = branches_of_step(point, EMPTY)
     inside = InsideView(point.node, point.step, len(branches), {branch.path: branch for branch in rows})
     lines.append(f"Branches: {counted(inside)}.")
@@ -80,11 +78,15 @@ def failed_at(progress: ev.Progress) -> list[str]:
     """Where a thread that stands failed has failed: the frames of its code; nothing for any other."""
     if progress.status != "failed" or progress.error is None or not progress.error.frames:
         return []
+    from hitl_tui.view.frames import frame_lines
+
     lines = frame_lines(progress.error.frames, glyphs=ASCII)
     return ["", f"{name(progress.error.node)} failed at:", *spans(lines, _FRAMES, "--json has all of it")]
 
 
 def _failures(branches: Sequence[BranchOutcome]) -> list[Line]:
+    from hitl_tui.view.branches import outcome_lines
+
     return [line for branch in branches if branch.error for line in outcome_lines(branch, ASCII)]
 
 
@@ -116,11 +118,15 @@ def event_lines(event: ev.Event) -> list[str]:
                 *spans([taint_line(taint) for taint in event.tainted]),
             ]
         case ev.NodeRetrying():
+            from hitl_tui.view.status import retry_words
+
             again = retry_words(event.attempt, event.max_attempts, event.wait)
             return [f"{name(event.path or event.node)} failed, {again}:", *content([event.error], 4)]
         case ev.BreakpointHit() if event.line:
             return [f"{name(event.node)} tells:", *content([event.line], 10)]
         case ev.AttemptFailed():
+            from hitl_tui.view.frames import frame_lines
+
             hint = [event.error.hint] if event.error.hint else []
             what = f"{name(event.error.node)} failed" if event.error.node else name(event.error.title)
             return [
@@ -133,10 +139,14 @@ def event_lines(event: ev.Event) -> list[str]:
         case ev.LimitNear():
             return [f"Note: {limit_line(event)}."]
         case ev.HolderChanged() if event.holder:
+            from hitl_tui.view.status import held_words
+
             return [f"Now {held_words(event.holder)}."]
         case ev.HolderChanged():
             return ["Nobody runs it any more: you can go on."]
         case ev.GraphChanged():
+            from hitl_tui.view.repeats import running_words, standing_words
+
             stands = [standing_words(event.repeats), running_words(event.repeats)] if event.repeats else []
             return ["The graph's file was saved; R runs it again.", *stands, *content(event.differences, 20)]
         case ev.ThreadForked():
@@ -205,11 +215,17 @@ def step_lines(
     paths = {update.path for update in updates}
     # Branches that changed nothing have been told of before.
     wrote = [branch for branch in checkpoint.branches if branch.path in paths]
+    if not wrote:
+        return [*lines, *spans(lens(updates, ASCII), _LENS)]
+    from hitl_tui.view.branches import branch_lens
+
     return [*lines, *spans(branch_lens(updates, wrote, ASCII), _LENS)]
 
 
 def stream_lines(checkpoint: Checkpoint) -> list[str]:
     """What a step printed and streamed, as far as it is kept; nothing where that is nothing."""
+    from hitl_tui.view.run_view import past_stream
+
     text = past_stream(checkpoint).text.rstrip("\n")
     return ["It wrote:", *content(text.split("\n"), _STREAM, "--json has all of it")] if text else []
 
