@@ -85,7 +85,6 @@ def show(
             go_on=lambda thread: _resume_command(thread, settings),
             claim_minutes=settings.claim_minutes,
         )
-    from hitl_tui.cli.notify import ScreenNotices
     from hitl_tui.ui.app import run_app
     from hitl_tui.view.presence import Attention
 
@@ -108,12 +107,11 @@ def show(
         opened.store = store = open_store(settings)
         return make_hub(store)
 
-    notices = ScreenNotices(settings, _not_told)
     try:
         result = run_app(
             None if list_threads else open_driver, actor=settings.reviewer, look=screen_look(settings),
             breaks=breaks, prepare=opened.prepare, waits_for=_waits_for,
-            notices=lambda write, sees: opened.begin_notices(notices, write, sees),
+            notices=lambda write, sees: opened.begin_notices(settings, write, sees),
             open_hub=open_hub if list_threads else None,
             attention=Attention(
                 settings.claim_minutes, settings.look_seconds, settings.after_decision == "stay"
@@ -122,7 +120,7 @@ def show(
             perform=lambda: perform(opened.hub) if perform is not None and opened.hub is not None else None,
         )  # fmt: skip
     finally:
-        notices.end()
+        opened.end_notices()
     keep_nodes_apart()
     return _after_screen(result, settings)
 
@@ -174,13 +172,22 @@ class Opened:
         self.target: Target | None = None
         self.store: Checkpointer | None = None
         self.hub: LocalHub | None = None
+        self._notices: ScreenNotices | None = None
 
     def begin_notices(
-        self, notices: ScreenNotices, write: Callable[[str], object], sees: Callable[[str], bool]
+        self, settings: Settings, write: Callable[[str], object], sees: Callable[[str], bool]
     ) -> Callable[[], object]:
         """Begin to tell the person what happens in the store; gives what ends that."""
+        from hitl_tui.cli.notify import ScreenNotices
+
         assert self.store is not None
-        return notices.begin(self.store, write, sees)
+        self._notices = ScreenNotices(settings, _not_told)
+        return self._notices.begin(self.store, write, sees)
+
+    def end_notices(self) -> None:
+        """Tell no more, where anything was told."""
+        if self._notices is not None:
+            self._notices.end()
 
     async def prepare(self, driver: Driver) -> None:
         """Begin to import what its models need: those of its agents, or without a graph those of its log."""

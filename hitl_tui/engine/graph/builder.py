@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from hitl_tui.engine.graph.compensation import Compensating, Handler
@@ -126,7 +125,6 @@ def _reachable(targets: Mapping[str, Iterable[str]], start: list[str]) -> set[st
     return reached
 
 
-@dataclass
 class StateGraph(Composing, Compensating):
     """A graph under construction; every method returns the graph, so that calls chain.
 
@@ -135,23 +133,23 @@ class StateGraph(Composing, Compensating):
         name: shown on screens and kept with threads.
     """
 
-    channels: Mapping[str, Channel]
-    name: str = "graph"
-    _nodes: dict[str, Node] = field(default_factory=dict, init=False, repr=False)
-    _edges: list[tuple[str, str]] = field(default_factory=list, init=False, repr=False)
-    _routes: dict[str, Route] = field(default_factory=dict, init=False, repr=False)
-    _members: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False, repr=False)
-    _subgraphs: dict[str, tuple[StateGraph | GraphRunner, Mapping[str, str], Mapping[str, str]]] = field(
-        default_factory=dict, init=False, repr=False
-    )
-    _compiling: bool = field(default=False, init=False, repr=False)
-    _compensations: dict[str, Handler] = field(default_factory=dict, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        if not is_name(self.name):
+    def __init__(self, channels: Mapping[str, Channel], name: str = "graph") -> None:
+        if not is_name(name):
             raise GraphInvalid(
-                f"the graph's name {self.name!r} is not allowed", 'give text, as StateGraph(…, name="review")'
+                f"the graph's name {name!r} is not allowed", 'give text, as StateGraph(…, name="review")'
             )
+        self.channels = channels
+        self.name = name
+        self._nodes: dict[str, Node] = {}
+        self._edges: list[tuple[str, str]] = []
+        self._routes: dict[str, Route] = {}
+        self._members: dict[str, tuple[str, ...]] = {}
+        self._subgraphs: dict[str, tuple[StateGraph | GraphRunner, Mapping[str, str], Mapping[str, str]]] = {}
+        self._compiling = False
+        self._compensations: dict[str, Handler] = {}
+
+    def __repr__(self) -> str:
+        return f"StateGraph({self.name!r}, nodes={list(self._nodes)})"
 
     if not TYPE_CHECKING:  # or a type checker would take any name for one of ours
 

@@ -34,7 +34,6 @@ from hitl_tui.ui.screens.run_stage import Stage
 from hitl_tui.ui.screens.run_stepping import Stepping
 from hitl_tui.ui.screens.run_threads import Threads
 from hitl_tui.ui.screens.run_watch import Watches
-from hitl_tui.ui.widgets.caption import CaptionBox
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
 from hitl_tui.ui.widgets.graph import GraphPane
@@ -181,7 +180,10 @@ class RunScreen(RoleScreen):
             with Column(id="right"):
                 yield LensPane(self.ways)
                 yield StreamPane()
-        yield CaptionBox()
+        if self.stage.show is not None:
+            from hitl_tui.ui.widgets.caption import CaptionBox
+
+            yield CaptionBox()
         yield TimelinePane(self.keymap, self.actor)
         yield FooterBar(self.keymap)
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hitl_tui.engine.commands import Pause
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.widgets.caption import CaptionBox
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
 from hitl_tui.view.actions import written
@@ -197,6 +196,8 @@ class Stage:
             caption = self.show.caption(session.view)
             if self.show.going and session.running:
                 self.spotlight(caption.spotlight)
+            from hitl_tui.ui.widgets.caption import CaptionBox
+
             self.screen.query_one(CaptionBox).tell(caption, self.screen.size.width)
 
     def look_back(self) -> None:
