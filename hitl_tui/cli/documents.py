@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import is_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache, reduce
 from inspect import get_annotations
@@ -243,7 +242,7 @@ def _value(value: Any, unit: _Unit | None, secret: bool) -> Any:
         return value
     if kind is tuple:
         return [_value(item, None, secret) for item in value]
-    return _shown(value, secret) if issubclass(kind, msgspec.Struct) or is_dataclass(kind) else value
+    return _shown(value, secret) if issubclass(kind, msgspec.Struct) else value
 
 
 def output_schema() -> dict[str, Any]:
@@ -320,7 +319,7 @@ class _Shapes:
             return reduce(or_, map(self._type, members))
         if get_origin(kind) is tuple:
             return GenericAlias(list, (self._type(get_args(kind)[0]),))
-        if isinstance(kind, type) and (issubclass(kind, msgspec.Struct) or is_dataclass(kind)):
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
             if kind in self._structs and self._structs[kind] is None:
                 self._recursive.add(kind)
                 return ForwardRef(_name(kind))
