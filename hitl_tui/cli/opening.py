@@ -136,12 +136,14 @@ def builder(store: Checkpointer) -> Callable[[ThreadInfo], GraphRunner]:
     To be called where click's context is: what builds a graph later may run on another thread.  It raises
     `NotTrusted` for a record's graph that the user has not agreed to.
     """
-    from hitl_tui.loading.sources import reopen_graph
-
     options, graph, trust = same_store(), named_graph(), trust_in(store)
-    return lambda info: reopen_graph(
-        info.thread_id, info.source, store, options=options, graph=graph, trust=trust
-    )
+
+    def build(info: ThreadInfo) -> GraphRunner:
+        from hitl_tui.loading.sources import reopen_graph
+
+        return reopen_graph(info.thread_id, info.source, store, options=options, graph=graph, trust=trust)
+
+    return build
 
 
 def build_now(store: Checkpointer, info: ThreadInfo) -> GraphRunner:

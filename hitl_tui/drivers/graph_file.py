@@ -5,24 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.events import Event, GraphChanged
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.threads import ThreadInfo
-from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.thread.recorded import RecordedGraph
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import GraphDiffers, HitlError
-from hitl_tui.loading.code import forget_code
-from hitl_tui.loading.sources import source_file, source_files
 
 if TYPE_CHECKING:
+    from hitl_tui.engine.runner import GraphRunner
     from hitl_tui.loading.compatibility import Difference
 
 Stamp = tuple[int, int, int]
-BuildGraph = Callable[[ThreadInfo], GraphRunner]
+BuildGraph: TypeAlias = "Callable[[ThreadInfo], GraphRunner]"
 
 EVERY = 1.0
 """Seconds between looks at the file."""
@@ -120,6 +118,8 @@ class GraphFileWatch:
     async def _load(self) -> CompiledGraph:
         """The graph of the file; built in a thread of its own, since it runs the user's code."""
 
+        from hitl_tui.loading.code import forget_code
+
         def load() -> CompiledGraph:
             forget_code(self._path.parent)
             return self._build(self._session.info).graph
@@ -128,6 +128,8 @@ class GraphFileWatch:
 
     def _stamps(self) -> dict[Path, Stamp]:
         """All files that the graph is built from, each with what changes when it is saved."""
+        from hitl_tui.loading.sources import source_files
+
         files = source_files(self._path) | self._seen.keys()
         if self._broken:
             files |= _beside(self._path)
@@ -141,8 +143,12 @@ def follow_file(
     session: Session, build: BuildGraph | None, tell: Callable[[Event], None]
 ) -> GraphFileWatch | None:
     """The file of a session's graph, None where it has none of the user's own."""
-    path = source_file(session.info.source) if build else None
-    return GraphFileWatch(session, path, build, tell=tell) if build and path else None
+    if build is None:
+        return None
+    from hitl_tui.loading.sources import source_file
+
+    path = source_file(session.info.source)
+    return GraphFileWatch(session, path, build, tell=tell) if path else None
 
 
 async def repeats_under(session: Session, graph: CompiledGraph) -> Repeats | None:

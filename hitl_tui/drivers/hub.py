@@ -17,7 +17,6 @@ from hitl_tui.engine.log.jobs import AtWork
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store, new_thread_id
 from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary, Waiting
-from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.thread.agent_settings import fresh_agents
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import UnknownThread, UsageError
@@ -26,6 +25,7 @@ from hitl_tui.loading.trust import Ask, NotTrusted, Question
 if TYPE_CHECKING:
     from hitl_tui.drivers.decided import Decided
     from hitl_tui.engine.log.threads import Space, ThreadSize
+    from hitl_tui.engine.runner import GraphRunner
     from hitl_tui.loading.known import KnownGraph, KnownGraphs
     from hitl_tui.stores.deletion import DeletionPlan, Retention, Watch
 

@@ -68,7 +68,6 @@ from hitl_tui.engine.thread.rebuild import Decoded
 from hitl_tui.engine.thread.recorded import RecordedGraph, recorded_graph
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import GraphInvalid, HitlError, ThreadBusy, UsageError
-from hitl_tui.loading.sources import source_file
 from hitl_tui.loading.trust import NotTrusted, Question
 
 if TYPE_CHECKING:
@@ -744,6 +743,8 @@ class LocalDriver:
         except (GraphInvalid, UsageError) as error:
             if self._unbuilt is not None:
                 log.warning("%s: %s\n%s", self.thread_id, error, error.details)
+                from hitl_tui.loading.sources import source_file
+
                 mendable = self._build is not None and source_file(session.info.source) is not None
                 self._refusals = only_reading(self._unbuilt(self.thread_id, error), can_reload=mendable)
                 self._follow_graph_file()

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.engine.nodes.children import WITHIN
-from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.canonical import channel_hash
-from hitl_tui.loading.graphs import sample_names
-from hitl_tui.loading.sources import reopen_graph
 from hitl_tui.loading.trust import Trust
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.runner import GraphRunner
 
 _THREADS: Final = 1_000
 """Threads, the newest ones, whose graphs are known."""
@@ -46,6 +46,8 @@ class KnownGraphs:
 
     def list(self) -> tuple[KnownGraph, ...]:
         """Those of the newest threads first, then what else was run from this store, then the samples."""
+        from hitl_tui.loading.graphs import sample_names
+
         known: dict[bytes, KnownGraph] = {}
 
         def add(name: str, origin: str, source: Mapping[str, Any]) -> None:
@@ -66,4 +68,6 @@ class KnownGraphs:
 
     def build(self, source: Mapping[str, Any]) -> GraphRunner:
         """The runner of a known graph; raises as `reopen_graph`."""
+        from hitl_tui.loading.sources import reopen_graph
+
         return reopen_graph("a new thread", source, self._store, trust=self._trust)

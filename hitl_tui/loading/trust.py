@@ -26,8 +26,6 @@ import msgspec
 
 from hitl_tui.engine.state.canonical import channel_hash
 from hitl_tui.errors import StoreUnusable, UsageError
-from hitl_tui.loading.code import OURS, code_files
-from hitl_tui.loading.graphs import current_directory, named_file, resolve_spec, sample_path
 from hitl_tui.stores.files.directory import locked, make_directories, read_file, replace_file
 
 log = logging.getLogger(__name__)
@@ -97,6 +95,8 @@ class _Source(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, source: Mapping[str, Any]) -> _Source:
+        from hitl_tui.loading.graphs import current_directory, named_file, resolve_spec, sample_path
+
         named, options = source.get("directory"), source.get("options")
         directory = Path(named) if isinstance(named, str) else current_directory()
         spec = resolve_spec(str(source.get("graph")), directory)
@@ -106,12 +106,17 @@ class _Source(msgspec.Struct, frozen=True):
     @property
     def is_ours(self) -> bool:
         """A sample or a workflow of this package that takes no text: that could be a server or a file."""
+        from hitl_tui.loading.code import OURS
+        from hitl_tui.loading.graphs import sample_path
+
         ours = sample_path(self.spec) is not None or self.spec.startswith(f"{OURS}workflows.")
         return ours and not any(isinstance(value, str | list | dict) for value in self.options.values())
 
     @property
     def main_files(self) -> list[Path]:
         """The file that is named, and those that a TOML file or a langgraph.json names."""
+        from hitl_tui.loading.graphs import named_file, sample_path
+
         if sample_path(self.spec):
             return []
         if (file := named_file(self.spec)) is None:
@@ -130,6 +135,9 @@ class _Source(msgspec.Struct, frozen=True):
     @property
     def folders(self) -> list[Path]:
         """Where its imports are looked for first, none where that is nowhere of the user's."""
+        from hitl_tui.loading.code import OURS
+        from hitl_tui.loading.graphs import named_file, sample_path
+
         if sample_path(self.spec) or self.spec.startswith(OURS):
             return []
         if (file := named_file(self.spec)) is None:
@@ -147,6 +155,8 @@ class _Source(msgspec.Struct, frozen=True):
         Args:
             known: files that were loaded when it ran before.
         """
+        from hitl_tui.loading.code import code_files
+
         files = dict.fromkeys([*self.main_files, *map(Path, known)])
         for folder in self.folders:
             beside = islice(_importable(folder), _MOST_FILES)
@@ -205,6 +215,8 @@ class Trust:
     @property
     def files(self) -> tuple[str, ...]:
         """The graph files that this user ran from this store, the newest first."""
+        from hitl_tui.loading.graphs import named_file
+
         graphs = [entry.graph for entry in self._entries().values() if entry.store == self._store]
         return tuple(dict.fromkeys(spec for spec in reversed(graphs) if named_file(spec)))
 
