@@ -86,6 +86,11 @@ class LangGraphHub(LocalHub):
             return self._drivers[thread_id]
         info = self._store.info(thread_id)
         mirror = self.mirror if info is None else self._mirror_of(info)
+        if self._subgraph_runs.runner(thread_id) is not None:
+            # It runs inside another one, which mirrors it.
+            heads = self._store.checkpoints(thread_id, None, 1)
+            leaf = heads[0].origin or "" if heads else ""
+            return self._opened(thread_id, leaf, leaf, mirror=mirror)
         leaves = await mirror.sync(thread_id if info is None else their_thread(info))
         if thread_id not in leaves:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")

@@ -6,6 +6,7 @@ It has the face of `engine.run.loop.RunLoop`, so that whoever drives a run drive
 from __future__ import annotations
 
 import asyncio
+import logging
 import traceback
 from collections.abc import AsyncGenerator, Iterable
 from functools import partial
@@ -20,6 +21,7 @@ from hitl_tui.drivers.langgraph.interrupts import (
     resume,
     without_answers,
 )
+from hitl_tui.drivers.langgraph.live import LiveRuns
 from hitl_tui.drivers.langgraph.mirror import Mirror, is_no_step, their_thread
 from hitl_tui.drivers.langgraph.owners import Owners
 from hitl_tui.drivers.langgraph.pregel import (
@@ -71,6 +73,7 @@ from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import AnswerRefused, HitlError, NodeFailed, ServerBusy
 
 _PAGE = 100
+log = logging.getLogger(__name__)
 
 
 class Moved(Exception):
@@ -85,6 +88,7 @@ class Superstep:
         pinned: it goes on from an older one than the thread's newest.
         given: the input that it begins with, None where it goes on.
         single: the graph's state is one value.
+        inside: hears what goes on in subgraphs.
     """
 
     def __init__(
@@ -95,8 +99,10 @@ class Superstep:
         pinned: bool = False,
         given: Any = None,
         single: bool = False,
+        inside: LiveRuns | None = None,
     ) -> None:
         self._session = session
+        self._inside = inside
         self._tell = session.emit
         self._leaf = self.leaf = leaf
         self._pinned = pinned
@@ -142,7 +148,10 @@ class Superstep:
         elif mode == "messages":
             self._message(*data)
         elif mode == "custom":
-            self._text("", _words(data), path=self._path_of(ns))
+            self._text("", _words(data), ns)
+        elif self._inside is not None:
+            self._announce()
+            self._inside.hear(ns, mode, data, self.node, self._path_of((*ns, "")))
 
     def _checkpoint(self, data: Any) -> None:
         now = self._session.clock()
@@ -221,18 +230,21 @@ class Superstep:
 
     def _path_of(self, ns: Iterable[str]) -> str:
         """The branch of a place in the graph, and the nodes of the graphs inside it."""
-        scopes = [scope.partition(":") for scope in ns if scope]
-        if not scopes:
+        scopes = [scope.partition(":") for scope in ns]
+        if not scopes or not scopes[0][0]:
             return ""
         tasks = in_order(self._tasks.values())
         place = next((place for place, task in enumerate(tasks) if task.id == scopes[0][2]), None)
         branch = "" if place is None else branch_path(tasks, place)
+        if not branch and len(scopes) > 1:
+            branch = scopes[0][0]
         return "/".join(filter(None, (branch, *(name for name, _, _ in scopes[1:]))))
 
     def _message(self, message: Any, about: Any) -> None:
         """A message, or a piece of one, that a model or a node has written."""
         self._announce()
-        path = self._path_of(str(about.get("langgraph_checkpoint_ns") or "").split("|"))
+        ns = tuple(str(about.get("langgraph_checkpoint_ns") or "").split("|"))
+        path = self._path_of(ns)
         agent = str(about.get("lc_agent_name") or about.get("ls_model_name") or "model")
         for call in getattr(message, "tool_calls", None) or ():
             self._asked[str(call.get("id"))] = (call.get("name"), call.get("args"))
@@ -243,16 +255,19 @@ class Superstep:
             return
         if message.type not in ("ai", "AIMessageChunk"):
             return
-        self._text(agent, _words(message.content), path=path)
+        self._text(agent, _words(message.content), ns)
         if (used := model_use(message, agent)) is not None and (used.tokens_in or used.tokens_out):
             model = used.model or str(about.get("ls_model_name") or "")
             self._tell(ModelCalled(self.node, agent, model, used.tokens_in, used.tokens_out, None, 0, path))
 
-    def _text(self, agent: str, text: str, *, path: str = "") -> None:
+    def _text(self, agent: str, text: str, ns: tuple[str, ...]) -> None:
         if text:
             self._announce()
+            path = self._path_of(ns)
             self.streams.add(text, agent, path, self._session.cursor.attempt)
             self._tell(TextStreamed(self.node, agent, text, path))
+            if self._inside is not None:
+                self._inside.write(ns, agent, text)
 
 
 def _words(content: Any) -> str:
@@ -314,6 +329,9 @@ class PregelLoop:
         self._threads = threads
         self._superstep: Superstep | None = None
         self._task: asyncio.Task[object] | None = None
+        self._inside: LiveRuns | None = None
+        self._unmirrored = False
+        self._mirroring: asyncio.Task[None] | None = None
 
     @property
     def node_in_flight(self) -> str:
@@ -443,7 +461,10 @@ class PregelLoop:
 
     async def _run(self, given: Any, *, pinned: bool) -> tuple[Superstep, BaseException | None]:
         app = self._mirror.app
-        superstep = Superstep(self.session, self.leaf, pinned=pinned, given=self._given, single=app.single)
+        inside = self._inside = self._live_runs() if self._mirror.opens else None
+        superstep = Superstep(
+            self.session, self.leaf, pinned=pinned, given=self._given, single=app.single, inside=inside
+        )
         config = config_of(self._thread, self.leaf if pinned else "")
         stop = "interrupt_after" if self._given is None else "interrupt_before"
         options: dict[str, Any] = {stop: "*", "into": self._into}
@@ -463,7 +484,37 @@ class PregelLoop:
             return superstep, None if is_drained(raised) else raised
         finally:
             self._superstep = None
+            await self._end_inside(superstep)
         return superstep, None
+
+    def _live_runs(self) -> LiveRuns:
+        loop = asyncio.get_running_loop()
+        return LiveRuns(self.session, self._mirror, lambda: loop.call_soon_threadsafe(self._saved_inside))
+
+    def _saved_inside(self) -> None:
+        """Mirror what graphs inside have saved, while they run."""
+        self._unmirrored = True
+        if self._mirroring is None and self._superstep is not None and self._superstep.before is not None:
+            self._mirroring = asyncio.get_running_loop().create_task(self._mirror_inside(self._superstep))
+
+    async def _mirror_inside(self, superstep: Superstep) -> None:
+        try:
+            while self._unmirrored and self._superstep is superstep and superstep.before is not None:
+                self._unmirrored = False
+                await self._mirror.sync_inside(self.session.thread_id, superstep.before, settles=False)
+                if self._inside is not None:
+                    self._inside.mirrored()
+        except Exception as error:  # whatever it is, all is mirrored at the superstep's end
+            log.info("thread %s: what runs inside is mirrored later: %s", self.session.thread_id, error)
+        finally:
+            self._mirroring = None
+
+    async def _end_inside(self, superstep: Superstep) -> None:
+        if self._mirroring is not None:
+            await asyncio.wait([self._mirroring])
+        inside, self._inside = self._inside, None
+        if inside is not None and inside.end() and superstep.before is not None and superstep.is_open:
+            await self._mirror.sync_inside(self.session.thread_id, superstep.before)
 
     async def _check_leaf(self, newest: str) -> None:
         """Make sure that nobody has gone on from the leaf; the newest checkpoint is another line's then.

@@ -144,11 +144,12 @@ class Mirror:
         """The name of the line in which a thread of theirs begins."""
         return self.place.name if self.place else thread
 
-    async def sync_inside(self, line: str, saved: Saved) -> dict[str, str]:
+    async def sync_inside(self, line: str, saved: Saved, *, settles: bool = True) -> dict[str, str]:
         """Bring the subgraphs' runs of a checkpoint's tasks up to date; gives their threads, by task.
 
         Args:
             line: the one that has the checkpoint.
+            settles: as for `sync`.
         """
         threads: dict[str, str] = {}
         for task in saved.tasks if self.opens else ():
@@ -157,8 +158,11 @@ class Mirror:
                 name = thread_name(line, task.name, task.id)
                 inner = self.inside(task.name, ns, SubgraphRun(name, Owner(line, task.name), saved.id))
                 info = self.store.info(line)
-                if await inner.sync(their_thread(info) if info else line):
+                thread = their_thread(info) if info else line
+                if await inner.sync(thread, settles=settles):
                     threads[task.id] = name
+                if not settles and inner.opens and (leaf := await inner.app.state(config_of(thread))):
+                    await inner.sync_inside(name, leaf, settles=False)
         return threads
 
     def over(self, store: Store) -> Mirror:
@@ -206,6 +210,8 @@ class Mirror:
         thread: str,
         opened: Sequence[Session] = (),
         tell: Callable[[int, int], object] = lambda done, total: None,
+        *,
+        settles: bool = True,
     ) -> dict[str, str]:
         """Bring the lines of a thread of theirs up to date.
 
@@ -213,11 +219,12 @@ class Mirror:
             opened: lines that are open here: those are written on.
             tell: called with how many of how many checkpoints are mirrored; what it raises ends it there, and
                 the next time goes on behind them.
+            settles: let the lines stand as their newest checkpoints do; without it, as if they ran.
 
         Returns:
             The newest checkpoint of each line, of its copies that are no steps, too.
         """
-        return await _Sync(self, thread, opened, tell).run()
+        return await _Sync(self, thread, opened, tell).run(settles=settles)
 
     def append(
         self,
@@ -345,7 +352,8 @@ class _Sync:
         self._batch: dict[str, Saved] = {}
         self._held = ExitStack()
 
-    async def run(self) -> dict[str, str]:
+    async def run(self, *, settles: bool) -> dict[str, str]:
+        """See `Mirror.sync`."""
         newest = ""
         for line in self._ids:
             head = self._store.checkpoints(line, None, 1)
@@ -368,7 +376,8 @@ class _Sync:
         except BaseException:
             self._rest()
             raise
-        await self._settle(last)
+        if settles:
+            await self._settle(last)
         return {line: leaf if isinstance(leaf, str) else leaf.id for line, leaf in self._leaves.items()}
 
     async def _fresh(self, newest: str) -> AsyncIterator[list[Saved]]:

@@ -46,14 +46,16 @@ class Held:
         self.let_go, self.reached = threading.Event(), threading.Event()
         sync = Mirror.sync
 
-        async def held(mirror: Mirror, thread: str, opened: Any = (), tell: Any = lambda *_: None) -> Any:
+        async def held(
+            mirror: Mirror, thread: str, opened: Any = (), tell: Any = lambda *_: None, **options: Any
+        ) -> Any:
             def telling(done: int, total: int) -> None:
                 if done >= after:
                     self.reached.set()
                     assert self.let_go.wait(60)
                 tell(done, total)
 
-            return await sync(mirror, thread, opened, telling)
+            return await sync(mirror, thread, opened, telling, **options)
 
         monkeypatch.setattr(Mirror, "sync", held)
 

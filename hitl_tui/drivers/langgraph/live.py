@@ -1,0 +1,148 @@
+"""Runs of subgraphs while the superstep around them goes on: told as they happen, in both threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from hitl_tui.drivers.langgraph.steps import place_of
+from hitl_tui.drivers.langgraph.subgraphs import open_subgraphs, thread_name
+from hitl_tui.engine.graph.limits import UNLIMITED
+from hitl_tui.engine.log.events import (
+    ChildMoved,
+    Event,
+    NodeStarted,
+    Progress,
+    ProgressChanged,
+    RunEnded,
+    RunStarted,
+    TextStreamed,
+)
+from hitl_tui.engine.log.records import Cursor
+from hitl_tui.engine.thread.logged import progress_of
+
+if TYPE_CHECKING:
+    from hitl_tui.drivers.langgraph.mirror import Mirror
+    from hitl_tui.engine.thread.session import Session
+
+Namespace = tuple[str, ...]
+_UNKNOWN: Final = -1
+
+
+class LiveRun:
+    """One run of a subgraph.
+
+    Args:
+        thread: that of its checkpoints in the mirror.
+
+    Attributes:
+        node: the superstep around it.
+        path: its place in the graph around it.
+        head: its newest step, as LangGraph counts.
+        next_nodes: what its next superstep is called.
+        running: that superstep, while it is under way.
+    """
+
+    def __init__(self, thread: str) -> None:
+        self.thread = thread
+        self.node = self.path = ""
+        self.head = _UNKNOWN
+        self.next_nodes = ""
+        self.running = ""
+
+    @property
+    def progress(self) -> Progress:
+        """Where it stands, as far as its events tell."""
+        position = f"node:{self.next_nodes}" if self.next_nodes else "end"
+        cursor = Cursor(self.thread, status="running", head=self.head, position=position)
+        return progress_of(cursor, self.next_nodes or None, UNLIMITED)
+
+
+class LiveRuns:
+    """The runs of subgraphs inside one superstep; heard of in the threads of the graph.
+
+    Args:
+        session: the line around them.
+        mirror: of its graph.
+        saved: called when one of them has saved something.
+    """
+
+    def __init__(self, session: Session, mirror: Mirror, saved: Callable[[], object]) -> None:
+        self._session = session
+        self._graph = mirror.app.graph
+        self._saved = saved
+        self._runs: dict[Namespace, LiveRun | None] = {}
+
+    def hear(self, ns: Namespace, mode: str, data: Mapping[str, Any], node: str, path: str) -> None:
+        """Take what a graph inside tells of its checkpoints and tasks.
+
+        Args:
+            node: the superstep around it.
+            path: its place in the graph around it.
+        """
+        run = self._run(ns)
+        if run is None:
+            return
+        run.node, run.path = node, path
+        if mode == "checkpoints":
+            run.head = int((data["metadata"] or {}).get("step", _UNKNOWN))
+            run.next_nodes = place_of(dict.fromkeys(task["name"] for task in data["tasks"]))
+            run.running = ""
+            self._saved()
+        elif "input" in data and not run.running:
+            run.running = run.next_nodes or str(data["name"])
+            self._below(run, NodeStarted(run.running, run.head + 1, 1, self._session.clock()))
+        else:
+            return
+        self._tell_around(run)
+
+    def write(self, ns: Namespace, agent: str, text: str) -> None:
+        """Take what a node inside has written.
+
+        Args:
+            ns: of the node's task.
+        """
+        run = self._run(ns[:-1]) if len(ns) > 1 else None
+        if run is not None:
+            self._below(run, TextStreamed(run.running or ns[-1].partition(":")[0], agent, text))
+
+    def mirrored(self) -> None:
+        """Their mirrors have more steps now."""
+        for run in list(self._runs.values()):
+            if run is not None:
+                self._below(run, ProgressChanged(run.progress))
+                self._tell_around(run)
+
+    def end(self) -> bool:
+        """The superstep is over; gives whether anything ran inside."""
+        runs = [run for run in self._runs.values() if run is not None]
+        self._runs.clear()
+        for run in runs:
+            self._below(run, RunEnded(run.progress))
+        return bool(runs)
+
+    def _run(self, ns: Namespace) -> LiveRun | None:
+        """The run of a namespace, None where its subgraph can't be looked into."""
+        if ns not in self._runs:
+            thread = self._thread(ns)
+            run = self._runs[ns] = LiveRun(thread) if thread else None
+            if run is not None:
+                self._below(run, RunStarted(run.thread, run.progress))
+        return self._runs[ns]
+
+    def _thread(self, ns: Namespace) -> str:
+        thread, graph = self._session.thread_id, self._graph
+        for scope in ns:
+            node, _, task = scope.partition(":")
+            graph = open_subgraphs(graph).get(node)
+            if graph is None:
+                return ""
+            thread = thread_name(thread, node, task)
+        return thread
+
+    def _tell_around(self, run: LiveRun) -> None:
+        self._session.emit(ChildMoved(run.node, run.path, run.thread, run.running, run.progress))
+
+    def _below(self, run: LiveRun, event: Event) -> None:
+        if self._session.on_below is not None:
+            self._session.on_below(run.thread, event)
