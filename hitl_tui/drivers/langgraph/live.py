@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from hitl_tui.drivers.langgraph.pregel import checkpoint_of
 from hitl_tui.drivers.langgraph.steps import place_of
 from hitl_tui.drivers.langgraph.subgraphs import open_subgraphs, thread_name
 from hitl_tui.engine.graph.limits import UNLIMITED
@@ -23,6 +24,7 @@ from hitl_tui.engine.thread.logged import progress_of
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.langgraph.mirror import Mirror
+    from hitl_tui.engine.log.store import Store
     from hitl_tui.engine.thread.session import Session
 
 Namespace = tuple[str, ...]
@@ -39,6 +41,7 @@ class LiveRun:
         node: the superstep around it.
         path: its place in the graph around it.
         head: its newest step, as LangGraph counts.
+        checkpoint: that step's checkpoint.
         next_nodes: what its next superstep is called.
         running: that superstep, while it is under way.
     """
@@ -47,6 +50,7 @@ class LiveRun:
         self.thread = thread
         self.node = self.path = ""
         self.head = _UNKNOWN
+        self.checkpoint = ""
         self.next_nodes = ""
         self.running = ""
 
@@ -86,6 +90,7 @@ class LiveRuns:
         run.node, run.path = node, path
         if mode == "checkpoints":
             run.head = int((data["metadata"] or {}).get("step", _UNKNOWN))
+            run.checkpoint = checkpoint_of(data["config"])
             run.next_nodes = place_of(dict.fromkeys(task["name"] for task in data["tasks"]))
             run.running = ""
             self._saved()
@@ -106,12 +111,16 @@ class LiveRuns:
         if run is not None:
             self._below(run, TextStreamed(run.running or ns[-1].partition(":")[0], agent, text))
 
-    def mirrored(self) -> None:
-        """Their mirrors have more steps now."""
+    def mirrored(self, store: Store) -> bool:
+        """Tell that their mirrors have more steps now; False where one was told of what is not saved yet."""
+        whole = True
         for run in list(self._runs.values()):
             if run is not None:
+                heads = store.checkpoints(run.thread, None, 1) if store.info(run.thread) else ()
+                whole = whole and (run.head < 0 or any(head.origin == run.checkpoint for head in heads))
                 self._below(run, ProgressChanged(run.progress))
                 self._tell_around(run)
+        return whole
 
     def end(self) -> bool:
         """The superstep is over; gives whether anything ran inside."""

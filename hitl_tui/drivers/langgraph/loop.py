@@ -9,6 +9,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import AsyncGenerator, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -73,6 +74,8 @@ from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import AnswerRefused, HitlError, NodeFailed, ServerBusy
 
 _PAGE = 100
+_FIRST_LOOK, _LAST_LOOK = 0.02, 10.0
+"""Seconds between looks at what a graph inside has saved."""
 log = logging.getLogger(__name__)
 
 
@@ -332,6 +335,8 @@ class PregelLoop:
         self._inside: LiveRuns | None = None
         self._unmirrored = False
         self._mirroring: asyncio.Task[None] | None = None
+        self._woken = asyncio.Event()
+        """Something more was saved inside, or the superstep is over."""
 
     @property
     def node_in_flight(self) -> str:
@@ -489,28 +494,46 @@ class PregelLoop:
 
     def _live_runs(self) -> LiveRuns:
         loop = asyncio.get_running_loop()
-        return LiveRuns(self.session, self._mirror, lambda: loop.call_soon_threadsafe(self._saved_inside))
+
+        def saved() -> None:
+            with suppress(RuntimeError):  # the thread was closed meanwhile
+                loop.call_soon_threadsafe(self._saved_inside)
+
+        return LiveRuns(self.session, self._mirror, saved)
 
     def _saved_inside(self) -> None:
         """Mirror what graphs inside have saved, while they run."""
         self._unmirrored = True
+        self._woken.set()
         if self._mirroring is None and self._superstep is not None and self._superstep.before is not None:
             self._mirroring = asyncio.get_running_loop().create_task(self._mirror_inside(self._superstep))
 
     async def _mirror_inside(self, superstep: Superstep) -> None:
+        """Mirror it; LangGraph tells of a checkpoint before it is saved, so it may take several looks."""
+        wait = _FIRST_LOOK
         try:
-            while self._unmirrored and self._superstep is superstep and superstep.before is not None:
-                self._unmirrored = False
-                await self._mirror.sync_inside(self.session.thread_id, superstep.before, settles=False)
-                if self._inside is not None:
-                    self._inside.mirrored()
-        except Exception as error:  # whatever it is, all is mirrored at the superstep's end
-            log.info("thread %s: what runs inside is mirrored later: %s", self.session.thread_id, error)
+            while self._superstep is superstep and superstep.before is not None and wait < _LAST_LOOK:
+                self._unmirrored, whole = False, False
+                try:
+                    await self._mirror.sync_inside(self.session.thread_id, superstep.before, settles=False)
+                    whole = self._inside is None or self._inside.mirrored(self._mirror.store)
+                except Exception as error:  # whatever it is, all is mirrored at the superstep's end
+                    log.info("thread %s: what runs inside is mirrored later: %s", self._thread, error)
+                if self._unmirrored:
+                    wait = _FIRST_LOOK
+                elif whole:
+                    return
+                else:
+                    self._woken.clear()
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._woken.wait(), wait)
+                    wait *= 2
         finally:
             self._mirroring = None
 
     async def _end_inside(self, superstep: Superstep) -> None:
         if self._mirroring is not None:
+            self._woken.set()
             await asyncio.wait([self._mirroring])
         inside, self._inside = self._inside, None
         if inside is not None and inside.end() and superstep.before is not None and superstep.is_open:
@@ -581,7 +604,7 @@ class PregelLoop:
             # Nothing was saved: it waits for answers, or there was nothing to run.
             config = config_of(self._thread, self.leaf if self.leaf != self.newest else "")
             leaf = await self._mirror.app.state(config, subgraphs=True)
-            self._hand_over(leaf, refusal)
+            self._hand_woken(leaf, refusal)
             if leaf is not None:
                 await self._tell_inside(leaf)
         if leaf is not None and (not (node and leaf.tasks) or self._mirror.stops_compiled_in(session, leaf)):
@@ -597,7 +620,7 @@ class PregelLoop:
             if child.cursor.status != "completed":
                 session.emit(ChildMoved(node, node, thread, "", child.progress))
 
-    def _hand_over(self, leaf: Saved | None, refusal: AnswerRefused | None) -> None:
+    def _hand_woken(self, leaf: Saved | None, refusal: AnswerRefused | None) -> None:
         """Keep no answer that the graph has got, or has refused; one that it did not come to is kept."""
         session = self.session
         answers = kept_answers(session.cursor)
