@@ -158,11 +158,11 @@ async def test_the_editor_has_them():
 
 
 async def test_the_list_of_threads_has_them():
-    keys = {"threads.open": "o", "threads.search": "f", "threads.back": "f6"}
+    keys = {"threads.open": "o", "threads.search": "s", "threads.back": "f6"}
     async with desk(look=Look(keys=keys)) as it:
         await it.press("t")
-        await it.shows("o Open", "f Search", "F6 Back", "closure-explainer-b")
-        await it.press("f", *"oo")
+        await it.shows("o Open", "s Search", "F6 Back", "closure-explainer-b")
+        await it.press("s", *"oo")
         await it.shows("no thread matches")
         await it.press("backspace", "backspace", "f6", "f6")
         await it.until(lambda: it.app.screen is it.run)
