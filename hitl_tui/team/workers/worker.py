@@ -29,6 +29,7 @@ from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.errors import HitlError, StoreUnusable, ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores.base import Checkpointer
 from hitl_tui.stores.postgres.jobs import DIGEST, PostgresJobs
+from hitl_tui.stores.postgres.server import PATIENCE
 from hitl_tui.team.workers.keeper import Keeper
 
 log = logging.getLogger(__name__)
@@ -234,6 +235,8 @@ class Worker:
             reconnect_timeout=_CONNECT,
         )
         async with pool, app.open_async(pool):
+            # However slow: a pool that is given up takes the connection with it that comes late.
+            await pool.wait(PATIENCE)
             self._fetcher = Fetcher(
                 app,
                 queues=sorted({digest[:DIGEST] for digest in self._runners}),
