@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from hitl_tui import SQLiteCheckpointer
+from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.local import only_reading
-from hitl_tui.drivers.protocol import Stamped
+from hitl_tui.drivers.protocol import Driver, Stamped
 from hitl_tui.engine.commands import ReloadGraph
 from hitl_tui.engine.log.events import Event, GraphChanged
+from hitl_tui.loading.code import forget_code
+from hitl_tui.loading.sources import open_graph, reopen_graph
+from hitl_tui.ui.app import AppStart, HitlApp
+from tests.plain.test_graph_saved import GRAPH
 from tests.support import tape as tapes
-from tests.ui.harness import desk
+from tests.ui.harness import Screen, desk
 
 LONG = (
     "the thread goes on at node 'advisor', which is gone",
@@ -67,3 +74,42 @@ async def test_a_thread_that_is_shown_from_its_log_offers_the_reload_once_its_gr
         it.driver.advance()
         await it.gone(broken)
         await it.shows("The graph's file was saved", "R run again")
+
+
+async def test_a_file_that_fails_to_import_is_mended_while_the_thread_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hitl_tui.drivers.graph_file.EVERY", 0.02)
+    file, store = tmp_path / "small.py", SQLiteCheckpointer(tmp_path / "runs.db")
+    file.write_text(GRAPH)
+    open_graph(str(file), store).step({}, thread_id="t")
+    forget_code(tmp_path)
+    file.write_text(GRAPH + "1 / 0\n")
+
+    async def opened() -> tuple[LocalHub, Driver]:
+        hub = LocalHub(
+            store,
+            lambda info: reopen_graph(info.thread_id, info.source, store),
+            lambda thread, error: f"its graph can't be built: {error.message}",
+        )
+        return hub, await hub.open("t")
+
+    app = HitlApp(AppStart(opened, "tester"))
+    try:
+        async with app.run_test(size=(120, 40), notifications=True) as pilot:
+            it = Screen(app, pilot)
+            await it.shows(" t ", "WORD")
+            await it.press("s")
+            await it.shows("its graph can't be built", "division by zero")
+            file.write_text(GRAPH)
+            await it.shows("The graph's file was saved", "R run again")
+            await it.press("R")
+            await it.shows("only load the graph again")
+            await it.press("l")
+            await it.gone("its graph can't be built")
+            await it.press("s")
+            await it.shows("reached the end")
+    finally:
+        assert app.hub is not None
+        await app.hub.close()
+        forget_code(tmp_path)

@@ -133,7 +133,8 @@ class DeletionScreen(OverlayScreen):
             stopping = "stopping behind these" if self._stop else "deleting…"
             view.set_titles(f"{self._gone:,} of {len(plan.going):,} deleted", stopping)
         else:
-            view.set_titles(plan_words(plan))
+            words = plan_words(plan)
+            view.set_titles(f"{words[0].upper()}{words[1:]}")
 
     def _lines(self, width: int) -> Iterator[Line]:
         """What goes, then what stays and why."""
@@ -150,7 +151,8 @@ class DeletionScreen(OverlayScreen):
             yield ()
             yield from _rows(_KEPT_OF_THEM, width, "dim")
         if stays := stays_lines(plan):
-            yield ()
+            if plan.going:
+                yield ()
             yield (trusted("These would stay" if not self._over else "These stay", "title"),)
             for line in stays:
                 yield from _rows(line, width, "dim")
