@@ -91,8 +91,11 @@ def _source(frame: Frame, width: int, glyphs: Glyphs, height: int | None) -> lis
     before, after = (0, 0) if height is None else (3, 2)
     if height:
         room = height - 2 - len(_value_rows(frame.values, width))
-        after = max(after, room * 2 // 5)
-        before = max(before, room - 1 - after)
+        if room < before + after:  # the line itself is what must be seen
+            before, after = min(before, max(height - 2, 0)), 0
+        else:
+            after = max(after, room * 2 // 5)
+            before = max(before, room - 1 - after)
     first, last = frame.first, frame.first + len(frame.lines) - 1
     rows: list[Line] = []
     for number in range(max(first, frame.line - before), min(last, frame.line + after) + 1):

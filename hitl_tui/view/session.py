@@ -312,8 +312,10 @@ class ViewSession:
     @property
     def next_reads(self) -> tuple[str, ...]:
         """The channels that the node at hand is about to read, ("*",) for all; () where none is next."""
-        node = self.view.graph.node(self.node_at_hand)
-        is_next = not self.is_past and self.view.progress.next_node == self.node_at_hand
+        node, point = self.view.graph.node(self.node_at_hand), self.step_view.checkpoint
+        is_next = self.view.progress.next_node == self.node_at_hand
+        if self.is_past and point is not None:  # where a node made it, that is at hand
+            is_next = not point.node
         return node.reads if node is not None and is_next else ()
 
     async def code(self, node: str) -> tuple[Frame, ...]:

@@ -126,6 +126,18 @@ async def test_the_code_is_that_of_the_file_the_graph_was_loaded_from(tmp_path: 
         assert "{'n': 2}" not in it.text()
 
 
+async def test_at_the_steps_before_a_failure_the_rows_below_the_value_are_filled_too():
+    graph = StateGraph({"n": Channel(1)}, name="fails").add_node("a", lambda state: {"n": 2})
+    graph.add_node("b", lambda state: {"n": state["n"] / 0}).add_edge(START, "a").add_edge("a", "b")
+    runner = graph.add_edge("b", END).compile(checkpointer=MemoryCheckpointer())
+    async with live(runner, inputs={}, ready="READY", size=(200, 60)) as it:
+        await it.press("c")
+        await it.shows("Where b failed")
+        await it.press("[")
+        await it.shows("Channels at step 0")
+        await nothing_is_empty(it, "value", "stream")
+
+
 async def test_at_120x40_a_value_of_one_word_leaves_its_rows_to_the_channels_and_a_long_one_takes_them_back():
     channels = {f"c{n}": Channel(n) for n in range(24)} | {"text": Channel("\n".join(["a line"] * 40))}
     graph = StateGraph(channels, name="many").add_node("a", lambda state: {"c0": 7})

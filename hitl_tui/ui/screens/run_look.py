@@ -77,6 +77,10 @@ class ShownValue:
         self.at_failure = True
         self.show()
 
+    def shows_failure(self, session: ViewSession) -> bool:
+        """Whether it shows where a node failed or returned, in the place of a value."""
+        return self.at_failure and bool(session.frames[1])
+
     def compare_with(self, by: int) -> None:
         """Show what became of an older version of the value, or of a newer one."""
         self._modes[self._kind], self.at_failure = "diff", False
@@ -183,7 +187,7 @@ class Earlier:
             return
         channel, mode = screen.query_one(ChannelsPane).selected, screen.shown_value.mode
         rest = not (session.running or screen.shown_value.loading)
-        failed = screen.shown_value.at_failure
+        failed = screen.shown_value.shows_failure(session)
         deciding = screen.has_class("-deciding")
         wanted = (session, session.step_view.checkpoint, channel, mode, screen.size, rest, failed, deciding)
         if wanted != self._wanted:
@@ -205,7 +209,7 @@ class Earlier:
         stream.show_below(await self._about_node(session, stream.scrollable_content_region.width))
         self._screen.share_rows(session)
         rows: list[Line] = []
-        left = 0 if self._screen.shown_value.at_failure else value.rows_left
+        left = 0 if self._screen.shown_value.shows_failure(session) else value.rows_left
         if channel and left > _LEAST:
             versions = () if deciding else await version_lines(session, channel, left - 2)
             rows += [(), *versions] if versions else []
@@ -229,14 +233,19 @@ class Earlier:
         lens.show_before(session, _before(before, room))
 
     async def _about_node(self, session: ViewSession, width: int) -> tuple[Line, ...]:
-        """The code of the node at hand, what it is about to read, and what its channels are for."""
+        """The code of the node at hand, its contract, what it is about to read, what its channels are for."""
         from hitl_tui.view.frames import code_lines
+        from hitl_tui.view.taint import contract_lines
 
         frames = await session.code(session.node_at_hand)
         if not frames:
             return ()
-        reads = read_values(session.step_view, session.next_reads, width)
-        return (*code_lines(frames, width, _CODE), *reads, *declared_lines(session.view.graph, width))
+        graph, step = session.view.graph, session.step_view
+        rows = [*code_lines(frames, width, _CODE), *read_values(step, session.next_reads, width)]
+        if (node := graph.node(session.node_at_hand)) is not None:
+            done = step.checkpoint if step.checkpoint and step.checkpoint.node == node.name else None
+            rows += [(), (Span("── its contract", "dim"),), *contract_lines(node, done, step.updates)]
+        return (*rows, *declared_lines(graph, width))
 
     async def _other_code(self, session: ViewSession, width: int, room: int) -> tuple[Line, ...]:
         """The code of the other nodes, and the file of the graph, as far as there is room."""
