@@ -23,6 +23,7 @@ from hitl_tui.ui.app import AppStart, HitlApp, Look
 from hitl_tui.ui.screens.edit import EditScreen
 from tests.drivers.langgraph.busy import Busy
 from tests.drivers.langgraph.graphs import Ran, routed, team_of
+from tests.drivers.langgraph.test_window import LONG, Held, long_thread
 from tests.ui.harness import Screen
 
 
@@ -128,3 +129,46 @@ async def test_a_busy_thread_asks_what_becomes_of_the_other_run(size: tuple[int,
         await it.until(lambda: it.session.view.progress.head == 1)
         assert busy.made_room == ["interrupt"]
         assert "failed" not in [entry.kind for entry in it.session.view.ledger]
+
+
+async def test_the_list_begins_a_thread() -> None:
+    async with shown(team_of([]).compile(checkpointer=InMemorySaver())) as it:
+        await it.press("t")
+        await it.shows("open now")
+        await it.press("n")
+        await it.shows("1 graph")
+        await it.press("enter")
+        await it.until(lambda: it.session.thread_id.startswith("graph-"))
+        await it.until(lambda: it.session.view.progress.head == 0)
+        assert it.session.view.progress.next_node == "before"
+
+
+async def test_the_list_opens_a_thread_of_others() -> None:
+    graph = team_of([]).compile(checkpointer=InMemorySaver())
+    graph.invoke({"log": ["theirs"]}, {"configurable": {"thread_id": "others"}})
+    async with shown(graph) as it:
+        await it.press("t")
+        await it.shows("others", "open now")
+        await it.pilot.press("slash", *"others", "enter", "enter")
+        await it.until(lambda: it.session.thread_id == "others")
+        assert it.session.view.values["draft"] == "given"
+
+
+async def test_a_long_thread_is_shown_while_the_rest_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held(monkeypatch)
+    hub = LangGraphHub(
+        long_thread(InMemorySaver()), open_store("memory:"), name="graph", source={"graph": "app.py"}
+    )
+
+    async def open_driver() -> tuple[LangGraphHub, Driver]:
+        return hub, await hub.begin("t", "ann", at_once=True)
+
+    app = HitlApp(AppStart(open_driver, "ann", None, False), Look(""))
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        it = Screen(app, pilot)
+        await it.shows("Timeline", f"step {LONG}")
+        assert "its history is being read" in it.session.driver.can(Start)
+        held.let_go.set()
+        await it.until(lambda: not it.session.driver.can(Start))
+        await it.shows("Timeline", f"step {LONG}")
+    await hub.close()

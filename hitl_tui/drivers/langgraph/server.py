@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 SERVER: Final = "server"
 """What a thread's `ThreadInfo.source` has a server's URL under."""
 _MOST: Final = 100
+_NO_SUCH_THREAD: Final = (404, 422)
+"""What a server answers where there is no thread of a name, and where a name is no UUID."""
 _MOST_STATES: Final = 1_000
 _JOINS: Final = 30
 _BETWEEN_JOINS: Final = 1.0
@@ -306,7 +308,7 @@ class ServerGraph:
         try:
             runs = again_if_cut(lambda: self._client.runs.list(thread, limit=_MOST))
         except Exception as error:
-            if status_of(error) != 404:
+            if status_of(error) not in _NO_SUCH_THREAD:
                 raise
             return []  # there is no such thread yet
         return [run for run in runs if run["status"] in ("pending", "running")]
@@ -324,7 +326,7 @@ class ServerGraph:
         except Exception as error:
             if failed_there(error):
                 raise _unreadable(place["thread_id"]) from None
-            if status_of(error) != 404:
+            if status_of(error) not in _NO_SUCH_THREAD:
                 raise
             return no_state(config)
         return snapshot_of(state, config)
@@ -345,7 +347,7 @@ class ServerGraph:
         except Exception as error:
             if failed_there(error):
                 raise _unreadable(place["thread_id"]) from None
-            if status_of(error) != 404:
+            if status_of(error) not in _NO_SUCH_THREAD:
                 raise
             states = []
         for state in states:
