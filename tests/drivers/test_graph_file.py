@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from hitl_tui import SQLiteCheckpointer, ThreadBusy
-from hitl_tui.drivers.hub import LocalHub
-from hitl_tui.engine.commands import ReloadGraph, Start, Step
+from hitl_tui import ThreadBusy
+from hitl_tui.engine.commands import ReloadGraph, Step
 from hitl_tui.engine.log.events import GraphChanged
 from hitl_tui.errors import GraphDiffers, GraphInvalid, UsageError
 from hitl_tui.loading.code import forget_code
-from hitl_tui.loading.sources import open_graph, reopen_graph
 from tests.drivers.holding import ticker
+from tests.drivers.saved_graph import SavedGraph, save
 from tests.support.flows import ledger_of
 from tests.support.watching import Watcher
 
@@ -36,29 +35,20 @@ graph = (
 """
 
 
-class Desk:
+class Desk(SavedGraph):
     """A thread of a graph in a file that can be saved again."""
 
     def __init__(self, folder: Path) -> None:
-        self.file = folder / "small.py"
-        self.helper = folder / "words.py"
-        self.save(FILE, "a")
-        self.store = SQLiteCheckpointer(folder / "runs.db")
-        self.hub = LocalHub(self.store, lambda info: reopen_graph(info.thread_id, info.source, self.store))
+        super().__init__((folder / "small.py", FILE), (folder / "words.py", _word("a")))
 
     def save(self, text: str, word: str) -> None:
-        """Save what differs, each file at once as a look between would tell of a half one."""
-        for file, new in ((self.helper, f'WORD = "{word}"\n'), (self.file, text)):
-            if not file.exists() or file.read_text() != new:
-                temporary = file.with_suffix(".new")
-                temporary.write_text(new)
-                temporary.replace(file)
+        """Save what differs of both files."""
+        save(self.helper, _word(word))
+        save(self.file, text)
 
-    async def open(self) -> Watcher:
-        runner = open_graph(str(self.file), self.store)
-        watcher = await Watcher.open(await self.hub.new("t", runner, source=runner.source))
-        await watcher.driver.execute(Start({}))
-        return watcher
+
+def _word(word: str) -> str:
+    return f'WORD = "{word}"\n'
 
 
 @pytest.fixture
@@ -71,7 +61,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 async def test_a_saved_file_is_told_and_a_reload_runs_the_new_code(desk: Desk) -> None:
-    watcher = await desk.open()
+    watcher = await desk.begun()
     await watcher.step()
     desk.save(FILE.replace('+ "b"', '+ "B" + WORD'), "x")
     view = await watcher.until(lambda view: view.graph_changed is not None)
@@ -86,7 +76,7 @@ async def test_a_saved_file_is_told_and_a_reload_runs_the_new_code(desk: Desk) -
 
 
 async def test_what_differs_is_said_and_a_new_channel_is_there_after_the_reload(desk: Desk) -> None:
-    watcher = await desk.open()
+    watcher = await desk.begun()
     desk.save(FILE.replace('Channel("")}', 'Channel(""), "more": Channel(7)}'), "a")
     view = await watcher.until(lambda view: view.graph_changed)
     assert view.graph_changed == ("channel 'more' is new and starts at its default",)
@@ -101,7 +91,7 @@ async def test_what_differs_is_said_and_a_new_channel_is_there_after_the_reload(
 
 
 async def test_a_reload_that_the_thread_does_not_fit_is_refused(desk: Desk) -> None:
-    watcher = await desk.open()
+    watcher = await desk.begun()
     await watcher.step()
     desk.save(FILE.replace('"b"', '"other"'), "a")
     view = await watcher.until(lambda view: view.graph_changed)
@@ -112,7 +102,7 @@ async def test_a_reload_that_the_thread_does_not_fit_is_refused(desk: Desk) -> N
 
 
 async def test_a_file_that_can_not_be_loaded_leaves_the_graph_as_it_was(desk: Desk) -> None:
-    watcher = await desk.open()
+    watcher = await desk.begun()
     desk.save("1 / 0\n", "a")
     view = await watcher.until(lambda view: view.graph_changed)
     assert "division by zero" in view.graph_changed[0]
@@ -124,7 +114,7 @@ async def test_a_file_that_can_not_be_loaded_leaves_the_graph_as_it_was(desk: De
 
 
 async def test_what_was_told_of_a_file_is_not_told_again_by_the_next_save(desk: Desk) -> None:
-    watcher = await desk.open()
+    watcher = await desk.begun()
     desk.save("1 / 0\n", "a")
     await watcher.until(lambda view: view.graph_changed)
     desk.save("2 / 0\n", "a")
@@ -144,14 +134,14 @@ async def test_nothing_is_reloaded_under_a_run_or_without_a_file(desk: Desk) -> 
         "def a(state):", "import threading\nheld = threading.Event()\n\ndef a(state):\n    held.wait(20)"
     )
     desk.save(slow, "a")
-    watcher = await desk.open()
+    watcher = await desk.begun()
     await watcher.driver.execute(Step())
     with pytest.raises(ThreadBusy):
         await watcher.driver.execute(ReloadGraph())
 
 
 async def test_a_helper_that_was_saved_is_told_too(desk: Desk) -> None:
-    watcher = await desk.open()
+    watcher = await desk.begun()
     desk.helper.write_text('WORD = "longer"\n')
     view = await watcher.until(lambda view: view.graph_changed is not None)
     assert view.graph_changed == ()
@@ -186,7 +176,7 @@ async def test_files_that_a_graph_file_names_are_followed(desk: Desk, tmp_path: 
     (tmp_path / "shape.json").write_text('{"type": "string"}')
     (tmp_path / "g.toml").write_text(TOML)
     desk.file = tmp_path / "g.toml"
-    watcher = await desk.open()
+    watcher = await desk.begun()
     (tmp_path / "shape.json").write_text('{"type": "string", "maxLength": 9}')
     await watcher.until(lambda view: view.graph_changed is not None)
     await watcher.driver.execute(ReloadGraph())

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from hitl_tui import SQLiteCheckpointer
-from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.engine.audit.step_test import step_test
-from hitl_tui.engine.commands import Fork, Rerun, Run, Start, WriteTest
+from hitl_tui.engine.commands import Fork, Rerun, Run, WriteTest
 from hitl_tui.engine.log.events import GraphChanged
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.errors import GraphInvalid, UsageError
 from hitl_tui.loading.code import forget_code
-from hitl_tui.loading.sources import open_graph, reopen_graph
+from tests.drivers.saved_graph import SavedGraph, save
 from tests.support.watching import Watcher
 
 FILE = """
@@ -57,35 +56,23 @@ def score_of(count):
 """
 
 
-class Bench:
+class Bench(SavedGraph):
     """A thread that ran on a file, which is saved again."""
 
     def __init__(self, folder: Path) -> None:
-        self.file, self.helpers = folder / "score.py", folder / "helpers.py"
-        self.file.write_text(FILE)
-        self.helpers.write_text(HELPERS)
-        self.store = SQLiteCheckpointer(folder / "runs.db")
-        self.hub = self.hub_again()
-
-    def hub_again(self) -> LocalHub:
-        """A hub as another process would have it."""
-        return LocalHub(self.store, lambda info: reopen_graph(info.thread_id, info.source, self.store))
+        super().__init__((folder / "score.py", FILE), (folder / "helpers.py", HELPERS))
 
     async def ran(self) -> Watcher:
         """A thread that ran to its end: collect, score, merge, twice."""
-        runner = open_graph(str(self.file), self.store)
-        watcher = await Watcher.open(await self.hub.new("t", runner, source=runner.source))
-        await watcher.driver.execute(Start({}))
+        watcher = await self.begun()
         await watcher.run()
         return watcher
 
-    def save(self, *change: str, file: Path | None = None) -> None:
+    def change(self, *change: str, file: Path | None = None) -> None:
         """Save a file with something changed; a helper's or, by default, the graph's."""
         path = file or self.file
         assert change[0] in path.read_text()
-        new = path.with_suffix(".new")
-        new.write_text(path.read_text().replace(*change))
-        new.replace(path)
+        save(path, path.read_text().replace(*change))
 
     async def rerun(self, watcher: Watcher) -> Watcher:
         """Fork where the thread stands, and run on there."""
@@ -113,7 +100,7 @@ async def plan(watcher: Watcher) -> Repeats:
 async def test_a_changed_node_falls_with_all_behind_it_and_the_fork_runs_from_there(bench: Bench) -> None:
     watcher = await bench.ran()
     assert watcher.view.values["report"] == "20"
-    bench.save('str(state["score"])', '"score " + str(state["score"])')
+    bench.change('str(state["score"])', '"score " + str(state["score"])')
     view = await watcher.until(lambda view: view.repeats is not None)
     assert view.repeats == await plan(watcher)
     assert view.repeats is not None
@@ -134,7 +121,7 @@ async def test_a_changed_node_falls_with_all_behind_it_and_the_fork_runs_from_th
 
 async def test_a_changed_helper_counts_for_the_nodes_that_call_it(bench: Bench) -> None:
     watcher = await bench.ran()
-    bench.save("count * 10", "count * 11", file=bench.helpers)
+    bench.change("count * 10", "count * 11", file=bench.helper)
     view = await watcher.until(lambda view: view.repeats is not None)
     assert view.repeats is not None
     assert (view.repeats.step, view.repeats.changed) == (1, ("score",))
@@ -143,7 +130,7 @@ async def test_a_changed_helper_counts_for_the_nodes_that_call_it(bench: Bench) 
 
 async def test_a_changed_reducer_counts_for_the_steps_that_wrote_its_channel(bench: Bench) -> None:
     watcher = await bench.ran()
-    bench.save("return old + new", "return [*old, *new][-1:]")
+    bench.change("return old + new", "return [*old, *new][-1:]")
     view = await watcher.until(lambda view: view.repeats is not None)
     assert view.repeats is not None
     assert (view.repeats.step, view.repeats.changed) == (0, ("channel facts",))
@@ -152,7 +139,7 @@ async def test_a_changed_reducer_counts_for_the_steps_that_wrote_its_channel(ben
 
 async def test_behind_a_changed_route_the_way_is_chosen_anew(bench: Bench) -> None:
     watcher = await bench.ran()
-    bench.save('state["n"] >= 2', 'state["n"] >= 1')
+    bench.change('state["n"] >= 2', 'state["n"] >= 1')
     repeats = await plan(watcher)
     assert (repeats.step, repeats.changed, repeats.rerouted) == (3, ("the way on after merge",), True)
     fork = await bench.rerun(watcher)
@@ -161,7 +148,7 @@ async def test_behind_a_changed_route_the_way_is_chosen_anew(bench: Bench) -> No
 
 async def test_a_run_that_ended_too_early_goes_on_from_its_end(bench: Bench) -> None:
     watcher = await bench.ran()
-    bench.save('state["n"] >= 2', 'state["n"] >= 3 or state["n"] == 1 and 0')
+    bench.change('state["n"] >= 2', 'state["n"] >= 3 or state["n"] == 1 and 0')
     assert (await plan(watcher)).step == 3
     fork = await bench.rerun(watcher)
     assert fork.view.values["n"] == 3
@@ -170,7 +157,7 @@ async def test_a_run_that_ended_too_early_goes_on_from_its_end(bench: Bench) -> 
 async def test_what_ran_yesterday_is_compared_by_its_log(bench: Bench) -> None:
     await bench.ran()
     await bench.hub.close()
-    bench.save("count * 10", "count * 12", file=bench.helpers)
+    bench.change("count * 10", "count * 12", file=bench.helper)
     forget_code(bench.file.parent)
     bench.store = SQLiteCheckpointer(bench.file.parent / "runs.db")
     bench.hub = bench.hub_again()
@@ -185,14 +172,14 @@ async def test_what_ran_yesterday_is_compared_by_its_log(bench: Bench) -> None:
 
 
 async def test_a_failed_node_is_tried_again_in_a_fork_with_all_steps_standing(bench: Bench) -> None:
-    bench.save("count * 10", "count / 0", file=bench.helpers)
+    bench.change("count * 10", "count / 0", file=bench.helper)
     watcher = await bench.ran()
     assert watcher.view.progress.status == "failed"
     retry = (await watcher.driver.preview(Run())).repeats
     assert retry is not None
     assert [repeat.node for repeat in retry.nodes] == ["score"]
     assert retry.nodes[0].outside == ("brings in web",)
-    bench.save("count / 0", "count * 10", file=bench.helpers)
+    bench.change("count / 0", "count * 10", file=bench.helper)
     repeats = await plan(watcher)
     assert (repeats.step, [repeat.node for repeat in repeats.nodes]) == (1, ["score"])
     assert (await bench.rerun(watcher)).view.values["report"] == "20"
@@ -200,11 +187,11 @@ async def test_a_failed_node_is_tried_again_in_a_fork_with_all_steps_standing(be
 
 async def test_comments_change_nothing_and_a_file_that_is_broken_is_no_plan(bench: Bench) -> None:
     watcher = await bench.ran()
-    bench.save("def collect(state):", "# first of all\ndef collect(state):")
+    bench.change("def collect(state):", "# first of all\ndef collect(state):")
     assert (await plan(watcher)).changed == ()
     with pytest.raises(UsageError, match="every step"):
         await watcher.driver.execute(Rerun("t-again"))
-    bench.save("return None", "return (")
+    bench.change("return None", "return (")
     with pytest.raises(GraphInvalid):
         await watcher.driver.preview(Rerun("x"))
 
