@@ -2,7 +2,8 @@
 
 `python -m tests.benchmarks.langgraph_driver [--quick]`; prints figures in words and one line of JSON.  The
 bare loop is what whoever steps a graph by hand writes: `stream(None, config, interrupt_after="*")`, then
-`get_state`.  Both are run in turns, of each the best of several is taken.
+`get_state`; `told` is the same loop that also hears of messages, custom text, tasks and checkpoints, which is
+what our steps are shown by.  All are run in turns, of each the best of several is taken.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from hitl_tui.drivers.langgraph.hub import LangGraphHub
+from hitl_tui.drivers.langgraph.pregel import MODES
 from hitl_tui.engine.commands import Run, Start, Step
 from hitl_tui.stores import open_store
 
@@ -57,14 +59,18 @@ def ring(saver: Any) -> Any:
     return graph.compile(checkpointer=saver)
 
 
-def bare(graph: Any, thread: str) -> Took:
-    """So many supersteps by hand."""
+def bare(graph: Any, thread: str, **told: Any) -> Took:
+    """So many supersteps by hand.
+
+    Args:
+        told: options of `stream`, for what is heard of a superstep.
+    """
     config: Any = {"configurable": {"thread_id": thread}}
     for _ in graph.stream({"log": [], "n": 0}, config, interrupt_before="*"):
         pass
     begun = time.perf_counter(), time.process_time()
     for _ in range(STEPS):
-        for _ in graph.stream(None, config, interrupt_after="*"):
+        for _ in graph.stream(None, config, interrupt_after="*", **told):
             pass
         graph.get_state(config)
     return time.perf_counter() - begun[0], time.process_time() - begun[1]
@@ -104,10 +110,12 @@ def stepping(directory: Path) -> dict[str, float]:
     for name, make in savers(directory).items():
         best: dict[str, list[float]] = {}
         for turn in range(TURNS):
-            for kind in ("bare", "step", "run"):
+            for kind in ("bare", "told", "step", "run"):
                 graph = ring(make())
                 if kind == "bare":
                     took = bare(graph, "t")
+                elif kind == "told":
+                    took = bare(graph, "t", stream_mode=list(MODES), subgraphs=True)
                 else:
                     mirror = "memory:" if name == "memory" else str(directory / f"mirror-{turn}-{kind}.db")
                     took = asyncio.run(driven(graph, "t", mirror, single=kind == "step"))
@@ -117,8 +125,9 @@ def stepping(directory: Path) -> dict[str, float]:
             figures[f"{name}_{kind}_ms"] = round(wall / STEPS * 1000, 3)
             figures[f"{name}_{kind}_cpu_ms"] = round(processor / STEPS * 1000, 3)
         for kind in ("step", "run"):
-            figures[f"{name}_{kind}_ratio"] = round(best[kind][0] / best["bare"][0], 3)
-            figures[f"{name}_{kind}_cpu_ratio"] = round(best[kind][1] / best["bare"][1], 3)
+            for beside, suffix in (("bare", ""), ("told", "_told")):
+                figures[f"{name}_{kind}{suffix}_ratio"] = round(best[kind][0] / best[beside][0], 3)
+                figures[f"{name}_{kind}{suffix}_cpu_ratio"] = round(best[kind][1] / best[beside][1], 3)
     return figures
 
 
