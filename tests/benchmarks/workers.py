@@ -47,16 +47,21 @@ def filled(server: Postgres, threads: int) -> str:
     url = server.new_url()
     with closing(PostgresCheckpointer(url, "none")) as store:
         done, asks = _patterns()
-        store.write_threads([_copy(done, 1), _copy(asks, 5)])
-        multiply(server, url, threads)
+        store.write_threads([_copy(done, 1)])
+        # Those that wait are whole: what they ask is read.
+        store.write_threads(_copy(asks, number) for number in range(5, threads, 10))
+        multiply(server, url, threads, "n % 10 <> 5")
         whole(store)
     return url
 
 
-def multiply(server: Postgres, url: str, threads: int) -> None:
+def multiply(server: Postgres, url: str, threads: int, which: str = "n <> 5") -> None:
     """Copy the threads 1 and 5 by statements until there are so many, each a second older than the last.
 
     What they hold is that of the pattern, under another name: enough to be listed.
+
+    Args:
+        which: of their numbers n, in SQL.
     """
 
     def columns(table: str, *without: str) -> str:
@@ -77,7 +82,8 @@ def multiply(server: Postgres, url: str, threads: int) -> None:
             f"INSERT INTO thread (key, id, {thread}) "
             f"SELECT {FIRST} + n, 'thread-' || to_char(n, 'FM000000'), {thread} "
             f"FROM generate_series(2, {threads - 1}) AS n JOIN thread "
-            "ON id = CASE WHEN n % 10 = 5 THEN 'thread-000005' ELSE 'thread-000001' END WHERE n <> 5",
+            "ON id = CASE WHEN n % 10 = 5 THEN 'thread-000005' ELSE 'thread-000001' END "
+            f"WHERE {which}",
             f"INSERT INTO cursor (thread, {', '.join(times)}, {cursor}) SELECT new.key, "
             f"waiting_since - (new.key - {FIRST}) * 1000000, updated_at - (new.key - {FIRST}) * 1000000, "
             f"(updated_at - (new.key - {FIRST}) * 1000000) >> {TOUCHED_SHIFT}, {cursor} "
