@@ -16,7 +16,7 @@ from hitl_tui.view.jobs import orphan_words
 EVERY: Final = 0.5
 """Seconds between two signs of life."""
 
-_LOOK: Final = 30.0
+_LOOK: Final = 10.0
 """Seconds between looks for threads that nobody could run."""
 
 SILENCE: Final = 3.0
