@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hitl_tui.view.form import Field, Form
 
 
-_TOGETHER = 0.05
+_TOGETHER = 0.02
 """Seconds; what happens within them is written at once."""
 _MOST_LINES = 12
 _MOST_FIELDS = 20

@@ -16,8 +16,6 @@ from hitl_tui.engine.log.events import Event, RunEnded, TextStreamed
 
 KEPT = 20_000
 """Events kept for slow watchers; who falls further behind takes a new snapshot."""
-KEPT_SEEN = 1_000
-"""Of those that a watcher has gone on from so many stay for others: new memory for each costs time."""
 KEPT_TEXT = 16 << 20
 """Characters of streamed text kept for them."""
 _JOINED = 4096
@@ -77,8 +75,6 @@ class EventBuffer:
         """Events after a number, oldest first."""
         with self._lock:
             self._number()
-            while len(self._events) > KEPT_SEEN and self._events[KEPT_SEEN].number <= number:
-                self._drop()
             if not self._events or self._last <= number:
                 return ()
             self._told = self._last

@@ -1,8 +1,8 @@
-"""What the buffer of events keeps: all that nobody has asked for yet, a part of the rest."""
+"""What a watcher gets of the buffer of events: all that is kept behind a number, in order."""
 
 from __future__ import annotations
 
-from hitl_tui.drivers.buffer import KEPT, KEPT_SEEN, EventBuffer
+from hitl_tui.drivers.buffer import KEPT, EventBuffer
 from hitl_tui.engine.log.events import NodeStarted
 
 
@@ -19,16 +19,6 @@ def test_a_watcher_that_has_seen_nothing_gets_all_that_is_kept() -> None:
     buffer = EventBuffer()
     _filled(buffer, KEPT)
     assert _numbers(buffer, 0) == list(range(1, KEPT + 1))
-
-
-def test_what_a_watcher_has_gone_on_from_makes_room_but_for_a_part() -> None:
-    buffer = EventBuffer()
-    _filled(buffer, 3 * KEPT_SEEN)
-    seen = 2 * KEPT_SEEN
-    assert _numbers(buffer, seen) == list(range(seen + 1, 3 * KEPT_SEEN + 1))
-    # One that is further behind than that part finds a gap in the numbers; another finds none.
-    assert _numbers(buffer, 0)[0] == seen - KEPT_SEEN + 1
-    assert _numbers(buffer, seen - KEPT_SEEN)[0] == seen - KEPT_SEEN + 1
 
 
 def test_the_newest_events_are_given_in_order_however_few_are_asked_for() -> None:
