@@ -243,16 +243,19 @@ class LocalDriver:
 
     async def code(self, node: str) -> tuple[Frame, ...]:
         """The functions of a node and of the route after it, as they stand in their files."""
-        from hitl_tui.engine.nodes.frames import code_of, file_of
+        from hitl_tui.engine.nodes.frames import Masks, code_of, file_of
 
         def look(session: Session) -> tuple[Frame, ...]:
             names = [node] if node else list(session.graph.nodes)
+            values, channels = session.state.values, session.graph.channels.items()
+            private = [(name, channel) for name, channel in channels if channel.visibility == "private"]
+            masks = Masks({name: [values.get(name), channel.default] for name, channel in private})
             functions = (each for name in names for each in self._functions(session, name))
-            frames = (frame for function in functions if (frame := code_of(function)))
+            frames = (frame for function in functions if (frame := code_of(function, masks)))
             if node:
                 return tuple(frames)
             first = next(frames, None)
-            return (file_of(first),) if first else ()
+            return (file_of(first, masks),) if first else ()
 
         return await self._on_engine(look)
 

@@ -18,7 +18,7 @@ from hitl_tui.engine.log.threads import Deletion, Lease, Owner
 from hitl_tui.engine.thread.hashes import ledger_hash
 from hitl_tui.errors import StaleWriter, ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores import Checkpointer, FileCheckpointer, SQLiteCheckpointer, open_store
-from hitl_tui.stores.deletion import Retention, delete, delete_in_batches, leaving, prunable
+from hitl_tui.stores.deletion import DeletionPlan, Retention, delete, delete_in_batches, leaving, prunable
 from hitl_tui.stores.files import deletion as files_deletion
 from tests.engine.run.booking import World
 from tests.engine.run.nested_trip import DESK, TEAM, nested
@@ -261,6 +261,10 @@ class TestFamilies:
         assert "t" in names(store)
 
 
+def going(plan: DeletionPlan) -> list[str]:
+    return [thread.thread_id for thread in plan.going]
+
+
 @pytest.mark.usefixtures("many")
 class TestPrune:
     def test_the_young_the_newest_and_what_waits_stay(self, store: Checkpointer) -> None:
@@ -269,12 +273,12 @@ class TestPrune:
         waits = Writer(store, "waits")
         waits.step(status="waiting", reason="paused", updated_at=NOW - 9 * DAY)
         store.release("waits", waits.lease.token)
-        going, kept = prunable(store, Retention(older_than=2 * DAY, keep_last=3), NOW)
-        assert [thread.thread_id for thread in going] == ["day4", "day5"]
-        assert kept == {"newest": 3, "waits": 1}
-        going, kept = prunable(store, Retention(older_than=2 * DAY + 1), NOW, force=True)
-        assert {thread.thread_id for thread in going} == {"day3", "day4", "day5", "waits"}
-        assert kept == {"young": 2}
+        plan = prunable(store, Retention(older_than=2 * DAY, keep_last=3), NOW)
+        assert going(plan) == ["day4", "day5"]
+        assert plan.kept == {"newest": 3, "waits": 1}
+        plan = prunable(store, Retention(older_than=2 * DAY + 1), NOW, force=True)
+        assert sorted(going(plan)) == ["day3", "day4", "day5", "waits"]
+        assert plan.kept == {"young": 2}
 
     def test_what_a_person_decided_in_stays(self, store: Checkpointer) -> None:
         ended(store, "plain")
@@ -283,8 +287,8 @@ class TestPrune:
 
         writer.step(ledger=(entry(writer.cursor),), status="completed", reason="end", position="end")
         store.release("decided", writer.lease.token)
-        going, kept = prunable(store, Retention(keep_decided=True), NOW)
-        assert ([thread.thread_id for thread in going], kept) == (["plain"], {"decided": 1})
+        plan = prunable(store, Retention(keep_decided=True), NOW)
+        assert (going(plan), plan.kept) == (["plain"], {"decided": 1})
 
     def test_a_young_fork_keeps_its_parent_and_the_parents_parent(self, store: Checkpointer) -> None:
         old = ended(store, "old", NOW - 9 * DAY)
@@ -297,13 +301,12 @@ class TestPrune:
         for writer in (middle, young, alone):
             store.release(writer.thread_id, writer.lease.token)
         looked: list[tuple[int, int]] = []
-        going, kept = prunable(
+        plan = prunable(
             store, Retention(older_than=DAY), NOW, watch=lambda done, of: looked.append((done, of))
         )
-        assert ([thread.thread_id for thread in going], kept) == (["alone"], {"young": 1, "forked": 2})
+        assert (going(plan), plan.kept) == (["alone"], {"young": 1, "forked": 2})
         assert looked == [(1, 3), (2, 3), (3, 3)]
-        going, _ = prunable(store, Retention(), NOW)
-        assert {thread.thread_id for thread in going} == {"old", "middle", "young", "alone"}
+        assert sorted(going(prunable(store, Retention(), NOW))) == ["alone", "middle", "old", "young"]
 
 
 class TestSpace:

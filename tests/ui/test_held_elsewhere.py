@@ -74,7 +74,7 @@ async def test_a_thread_that_is_held_when_it_is_opened():
         await it.shows(f"run by {HOLDER}")
 
 
-@pytest.mark.parametrize("keys", [{}, {"run.step": "Z", "app.quit": "f12"}])
+@pytest.mark.parametrize("keys", [{}, {"run.step": "Z", "app.quit": "f8"}])
 async def test_keys_pressed_while_the_thread_is_being_opened_are_not_lost(keys: dict[str, str]):
     driver = tapes.advisor_tape().driver()
     opened = asyncio.Event()

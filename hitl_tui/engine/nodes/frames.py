@@ -179,7 +179,7 @@ def place_of(function: Any) -> tuple[Frame, ...]:
     return (_frame(code, code.co_firstlineno),)
 
 
-def code_of(function: Any) -> Frame | None:
+def code_of(function: Any, masks: Masks) -> Frame | None:
     """A function as it stands in its file, whosever it is, up to some lines; None for what has none."""
     while isinstance(function, partial) or callable(getattr(function, "__wrapped__", None)):
         function = function.func if isinstance(function, partial) else function.__wrapped__
@@ -192,20 +192,24 @@ def code_of(function: Any) -> Frame | None:
         block = getblock(below)
     except Exception:  # as of a file that was saved as something else meanwhile
         return None
-    lines = masked_source([line.rstrip() for line in dedent("".join(block)).splitlines()])
     return Frame(
         file=keepable(code.co_filename),
         line=first,
         function=keepable(_called(code)),
         first=first,
-        lines=tuple(keepable(text[:_LONGEST_LINE]) for text in lines),
+        lines=_code_lines(dedent("".join(block)).splitlines(), masks),
     )
 
 
-def file_of(frame: Frame) -> Frame:
+def file_of(frame: Frame, masks: Masks) -> Frame:
     """The file that a function stands in, from its top, up to some lines."""
-    lines = masked_source([line.rstrip() for line in _source(frame.file)[:_MOST_FILE]])
-    return Frame(file=frame.file, line=1, lines=tuple(keepable(text[:_LONGEST_LINE]) for text in lines))
+    return Frame(file=frame.file, line=1, lines=_code_lines(_source(frame.file)[:_MOST_FILE], masks))
+
+
+def _code_lines(lines: Iterable[str], masks: Masks) -> tuple[str, ...]:
+    """Code without secrets, and without what a channel keeps private though it stands in the code."""
+    shown = masked_source([line.rstrip() for line in lines])
+    return tuple(keepable(masks.cleaned(text)[:_LONGEST_LINE]) for text in shown)
 
 
 def _entries(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int]]:

@@ -317,7 +317,7 @@ class ValuePane(TextView):
         if line is not None:
             self.cursor_row = long.known_row(line)
         self._fit()
-        if at_end:
+        if at_end and not in_view:
             self.scroll_end(animate=False, immediate=True)
         elif shift := long.known_row(kept) - place:  # what one reads stays where it is
             self.scroll_to(y=top + shift, animate=False, immediate=True)

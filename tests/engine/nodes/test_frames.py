@@ -14,7 +14,7 @@ import pytest
 from hitl_tui import Channel, MemoryCheckpointer
 from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.secrets import masked_source
-from hitl_tui.engine.nodes.frames import Masks, frames_of
+from hitl_tui.engine.nodes.frames import Masks, code_of, file_of, frames_of
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain
 
@@ -287,3 +287,17 @@ def test_an_error_that_none_of_its_lines_raised_has_the_place_of_the_node() -> N
     assert cursor.error is not None
     (frame,) = cursor.error.frames
     assert (frame.file, frame.function, frame.values) == (__file__, "<lambda>(state, config)", ())
+
+
+def test_code_shows_no_secret_and_nothing_that_is_private() -> None:
+    def signs() -> str:
+        api_key = "hunter2-and-more"
+        return f"{api_key} of Ada Lovelace"
+
+    frame = code_of(signs, Masks({"who": ["Ada Lovelace"]}))
+    assert frame is not None
+    for code in ("\n".join(frame.lines), "\n".join(file_of(frame, Masks({"name": "test_frames"})).lines)):
+        assert "def " in code
+        assert "hunter2" not in code
+    assert "Lovelace" not in "\n".join(frame.lines)
+    assert "of [private]" in "\n".join(frame.lines)
