@@ -80,13 +80,13 @@ class ScreenNotices:
         self._titled = False
 
     def begin(
-        self, store: Checkpointer, write: Callable[[str], object], sees: Callable[[str], bool]
+        self, store: Checkpointer, write: Callable[[str], object], sees: Callable[[Notice], bool]
     ) -> Callable[[], object]:
         """Begin; gives what ends it.
 
         Args:
             write: puts bytes onto the terminal, from any thread.
-            sees: whether the person is looking at a thread.
+            sees: whether the person has seen on screen what a notice says.
         """
         from hitl_tui.team.ways import TerminalNotice
         from hitl_tui.view.notices import KEEP_TITLE, title_bytes

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hitl_tui.stores import Checkpointer
     from hitl_tui.ui.app import AppResult
     from hitl_tui.ui.theme import Look
+    from hitl_tui.view.notices import Notice
     from hitl_tui.view.stage import Performance
 
 
@@ -175,7 +176,7 @@ class Opened:
         self._notices: ScreenNotices | None = None
 
     def begin_notices(
-        self, settings: Settings, write: Callable[[str], object], sees: Callable[[str], bool]
+        self, settings: Settings, write: Callable[[str], object], sees: Callable[[Notice], bool]
     ) -> Callable[[], object]:
         """Begin to tell the person what happens in the store; gives what ends that."""
         from hitl_tui.cli.notify import ScreenNotices

@@ -10,7 +10,7 @@ from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.errors import HitlError
 from hitl_tui.team.told import Told
 from hitl_tui.team.ways import NotTold, Way
-from hitl_tui.view.notices import Notice, Person, asked, ended, expiring, next_deadline, words
+from hitl_tui.view.notices import ENDS, Notice, Person, asked, ended, expiring, next_deadline, words
 
 _MOST = 1000
 """Threads that wait, of which one is told."""
@@ -31,7 +31,7 @@ class Watch:
         encode: a notice as the document of `--json`.
         failed: is told once of each way that fails, and of a store that can't be read.
         counted: is told how many threads wait for the person, whenever that changes.
-        sees: whether the person is looking at a thread now; what it says is not told.
+        sees: whether the person has seen on screen what a notice says; that is not told.
         quiet: what is there at the first look counts as told: the person is looking at it.
     """
 
@@ -46,7 +46,7 @@ class Watch:
         encode: Callable[[Notice], bytes],
         failed: Callable[[HitlError], object],
         counted: Callable[[int], object] = lambda number: None,
-        sees: Callable[[str], bool] = lambda thread_id: False,
+        sees: Callable[[Notice], bool] = lambda notice: False,
         quiet: bool = False,
     ) -> None:
         self._store = store
@@ -132,7 +132,7 @@ class Watch:
             if thread.updated_at < mark:
                 break
             self._mark = max(self._mark, thread.updated_at)
-            if thread.status not in ("completed", "failed", "cancelled"):
+            if thread.status not in ENDS:
                 continue
             name = thread.info.thread_id
             cursor = self._store.cursor(name)
@@ -143,7 +143,7 @@ class Watch:
     def _tell(self, notice: Notice, now: int) -> bool:
         """Tell a notice in each way that nobody has told it in; whether there was one."""
         ways = [way for way in self._ways if self.told.claim(way.name, notice.key, now)]
-        if self._quiet or self._sees(notice.thread):
+        if self._quiet or self._sees(notice):
             return False
         for way in ways:
             try:

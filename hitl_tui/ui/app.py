@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.ui.screens.threads import ThreadsScreen
     from hitl_tui.view.keymap import Keymap
+    from hitl_tui.view.notices import Notice
     from hitl_tui.view.presence import Attention
     from hitl_tui.view.session import ViewSession
     from hitl_tui.view.stage import Performance
@@ -92,7 +93,9 @@ def _no_performance() -> None:
     """Nothing is shown to an audience."""
 
 
-BeginNotices: TypeAlias = Callable[[Callable[[str], object], Callable[[str], bool]], Callable[[], object]]
+BeginNotices: TypeAlias = Callable[
+    [Callable[[str], object], Callable[["Notice"], bool]], Callable[[], object]
+]
 """Begins to tell the person what happens; see `run_app`."""
 
 
@@ -436,10 +439,15 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         if self.start.notices is not None and self._driver is not None and self._end_notices is None:
             self._end_notices = self.start.notices(self._driver.write, self._sees)
 
-    def _sees(self, thread_id: str) -> bool:
-        """Whether the person is looking at a thread."""
-        session = self.run_screen.session if self.run_screen else None
-        return self.app_focus and session is not None and session.thread_id == thread_id
+    def _sees(self, notice: Notice) -> bool:
+        """Whether the person looks at what a notice says, or had it on screen before going elsewhere."""
+        from hitl_tui.view.notices import was_seen
+
+        screen = self.run_screen
+        if not self.app_focus or screen is None or screen.session is None:
+            return False
+        left = screen.left.get(notice.thread)
+        return screen.session.thread_id == notice.thread or (left is not None and was_seen(notice, left))
 
     def _told(self) -> list[HitlError]:
         """What went wrong before there was a screen to say it on, which is asked once."""
@@ -688,7 +696,7 @@ def run_app(
         prepare: called once the thread was painted, to begin with what its nodes will need.
         waits_for: what a node in flight waits for before it can begin, in words; "" for nothing.
         notices: called once a thread is shown, with what writes to the terminal from any thread and what says
-            whether the person is looking at a thread; gives what ends the notices.
+            whether the person has seen what a notice says; gives what ends the notices.
         open_hub: called before the first paint, which is then the list of its threads.
         attention: how others are told what is looked at and claimed here.
         record_screen: the file that the screen is recorded into, None for none.

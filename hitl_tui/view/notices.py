@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
 
+from hitl_tui.engine.log.events import Progress
 from hitl_tui.engine.log.records import Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import Request, Vote
 from hitl_tui.engine.log.signing import DECISIONS
@@ -27,6 +28,10 @@ _NAME: Final = 60
 _TITLE: Final = 100
 _LONGEST: Final = 200
 """Characters of a notice on a terminal."""
+
+
+ENDS: Final = ("completed", "failed", "cancelled")
+"""The statuses of a thread that has ended."""
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -94,10 +99,14 @@ def next_deadline(waiting: Iterable[Waiting], person: Person, now: int, before: 
 
 
 def ended(thread: ThreadSummary, cursor: Cursor, ledger: Sequence[LedgerEntry], person: str) -> Notice | None:
-    """That a thread ended which a person had decided in; None where it has not, or they had not."""
-    if thread.status not in ("completed", "failed", "cancelled") or not any(
-        entry.actor == person and entry.kind in DECISIONS for entry in ledger
-    ):
+    """That a thread ended which a person had decided in; None where it has not, or they had not.
+
+    A fork of an end has done nothing that one did not know.
+    """
+    as_forked = 0 < thread.head <= thread.info.fork_step
+    if thread.status not in ENDS or as_forked:
+        return None
+    if not any(entry.actor == person and entry.kind in DECISIONS for entry in ledger):
         return None
     name = thread.info.thread_id
     return Notice(
@@ -109,6 +118,13 @@ def ended(thread: ThreadSummary, cursor: Cursor, ledger: Sequence[LedgerEntry], 
         step=thread.head,
         outcome=_outcome(thread),
     )
+
+
+def was_seen(notice: Notice, progress: Progress) -> bool:
+    """Whether a screen that showed how far a thread is has shown what a notice says; a deadline goes on."""
+    if notice.happening == "waits":
+        return any(request.id == notice.request for request in progress.pending)
+    return notice.happening == "ended" and notice.step == progress.head and progress.status in ENDS
 
 
 def _for(waiting: Waiting, person: Person) -> list[Request]:

@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
@@ -23,7 +24,7 @@ from hitl_tui.stores.postgres.store import PostgresCheckpointer
 from hitl_tui.team.told import Told
 from hitl_tui.team.watch import Watch
 from hitl_tui.team.ways import CommandHook, NotTold, Services, TerminalNotice
-from hitl_tui.view.notices import Notice, asked, terminal_bytes, title_bytes, words
+from hitl_tui.view.notices import Notice, asked, terminal_bytes, title_bytes, was_seen, words
 from hitl_tui.view.notices import Person as Who
 from tests.support import tape as tapes
 from tests.support.postgres import PASSWORD, Postgres
@@ -211,6 +212,28 @@ class TestWhatIsTold:
         assert ann.heard.texts[-1].startswith("mine: done, after publish ")
         assert look(watch) == []
 
+    def test_what_was_on_screen_before_one_went_elsewhere_is_seen(self, ann: Person) -> None:
+        runner = publishing(ann.store)
+        runner.invoke(thread_id="t")
+        waits = runner.open("t").progress
+        (asks,) = look(ann.watch())
+        answer(runner, "t", "ann")
+        (ends,) = look(ann.watch())
+        done = runner.open("t").progress
+        near = msgspec.structs.replace(asks, happening="deadline")
+        seen = [[was_seen(notice, progress) for progress in (waits, done)] for notice in (asks, ends, near)]
+        assert seen == [[True, False], [False, True], [False, False]]
+
+    def test_a_fork_of_an_end_is_no_news(self, ann: Person) -> None:
+        runner = publishing(ann.store)
+        watch = ann.watch()
+        runner.invoke(thread_id="t")
+        look(watch)
+        answer(runner, "t", "ann")
+        assert [notice.thread for notice in look(watch) if notice.happening == "ended"] == ["t"]
+        runner.fork("t", runner.open("t").cursor.head, "t-b")
+        assert look(watch) == []
+
     def test_what_ended_while_nobody_watched(self, ann: Person) -> None:
         runner = publishing(ann.store)
         runner.invoke(thread_id="t")
@@ -221,7 +244,7 @@ class TestWhatIsTold:
     def test_what_is_there_when_a_screen_opens_is_seen_and_what_one_looks_at(self, ann: Person) -> None:
         runner = publishing(ann.store)
         runner.invoke(thread_id="old")
-        watch = ann.watch(quiet=True, sees=lambda thread: thread == "open")
+        watch = ann.watch(quiet=True, sees=lambda notice: notice.thread == "open")
         assert look(watch) == []
         runner.invoke(thread_id="open")
         runner.invoke(thread_id="new")

@@ -56,6 +56,7 @@ from hitl_tui.view.status import status
 from hitl_tui.view.timeline import Place
 
 if TYPE_CHECKING:
+    from hitl_tui.engine.log.events import Progress
     from hitl_tui.ui.widgets.search import SearchPane
     from hitl_tui.view.stage import Performance
 
@@ -147,6 +148,8 @@ class RunScreen(RoleScreen):
         self.keymap = keymap or load_keymap({})
         self.ways: Mapping[str, str] = self.keymap.ways
         self.session: ViewSession | None = None
+        self.left: dict[str, Progress] = {}
+        """How far threads were that were on screen before."""
         self.now: Callable[[], int] = self.hub.now
         self.shown_value: ShownValue = ShownValue(self)
         self.earlier: Earlier = Earlier(self)
@@ -281,6 +284,8 @@ class RunScreen(RoleScreen):
 
     def attach(self, session: ViewSession) -> None:
         """Show a session from now on."""
+        if self.session is not None:
+            self.left[self.session.thread_id] = self.session.view.progress
         self.session = session
         self.shown_value.forget()
         self._family_due = 0.0
