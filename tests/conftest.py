@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import signal
@@ -33,16 +34,23 @@ hypothesis.settings.register_profile("patient", deadline=None)
 hypothesis.settings.load_profile("patient")
 
 
-def pytest_configure() -> None:
+_stacks = pytest.StashKey[int]()
+"""The file descriptor for stacks; while a test runs, what it writes to stderr is kept from the screen."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """A shell that starts us in the background has ctrl+c ignored, and our programs would inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.stash[_stacks] = os.dup(2)
+    faulthandler.enable(config.stash[_stacks])
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """A hang is a failure with a stack, never a run that does not end."""
-    with no_longer_than(TOO_LONG * 3 if item.get_closest_marker("wheel") else TOO_LONG):
+    seconds = TOO_LONG * 3 if item.get_closest_marker("wheel") else TOO_LONG
+    with no_longer_than(seconds, stacks=item.config.stash[_stacks]):
         outcome = yield
     # An app freezes what it finds, and garbage may be in it: its process has one life, here others follow.
     # Nothing is counted or collected here: both walk over all objects, a third of a second behind each test.

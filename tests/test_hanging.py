@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.support.hanging import Hung, no_longer_than
+
+_HANGS_TWICE = """
+import threading
+from tests.support.hanging import no_longer_than
+
+with no_longer_than(0.1, grace=0.1):
+    try:
+        threading.Event().wait()
+    finally:
+        threading.Event().wait()
+"""
 
 
 def in_a_lock() -> None:
@@ -24,11 +38,29 @@ def in_a_loop() -> None:
 def test_what_hangs_is_ended_with_a_stack(
     hang: Callable[[], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    outer = signal.getitimer(signal.ITIMER_REAL)[0]
+    outer = signal.getitimer(signal.ITIMER_REAL)
     with pytest.raises(Hung), no_longer_than(0.1):
         hang()
     assert hang.__name__ in capfd.readouterr().err
-    signal.setitimer(signal.ITIMER_REAL, outer)
+    signal.setitimer(signal.ITIMER_REAL, *outer)
+
+
+def test_what_hangs_while_it_clears_up_ends_its_process() -> None:
+    root = Path(__file__).parent.parent
+    ended = subprocess.run(
+        [sys.executable, "-c", _HANGS_TWICE],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.count("in wait") > 2
+
+
+def test_no_failure_calls_the_guard_off(pytestconfig: pytest.Config) -> None:
+    assert not pytestconfig.pluginmanager.has_plugin("faulthandler")
 
 
 def test_programs_that_tests_start_hear_ctrl_c() -> None:

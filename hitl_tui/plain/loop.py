@@ -47,10 +47,9 @@ from hitl_tui.plain.deciding import card_of, decide, give_back, ready_to, waitin
 from hitl_tui.plain.editing import edit, fork, show_value
 from hitl_tui.plain.history import find, list_steps, walk, watches
 from hitl_tui.plain.inside import look_within
-from hitl_tui.plain.items import list_items
+from hitl_tui.plain.lists import list_graphs, list_items, list_threads, list_workers
 from hitl_tui.plain.queue import decide_several, list_queue
 from hitl_tui.plain.store import delete, prune, sizes
-from hitl_tui.plain.threads import list_graphs, list_threads, list_workers
 from hitl_tui.plain.trust import declassify, reveal, why_tainted
 from hitl_tui.view.answers import read_limit
 from hitl_tui.view.family import free_name

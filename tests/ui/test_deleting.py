@@ -10,6 +10,7 @@ import pytest
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, SQLiteCheckpointer, StateGraph
 from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.threads import Deletion
+from hitl_tui.errors import StoreUnusable
 from hitl_tui.stores import Checkpointer
 from tests.support.spec import spec
 from tests.ui.harness import live
@@ -178,3 +179,19 @@ async def test_the_palette_leads_to_the_store_and_to_all_decisions() -> None:
             await it.shows(shown)
             await it.press("escape")
             await it.gone(shown)
+
+
+async def test_a_vacuum_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SQLiteCheckpointer(tmp_path / "runs.db")
+
+    def locked() -> tuple[int, int]:
+        raise StoreUnusable("somebody else writes to it")
+
+    monkeypatch.setattr(store, "vacuum", locked)
+    async with live(some(store), ready=" t ") as it:
+        await it.press("f12")
+        await it.shows("2 threads, on the disk: ")
+        await it.press("v")
+        await it.shows("Give back what is free?")
+        await it.press("v")
+        await it.shows("somebody else writes to it", "2 threads, on the disk: ")

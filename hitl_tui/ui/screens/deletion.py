@@ -80,7 +80,6 @@ class DeletionScreen(OverlayScreen):
 
     def on_mount(self) -> None:
         """Look what would go."""
-        self.set_interval(_LOOKS_EVERY, self._tell_progress)
         self._look()
 
     def on_unmount(self) -> None:
@@ -98,18 +97,16 @@ class DeletionScreen(OverlayScreen):
                 raise HitlError("it was stopped")
             self._looked = f" {done:,} of {of:,}"
 
+        progress = self.set_interval(_LOOKS_EVERY, self._show_title)
         try:
             self._plan = await self._hub.plan_deletion(
                 self._what, force=self._force, spared=self._spared, watch=watch
             )
         except HitlError as error:
             self._failure = failure_words(error)
+        finally:
+            progress.stop()
         self._show()
-
-    def _tell_progress(self) -> None:
-        """How far it is, while it goes on."""
-        if self._deleting or (self._plan is None and not self._failure):
-            self._show_title()
 
     # What is shown.
 
@@ -232,10 +229,13 @@ class DeletionScreen(OverlayScreen):
             self._gone = gone
             return not self._stop
 
+        progress = self.set_interval(_LOOKS_EVERY, self._show_title)
         try:
             self._gone = await self._hub.delete(plan, actor=self._actor, note=note, tell=tell)
         except HitlError as error:
             self._failure = failure_words(error)
+        finally:
+            progress.stop()
         self._deleting, self._over = False, True
         self._show()
 

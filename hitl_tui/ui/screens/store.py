@@ -86,7 +86,6 @@ class StoreScreen(OverlayScreen):
 
     def on_mount(self) -> None:
         """Look at every thread."""
-        self.set_interval(_LOOKS_EVERY, self._tell_progress)
         self._look()
 
     def on_unmount(self) -> None:
@@ -94,8 +93,7 @@ class StoreScreen(OverlayScreen):
         self._left = True
 
     def _tell_progress(self) -> None:
-        if self._sizes is None:
-            self.query_one(SizeList).set_titles("What fills the store", f"looking…{self._looked}")
+        self.query_one(SizeList).set_titles("What fills the store", f"looking…{self._looked}")
 
     def _look(self) -> None:
         self._sizes = None
@@ -109,6 +107,7 @@ class StoreScreen(OverlayScreen):
             self._looked = f" {done:,} of {of:,}"
 
         view = self.query_one(SizeList)
+        progress = self.set_interval(_LOOKS_EVERY, self._tell_progress)
         try:
             self._sizes, self._space = await self._hub.sizes(watch)
         except HitlError as error:
@@ -116,6 +115,8 @@ class StoreScreen(OverlayScreen):
             view.set_titles("What fills the store")
             view.show([(untrusted(failure_words(error), "error"),)])
             return
+        finally:
+            progress.stop()
         view.cursor_row = min(view.cursor_row or 1, len(self._sizes)) if self._sizes else None
         self._show()
 
@@ -219,7 +220,10 @@ class StoreScreen(OverlayScreen):
 
     async def _vacuum(self) -> None:
         self.query_one(SizeList).set_titles("What fills the store", "giving back…")
-        self.notify(vacuum_words(*await self._hub.vacuum()), markup=False)
+        try:
+            self.notify(vacuum_words(*await self._hub.vacuum()), markup=False)
+        except HitlError as error:
+            self.notify(failure_words(error), title="Vacuum", severity="error", markup=False)
         self._look()
 
 

@@ -1,4 +1,4 @@
-"""Threads in lines: listed, started of a graph that is known."""
+"""What can be listed in lines: threads, workers, known graphs, items of the long-term store."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from hitl_tui.loading.known import KnownGraph
 from hitl_tui.plain.context import Context
+from hitl_tui.view.items import MOST, item_lines
 from hitl_tui.view.jobs import job_words, orphan_words, summary_words, worker_words
-from hitl_tui.view.lines import name
+from hitl_tui.view.lines import name, spans
 
 _THREADS = 20
 
@@ -46,3 +47,14 @@ def list_graphs(context: Context, typed: str) -> tuple[KnownGraph, ...]:
         context.console.say(f"{number}. {name(graph.name)}: {name(graph.origin)}")
     context.console.say("N and a number starts one." if listed else "No graph is known here.")
     return listed
+
+
+def list_items(context: Context, typed: str) -> None:
+    """Items of the graph's long-term store that have the words, a line each."""
+    if why := context.hub.no_items:
+        context.console.say(f"There are no items: {why}.")
+        return
+    items = context.run(context.hub.items((), typed, MOST))
+    if not items:
+        context.console.say("No item has that." if typed else "The store is empty.")
+    context.console.say(*spans(item_lines(items)))
