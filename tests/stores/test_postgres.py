@@ -10,6 +10,7 @@ from contextlib import closing, nullcontext, suppress
 from typing import Any
 
 import msgspec
+import psycopg
 import pytest
 
 from hitl_tui import HitlError
@@ -500,3 +501,15 @@ class TestTables:
             assert other.list_threads() == []
             assert other.info("t") is None
         postgres.drop(f"{url}b")
+
+
+def test_a_store_that_somebody_still_reads_can_be_taken_out(postgres: Postgres) -> None:
+    """A test that hung leaves a transaction open, and the next ones must not wait for it."""
+    url = postgres.new_url()
+    schema = url.rpartition("=")[2]
+    PostgresCheckpointer(url).close()
+    with psycopg.connect(postgres.url()) as reader:
+        reader.execute(f"SELECT * FROM {schema}.threads".encode())
+        postgres.drop(url)
+        with pytest.raises(psycopg.OperationalError):
+            reader.execute("SELECT 1")
