@@ -507,9 +507,11 @@ def test_a_store_that_somebody_still_reads_can_be_taken_out(postgres: Postgres) 
     """A test that hung leaves a transaction open, and the next ones must not wait for it."""
     url = postgres.new_url()
     schema = url.rpartition("=")[2]
-    PostgresCheckpointer(url).close()
     with psycopg.connect(postgres.url()) as reader:
-        reader.execute(f"SELECT * FROM {schema}.threads".encode())
+        reader.execute(f"CREATE SCHEMA {schema}".encode())
+        reader.execute(f"CREATE TABLE {schema}.steps (step int)".encode())
+        reader.commit()
+        reader.execute(f"SELECT step FROM {schema}.steps".encode())
         postgres.drop(url)
         with pytest.raises(psycopg.OperationalError):
             reader.execute("SELECT 1")
