@@ -116,8 +116,11 @@ class LocalHub:
         """See `Hub.now`."""
         return self._store.now()
 
-    async def open(self, thread_id: str) -> Driver:
+    async def open(self, thread_id: str, *, at_once: bool = False) -> Driver:
         """The driver of a thread that is in the store, as its log has it: its graph is built to run it.
+
+        Args:
+            at_once: nothing has to be copied here.
 
         Raises:
             UnknownThread: there is no such thread.

@@ -316,8 +316,12 @@ class Hub(Protocol):
             look: to look at it alone: nothing of it is ever built.
         """
 
-    async def open(self, thread_id: str) -> Driver:
-        """The driver of a thread; one that is open already is returned as it is."""
+    async def open(self, thread_id: str, *, at_once: bool = False) -> Driver:
+        """The driver of a thread; one that is open already is returned as it is.
+
+        Args:
+            at_once: a long thread that has to be copied first is shown by its newest page meanwhile.
+        """
 
     async def decided(self, person: str, limit: int) -> tuple[Decided, ...]:
         """What a person has decided in all threads, newest first; at most `limit`."""

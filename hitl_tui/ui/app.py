@@ -299,7 +299,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
 
         async def show() -> None:
             try:
-                driver = await hub.open(thread_id)
+                driver = await hub.open(thread_id, at_once=True)
                 await self._show(await self._look_at(hub, driver))
             except LogCorrupt:
                 self._show_damage()

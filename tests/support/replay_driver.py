@@ -309,7 +309,7 @@ class ReplayHub:
         """A tape starts nothing."""
         raise NotImplementedError
 
-    async def open(self, thread_id: str) -> Driver:
+    async def open(self, thread_id: str, *, at_once: bool = False) -> Driver:
         """The driver of a tape."""
         if thread_id not in self._drivers:
             raise UnknownThread(f"there is no tape of thread {thread_id}")

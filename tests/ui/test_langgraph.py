@@ -29,11 +29,15 @@ from tests.ui.harness import Screen
 
 @asynccontextmanager
 async def shown(
-    graph: Any, *, size: tuple[int, int] = (120, 40), inputs: Mapping[str, Any] = {"log": ["in"]}
+    graph: Any,
+    *,
+    size: tuple[int, int] = (120, 40),
+    inputs: Mapping[str, Any] = {"log": ["in"]},
+    thread: str = "t",
 ) -> AsyncIterator[Screen]:
     """The app on a begun thread of a graph of LangGraph."""
     hub = LangGraphHub(graph, open_store("memory:"), name="graph", source={"graph": "app.py"})
-    driver = await hub.begin("t", "ann")
+    driver = await hub.begin(thread, "ann")
     await driver.execute(Start(inputs))
 
     async def open_driver() -> tuple[LangGraphHub, Driver]:
@@ -152,6 +156,23 @@ async def test_the_list_opens_a_thread_of_others() -> None:
         await it.pilot.press("slash", *"others", "enter", "enter")
         await it.until(lambda: it.session.thread_id == "others")
         assert it.session.view.values["draft"] == "given"
+
+
+async def test_the_list_opens_a_long_thread_by_its_newest_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = long_thread(InMemorySaver())
+    async with shown(graph, inputs={"log": [], "n": 0}, thread="mine") as it:
+        held = Held(monkeypatch)
+        try:
+            await it.press("t")
+            await it.shows("open now")
+            await it.pilot.press("slash", "t", "enter", "enter")
+            await it.until(lambda: it.session.thread_id == "t")
+            assert "its history is being read" in it.session.driver.can(Start)
+            assert it.session.view.values["n"] == LONG
+        finally:
+            held.let_go.set()
+        await it.until(lambda: not it.session.driver.can(Start))
+        await it.shows("Timeline", f"step {LONG}")
 
 
 async def test_a_long_thread_is_shown_while_the_rest_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

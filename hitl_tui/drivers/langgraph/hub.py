@@ -76,8 +76,12 @@ class LangGraphHub(LocalHub):
         await self._list.mirror_waiting(running=self._drivers)
         return await super().waiting(limit)
 
-    async def open(self, thread_id: str) -> Driver:
+    async def open(self, thread_id: str, *, at_once: bool = False) -> Driver:
         """The driver of a thread, of theirs by its id or of a line of it.
+
+        Args:
+            at_once: a long thread is shown by its newest page while it is mirrored; it is only looked at
+                until then.
 
         Raises:
             UnknownThread: there is no such thread, here or there.
@@ -91,7 +95,12 @@ class LangGraphHub(LocalHub):
             heads = self._store.checkpoints(thread_id, None, 1)
             leaf = heads[0].origin or "" if heads else ""
             return self._opened(thread_id, leaf, leaf, mirror=mirror)
-        leaves = await mirror.sync(thread_id if info is None else their_thread(info))
+        thread = thread_id if info is None else their_thread(info)
+        if at_once and thread == thread_id and (window := await newest_page(mirror, thread)) is not None:
+            driver = self._opened(thread_id, window.leaf, window.leaf, window=window)
+            self._mirroring.begin(driver)
+            return driver
+        leaves = await mirror.sync(thread)
         if thread_id not in leaves:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
         return self._opened(thread_id, leaves[thread_id], max(leaves.values()), mirror=mirror)
@@ -121,17 +130,10 @@ class LangGraphHub(LocalHub):
         """The driver of a thread that is there, or of a new one that its first input creates.
 
         Args:
-            at_once: a long thread is shown by its newest page while it is mirrored; it is only looked at
-                until then.
+            at_once: as for `open`.
         """
-        if at_once and thread_id not in self._drivers:
-            window = await newest_page(self.mirror, thread_id)
-            if window is not None:
-                driver = self._opened(thread_id, window.leaf, window.leaf, window=window)
-                self._mirroring.begin(driver)
-                return driver
         try:
-            return await self.open(thread_id)
+            return await self.open(thread_id, at_once=at_once)
         except UnknownThread:
             return self._opened(thread_id, "", "", actor)
 

@@ -161,7 +161,7 @@ class Threads:
         hub = self.screen.hub
         if not await self.screen.review.send_decision():
             return
-        driver = await hub.open(thread_id)
+        driver = await hub.open(thread_id, at_once=True)
         try:
             session = await ViewSession.open(hub, driver)
         except LogCorrupt as error:

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from hitl_tui.drivers.langgraph.mirror import Mirror
 from hitl_tui.engine.commands import Fork, Step, UpdateState
-from hitl_tui.errors import UsageError
+from hitl_tui.errors import UnknownThread, UsageError
 from tests.drivers.langgraph.conftest import Hubs
 from tests.support.watching import Watcher
 
@@ -161,3 +161,19 @@ async def test_a_thread_of_one_page_is_whole_at_once(saver: Any, hubs: Hubs) -> 
     driver = await hubs.over(app).begin("short", at_once=True)
     snapshot = await driver.snapshot()
     assert (snapshot.progress.head, snapshot.refusals.get("run")) == (20, None)
+
+
+async def test_a_thread_of_others_that_is_opened_at_once_is_there_by_its_newest_page(
+    saver: Any, hubs: Hubs, hold: Callable[..., Held]
+) -> None:
+    app, held = long_thread(saver), hold()
+    hub = hubs.over(app)
+    watcher = await Watcher.open(await hub.open("t", at_once=True))
+    assert watcher.view.progress.head == LONG
+    assert "its history is being read" in watcher.driver.can(Step)
+    assert await hub.open("t") is watcher.driver
+    held.let_go.set()
+    await whole(watcher)
+    assert (await watcher.check()).progress.head == LONG
+    with pytest.raises(UnknownThread):
+        await hub.open("gone", at_once=True)
