@@ -19,7 +19,7 @@ from hitl_tui.engine.log.store import Store, new_thread_id
 from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary, Waiting
 from hitl_tui.engine.thread.agent_settings import fresh_agents
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import UnknownThread, UsageError
+from hitl_tui.errors import HitlError, UnknownThread, UsageError
 from hitl_tui.loading.trust import Ask, NotTrusted, Question
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ class LocalHub:
         self._one_builds = threading.Lock()
         self._subgraph_runs = SubgraphRuns()
         self._ask_person: Ask | None = None
+        self._upkeep: set[asyncio.Task[str]] = set()
+        self._closing = False
 
     def ask_by(self, ask: Ask) -> None:
         """Ask a person in this way, on this event loop, before a graph is built that they don't trust yet."""
@@ -215,18 +217,31 @@ class LocalHub:
             if (driver := self._drivers.pop(thread.thread_id, None)) is not None:
                 await driver.close()
 
-        def delete() -> int:
-            gone = 0
+        gone = 0
+
+        def delete() -> str:
+            nonlocal gone
             for batch in delete_in_batches(
                 self._store, plan.going, actor=actor, note=note, at=self._store.now(),
                 why=plan.rule, force=plan.force, at_once=_DELETED_AT_ONCE,
             ):  # fmt: skip
                 gone += len(batch)
-                if not tell(gone):
+                if not tell(gone) or self._closing:
                     break
-            return gone
+            return f"{gone:,} of {len(plan.going):,} threads that were to be deleted are gone"
 
-        return await asyncio.to_thread(delete)
+        await self._keep_up(delete)
+        return gone
+
+    async def _keep_up(self, work: Callable[[], str]) -> None:
+        """Do something to the store in a thread: `close` lets it end and says its words if it must wait."""
+        task = asyncio.create_task(asyncio.to_thread(work))
+        self._upkeep.add(task)
+        try:
+            await asyncio.shield(task)
+        finally:
+            if task.done():
+                self._upkeep.discard(task)
 
     async def sizes(self, watch: Watch | None = None) -> tuple[tuple[ThreadSize, ...], Space]:
         """See `Hub.sizes`."""
@@ -237,7 +252,14 @@ class LocalHub:
     async def vacuum(self) -> tuple[Space, Space]:
         """See `Hub.vacuum`."""
         self._refuse_upkeep()
-        return await asyncio.to_thread(lambda: (self._store.space(), self._store.vacuum()))
+        spaces: list[Space] = []
+
+        def vacuum() -> str:
+            spaces.extend((self._store.space(), self._store.vacuum()))
+            return "what was free in the store was given back"
+
+        await self._keep_up(vacuum)
+        return spaces[0], spaces[1]
 
     async def _graph_of(self, info: ThreadInfo) -> CompiledGraph:
         """The graph of a thread; for the thread of a subgraph's run that of its owner, where that is open."""
@@ -342,8 +364,18 @@ class LocalHub:
             return self._known.build(graph.source)
 
     async def close(self) -> tuple[str, ...]:
-        """Close all drivers; what was not committed, a sentence for each thread concerned."""
-        lost = [await driver.close() for driver in (*self._drivers.values(), *self._lent.values())]
+        """Close all drivers; what was not committed, a sentence for each thread concerned.
+
+        A deletion ends behind the batch at hand and a vacuum with its work: what came of them is said, too.
+        """
+        self._closing = True
+        lost = []
+        while self._upkeep:
+            try:
+                lost.append(await self._upkeep.pop())
+            except HitlError as error:
+                lost.append(error.message)
+        lost += [await driver.close() for driver in (*self._drivers.values(), *self._lent.values())]
         self._drivers.clear()
         self._lent.clear()
         self._store.close()

@@ -547,6 +547,9 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
             text = f"what you wrote is not applied yet: {ways}"
             self.notify(text, severity="warning", markup=False)
             return
+        if self._under_way:
+            self.action_interrupt()
+            return
         while self.screen is not self.run_screen and len(self.screen_stack) > 1:
             self.pop_screen()
         self.leave_asking()
@@ -579,7 +582,14 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
             again = "What it has done so far will not be committed; it runs again on resume."
             sentences.append(f"{run.runs} is running. {again}")
         kept = "It will be kept in a file."
+        sentences += self._under_way
         return sentences + [f"Not applied yet: {what}. {kept}" for _, what in self.unapplied]
+
+    @property
+    def _under_way(self) -> list[str]:
+        """What screens over the run do to the store, a sentence each with what becomes of it on leaving."""
+        sentences = [getattr(screen, "under_way", "") for screen in self.screen_stack]
+        return [sentence for sentence in sentences if sentence]
 
     @property
     def takes_keys(self) -> bool:

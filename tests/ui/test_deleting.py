@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, SQLiteCheckpointer, StateGraph
+from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.threads import Deletion
 from hitl_tui.errors import StoreUnusable
@@ -130,6 +131,53 @@ async def test_a_deletion_says_how_far_it_is_and_stops_behind_the_batch_at_hand(
     assert store.deletions == 2
     assert len(names(store)) == 3
     assert len(store.store_ledger()) == 2
+
+
+@pytest.mark.parametrize("leaves_by", ["ctrl+c", "ctrl+q"])
+async def test_whoever_quits_while_it_deletes_is_asked_and_told_what_went(
+    monkeypatch: pytest.MonkeyPatch, leaves_by: str
+) -> None:
+    monkeypatch.setattr("hitl_tui.drivers.hub._DELETED_AT_ONCE", 1)
+    store = Slow()
+    async with live(some(store, "a", "b", "c"), ready=" t ") as it:
+        await it.press("t")
+        await it.shows("5 threads")
+        await it.press("m", "m", "m", "m", "m", "X")
+        await it.shows("3 threads would go")
+        await it.press("d")
+        await it.until(store.begun.is_set, "the second")
+        await it.shows("1 of 3 deleted")
+        await it.press(leaves_by)
+        await it.shows("1 of 3 threads are deleted: it stops behind those at hand.")
+        await it.press("q" if leaves_by == "ctrl+q" else "ctrl+c")
+        hub = it.app.hub
+        await it.until(lambda: isinstance(hub, LocalHub) and hub._closing, "its leaving")
+        store.may_go_on.set()
+        await it.until(lambda: it.app.return_value is not None, "its end")
+    assert it.app.return_value is not None
+    assert it.app.return_value.not_committed == ("2 of 3 threads that were to be deleted are gone",)
+    assert len(names(store)) == 3
+    assert len(store.store_ledger()) == 2
+
+
+async def test_a_deletion_goes_on_while_one_is_asked_whether_to_quit_and_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hitl_tui.drivers.hub._DELETED_AT_ONCE", 1)
+    store = Slow()
+    async with live(some(store, "a", "b"), ready=" t ") as it:
+        await it.press("t")
+        await it.shows("4 threads")
+        await it.press("m", "m", "m", "m", "X")
+        await it.shows("2 threads would go")
+        await it.press("d")
+        await it.until(store.begun.is_set, "the second")
+        await it.press("ctrl+c")
+        await it.shows("1 of 2 threads are deleted")
+        store.may_go_on.set()
+        await it.press("escape")
+        await it.shows("deleted 2 threads; ")
+    assert names(store) == {"t", "waits"}
 
 
 async def test_a_rule_prunes_after_a_look_at_the_list_and_what_fills_the_store_is_shown(

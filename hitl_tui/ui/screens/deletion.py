@@ -86,6 +86,15 @@ class DeletionScreen(OverlayScreen):
         """Nothing more goes behind the batch at hand."""
         self._stop = True
 
+    @property
+    def under_way(self) -> str:
+        """What becomes of a deletion that goes on when one leaves; "" where none does."""
+        if not self._deleting or self._plan is None:
+            return ""
+        return (
+            f"{self._gone:,} of {len(self._plan.going):,} threads are deleted: it stops behind those at hand."
+        )
+
     def _look(self) -> None:
         self._plan, self._failure = None, ""
         self._show()

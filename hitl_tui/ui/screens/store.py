@@ -76,7 +76,7 @@ class StoreScreen(OverlayScreen):
         self._current = current
         self._sizes: tuple[ThreadSize, ...] | None = None
         self._space = Space(0, 0)
-        self._left = False
+        self._left = self._vacuums = False
         self._looked = ""
 
     def compose(self) -> ComposeResult:
@@ -91,6 +91,11 @@ class StoreScreen(OverlayScreen):
     def on_unmount(self) -> None:
         """Look at no more of them."""
         self._left = True
+
+    @property
+    def under_way(self) -> str:
+        """What becomes of a vacuum that goes on when one leaves; "" where none does."""
+        return "The store gives back what is free: leaving waits for that." if self._vacuums else ""
 
     def _tell_progress(self) -> None:
         self.query_one(SizeList).set_titles("What fills the store", f"looking…{self._looked}")
@@ -220,10 +225,13 @@ class StoreScreen(OverlayScreen):
 
     async def _vacuum(self) -> None:
         self.query_one(SizeList).set_titles("What fills the store", "giving back…")
+        self._vacuums = True
         try:
             self.notify(vacuum_words(*await self._hub.vacuum()), markup=False)
         except HitlError as error:
             self.notify(failure_words(error), title="Vacuum", severity="error", markup=False)
+        finally:
+            self._vacuums = False
         self._look()
 
 

@@ -8,7 +8,10 @@ import pytest
 
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.langgraph.discovery import sync_threads
+from hitl_tui.drivers.langgraph.hub import NO_UPKEEP
 from hitl_tui.engine.commands import Start
+from hitl_tui.errors import UsageError
+from hitl_tui.stores.deletion import DeletionPlan, Retention
 from tests.drivers.langgraph.conftest import Hubs
 from tests.drivers.langgraph.flows import asking
 from tests.support.watching import Watcher
@@ -53,3 +56,19 @@ async def test_an_input_that_no_node_has_taken_is_no_step_yet(saver: Any, hubs: 
     await sync_threads(hub.mirror)
     assert await hub.threads() == ()
     assert (await Watcher.open(await hub.begin("t", "ann"))).view.progress.head == -1
+
+
+async def test_nothing_is_taken_out_of_what_their_checkpointer_keeps(saver: Any, hubs: Hubs) -> None:
+    hub = hubs.over(asking(saver))
+    await (await Watcher.open(await hub.begin("t"))).driver.execute(Start({"items": ["in"]}, actor="ann"))
+    assert hub.no_upkeep == NO_UPKEEP
+    for what in (["t"], Retention(older_than=0)):
+        with pytest.raises(UsageError) as refused:
+            await hub.plan_deletion(what, force=True)
+        assert refused.value.hint == NO_UPKEEP
+    with pytest.raises(UsageError):
+        await hub.delete(DeletionPlan(()), actor="ann", note=None, tell=bool)
+    with pytest.raises(UsageError):
+        await hub.vacuum()
+    assert [row.info.thread_id for row in await hub.threads()] == ["t"]
+    assert [size.thread_id for size in (await hub.sizes())[0]] == ["t"]
