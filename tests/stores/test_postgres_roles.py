@@ -113,10 +113,10 @@ FORGED = (
 )
 
 
-def answered(row: int, request_id: str | None, kind: str = "answer", schema: str = "") -> str:
+def answered(row: int, request_id: str | None, kind: str = "answer", schema: str = "", at: int = 0) -> str:
     """A statement that writes an answer by hand."""
     columns = "id, kind, step, request_id, seen, data, at, hash, request_hash, account, signature"
-    values = f"{row}, '{kind}', 0, '{request_id}', '', 'null', 0, '', '', '', ''"
+    values = f"{row}, '{kind}', 0, '{request_id}', '', 'null', {at}, '', '', '', ''"
     return f"INSERT INTO {schema}ledger ({columns}) VALUES ({values})"
 
 
@@ -248,6 +248,34 @@ class TestGatesThatNameLogins:
             ):
                 db.execute(shadow.encode())
                 assert refused(db, answered(row, asked.request_id, schema=f"{schema}."))
+
+    @pytest.mark.parametrize("terms", [{"on_timeout": "yes"}, {}], ids=["answers", "fails"])
+    def test_nobody_says_that_a_deadline_has_passed_that_is_to_come(
+        self, postgres: Postgres, schema: str, terms: dict[str, Any]
+    ) -> None:
+        runner, store = self.asked(postgres, schema, deadline=3600, **terms)
+        waits = runner.open("g").cursor.pending[0]
+        row = (store._key("g") << 32) + store.ledger("g")[-1].n + 1
+        assert waits.deadline is not None
+        for login in ("rita", "walt", "olga", "owner"):
+            with psycopg.connect(
+                postgres.url(user=login, password=PASSWORD),
+                autocommit=True,
+                options=f"-csearch_path={schema}",
+            ) as db:
+                for at in (waits.asked_at, waits.deadline, waits.deadline + 1):
+                    assert refused(db, answered(row, waits.id, "timeout", at=at)), (login, at)
+                assert refused(db, answered(row, "0" * 12, "timeout", at=waits.deadline + 1)), login
+        store.close()
+
+    def test_a_deadline_that_has_passed_answers_for_whoever_comes(
+        self, postgres: Postgres, schema: str
+    ) -> None:
+        runner, store = self.asked(postgres, schema, deadline=1e-6, on_timeout="yes")
+        assert runner.invoke(thread_id="g").status == "completed"
+        assert [entry.kind for entry in store.ledger("g")].count("timeout") == 1
+        assert runner.verify("g", strict=True).mismatches == ()
+        store.close()
 
     def test_a_quorum_is_of_logins(self, postgres: Postgres, schema: str) -> None:
         runner, store = self.asked(postgres, schema, quorum=2, one_account=True)

@@ -197,11 +197,12 @@ class GateTrace:
     def end(self, cursor: Cursor) -> list[GateFinding]:
         """Where the thread stands must not be behind a gate, either."""
         n = len(self._ledger)
+        early = list(self._timed_out_early())
         if cursor.position == ROLLBACK or cursor.status in ("failed", "cancelled", "pending"):
-            return []
+            return early
         kind, _, node = cursor.position.partition(":")
         waits = any(request.when == "after" and not request.thread for request in cursor.pending)
-        findings = [] if waits else list(self._after_last_node(n))
+        findings = early if waits else [*early, *self._after_last_node(n)]
         if self._known and kind == "node" and cursor.passed:
             findings += self._in_front(n, node)
         return findings
@@ -306,6 +307,17 @@ class GateTrace:
             if entry.kind == "request" and entry.request_id == answer.request_id:
                 return entry
         return None
+
+    def _timed_out_early(self) -> Iterator[GateFinding]:
+        """Deadlines that are said to have passed before their time, whether the thread went on or failed."""
+        due: dict[str | None, Any] = {}
+        for entry in self._ledger:
+            if entry.kind == "request":
+                due[entry.request_id] = _data(entry).get("deadline")
+            elif entry.kind == "timeout":
+                deadline = due.get(entry.request_id)
+                if not isinstance(deadline, int) or entry.at <= deadline:
+                    yield GateFinding(entry.n, "deadline", deadline, entry.at)
 
     # -- answers ------------------------------------------------------------------------------------
 

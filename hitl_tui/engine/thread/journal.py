@@ -174,6 +174,7 @@ def request_entry(cursor: Cursor, request: Request, at: int) -> LedgerEntry:
         "signed": request.signed,
         "escalate_to": list(request.escalate_to),
         "escalate_at": request.escalate_at,
+        "deadline": request.deadline,
     }
     data |= {name: value for name, value in terms.items() if value}
     if request.on_timeout is not None:

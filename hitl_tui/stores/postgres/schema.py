@@ -161,17 +161,26 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
                 EXECUTE FUNCTION refuse('an entry of the ledger has the login that writes it')"""
             for table in ("ledger", "store_ledger")
         ),
-        # Who answers a question that names logins is one of them, whatever program they use.
-        """CREATE FUNCTION check_login() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+        # Who answers a question that names logins is one of them, and no deadline has passed before its time,
+        # whatever program they use.  Whoever writes knows the server's time to within a round trip.
+        """CREATE FUNCTION check_answer() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
             DECLARE
-                named json;
+                asked json;
+                deadline bigint;
             BEGIN
-                SELECT convert_from(data, 'UTF8')::json -> 'logins' INTO named FROM ledger
+                SELECT convert_from(data, 'UTF8')::json INTO asked FROM ledger
                     WHERE id BETWEEN NEW.id >> 32 << 32 AND NEW.id
                         AND kind = 'request' AND request_id = NEW.request_id
                     ORDER BY id DESC LIMIT 1;
-                IF named IS NOT NULL AND NOT EXISTS (
-                    SELECT FROM json_array_elements_text(named) AS name JOIN pg_roles ON rolname = name
+                IF NEW.kind = 'timeout' THEN
+                    deadline := (asked ->> 'deadline')::bigint;
+                    IF deadline IS NULL OR NEW.at <= deadline
+                        OR to_timestamp(deadline / 1e6) > clock_timestamp() + interval '1 second' THEN
+                        RAISE insufficient_privilege USING MESSAGE = 'the deadline is to come';
+                    END IF;
+                ELSIF asked -> 'logins' IS NOT NULL AND NOT EXISTS (
+                    SELECT FROM json_array_elements_text(asked -> 'logins') AS name
+                        JOIN pg_roles ON rolname = name
                     WHERE pg_has_role(session_user, oid, 'MEMBER')
                 ) THEN
                     RAISE insufficient_privilege USING MESSAGE = 'the question is for other logins';
@@ -179,7 +188,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
                 RETURN NEW;
             END $$""",
         """CREATE TRIGGER answers BEFORE INSERT ON ledger FOR EACH ROW
-            WHEN (NEW.kind IN ('answer', 'vote')) EXECUTE FUNCTION check_login()""",
+            WHEN (NEW.kind IN ('answer', 'vote', 'timeout')) EXECUTE FUNCTION check_answer()""",
         *(
             f"""CREATE TRIGGER appended BEFORE UPDATE OR TRUNCATE ON {table}
                 EXECUTE FUNCTION refuse('what was written in the log stays as it was')"""

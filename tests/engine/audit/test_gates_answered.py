@@ -5,6 +5,7 @@ Forged threads are written with chains that agree: nothing but what the decision
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from hitl_tui import END, START, Channel, GraphRunner, StateGraph, append
+from hitl_tui.engine.commands.answering import expire
 from hitl_tui.engine.graph.gates import Gate, GateChoice
 from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.thread.hashes import ledger_hash
@@ -206,7 +208,31 @@ def test_a_timeout_that_the_gate_does_not_have(monkeypatch: pytest.MonkeyPatch) 
     forge(monkeypatch, other("answer", kind="timeout"))
     made.invoke({"log": "go"}, thread_id="t")
     answer(made, "ann")
-    assert findings(made) == [(3, "on_timeout", None, "approve")]
+    passed, early = findings(made)
+    assert passed == (3, "on_timeout", None, "approve")
+    assert early[1:3] == ("deadline", None)
+
+
+@pytest.mark.parametrize("terms", [{"on_timeout": "approve"}, {}], ids=["goes on", "fails"])
+def test_a_deadline_that_had_not_passed(monkeypatch: pytest.MonkeyPatch, terms: dict[str, Any]) -> None:
+    store = MemoryCheckpointer()
+    made = gated(store, deadline=3600, **terms)
+    made.invoke({"log": "go"}, thread_id="t")
+    waits = made.open("t").cursor.pending[0]
+    assert waits.deadline is not None
+    if terms:
+        forge(monkeypatch, other("answer", kind="timeout", actor=None))
+        answer(made, "ann")
+    else:
+        past, now = waits.deadline + 1, time.time_ns() // 1000
+        forge(monkeypatch, other("timeout", at=now))
+        session = Session.open(made.graph, store, "t", clock=lambda: past)
+        with session.writing():
+            assert expire(session)
+    found = findings(made)
+    assert [(field, due) for _, field, due, _ in found if field == "deadline"] == [
+        ("deadline", waits.deadline)
+    ]
 
 
 @pytest.mark.parametrize(
