@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -232,11 +234,13 @@ def _delete(store: Checkpointer, plan: DeletionPlan, settings: Settings, how: _H
             store, going, actor=settings.reviewer, note=how.note, at=now, why=plan.rule, force=plan.force
         )
         try:
-            with progress("deleting", as_json=how.as_json) as watch:
+            with progress("deleting", as_json=how.as_json) as watch, _asked_to_stop() as stop:
                 for batch in batches:
                     entries += batch
                     if watch:
                         watch(len(entries), len(going))
+                    if stop():
+                        break
         finally:
             if entries:
                 say(result_words(plan, len(entries)))
@@ -252,7 +256,27 @@ def _delete(store: Checkpointer, plan: DeletionPlan, settings: Settings, how: _H
                 kept=dict(plan.kept),
             )
         )
+    if entries and len(entries) < len(going):
+        raise KeyboardInterrupt
     return ExitCode.DONE
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[Callable[[], bool]]:
+    """Whether ctrl+c was pressed: the batch at hand ends first; pressed again it is given up, all of it."""
+    asked = False
+
+    def hear(_number: int, _frame: object) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = signal.signal(signal.SIGINT, hear)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _agreed(what: str) -> bool:

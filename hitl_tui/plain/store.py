@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Coroutine, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from hitl_tui.config import load_settings
 from hitl_tui.errors import UsageError
@@ -88,31 +88,26 @@ def _delete(context: Context, what: Sequence[str] | Retention, *, force: bool) -
         say("Nothing was deleted.")
         return
     note = context.console.ask("Why, for the record; empty for nothing:") or None
+    begun: list[asyncio.Task[int]] = []
     stopped = False
 
     def tell(gone: int) -> bool:
         return not stopped
 
-    deleting: asyncio.Task[int] = context.run(
-        _begun(hub.delete(plan, actor=context.actor, note=note, tell=tell))
-    )
+    async def ended() -> int:
+        if not (begun or stopped):
+            begun.append(asyncio.create_task(hub.delete(plan, actor=context.actor, note=note, tell=tell)))
+        return await asyncio.shield(begun[0]) if begun else 0
+
     while True:
         try:
-            gone = context.run(_ended(deleting))
+            gone = context.run(ended())
             break
         except KeyboardInterrupt:
             stopped = True
             say("Stopping behind those that are being deleted.")
     words = result_words(plan, gone)
     say(f"{words[0].upper()}{words[1:]}.")
-
-
-async def _begun(work: Coroutine[Any, Any, int]) -> asyncio.Task[int]:
-    return asyncio.create_task(work)
-
-
-async def _ended(task: asyncio.Task[int]) -> int:
-    return await asyncio.shield(task)
 
 
 def sizes(context: Context, typed: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -49,25 +50,43 @@ def test_a_thread_goes_and_the_store_keeps_who_did_it(two: App) -> None:
     assert two.expect(0, "verify", "r").out.startswith("ok")
 
 
-def test_a_deletion_that_is_stopped_between_two_batches_says_what_went(
-    two: App, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_ends_a_deletion_behind_the_batch_at_hand_and_twice_gives_that_up(
+    two: App, monkeypatch: pytest.MonkeyPatch, presses: int
 ) -> None:
     deletions: list[Deletion] = []
     whole = SQLiteCheckpointer.delete
 
     def delete(store: SQLiteCheckpointer, deletion: Deletion) -> list[LedgerEntry]:
-        if deletions:
-            raise KeyboardInterrupt
         deletions.append(deletion)
+        if len(deletions) == presses:
+            for _ in range(presses):
+                signal.raise_signal(signal.SIGINT)
         return whole(store, deletion)
 
     with monkeypatch.context() as patched:
         patched.setattr(SQLiteCheckpointer, "delete", delete)
         patched.setattr("hitl_tui.stores.deletion._BATCH", 1)
-        stopped = two.expect(130, "delete", "done", "r", "--force", "--yes")
-    assert "deleted 1 thread; 1 thread stayed" in stopped.out
+        stopped = two.expect(130, "delete", "done", "r", "--force", "--yes", "--json")
+    assert len(deletions) == presses
+    assert "deleted 1 thread; 1 thread stayed" in stopped.err
     assert threads(two) == {"r"}
-    assert len(two.expect(0, "deleted", "--json").document["entries"]) == 1
+    (entry,) = two.expect(0, "deleted", "--json").document["entries"]
+    if presses == 1:
+        assert [kept["thread"] for kept in stopped.document["entries"]] == [entry["thread"]] == ["done"]
+
+
+def test_ctrl_c_in_the_last_batch_has_nothing_left_to_stop(two: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = SQLiteCheckpointer.delete
+
+    def delete(store: SQLiteCheckpointer, deletion: Deletion) -> list[LedgerEntry]:
+        signal.raise_signal(signal.SIGINT)
+        return whole(store, deletion)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SQLiteCheckpointer, "delete", delete)
+        assert "deleted 1 thread;" in two.expect(0, "delete", "done", "--yes").out
+    assert threads(two) == {"r"}
 
 
 def test_what_waits_stays_without_force(two: App) -> None:

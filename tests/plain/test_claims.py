@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from hitl_tui import SQLiteCheckpointer
+from hitl_tui.engine.log.records import LedgerEntry
+from hitl_tui.engine.log.threads import Deletion
+from hitl_tui.plain.console import Terminal
 from tests.plain.talker import Talker
 from tests.support import rich_queue
 from tests.support.commands import App
@@ -99,6 +107,33 @@ def test_several_are_deleted_at_once_a_rule_prunes_and_what_fills_the_store_is_t
         ("mail-bot-1", "done", None),
         ("mail-bot-2", "done", None),
     ]
+
+
+def test_ctrl_c_ends_a_deletion_behind_the_batch_at_hand(
+    talk: Talker, twelve: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hitl_tui.drivers.hub._DELETED_AT_ONCE", 1)
+    whole, say, heard = SQLiteCheckpointer.delete, Terminal.say, threading.Event()
+
+    def told(console: Terminal, *lines: str) -> None:
+        say(console, *lines)
+        if any(line.startswith("Stopping") for line in lines):
+            heard.set()
+
+    def delete(store: SQLiteCheckpointer, deletion: Deletion) -> list[LedgerEntry]:
+        if not heard.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+            assert heard.wait(60)
+        return whole(store, deletion)
+
+    monkeypatch.setattr(Terminal, "say", told)
+    monkeypatch.setattr(SQLiteCheckpointer, "delete", delete)
+    said = talk("X mail-bot-1 mail-bot-2 force\nyes\n\nt\nq\n", "resume", "order-7", "--plain").out
+    assert "Stopping behind those that are being deleted." in said
+    assert "Deleted 1 thread; 1 thread stayed; " in said
+    with closing(SQLiteCheckpointer(twelve)) as store:
+        assert [entry.thread_id for entry in store.store_ledger()] == ["mail-bot-1"]
+        assert store.info("mail-bot-2") is not None
 
 
 def test_a_thread_is_started_of_a_graph_that_is_known(talk: Talker, twelve: Path) -> None:
