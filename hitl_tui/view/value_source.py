@@ -185,7 +185,8 @@ def declared_lines(graph: GraphInfo, width: int) -> tuple[Line, ...]:
     rows: list[Line] = [(), (trusted("── the channels as declared", "dim"),)]
     for channel in graph.channels:
         begins = "private" if channel.visibility == "private" else inline(channel.default, _DEFAULT)
-        facts = f"{channel.type}, begins as {begins}. {_touched(graph, channel.name)}."
+        typed = f"{channel.type}, " if channel.type else ""
+        facts = f"{typed}begins as {begins}. {_touched(graph, channel.name)}."
         words = f"{channel.description}. {facts}" if channel.description else facts
         name = trusted(f"{sanitise_line(channel.name, _NAME)}  ", "name")
         rows += wrap_spans((name, untrusted(words, "plain", _WORDS)), width)

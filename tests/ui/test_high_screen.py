@@ -10,6 +10,8 @@ import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.widgets.stream import StreamPane
+from hitl_tui.view.spans import plain_text
 from hitl_tui.workflows.demo import TASK, build
 from tests.ui.harness import Screen, live
 
@@ -107,6 +109,51 @@ async def test_none_of_the_demo_at_rest_while_it_waits_on_its_card_and_at_its_en
         await it.shows("DONE")
         await nothing_is_empty(it)
         await it.press("[")
+        await nothing_is_empty(it)
+
+
+@pytest.mark.parametrize("pane", ["channels", "timeline", "value", "lens"])
+async def test_none_in_the_spotlight(pane: str):
+    async with live(scored(), inputs={}, size=(200, 60)) as it:
+        await it.press("c")
+        await it.shows("step 12")
+        it.run.stage.spotlight(pane)
+        await nothing_is_empty(it, pane)
+        it.run.stage.spotlight("")
+        await nothing_is_empty(it)
+
+
+async def test_few_places_of_a_search_leave_their_rows_to_what_the_step_changed():
+    async with live(scored(), inputs={}, size=(200, 60)) as it:
+        await it.press("c")
+        await it.shows("step 12")
+        await it.press("/", *"fact 12")
+        await it.shows("in 13 steps", "What step 12 changed", "step 11  score", "enter Go there")
+        await nothing_is_empty(it, "search", "value", "lens", "stream")
+
+
+async def test_a_node_s_code_stands_a_row_below_what_it_has_written():
+    graph = StateGraph({"n": Channel(0)}, name="says")
+
+    def say(state: Any, config: Any) -> dict[str, Any]:
+        config.emit("some words")
+        return {"n": 1}
+
+    runner = graph.add_node("say", say).add_edge(START, "say").add_edge("say", END)
+    async with live(runner.compile(checkpointer=MemoryCheckpointer()), inputs={}, size=(200, 60)) as it:
+        await it.press("c")
+        await it.shows("DONE", "in say(state, config)")
+        stream = it.run.query_one(StreamPane)
+        told = [plain_text(stream.line(row)) for row in range(4)]
+        assert told[:3] == ["say", "some words", ""]
+        assert told[3].endswith("in say(state, config)")
+
+
+async def test_where_the_graph_is_not_loaded_contracts_stand_in_the_place_of_code():
+    runner = scored()
+    runner.invoke({}, thread_id="t")
+    async with live(runner, ready="DONE", size=(200, 60)) as it:
+        await it.shows("── contract of score", "step 12: wrote", "── the channels as declared")
         await nothing_is_empty(it)
 
 

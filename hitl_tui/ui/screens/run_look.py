@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
+from hitl_tui.engine.graph.description import NodeInfo
 from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.lens import LensPane
 from hitl_tui.ui.widgets.stream import StreamPane
 from hitl_tui.ui.widgets.tabs import TabsBar
+from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.format import kind, writer
 from hitl_tui.view.sanitise import sanitise_line
@@ -169,11 +171,13 @@ class ShownValue:
 
 
 class Earlier:
-    """What a high screen has rows left for while nothing runs: what went before, and code.
+    """What a high screen, or a pane in the spotlight, has rows left for while nothing runs.
 
     The versions of the value and the long values of other channels stand below it, the changes of earlier
     steps below those of the shown one; the code of the node at hand below what that has written, and that of
-    other nodes in the rows that the values leave; beside a card, what the channels are for.
+    other nodes in the rows that the values leave; without code, contracts; beside a card, what the channels
+    are for.  In the spotlight, the channels have their values below them, and the timeline what its steps
+    changed.
     """
 
     def __init__(self, screen: RunScreen) -> None:
@@ -183,13 +187,22 @@ class Earlier:
     def show(self, session: ViewSession) -> None:
         """Bring both panes up to the shown step, once its value is there."""
         screen = self._screen
-        if not screen.has_class("-high"):
+        spotlight = screen.stage.pane
+        if spotlight != "channels" or session.running:
+            screen.query_one(ChannelsPane).show_below(())
+        if spotlight != "timeline" or session.running:
+            screen.query_one(TimelinePane).show_below(())
+        if not screen.has_class("-high") and spotlight not in ("channels", "timeline"):
+            self._wanted = ()
             return
         channel, mode = screen.query_one(ChannelsPane).selected, screen.shown_value.mode
         rest = not (session.running or screen.shown_value.loading)
         failed = screen.shown_value.shows_failure(session)
         deciding = screen.has_class("-deciding")
-        wanted = (session, session.step_view.checkpoint, channel, mode, screen.size, rest, failed, deciding)
+        wanted = (
+            *(session, session.step_view.checkpoint, channel, mode, screen.size),
+            *(rest, failed, deciding, spotlight, screen.has_class("-searching")),
+        )
         if wanted != self._wanted:
             self._wanted = wanted
             if rest:
@@ -204,6 +217,10 @@ class Earlier:
         laid_out = asyncio.Event()
         self._screen.call_after_refresh(laid_out.set)
         await laid_out.wait()  # before, the rows that are left are those of another step
+        spotlight = self._screen.stage.pane
+        if spotlight in ("channels", "timeline"):
+            await self._in_spotlight(session, channel, spotlight)
+            return
         value, stream = self._screen.query_one(ValuePane), self._screen.query_one(StreamPane)
         deciding = self._screen.has_class("-deciding")
         stream.show_below(await self._about_node(session, stream.scrollable_content_region.width))
@@ -215,10 +232,11 @@ class Earlier:
             rows += [(), *versions] if versions else []
             width = min(value.scrollable_content_region.width, _READ)
             rows += other_values(session.step_view, channel, width, left - len(rows))
-            if deciding or not stream.below:
+            if deciding or not await session.code(session.node_at_hand):
                 rows += declared_lines(session.view.graph, width)
-            else:
-                rows += await self._other_code(session, width, left - len(rows))
+            if not deciding:
+                room = left - len(rows)
+                rows += await self._other_code(session, width, room) or _contracts(session, room)
         value.show_below(tuple(rows[: max(left, 0)]))
         if not deciding:
             await self._show_before(session)
@@ -227,7 +245,10 @@ class Earlier:
         """The changes of the steps before the shown one, in the rows that its own leave."""
         lens, column = self._screen.query_one(LensPane), self._screen.query_one("#right")
         high = column.size.height
-        most = high - _BRIEF_STREAM if column.has_class("-no-stream") else int(high * _SHARE)
+        if self._screen.search.pane is not None or self._screen.stage.pane == "lens":
+            most = lens.outer_size.height
+        else:
+            most = high - _BRIEF_STREAM if column.has_class("-no-stream") else int(high * _SHARE)
         room = most - 2 - lens.own_rows
         before = await session.changes_before(session.step_view.step, room // 3) if room > _LEAST else ()
         lens.show_before(session, _before(before, room))
@@ -238,14 +259,14 @@ class Earlier:
         from hitl_tui.view.taint import contract_lines
 
         frames = await session.code(session.node_at_hand)
-        if not frames:
-            return ()
         graph, step = session.view.graph, session.step_view
         rows = [*code_lines(frames, width, _CODE), *read_values(step, session.next_reads, width)]
         if (node := graph.node(session.node_at_hand)) is not None:
             done = step.checkpoint if step.checkpoint and step.checkpoint.node == node.name else None
-            rows += [(), (Span("── its contract", "dim"),), *contract_lines(node, done, step.updates)]
-        return (*rows, *declared_lines(graph, width))
+            rows += [(), _contract_of(node), *contract_lines(node, done, step.updates)]
+        if frames:
+            rows += declared_lines(graph, width)
+        return tuple(rows if not rows or rows[0] else rows[1:])
 
     async def _other_code(self, session: ViewSession, width: int, room: int) -> tuple[Line, ...]:
         """The code of the other nodes, and the file of the graph, as far as there is room."""
@@ -253,12 +274,51 @@ class Earlier:
 
         names = [node.name for node in session.view.graph.nodes]
         at = names.index(session.node_at_hand) if session.node_at_hand in names else -1
+        if self._screen.stage.pane == "value":  # the pane with that of the node at hand is hidden
+            names, at = [*names[at:], *names[: max(at, 0)]], -1
         frames: list[Frame] = []
         for name in (*names[at + 1 :], *names[: max(at, 0)], ""):
             if sum(len(frame.lines) + 2 for frame in frames) >= room:
                 break
             frames += await session.code(name)
         return ((), *code_lines(frames, width, room - 1)) if frames and room > _LEAST else ()
+
+    async def _in_spotlight(self, session: ViewSession, channel: str, spotlight: str) -> None:
+        """Below the timeline what its steps changed; below the table first what its rows do not hold."""
+        step, screen = session.step_view, self._screen
+        timeline, table = screen.query_one(TimelinePane), screen.query_one(ChannelsPane)
+        room = timeline.rows_left if spotlight == "timeline" else table.rows_left
+        rows: list[Line] = []
+        if spotlight == "channels":
+            width = min(table.scrollable_content_region.width, _READ)
+            versions = await version_lines(session, channel, room // 3) if channel and room > _LEAST else ()
+            if versions:
+                rows = [(), (Span("── ", "dim"), untrusted(channel, "name")), *versions]
+            rows += declared_lines(session.view.graph, width)
+            rows += other_values(step, "", width, room - len(rows))
+        if (left := room - len(rows)) > _LEAST:
+            rows += _before(await session.changes_before(step.step + 1, left // 3), left)
+        below = tuple(rows[: max(room, 0)])
+        if spotlight == "timeline":
+            timeline.show_below(below)
+        else:
+            table.show_below(below)
+
+
+def _contract_of(node: NodeInfo) -> Line:
+    return (Span("── contract of ", "dim"), untrusted(node.name, "node"))
+
+
+def _contracts(session: ViewSession, room: int) -> tuple[Line, ...]:
+    """What the other nodes may read and write, as many of them as there is room for."""
+    from hitl_tui.view.taint import contract_lines
+
+    rows: list[Line] = []
+    for node in session.view.graph.nodes:
+        told = [(), _contract_of(node), *contract_lines(node, None, ())]
+        if node.name != session.node_at_hand and len(rows) + len(told) <= room:
+            rows += told
+    return tuple(rows)
 
 
 def _before(changes: Sequence[tuple[Checkpoint, tuple[Line, ...]]], room: int) -> tuple[Line, ...]:
@@ -335,7 +395,7 @@ class Search:
             self.pane = SearchPane(session, query)
             self._screen.read_styles("search")
             self._screen.add_class("-searching")
-            self._screen.query_one("#body").mount(self.pane)
+            self._screen.query_one("#right").mount(self.pane, before=0)
             self._screen.call_after_refresh(self._screen.show_all)
 
     @property

@@ -52,6 +52,18 @@ class ChannelsPane(LineView):
         """What stands before the names: what the step did, then taint where there is any."""
         self._names = 8
         self._reducers = 7
+        self._below: tuple[Line, ...] = ()
+
+    @property
+    def rows_left(self) -> int:
+        """Rows below the table."""
+        return self.scrollable_content_region.height - len(self.channel_rows) - 1
+
+    def show_below(self, lines: tuple[Line, ...]) -> None:
+        """Tell more in the rows below the table, while it is alone on screen."""
+        if lines != self._below:
+            self._below = lines
+            self.repaint()
 
     def show_step(self, step: StepView, is_past: bool) -> None:
         """Show the channels of a step; the selected one stays selected."""
@@ -124,7 +136,8 @@ class ChannelsPane(LineView):
             return Row((Span(names, "dim"),))
         index = self._at[1] + y - 1
         if index >= len(self.channel_rows):
-            return Row(())
+            below = index - len(self.channel_rows)
+            return Row(self._below[below] if below < len(self._below) else ())
         return self.grounded(self._channel_line(self.channel_rows[index]), self.ground(index))
 
     def _channel_line(self, row: ChannelRow) -> Line:

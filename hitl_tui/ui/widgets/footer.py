@@ -85,6 +85,8 @@ class FooterBar(LineBar):
             from hitl_tui.ui.widgets.safe_text import ReasonField
 
             self._places = []
+            if self.screen.focused is not None and self.screen.focused.id == "find":
+                return self._of_search()
             field = "reason.leave" if isinstance(self.screen.focused, ReasonField) else "form.leave"
             key = self._keymap.shown(field)
             return (ours(f" {key}", "key"), Span(" To the choices "), Span("  typing never decides", "dim"))
@@ -99,6 +101,20 @@ class FooterBar(LineBar):
         room = width - len(f" {palette} palette ") - 1
         keys = self._keys(room)
         return (*keys, ours("│", "faint"), ours(f" {palette}", "key"), Span(" palette ", "dim"))
+
+    def _of_search(self) -> Line:
+        """The keys of a search beside the panes, and those that walk its places afterwards."""
+        keys = self._keymap.shown
+        own = (
+            (keys("find.go"), "Go there"),
+            (f"{keys('find.up')} {keys('find.down')}", "Select"),
+            (keys("find.back"), "Back"),
+        )
+        walk = f"  then {keys('app.next')} next, {keys('look.previous')} the one before"
+        return (
+            *(span for key, word in own for span in (ours(f" {key}", "key"), Span(f" {word} "))),
+            Span(walk, "dim"),
+        )
 
     def _keys(self, room: int) -> Line:
         """As many keys as there is room for, and blanks for the rest of it; those of the card come first."""

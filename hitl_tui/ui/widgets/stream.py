@@ -88,8 +88,14 @@ class StreamPane(TextView):
         self._inside = (inside, size)
         self.show(branch_stream(inside, size.width, self.size.height, wrap_line))
 
+    @property
+    def _gap(self) -> int:
+        """Rows between the text and what is told below it: one is blank, which the text may end with."""
+        rows = self._text.rows
+        return 1 if self.below and not (rows and not rows[-1].strip()) else 0
+
     def _sync(self) -> None:
-        count = len(self._told) + 1 + len(self._text.rows) + len(self.below)
+        count = len(self._told) + 1 + len(self._text.rows) + self._gap + len(self.below)
         self.lines = range(count)  # type: ignore[assignment]
         self.set_extent(Size(0, count))
         if self._following and not self.below and self.max_scroll_y > round(self.scroll_y):
@@ -112,7 +118,8 @@ class StreamPane(TextView):
         if row == 0:
             return self._about
         if row > len(self._text.rows):
-            return self.below[row - 1 - len(self._text.rows)]
+            below = row - 1 - len(self._text.rows) - self._gap
+            return self.below[below] if below >= 0 else ()
         text = Span(self._text.rows[row - 1])
         if self._stream.live and self._stream.serial and row == len(self._text.rows):
             return (text, Span("▌", "name"))

@@ -59,6 +59,7 @@ class TimelinePane(LineView):
         self._keys = " ".join(key for key in keys if key) or "up and down"
         self._all = keymap.shown("look.family")
         self._layout: TimelineLayout | None = None
+        self._below: tuple[Line, ...] = ()
         self._shown: tuple[RunView, Sequence[Relative], Place | None] | None = None
         self._state: tuple[object, ...] = ()
         self._drawn: tuple[object, object] = (None, None)
@@ -81,6 +82,18 @@ class TimelinePane(LineView):
         self._state, self._drawn = state, (view.checkpoints, family)
         self._lay_out()
 
+    @property
+    def rows_left(self) -> int:
+        """Rows below the steps."""
+        rows = len(self._layout.rows) if self._layout else 0
+        return self.scrollable_content_region.height - rows
+
+    def show_below(self, lines: tuple[Line, ...]) -> None:
+        """Tell more in the rows below the steps, while it is alone on screen."""
+        if lines != self._below:
+            self._below = lines
+            self._lay_out()
+
     def _lay_out(self) -> None:
         if self._shown is None or self.size.width < 8:
             return
@@ -89,7 +102,8 @@ class TimelinePane(LineView):
         tall, width = alone or screen >= _TALL, self.scrollable_content_region.width
         self._layout = layout(view, family, place, width, me=self._me, whole=tall)
         rows = self._layout.rows
-        self.show(rows or ((Span("each step will stand here", "dim"),),))
+        nothing: tuple[Line, ...] = ((Span("each step will stand here", "dim"),),)
+        self.show((*(rows or nothing), *self._below))
         most = screen // _SHARE if tall else MAX_ROWS if self.app.size.width >= _WIDE else _NARROW_ROWS
         height = screen if alone else min(max(len(rows), 2), most)
         self.styles.height = "1fr" if alone else height + 2
