@@ -7,7 +7,7 @@ hexadecimal digits, what is private `[private]`; a text that may be missing is n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache, reduce
 from inspect import get_annotations
@@ -55,6 +55,17 @@ def to_json(value: Any) -> str:
     )
 
 
+def to_lines(values: Sequence[Any]) -> str:
+    """Values as `to_json` has them, each with the end of its line."""
+    try:
+        data = _encode_lines(values)
+    except (msgspec.MsgspecError, OverflowError, TypeError, ValueError):
+        data = b"\x7f"
+    if data.isascii() and b"\x7f" not in data:
+        return data.decode()
+    return "".join([f"{to_json(value)}\n" for value in values])
+
+
 def to_text(value: Any) -> str:
     """A value as JSON that is read: letters of all languages stay, so that it is not yet harmless."""
     import json
@@ -70,7 +81,8 @@ def _other(value: Any) -> Any:
     return str(value)
 
 
-_encode = msgspec.json.Encoder(enc_hook=_other).encode
+_encoder = msgspec.json.Encoder(enc_hook=_other)
+_encode, _encode_lines = _encoder.encode, _encoder.encode_lines
 
 
 def time(at: int) -> str | None:
@@ -224,24 +236,22 @@ def _shown(fact: Any, secret: bool) -> dict[str, Any]:
     kind: Any = type(fact)
     for name, get, _, unit in _fields(kind):
         value = get(fact)
-        if unit is None and type(value) in _SCALARS:  # most are, and each event is a document
-            document[name] = value
+        if type(value) in _SCALARS:  # most are, and each event is a document
+            document[name] = value if unit is None or value is None else unit.show(value, secret)
         elif value is not UNSET:
-            document[name] = _value(value, unit, secret)
+            document[name] = _value(value, secret) if unit is None else unit.show(value, secret)
     return document
 
 
 _SCALARS: Final = frozenset((str, int, float, bool, type(None), type(PRIVATE)))
 
 
-def _value(value: Any, unit: _Unit | None, secret: bool) -> Any:
+def _value(value: Any, secret: bool) -> Any:
     kind = type(value)
-    if unit:
-        return value if value is None else unit.show(value, secret)
     if kind in _SCALARS:
         return value
     if kind is tuple:
-        return [_value(item, None, secret) for item in value]
+        return [_value(item, secret) for item in value] if value else []
     return _shown(value, secret) if issubclass(kind, msgspec.Struct) else value
 
 

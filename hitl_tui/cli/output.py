@@ -86,10 +86,10 @@ def emit(*documents: Document, secret: bool = False) -> None:
     Args:
         secret: the graph has private channels, so that hashes of whole states are left out.
     """
-    from hitl_tui.cli.documents import shown, to_json
+    from hitl_tui.cli.documents import shown, to_lines
 
     out = own_out()
-    out.write("".join(f"{to_json(shown(document, secret=secret))}\n" for document in documents))
+    out.write(to_lines([shown(document, secret=secret) for document in documents]))
     out.flush()
 
 

@@ -23,6 +23,11 @@ _all_narrow = re.compile(
 """Of texts of these characters alone each takes a cell."""
 
 
+def narrow(text: str) -> bool:
+    """Whether each character of a text takes a cell, as far as that is seen at once."""
+    return text.isascii() or _all_narrow(text) is not None
+
+
 def cells(text: str) -> int:
     """The cells that a sanitised text takes in a line."""
     if text.isascii() or _all_narrow(text):

@@ -34,7 +34,7 @@ _ADDS: Final = frozenset({"element", "members", "merge", "sum"})
 
 def lens(updates: Sequence[AppliedUpdate], glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
     """Lines for all updates of a step: a title each, its facts indented below."""
-    return tuple(line for update in updates for line in update_lines(update, glyphs))
+    return tuple([line for update in updates for line in update_lines(update, glyphs)])
 
 
 def update_lines(update: AppliedUpdate, glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:

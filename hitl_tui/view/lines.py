@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hitl_tui.drivers.node_streams import own_out, terminal_columns
-from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.cells import cells, cut, narrow
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, plain_text
 
@@ -29,7 +29,7 @@ def _behind_bar(lines: Iterable[str], limit: int | None, whole: str) -> list[str
     room = columns_beside(len(BAR))
     shown: list[str] = []
     for line in lines:
-        for row in _rows(line, room):
+        for row in (line,) if _fits(line, room) else _rows(line, room):
             if limit is not None and len(shown) == limit:
                 return [*shown, f"{BAR}{more}"]
             shown.append(BAR + row)
@@ -56,15 +56,17 @@ def rows(line: str, room: int) -> Iterator[str]:
     return _rows(sanitise(line), room)
 
 
+def _fits(clean: str, room: int) -> bool:
+    return len(clean) <= room and clean.isprintable() and cells(clean) <= room
+
+
 def _rows(clean: str, room: int) -> Iterator[str]:
-    if len(clean) <= room and clean.isprintable() and cells(clean) <= room:  # it fits
-        yield clean
-        return
     for part in clean.replace("\t", "    ").split("\n"):
-        at = 0
+        at, is_narrow = 0, narrow(part)
         # A cell holds at most a character and four marks, so a row is within this window.
-        while cells(window := part[at : at + 6 * room]) > room:
-            row = cut(window, room + 1, "")
+        while len(part) - at > room if is_narrow else cells(part[at : at + 6 * room]) > room:
+            # Longer by a space, so that `cut` has to cut it also where it is a cell too wide alone.
+            row = part[at : at + room] if is_narrow else cut(part[at : at + 6 * room] + " ", room + 1, "")
             space = row.rstrip().rfind(" ")
             row = row[: space + 1] if space > room // 2 else row
             yield row.rstrip() if row.strip() else row

@@ -90,6 +90,8 @@ def sanitise(text: str, *, multiline: bool = True) -> str:
 
 def sanitise_line(text: str, limit: int) -> str:
     """`text` on one line, newlines as "⏎", cut to about `limit` cells; costs no more for a huge text."""
+    if len(text) <= limit and text.isascii() and text.isprintable():  # most names and values are
+        return text
     # Sanitising shortens a text only where it drops CR or cuts a run of marks.
     clean = sanitise(text[: 2 * max(limit, 0) + 16], multiline=False)
     if len(clean) <= limit and len(text) <= 2 * limit + 16:

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from jsonschema_rs import validator_for
 
-from hitl_tui.cli.documents import VERSION, output_schema, shown, to_json
+from hitl_tui.cli.documents import VERSION, output_schema, shown, to_json, to_lines
 from hitl_tui.cli.main import COMMANDS
 from hitl_tui.cli.shapes import Document, EventDocument
 from hitl_tui.engine.graph.description import NodeInfo
@@ -116,6 +116,15 @@ def test_events_have_names_of_their_own() -> None:
     assert (
         len({kind.__struct_config__.tag for kind in get_args(Event)}) == len(get_args(Event)) == len(EVENTS)
     )
+
+
+def test_lines_written_together_are_those_written_alone() -> None:
+    values = [{"text": text} for text in ("plain", "é漢", "a\x7fb", "\ud800")] + [{"n": 1 << 80}]
+    for batch in (values[:1] * 2, values):
+        together = to_lines(batch)
+        assert together == "".join(f"{to_json(value)}\n" for value in batch)
+        assert together.replace("\n", "").isprintable()
+        assert [json.loads(line) for line in together.splitlines()] == batch
 
 
 @pytest.mark.parametrize("kind", Document.__subclasses__(), ids=lambda kind: kind.__name__)

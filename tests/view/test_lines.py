@@ -14,6 +14,8 @@ from hitl_tui.view.lines import BAR, content
         "word " * 100,
         "x" * 1000,
         "漢字" * 300,
+        "x" * 36,
+        "漢" + "x" * 34,
         "a" + "\u0301" * 4 + "b" * 300,
         "tab\t" * 60,
         "one\r\ntwo\u2028three\n\nfour",
@@ -25,6 +27,7 @@ def test_no_row_is_wider_than_the_terminal(text: str, monkeypatch: pytest.Monkey
     rows = content([text])
     assert all(row.startswith(BAR) for row in rows)
     assert max(map(cells, rows)) < 40
+    assert BAR not in rows or "\n" in text or not text
     shown = "".join(row.removeprefix(BAR) for row in rows)
     assert shown.count("b") == text.count("b")
     assert shown.count("漢") == text.count("漢")
