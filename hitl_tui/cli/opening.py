@@ -195,12 +195,13 @@ def hub_over(
     unbuilt: Unbuilt | None = None,
     *,
     asks: bool = True,
+    guest: str = "",
     read_only: str = "",
 ) -> LocalHub:
     """The hub over an open store, which it closes; graphs are built as `builder` does.
 
     Args:
-        unbuilt, asks, read_only: as for `LocalHub`.
+        unbuilt, asks, guest, read_only: as for `LocalHub`.
     """
     from hitl_tui.cli.langgraph import langgraph_hub
     from hitl_tui.drivers.hub import LocalHub
@@ -211,7 +212,15 @@ def hub_over(
         return hub
     known = KnownGraphs(store, trust_in(store))
     return LocalHub(
-        store, builder(store), unbuilt, signer, known, observe=observe, asks=asks, read_only=read_only
+        store,
+        builder(store),
+        unbuilt,
+        signer,
+        known,
+        observe=observe,
+        asks=asks,
+        guest=guest,
+        read_only=read_only,
     )
 
 

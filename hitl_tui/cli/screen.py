@@ -47,7 +47,7 @@ def show(
     prepare_hub: Callable[[LocalHub], object] = lambda hub: None,
     record_screen: Path | None = None,
     request: str = "",
-    asks: bool = True,
+    guest: bool = False,
     read_only: str = "",
 ) -> int:
     """Show a thread until the user leaves, and say what there is to know afterwards.
@@ -63,7 +63,9 @@ def show(
         prepare_hub: called with the hub before the thread is opened.
         perform: makes what is shown to an audience, once the hub is open; None for nothing.
         request: the id of the request whose card is opened once the thread is shown; "" for none.
-        asks, read_only: as for `LocalHub`.
+        guest: somebody else than the account's owner, who can't agree to run graphs, and takes threads out
+            only as a login of the database that may.
+        read_only: as for `LocalHub`.
 
     Raises:
         UsageError: no such theme.
@@ -73,7 +75,9 @@ def show(
     keep_nodes_apart()
 
     def make_hub(store: Checkpointer) -> LocalHub:
-        return hub_over(store, settings, partial(_unbuilt, same_store()), asks=asks, read_only=read_only)
+        person = settings.reviewer if guest else ""
+        unbuilt = partial(_unbuilt, same_store())
+        return hub_over(store, settings, unbuilt, asks=not guest, guest=person, read_only=read_only)
 
     if not shows:
         collect_as_usual()

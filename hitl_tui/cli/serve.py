@@ -233,7 +233,7 @@ def page(*, name: str, by_request: bool, guest: bool, read_only: bool) -> int:
         choose,
         list_threads=not name,
         request=name if by_request else "",
-        asks=not guest,
+        guest=guest,
         read_only=_READ_ONLY if read_only else "",
     )
 

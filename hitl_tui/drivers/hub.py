@@ -44,6 +44,8 @@ class LocalHub:
         known: the graphs that threads can be started of; None for none.
         observe: as for `LocalDriver`.
         asks: a person may agree to run graphs that are not trusted yet.
+        guest: the login of the database that somebody needs who works here in another's account, to take
+            threads out; "" for the account's owner.
         read_only: why nothing may be done to any thread, in words; "" where it may. Nothing is built then.
     """
 
@@ -57,10 +59,12 @@ class LocalHub:
         *,
         observe: Observe | None = None,
         asks: bool = True,
+        guest: str = "",
         read_only: str = "",
     ) -> None:
         self._store = store
         self._asks = asks
+        self._guest = guest
         self._read_only = read_only
         self._build = build
         self._unbuilt = unbuilt
@@ -181,8 +185,12 @@ class LocalHub:
         """See `Hub.no_upkeep`."""
         return self._read_only
 
-    def _refuse_upkeep(self) -> None:
-        if why := self.no_upkeep:
+    async def _refuse_upkeep(self) -> None:
+        why = self.no_upkeep
+        if not why and not await asyncio.to_thread(self._store.may_delete, self._guest):
+            who = f"{self._guest!r}, who works here as a guest," if self._guest else f"{self._store.login!r}"
+            why = f"{who} is no login of the database that is a hitl_operator or owns the store"
+        if why:
             raise UsageError("nothing can be taken out of this store here", why)
 
     async def plan_deletion(
@@ -196,7 +204,7 @@ class LocalHub:
         """See `Hub.plan_deletion`."""
         from hitl_tui.stores.deletion import Retention, plan_deletion, prunable
 
-        self._refuse_upkeep()
+        await self._refuse_upkeep()
 
         def plan() -> DeletionPlan:
             if isinstance(what, Retention):
@@ -212,7 +220,7 @@ class LocalHub:
         """See `Hub.delete`; what is open of them here is closed before."""
         from hitl_tui.stores.deletion import delete_in_batches
 
-        self._refuse_upkeep()
+        await self._refuse_upkeep()
         for thread in plan.going:
             if (driver := self._drivers.pop(thread.thread_id, None)) is not None:
                 await driver.close()
@@ -251,7 +259,7 @@ class LocalHub:
 
     async def vacuum(self) -> tuple[Space, Space]:
         """See `Hub.vacuum`."""
-        self._refuse_upkeep()
+        await self._refuse_upkeep()
         spaces: list[Space] = []
 
         def vacuum() -> str:

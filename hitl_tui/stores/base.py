@@ -289,6 +289,10 @@ class Checkpointer(ABC):
         """See `Store.roles`."""
         return ()
 
+    def may_delete(self, login: str = "") -> bool:
+        """See `Store.may_delete`."""
+        return not login
+
     def now(self) -> int:
         """See `Store.now`."""
         return time.time_ns() // 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,9 @@ from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.threads import Deletion, Space
 from hitl_tui.errors import UsageError
 from hitl_tui.stores import Checkpointer, open_store
-from hitl_tui.stores.deletion import Retention
+from hitl_tui.stores.deletion import DeletionPlan, Retention
+from hitl_tui.stores.postgres.store import PostgresCheckpointer
+from tests.support.postgres import PASSWORD, Postgres
 from tests.support.spec import spec
 
 pytestmark = spec("10")
@@ -178,3 +180,56 @@ async def test_a_hub_that_is_closed_waits_for_a_vacuum() -> None:
     store.may_go_on.set()
     assert await closing == ("what was free in the store was given back",)
     await vacuum
+
+
+LOGINS = {"vi": "hitl_viewer", "rae": "hitl_reviewer", "wil": "hitl_worker", "op": "hitl_operator"}
+
+
+@pytest.fixture
+def roles(postgres_url: str, postgres: Postgres) -> str:
+    """A store with a thread that has ended, and a login of each role."""
+    with closing(open_store(postgres_url)) as store:
+        assert isinstance(store, PostgresCheckpointer)
+        store.make_roles()
+        counter(store).invoke({}, thread_id="a")
+    for login, role in LOGINS.items():
+        postgres.login(login)
+        postgres.grant(role, login)
+    return postgres_url
+
+
+@pytest.mark.parametrize("person", [*LOGINS, "nobody"])
+@pytest.mark.parametrize("guest", [True, False], ids=["in a browser", "by a login of their own"])
+async def test_in_a_team_an_operator_takes_threads_out_and_nobody_else(
+    roles: str, postgres: Postgres, person: str, guest: bool
+) -> None:
+    if not guest and person == "nobody":
+        pytest.skip("there is no such login")
+    own = postgres.url(user=person, password=PASSWORD, schema=roles.rpartition("=")[2])
+    store = open_store(roles if guest else own)
+    hub = LocalHub(store, lambda info: counter(store), guest=person if guest else "")
+    with ExitStack() as refuses:
+        if person != "op":
+            refuses.enter_context(pytest.raises(UsageError))
+        plan = await hub.plan_deletion(["a"])
+        assert await hub.delete(plan, actor=person, note=None, tell=always) == 1
+    if person != "op":
+        for refused in (hub.delete(DeletionPlan(()), actor=person, note=None, tell=always), hub.vacuum()):
+            with pytest.raises(UsageError) as error:
+                await refused
+            assert f"{person!r}" in error.value.hint
+            assert "hitl_operator" in error.value.hint
+    assert await names(hub) == (set() if person == "op" else {"a"})
+    await hub.close()
+
+
+async def test_a_guest_takes_nothing_out_of_a_store_without_logins(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "runs.db"))
+    counter(store).invoke({}, thread_id="a")
+    hub = LocalHub(store, lambda info: counter(store), guest="ann")
+    for refused in (hub.plan_deletion(["a"]), hub.plan_deletion(Retention(older_than=0)), hub.vacuum()):
+        with pytest.raises(UsageError):
+            await refused
+    assert await names(hub) == {"a"}
+    assert {size.thread_id for size in (await hub.sizes())[0]} == {"a"}
+    await hub.close()

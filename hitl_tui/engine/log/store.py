@@ -64,6 +64,12 @@ class Store(Protocol):
         () where the store has no logins, or not that one.
         """
 
+    def may_delete(self, login: str = "") -> bool:
+        """Whether a login of the database, the own one if none is named, may take threads out.
+
+        A store that has no logins lets whoever has opened it, and nobody by name.
+        """
+
     def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
         """Add a thread and its first commit, both or neither; raises `ThreadBusy` when the name is taken."""
 

@@ -108,6 +108,7 @@ _ROLES = (
     "SELECT r.rolname::text FROM pg_roles AS r JOIN pg_roles AS me ON pg_has_role(me.oid, r.oid, 'MEMBER') "
     "WHERE me.rolname = ? ORDER BY r.oid <> me.oid, r.rolname"
 )
+_MAY_DELETE = "SELECT has_table_privilege(oid, 'thread'::regclass, 'DELETE') FROM pg_roles WHERE rolname = ?"
 _TABLES = [name for name in schema.TABLES if name not in ("graph", "store", "store_ledger")]
 """Those of threads, in the order in which a thread is taken out of them."""
 
@@ -470,6 +471,9 @@ class PostgresCheckpointer(TableStore):
 
     def roles(self, login: str = "") -> tuple[str, ...]:
         return tuple(name for (name,) in self._rows(_ROLES, (login or self.login,)))
+
+    def may_delete(self, login: str = "") -> bool:
+        return bool(self._rows(_MAY_DELETE, (login or self.login,)) == [(True,)])
 
     def make_roles(self) -> None:
         """Make the roles of `roles.ROLES`, and give them what they may do; again changes nothing.
