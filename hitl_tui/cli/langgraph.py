@@ -13,6 +13,8 @@ from hitl_tui.errors import HitlError, UsageError
 if TYPE_CHECKING:
     from hitl_tui.config import Settings
     from hitl_tui.drivers.langgraph.hub import LangGraphHub
+    from hitl_tui.drivers.langgraph.recorded import Checkpoints
+    from hitl_tui.drivers.langgraph.recorded_hub import RecordedThreads
     from hitl_tui.drivers.local import Observe
     from hitl_tui.engine.graph.description import GraphInfo
     from hitl_tui.engine.log.signing import Signer
@@ -50,6 +52,7 @@ class OpenedGraph:
 
 
 _OPENED: WeakKeyDictionary[Checkpointer, OpenedGraph] = WeakKeyDictionary()
+_FILES: WeakKeyDictionary[Checkpointer, Checkpoints] = WeakKeyDictionary()
 
 
 def opened_graph(store: Checkpointer) -> OpenedGraph | None:
@@ -75,7 +78,7 @@ def open_langgraph_store(settings: Settings, part: Part = "all", thread: str | N
     """The mirror of what `langgraph:GRAPH`, `langgraph+sqlite:///FILE` or `langgraph+URL` names.
 
     Args:
-        part: what is brought up to date; of a file it is always all.
+        part: what is brought up to date.
         thread: the only one that is, where there is one of that name.
 
     Raises:
@@ -83,13 +86,13 @@ def open_langgraph_store(settings: Settings, part: Part = "all", thread: str | N
         NoSuchStore, StoreUnusable: there is no such file, or it can't be used.
     """
     from hitl_tui.drivers.langgraph.discovery import sync_named, sync_threads
-    from hitl_tui.drivers.langgraph.listing import ThreadListing
+    from hitl_tui.drivers.langgraph.listing import listing_of
     from hitl_tui.drivers.langgraph.mirror import Mirror
     from hitl_tui.drivers.langgraph.pregel import App
 
     url = settings.store
     if url.startswith(CHECKPOINTS_SCHEME):
-        return _mirror_of_file(Path(url.removeprefix(CHECKPOINTS_SCHEME)), settings)
+        return _mirror_of_file(Path(url.removeprefix(CHECKPOINTS_SCHEME)), settings, part, thread)
     spec = url.removeprefix(GRAPH_SCHEME)
     served = url.startswith(SERVER_SCHEMES)
     store = open_server_store(settings) if served else open_graph_store(spec, settings)
@@ -106,7 +109,7 @@ def open_langgraph_store(settings: Settings, part: Part = "all", thread: str | N
         if part == "all":
             await sync_threads(mirror, _tell_progress)
         elif part == "waiting":
-            await ThreadListing(mirror).mirror_waiting(tell=_tell_progress)
+            await listing_of(mirror).mirror_waiting(tell=_tell_progress)
 
     synced = _synced(store, sync)
     _tell_unreadable(opened)
@@ -116,7 +119,9 @@ def open_langgraph_store(settings: Settings, part: Part = "all", thread: str | N
 def listed(
     store: Checkpointer, query: str, limit: int, within: str | None
 ) -> tuple[ThreadSummary, ...] | None:
-    """Threads of the graph whose mirror a store is, as for `Store.threads`; None for any other store."""
+    """Threads of LangGraph whose mirror a store is, as for `Store.threads`; None for any other store."""
+    if (recorded := recorded_threads(store)) is not None:
+        return _awaited(lambda: recorded.listing.page(query, limit, None, within))
     hub = langgraph_hub(store, None, None)
     if hub is None:
         return None
@@ -222,32 +227,41 @@ def waiting_in_mirrors() -> dict[str, int]:
     return waiting
 
 
-def _mirror_of_file(path: Path, settings: Settings) -> Checkpointer:
-    """What is in a file of checkpoints, kept up to date in a mirror of its own: its graph isn't there."""
+def recorded_threads(store: Checkpointer) -> RecordedThreads | None:
+    """The threads of the file of checkpoints whose mirror a store is, None for any other store."""
+    if (checkpoints := _FILES.get(store)) is None:
+        return None
+    from hitl_tui.drivers.langgraph.recorded_hub import RecordedThreads
+
+    return RecordedThreads(checkpoints, store)
+
+
+def _mirror_of_file(path: Path, settings: Settings, part: Part, thread: str | None) -> Checkpointer:
+    """What is in a file of checkpoints, in a mirror of its own: its graph isn't there."""
     from hitl_tui.config import data_folder
-    from hitl_tui.drivers.langgraph.discovery import outdated, thread_heads
-    from hitl_tui.drivers.langgraph.mirror import Mirror
-    from hitl_tui.drivers.langgraph.pregel import App
     from hitl_tui.drivers.langgraph.recorded import Checkpoints
+    from hitl_tui.drivers.langgraph.recorded_hub import RecordedThreads
     from hitl_tui.loading.langgraph import mirror_file
 
     checkpoints = Checkpoints(path)
-    store = _open_mirror(mirror_file(data_folder() / _FOLDER, f"read:{checkpoints.path}"), settings)
+    try:
+        store = _open_mirror(mirror_file(data_folder() / _FOLDER, f"read:{checkpoints.path}"), settings)
+    except BaseException:
+        checkpoints.close()
+        raise
+    finalize(store, checkpoints.close)
+    _FILES[store] = checkpoints
+    recorded = RecordedThreads(checkpoints, store)
 
     async def sync() -> None:
-        moved = outdated(store, await thread_heads(checkpoints.saver))
-        for done, thread in enumerate(moved):
-            _tell_progress(done, len(moved))
-            app = App(checkpoints.graph(thread))
-            try:
-                await Mirror(app, store, checkpoints.path.stem, {}).sync(thread)
-            finally:
-                app.close()
+        if thread is not None and await recorded.sync(thread):
+            return
+        if part == "all":
+            await recorded.sync_all(_tell_progress)
+        elif part == "waiting":
+            await recorded.listing.mirror_waiting(tell=_tell_progress)
 
-    try:
-        return _synced(store, sync)
-    finally:
-        checkpoints.close()
+    return _synced(store, sync)
 
 
 def _open_mirror(file: Path | None, settings: Settings) -> Checkpointer:

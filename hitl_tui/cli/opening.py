@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -203,7 +204,7 @@ def hub_over(
     Args:
         unbuilt, asks, guest, read_only: as for `LocalHub`.
     """
-    from hitl_tui.cli.langgraph import langgraph_hub
+    from hitl_tui.cli.langgraph import langgraph_hub, recorded_threads
     from hitl_tui.drivers.hub import LocalHub
     from hitl_tui.loading.known import KnownGraphs
 
@@ -211,7 +212,12 @@ def hub_over(
     if not read_only and (hub := langgraph_hub(store, signer, observe)) is not None:
         return hub
     known = KnownGraphs(store, trust_in(store))
-    return LocalHub(
+    make: Callable[..., LocalHub] = LocalHub
+    if (recorded := recorded_threads(store)) is not None:
+        from hitl_tui.drivers.langgraph.recorded_hub import RecordedHub
+
+        make = partial(RecordedHub, recorded)
+    return make(
         store,
         builder(store),
         unbuilt,

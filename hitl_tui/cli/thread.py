@@ -104,7 +104,7 @@ def on_log(*, acts: bool = False) -> Callable[[Callable[..., T]], Callable[..., 
 
 def _named(given: Mapping[str, Any]) -> str | None:
     """The only thread that a command is about, None where it may be about others."""
-    name = given.get("thread")
+    name = given.get("thread") or given.get("place")
     return name.partition("@")[0] if isinstance(name, str) else None
 
 

@@ -91,11 +91,16 @@ async def sync_named(mirror: Mirror, name: str) -> bool:
     Args:
         name: of the thread, or of a line of it or of a subgraph's run inside it.
     """
-    if (info := mirror.store.info(name)) is None:
-        return bool(await mirror.sync(name))
-    while info.owner is not None and (owner := mirror.store.info(info.owner.thread_id)) is not None:
+    return bool(await mirror.sync(thread_named(mirror.store, name)))
+
+
+def thread_named(store: Store, name: str) -> str:
+    """The thread of theirs that a thread of their mirror is of; the name itself where that has none."""
+    if (info := store.info(name)) is None:
+        return name
+    while info.owner is not None and (owner := store.info(info.owner.thread_id)) is not None:
         info = owner
-    return bool(await mirror.sync(their_thread(info)))
+    return their_thread(info)
 
 
 async def sync_threads(mirror: Mirror, tell: Callable[[int, int], object] = lambda done, total: None) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.langgraph.driver import LangGraphDriver
 from hitl_tui.drivers.langgraph.items import NO_STORE, find_items
-from hitl_tui.drivers.langgraph.listing import ThreadListing
+from hitl_tui.drivers.langgraph.listing import listing_of
 from hitl_tui.drivers.langgraph.mirror import Mirror, SubgraphRun, namespace_of, their_thread
 from hitl_tui.drivers.langgraph.pregel import App
 from hitl_tui.drivers.langgraph.server import SERVER, new_server_thread
@@ -55,7 +55,7 @@ class LangGraphHub(LocalHub):
         super().__init__(store, _no_builder, signer=signer, observe=observe)
         self.mirror = Mirror(App(graph), store, name, source or {}, signer=signer)
         self._mirroring = _Mirroring(self.mirror)
-        self._list = ThreadListing(self.mirror)
+        self._list = listing_of(self.mirror)
 
     async def threads(
         self,

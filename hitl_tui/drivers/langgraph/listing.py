@@ -1,4 +1,4 @@
-"""The list of threads of a graph: those that are mirrored, and of the others what their heads tell.
+"""The list of threads of a checkpointer: those that are mirrored, and of the others what their heads tell.
 
 A page costs one look at which threads there are, and a state for each of its rows whose mirror is not up to
 date: a thread is mirrored once it is opened.
@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from itertools import dropwhile, islice
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from hitl_tui.drivers.langgraph.discovery import outdated, thread_heads
 from hitl_tui.drivers.langgraph.mirror import Mirror, is_no_step
 from hitl_tui.drivers.langgraph.pregel import config_of
-from hitl_tui.engine.log.store import all_threads
+from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.engine.log.threads import ThreadSummary
 from hitl_tui.errors import ThreadBusy
 from hitl_tui.stores.base import ascii_lower, summary_of
@@ -26,15 +27,31 @@ _EPOCH: Final = 0x01B21DD213814000
 """What the time in a checkpoint's id, a UUID of version 6, counts from: 1582, in tenths of microseconds."""
 
 
+Lend = Callable[[str], AbstractContextManager[Mirror]]
+"""Gives the mirror of a thread's graph for a while."""
+
+
 class ThreadListing:
-    """The threads of a graph, page by page.
+    """The threads of a checkpointer, page by page.
 
     Args:
-        mirror: of the graph.
+        store: where they are mirrored.
+        saver: the checkpointer.
+        lend: gives what mirrors a thread.
+        asked: gives all threads with the checkpoints at which they may wait; without it each is looked at.
     """
 
-    def __init__(self, mirror: Mirror) -> None:
-        self._mirror = mirror
+    def __init__(
+        self,
+        store: Store,
+        saver: Any,
+        lend: Lend,
+        asked: Callable[[], Collection[tuple[str, str]]] | None = None,
+    ) -> None:
+        self._store = store
+        self._saver = saver
+        self._lend = lend
+        self._asked = asked
         self._seen: dict[str, str] = {}
         """The heads of threads that were mirrored, or did not wait."""
 
@@ -52,8 +69,8 @@ class ThreadListing:
         Args:
             running: threads of theirs that this process runs: they are as their mirror has them.
         """
-        store = self._mirror.store
-        heads = await thread_heads(self._mirror.app.root.checkpointer)
+        store = self._store
+        heads = await thread_heads(self._saver)
         times = sorted(((moment_of(head), name) for name, head in heads.items()), reverse=True)
         part = ascii_lower(query)
 
@@ -69,7 +86,7 @@ class ThreadListing:
             rows = islice(dropwhile(lambda row: _name(row) != last, rows), 1, None)
         page: list[ThreadSummary] = []
         while len(page) < limit and (row := await asyncio.to_thread(next, rows, None)) is not None:
-            summary = await head_row(self._mirror, row) if isinstance(row, str) else row
+            summary = await self._head_row(row) if isinstance(row, str) else row
             if summary is not None:
                 page.append(summary)
         return tuple(page)
@@ -86,22 +103,35 @@ class ThreadListing:
             running: as for `page`.
             tell: called with how many of how many threads that have moved were asked.
         """
-        store = self._mirror.store
-        heads = await thread_heads(self._mirror.app.root.checkpointer)
-        asked = [name for name, head in heads.items() if self._seen.get(name) != head and name not in running]
-        for done, name in enumerate(asked):
-            tell(done, len(asked))
+        store = self._store
+        heads = await thread_heads(self._saver)
+        moved = [name for name, head in heads.items() if self._seen.get(name) != head and name not in running]
+        if self._asked is not None:
+            asked = await asyncio.to_thread(self._asked)
+            moved = [name for name in moved if (name, heads[name]) in asked or store.info(name) is not None]
+        for done, name in enumerate(moved):
+            tell(done, len(moved))
             if store.info(name) is not None:
                 waits = bool(outdated(store, {name: heads[name]}))
             else:
-                row = await head_row(self._mirror, name)
+                row = await self._head_row(name)
                 waits = row is not None and row.waiting_since is not None
             if waits:
                 try:
-                    await self._mirror.sync(name)
+                    with self._lend(name) as mirror:
+                        await mirror.sync(name)
                 except ThreadBusy:
                     continue  # another process runs it, and mirrors it
             self._seen[name] = heads[name]
+
+    async def _head_row(self, thread: str) -> ThreadSummary | None:
+        with self._lend(thread) as mirror:
+            return await head_row(mirror, thread)
+
+
+def listing_of(mirror: Mirror) -> ThreadListing:
+    """The threads of a graph, all of which one mirror is for."""
+    return ThreadListing(mirror.store, mirror.app.root.checkpointer, lambda thread: nullcontext(mirror))
 
 
 def _name(row: ThreadSummary | str) -> str:

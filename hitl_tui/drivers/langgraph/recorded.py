@@ -44,6 +44,11 @@ _SENT = """
     WHERE thread_id = ? AND checkpoint_ns = '' AND channel = '__pregel_tasks' LIMIT ?
 """
 
+_ASKED = """
+    SELECT DISTINCT thread_id, checkpoint_id FROM writes
+    WHERE checkpoint_ns = '' AND channel = '__interrupt__'
+"""
+
 
 class Checkpoints:
     """A SQLite file of LangGraph's checkpointer, read only.
@@ -90,6 +95,10 @@ class Checkpoints:
     def graph(self, thread: str) -> Pregel[Any, Any, Any, Any]:
         """A thread's graph as its checkpoints tell it; its nodes run nothing."""
         return _graph(self._facts(thread), self.saver)
+
+    def asked(self) -> set[tuple[str, str]]:
+        """The threads and checkpoints at which a node has asked something, answered or not."""
+        return {(str(thread), str(checkpoint)) for thread, checkpoint in self._connection.execute(_ASKED)}
 
     def close(self) -> None:
         """Close the file."""

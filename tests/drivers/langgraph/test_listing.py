@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,12 @@ import pytest
 from hitl_tui.drivers.langgraph.listing import in_order, moment_of
 from hitl_tui.drivers.langgraph.mirror import Mirror
 from hitl_tui.drivers.langgraph.pregel import App, microseconds
+from hitl_tui.drivers.langgraph.recorded import Checkpoints
+from hitl_tui.drivers.langgraph.recorded_hub import RecordedHub, RecordedThreads
 from hitl_tui.engine.commands import Fork
-from hitl_tui.errors import ThreadBusy
+from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.errors import ThreadBusy, UnknownThread, UsageError
+from hitl_tui.stores import open_store
 from tests.drivers.langgraph.conftest import Hubs
 from tests.drivers.langgraph.flows import asking
 from tests.support.watching import Watcher
@@ -184,3 +189,34 @@ async def test_the_head_of_a_thread_is_looked_at_without_its_values(
     monkeypatch.setattr(type(saver), "get_tuple", None)
     assert await app.head("t") == newest
     app.close()
+
+
+async def test_a_file_of_checkpoints_is_listed_by_heads_and_mirrored_as_it_is_looked_at(
+    tmp_path: Path, calls: Counter[str]
+) -> None:
+    sqlite = pytest.importorskip("langgraph.checkpoint.sqlite")
+    with sqlite.SqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as saver:
+        graph = asking(saver)
+        for number in range(20):
+            graph.update_state(config(f"t{number:02}"), {"items": ["x"]}, "plan")
+        graph.invoke({"items": ["in"]}, config("asks"))
+    checkpoints, store = Checkpoints(tmp_path / "runs.sqlite"), open_store("memory:")
+    hub = RecordedHub(RecordedThreads(checkpoints, store), store, never_built)
+    calls.clear()
+    rows = await hub.threads("", 10, None, "")
+    assert names(rows) == ["asks", *(f"t{number:02}" for number in range(19, 10, -1))]
+    assert (rows[0].waiting_for, calls["snapshot"], calls["sync"]) == ("is it good?", 10, 0)
+    calls.clear()
+    (waiting,) = await hub.waiting(10)
+    assert (waiting.thread.info.thread_id, calls["snapshot"], calls["sync"]) == ("asks", 2, 1)
+    watcher = await Watcher.open(await hub.look_at("t07"))
+    assert watcher.view.values["items"] == ["x"]
+    assert {row.info.thread_id for row in store.threads()} == {"asks", "t07"}
+    with pytest.raises(UnknownThread):
+        await hub.open("gone")
+    await hub.close()
+    checkpoints.close()
+
+
+def never_built(info: ThreadInfo) -> Any:
+    raise UsageError(f"the graph of {info.thread_id} isn't there")
