@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import socket
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from msgspec.structs import replace
@@ -167,7 +170,7 @@ def run_plain(
         breaks: breakpoints to begin with, as `--break` takes them.
     """
     said = console or Terminal()
-    with keyboard_kept(), asyncio.Runner() as runner:
+    with keyboard_kept(), asyncio.Runner() as runner, _woken_by_signals(runner.get_loop()):
 
         async def opened() -> tuple[Hub, Driver]:
             hub, driver = await open_driver()
@@ -189,6 +192,25 @@ def run_plain(
             return _Session(context, go_on).until_left()
         finally:
             said.say(*runner.run(hub.close()))
+
+
+@contextmanager
+def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """A ctrl+c just as the loop falls asleep is heard at once, not when something else wakes it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are heard elsewhere
+        return
+    ours, wakes = socket.socketpair()
+    with ours, wakes:
+        for end in (ours, wakes):
+            end.setblocking(False)
+        before = signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+        loop.add_reader(ours, ours.recv, 4096)
+        try:
+            yield
+        finally:
+            loop.remove_reader(ours)
+            signal.set_wakeup_fd(before)
 
 
 class _Session:
