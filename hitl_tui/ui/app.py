@@ -261,7 +261,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         collect_as_usual()
         self.set_interval(LOOK_EVERY, self._look_around)
         if self._open_session is not None:
-            self.run_worker(partial(self._show_late, self._open_session), group="open", exit_on_error=False)
+            self.run_worker(self._show_late(self._open_session), group="open", exit_on_error=False)
         if self._threads is not None:
             try:
                 self._begin_notices()
