@@ -215,7 +215,12 @@ class LocalHub:
         return await asyncio.to_thread(plan)
 
     async def delete(
-        self, plan: DeletionPlan, *, actor: str | None, note: str | None, tell: Callable[[int], bool]
+        self,
+        plan: DeletionPlan,
+        *,
+        actor: str | None,
+        note: str | None,
+        tell: Callable[[Sequence[str]], bool],
     ) -> int:
         """See `Hub.delete`; what is open of them here is closed before."""
         from hitl_tui.stores.deletion import delete_in_batches
@@ -234,7 +239,7 @@ class LocalHub:
                 why=plan.rule, force=plan.force, at_once=_DELETED_AT_ONCE,
             ):  # fmt: skip
                 gone += len(batch)
-                if not tell(gone) or self._closing:
+                if not tell([entry.thread_id for entry in batch]) or self._closing:
                     break
             return f"{gone:,} of {len(plan.going):,} threads that were to be deleted are gone"
 

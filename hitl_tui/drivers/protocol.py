@@ -350,14 +350,19 @@ class Hub(Protocol):
         """
 
     async def delete(
-        self, plan: DeletionPlan, *, actor: str | None, note: str | None, tell: Callable[[int], bool]
+        self,
+        plan: DeletionPlan,
+        *,
+        actor: str | None,
+        note: str | None,
+        tell: Callable[[Sequence[str]], bool],
     ) -> int:
         """Delete what a plan says, some families at a time, and how many threads went.
 
         The ledger of the store keeps who did it.
 
         Args:
-            tell: called, anywhere, with how many have gone; whether to go on.
+            tell: called, anywhere, with the threads that went together; whether to go on.
 
         Raises:
             StaleWriter: one has moved since; those that have gone before it are gone.

@@ -91,7 +91,7 @@ def _delete(context: Context, what: Sequence[str] | Retention, *, force: bool) -
     begun: list[asyncio.Task[int]] = []
     stopped = False
 
-    def tell(gone: int) -> bool:
+    def tell(gone: Sequence[str]) -> bool:
         return not stopped
 
     async def ended() -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -54,7 +54,7 @@ async def names(hub: LocalHub) -> set[str]:
     return {row.info.thread_id for row in await hub.threads()}
 
 
-def always(_gone: int) -> bool:
+def always(_gone: Sequence[str]) -> bool:
     return True
 
 
@@ -110,11 +110,14 @@ async def test_it_stops_between_two_batches_when_it_is_told_to(
 ) -> None:
     monkeypatch.setattr("hitl_tui.drivers.hub._DELETED_AT_ONCE", 1)
     plan = await hub.plan_deletion(["a", "b", "c"], force=True)
-    told: list[int] = []
-    assert (
-        await hub.delete(plan, actor="ann", note=None, tell=lambda gone: told.append(gone) or gone < 2) == 2
-    )
-    assert told == [1, 2]
+    told: list[str] = []
+
+    def tell(gone: Sequence[str]) -> bool:
+        told.extend(gone)
+        return len(told) < 2
+
+    assert await hub.delete(plan, actor="ann", note=None, tell=tell) == 2
+    assert told == ["a", "b"]
     assert await names(hub) == {"c", "waits"}
     assert [entry.thread_id for entry in store.store_ledger()] == ["a", "b"]
 

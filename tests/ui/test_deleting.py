@@ -133,6 +133,34 @@ async def test_a_deletion_says_how_far_it_is_and_stops_behind_the_batch_at_hand(
     assert len(store.store_ledger()) == 2
 
 
+async def test_a_deletion_that_was_stopped_ticks_what_went_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hitl_tui.drivers.hub._DELETED_AT_ONCE", 1)
+    store = Slow()
+    runner = counter(store)
+    for name in ("t", "a", "b"):
+        runner.invoke({}, thread_id=name)
+    runner.fork("b", 0, "b-2")
+    runner.invoke(thread_id="b-2")
+    runner.invoke({}, thread_id="c")
+    runner.fork("a", 0, "a-2")  # the family of `c` stands between those of `a` and `a-2`
+    runner.invoke(thread_id="a-2")
+    async with live(runner, ready=" t ") as it:
+        await it.press("t")
+        await it.shows("6 threads")
+        await it.press("m", "m", "m", "m", "m", "m", "X")
+        await it.shows("5 threads would go")
+        await it.press("d")
+        await it.until(store.begun.is_set, "the second")
+        await it.press("escape")
+        await it.shows("stopping behind these")
+        store.may_go_on.set()
+        await it.shows("deleted 3 threads; 2 threads stayed")
+        for name in ("a", "a-2", "b", "b-2", "c"):
+            assert (f"✔ {name}: " in it.text()) == (name not in names(store)), name
+
+
 @pytest.mark.parametrize("leaves_by", ["ctrl+c", "ctrl+q"])
 async def test_whoever_quits_while_it_deletes_is_asked_and_told_what_went(
     monkeypatch: pytest.MonkeyPatch, leaves_by: str

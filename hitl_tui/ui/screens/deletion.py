@@ -68,7 +68,7 @@ class DeletionScreen(OverlayScreen):
         self._force = False
         self._plan: DeletionPlan | None = None
         self._looked = ""
-        self._gone = 0
+        self._gone: set[str] = set()
         self._deleting = self._over = self._stop = False
         self._failure = ""
 
@@ -91,9 +91,8 @@ class DeletionScreen(OverlayScreen):
         """What becomes of a deletion that goes on when one leaves; "" where none does."""
         if not self._deleting or self._plan is None:
             return ""
-        return (
-            f"{self._gone:,} of {len(self._plan.going):,} threads are deleted: it stops behind those at hand."
-        )
+        gone, of = len(self._gone), len(self._plan.going)
+        return f"{gone:,} of {of:,} threads are deleted: it stops behind those at hand."
 
     def _look(self) -> None:
         self._plan, self._failure = None, ""
@@ -134,10 +133,10 @@ class DeletionScreen(OverlayScreen):
         if plan is None:
             view.set_titles("Nothing is deleted" if self._failure else f"Looking…{self._looked}")
         elif self._over:
-            view.set_titles(result_words(plan, self._gone))
+            view.set_titles(result_words(plan, len(self._gone)))
         elif self._deleting:
             stopping = "stopping behind these" if self._stop else "deleting…"
-            view.set_titles(f"{self._gone:,} of {len(plan.going):,} deleted", stopping)
+            view.set_titles(f"{len(self._gone):,} of {len(plan.going):,} deleted", stopping)
         else:
             words = plan_words(plan)
             view.set_titles(f"{words[0].upper()}{words[1:]}")
@@ -151,8 +150,8 @@ class DeletionScreen(OverlayScreen):
         if plan is None:
             return
         now = self._now()
-        for number, thread in enumerate(plan.going):
-            yield from self._going(thread, now, width, gone=number < self._gone and not self._deleting)
+        for thread in plan.going:
+            yield from self._going(thread, now, width, gone=thread.thread_id in self._gone)
         if plan.going:
             yield ()
             yield from _rows(_KEPT_OF_THEM, width, "dim")
@@ -222,7 +221,7 @@ class DeletionScreen(OverlayScreen):
             self._stop = True
             self._show_title()
         else:
-            self.dismiss(self._gone)
+            self.dismiss(len(self._gone))
 
     def action_go(self) -> None:
         """Delete what the list says."""
@@ -234,13 +233,13 @@ class DeletionScreen(OverlayScreen):
     async def _delete(self, plan: DeletionPlan) -> None:
         note = self.query_one(Input).value.strip() or None
 
-        def tell(gone: int) -> bool:
-            self._gone = gone
+        def tell(gone: Sequence[str]) -> bool:
+            self._gone.update(gone)
             return not self._stop
 
         progress = self.set_interval(_LOOKS_EVERY, self._show_title)
         try:
-            self._gone = await self._hub.delete(plan, actor=self._actor, note=note, tell=tell)
+            await self._hub.delete(plan, actor=self._actor, note=note, tell=tell)
         except HitlError as error:
             self._failure = failure_words(error)
         finally:
