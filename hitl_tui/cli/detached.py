@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from hitl_tui.cli.headless import ask_for_inputs, report
@@ -37,25 +37,32 @@ def begins_at(at: str | None, after: str | None) -> Begins:
             raise UsageError(str(error)) from None
         return lambda now: now + span
     if at:
-        begin = _moment(at)
-        return lambda now: begin
+        return _moment(at)
     return lambda now: None
 
 
-def _moment(text: str) -> int:
+def _moment(text: str) -> Begins:
     """A moment as it is written: of this place where it names no other, the next one where it is a time."""
-    now = datetime.now().astimezone()
     try:
         if "-" in text:
-            moment = datetime.fromisoformat(text).astimezone()
-        else:
-            hour = datetime.strptime(text, "%H:%M")
-            moment = now.replace(hour=hour.hour, minute=hour.minute, second=0, microsecond=0)
-            moment += timedelta(days=moment <= now)
+            moment = _microseconds(datetime.fromisoformat(text))
+            return lambda now: moment
+        hour = datetime.strptime(text, "%H:%M").time()
     except (ValueError, OverflowError):
         raise UsageError(
             f"{text!r} is no time", "write 2026-03-01T08:00, with +01:00 for another place, or 08:00"
         ) from None
+    return lambda now: _next(hour, now)
+
+
+def _next(hour: time, now: int) -> int:
+    """When it is that time of the day next in the zone of this process, which does not ask its own clock."""
+    moment = datetime.combine(datetime.fromtimestamp(now / 1_000_000), hour)
+    following = moment + timedelta(days=_microseconds(moment) <= now)
+    return _microseconds(following)
+
+
+def _microseconds(moment: datetime) -> int:
     return round(moment.timestamp() * 1_000_000)
 
 

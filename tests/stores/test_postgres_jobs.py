@@ -278,7 +278,9 @@ class TestDeadWorkers:
         assert (job.state, job.worker, store.jobs().workers()) == ("queued", None, [])
         assert "was not heard of" in job.why
 
-    def test_whoever_is_next_takes_their_thread_over(self, store: PostgresCheckpointer) -> None:
+    @pytest.mark.parametrize("status", ["running", "waiting"], ids=["running", "before its first commit"])
+    def test_whoever_is_next_takes_their_thread_over(self, store: PostgresCheckpointer, status: str) -> None:
+        store._server.rows("UPDATE cursor SET status = ?", (status,))
         heard(store, 4.0)
         dead = store.lease("t")
         reap(store)

@@ -310,7 +310,8 @@ _DEAD = """
             AND NOT EXISTS (SELECT FROM pg_stat_get_activity(w.backend)))
 """
 # Who is dead is taken off with one statement: their jobs are queued again, and their leases end, wherever
-# they are, so that whoever is next takes over and writes it down.  What they still finish is not theirs any
+# they are, so that whoever is next takes over and writes it down.  A thread of theirs runs by its record from
+# the first commit on, and is theirs from a moment before.  What they still finish is not theirs any
 # more: leases have tokens, and jobs count their attempts.
 _REAP = f"""
     WITH dead AS (
@@ -325,7 +326,8 @@ _REAP = f"""
                 SELECT 'worker ' || id || ' (' || host || ', process ' || pid || ') was not heard of any more'
                 FROM dead WHERE id = j.worker_id), 'its worker has ended'))
         WHERE j.status = 'doing' AND (j.worker_id IS NULL OR j.worker_id IN (SELECT id FROM dead))
-        RETURNING j.id, j.queue_name, j.args ->> 'thread' AS thread, j.args ->> 'why' AS why
+        RETURNING j.id, j.queue_name, j.lock::bigint AS key, j.args ->> 'thread' AS thread,
+            j.args ->> 'why' AS why
     ), due AS (
         UPDATE procrastinate_jobs SET scheduled_at = NULL WHERE id IN (
             SELECT id FROM procrastinate_jobs WHERE status = 'todo' AND scheduled_at <= now()
@@ -333,7 +335,8 @@ _REAP = f"""
         RETURNING id, queue_name
     ), ended AS (
         UPDATE cursor AS c SET boot = '', expires_at = 0 FROM dead
-        WHERE c.status = 'running' AND c.token IS NOT NULL AND c.pid = dead.pid AND c.boot = dead.boot
+        WHERE c.thread IN (SELECT thread FROM cursor WHERE status = 'running' UNION SELECT key FROM queued)
+            AND c.token IS NOT NULL AND c.pid = dead.pid AND c.boot = dead.boot
             AND c.namespace = dead.namespace AND c.process_started = dead.process_started
         RETURNING 1
     ), gone AS (
