@@ -200,6 +200,28 @@ async def test_an_audience_sees_everything_and_can_do_nothing(browser: Chromium,
     assert await asyncio.to_thread(store.read_bytes) == before
 
 
+async def test_only_the_owner_of_the_account_takes_threads_out_of_a_file(
+    browser: Chromium, store: Path, tokens: TokenFile
+) -> None:
+    token = tokens.add("ann")
+    async with served(store, "--auth", str(tokens.path)) as at:
+        tab = await browser.tab(at.url)
+        await log_in(tab, token)
+        await tab.wait_for("Threads")
+        await tab.press("X")
+        await tab.wait_for("Nothing is deleted")
+        await tab.wait_for("'ann', who works here as a guest")
+        await tab.close()
+    async with served(store) as at:
+        tab = await browser.tab(at.link)
+        await tab.wait_for("Threads")
+        await tab.press("X")
+        await tab.wait_for("thread 'r1' waits")
+        await tab.press("f")
+        await tab.wait_for("d Delete 1 for good")
+        await tab.close()
+
+
 class Proxy:
     """A proxy that has logged somebody in: it says who asks, whatever browsers say of that."""
 
