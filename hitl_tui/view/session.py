@@ -574,6 +574,12 @@ class ViewSession:
             ]
         )
 
+    async def streams_before(self, step: int, limit: int) -> tuple[tuple[Checkpoint, str], ...]:
+        """The steps before one of the shown thread that wrote something, newest first, with the raw text."""
+        _, points = await self._line(step - 1)
+        spoke = islice((point for point in points if point.streamed), limit)
+        return tuple((point, past_stream(point).text) for point in spoke)
+
     async def _updates(self, driver: Driver, step: int) -> Sequence[AppliedUpdate]:
         """The updates of a step, fetched where they are not kept."""
         place = (driver.thread_id, step)

@@ -67,6 +67,7 @@ def status(
     pausing: bool = False,
     glyphs: Glyphs = UNICODE,
     keys: Mapping[str, str] = DEFAULT_KEYS,
+    waits_for: str = "",
 ) -> StatusLine:
     """The status of a thread at a moment.
 
@@ -74,6 +75,7 @@ def status(
         pausing: a pause was asked for and is not reached yet.
         keys: the keys that the words name, by action: step, continue, decide, input, fork, extend, undo.
             An empty one for "decide" says that a person is at it; "undo" takes back what is being sent.
+        waits_for: what the node in flight waits for before it can begin; briefly, what stands before a comma.
     """
     progress = view.progress
     glyph, word, role = _badge(view, glyphs)
@@ -82,13 +84,16 @@ def status(
     used = progress.tokens_in + progress.tokens_out
     keys = {**DEFAULT_KEYS, **keys}
     turn = _turn(view, flying, now_us, pausing, keys)
+    brief = _brief(view, turn, pausing, keys)
+    if waits_for:
+        turn, brief = (f"{words} · {duration(flying)}" for words in (waits_for, waits_for.partition(",")[0]))
     active = progress.active + flying
     return StatusLine(
         glyph=glyph,
         word=word,
         role=role,
         turn=turn,
-        brief=_brief(view, turn, pausing, keys),
+        brief=brief,
         step=f"step {progress.head}" if progress.head >= 0 else "",
         tokens=tokens(used) if used else "",
         cost=cost(progress.cost, progress.cost_known) if used or progress.cost else "",

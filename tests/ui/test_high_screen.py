@@ -112,7 +112,7 @@ async def test_none_of_the_demo_at_rest_while_it_waits_on_its_card_and_at_its_en
         await nothing_is_empty(it)
 
 
-@pytest.mark.parametrize("pane", ["channels", "timeline", "value", "lens"])
+@pytest.mark.parametrize("pane", ["channels", "timeline", "value", "lens", "stream"])
 async def test_none_in_the_spotlight(pane: str):
     async with live(scored(), inputs={}, size=(200, 60)) as it:
         await it.press("c")
@@ -121,6 +121,25 @@ async def test_none_in_the_spotlight(pane: str):
         await nothing_is_empty(it, pane)
         it.run.stage.spotlight("")
         await nothing_is_empty(it)
+
+
+async def test_the_stream_in_the_spotlight_has_below_it_what_earlier_steps_wrote_and_what_they_changed():
+    def say(state: Any, config: Any) -> dict[str, Any]:
+        config.emit(f"counted to {state['n']}")
+        return {"n": state["n"] + 1}
+
+    graph = StateGraph({"n": Channel(0)}, name="says").add_node("say", say).add_edge(START, "say")
+    graph.add_conditional_edge("say", lambda state: str(state["n"] < 9), {"True": "say", "False": END})
+    runner = graph.compile(checkpointer=MemoryCheckpointer())
+    runner.invoke({}, thread_id="t")
+    async with live(runner, ready="DONE", size=(200, 60)) as it:
+        assert "step 8  say" not in it.text()
+        it.run.stage.spotlight("stream")
+        await it.shows("counted to 8", "step 8  say", "counted to 7", "step 1  say", "counted to 0", "8 → 9")
+        await nothing_is_empty(it, "stream")
+        await it.press("[")
+        await it.gone("counted to 8")
+        await it.shows("counted to 7", "step 7  say", "7 → 8")
 
 
 async def test_few_places_of_a_search_leave_their_rows_to_what_the_step_changed():

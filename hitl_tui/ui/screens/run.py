@@ -437,12 +437,11 @@ class RunScreen(RoleScreen):
     def _show_header(self, session: ViewSession) -> None:
         if self.card_coming:  # whoever reads that it waits must find the keys of the card at work
             return
-        line = status(session.view, self.now(), pausing=session.pausing, keys=self.turn_keys)
+        waits = self.waits_for() if session.running and not session.is_past else ""
+        line = status(session.view, self.now(), pausing=session.pausing, keys=self.turn_keys, waits_for=waits)
         if session.is_past:  # those keys are for the newest step; the banner has the way there
             turn = line.turn.partition(" — ")[0]
             line = msgspec.structs.replace(line, turn=turn, brief=turn)
-        elif session.running and (wait := self.waits_for()):
-            line = msgspec.structs.replace(line, turn=wait, brief=wait)
         where = crumbs(session.thread_id, session.view.owners)
         if place := self.stage.place:
             where, turn = "", line.turn.partition(" — ")[0]

@@ -16,6 +16,7 @@ from hitl_tui.ui.widgets.tabs import TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.format import kind, writer
+from hitl_tui.view.rows import GrowingText
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, untrusted
@@ -176,8 +177,8 @@ class Earlier:
     The versions of the value and the long values of other channels stand below it, the changes of earlier
     steps below those of the shown one; the code of the node at hand below what that has written, and that of
     other nodes in the rows that the values leave; without code, contracts; beside a card, what the channels
-    are for.  In the spotlight, the channels have their values below them, and the timeline what its steps
-    changed.
+    are for.  In the spotlight, the channels have their values below them, the timeline what its steps
+    changed, and the stream what earlier steps wrote.
     """
 
     def __init__(self, screen: RunScreen) -> None:
@@ -223,7 +224,8 @@ class Earlier:
             return
         value, stream = self._screen.query_one(ValuePane), self._screen.query_one(StreamPane)
         deciding = self._screen.has_class("-deciding")
-        stream.show_below(await self._about_node(session, stream.scrollable_content_region.width))
+        about = await self._about_node(session, stream.scrollable_content_region.width)
+        stream.show_below((*await self._written_before(session), *about) if spotlight == "stream" else about)
         self._screen.share_rows(session)
         rows: list[Line] = []
         left = 0 if self._screen.shown_value.shows_failure(session) else value.rows_left
@@ -267,6 +269,25 @@ class Earlier:
         if frames:
             rows += declared_lines(graph, width)
         return tuple(rows if not rows or rows[0] else rows[1:])
+
+    async def _written_before(self, session: ViewSession) -> tuple[Line, ...]:
+        """What the steps before the shown one printed and streamed, and what the steps up to it changed.
+
+        Half of the rows are left to the code of the node at hand, where that is known.
+        """
+        stream, step = self._screen.query_one(StreamPane), session.step_view.step
+        room = stream.rows_left // 2 if await session.code(session.node_at_hand) else stream.rows_left
+        rows: list[Line] = []
+        for point, text in await session.streams_before(step, max(room // 3, 0)):
+            written = GrowingText(stream.scrollable_content_region.width)
+            written.append(text.rstrip("\n"))
+            told = [_title(point), *((Span(row),) for row in written.rows), ()]
+            if len(rows) + len(told) > room:
+                break
+            rows += told
+        changes = await session.changes_before(step + 1, max(room - len(rows), 0) // 3)
+        changed = _before(changes, room - len(rows))
+        return (*rows, *changed[1:], *changed[:1])
 
     async def _other_code(self, session: ViewSession, width: int, room: int) -> tuple[Line, ...]:
         """The code of the other nodes, and the file of the graph, as far as there is room."""
@@ -321,12 +342,15 @@ def _contracts(session: ViewSession, room: int) -> tuple[Line, ...]:
     return tuple(rows)
 
 
+def _title(point: Checkpoint) -> Line:
+    return (Span(f"step {point.step}  ", "dim"), untrusted(writer(point), "node"))
+
+
 def _before(changes: Sequence[tuple[Checkpoint, tuple[Line, ...]]], room: int) -> tuple[Line, ...]:
     """As many steps as there is room for, whole."""
     rows: list[Line] = []
     for point, lines in changes:
-        title: Line = (Span(f"step {point.step}  ", "dim"), untrusted(writer(point), "node"))
-        told = [(), title, *(lines or [(Span("no channel was changed", "dim"),)])]
+        told = [(), _title(point), *(lines or [(Span("no channel was changed", "dim"),)])]
         if len(rows) + len(told) > room:
             break
         rows += told

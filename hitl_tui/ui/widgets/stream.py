@@ -35,6 +35,11 @@ class StreamPane(TextView):
         self.below: tuple[Line, ...] = ()
         """What is told below the text while nothing runs."""
 
+    @property
+    def rows_left(self) -> int:
+        """Rows below the text, were nothing more told there; one is blank."""
+        return self.scrollable_content_region.height - len(self._told) - len(self._text.rows) - 2
+
     def show_below(self, lines: tuple[Line, ...]) -> None:
         """Tell more in the rows below the text."""
         if lines != self.below:
