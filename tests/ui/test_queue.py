@@ -39,9 +39,18 @@ ORDER = [
 
 @asynccontextmanager
 async def queue(
-    store: Checkpointer, *, size: tuple[int, int] = (120, 40), theme: str = "", first: str = "order-7"
+    store: Checkpointer,
+    *,
+    size: tuple[int, int] = (120, 40),
+    theme: str = "",
+    first: str = "order-7",
+    says: str = "live",
 ) -> AsyncIterator[Screen]:
-    """The app with the queue open in front of a thread that waits."""
+    """The app with the queue open in front of a thread that waits.
+
+    Args:
+        says: what the list says of itself by then.
+    """
     hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
 
     async def open_driver() -> Any:
@@ -55,7 +64,7 @@ async def queue(
                 lambda: app.run_screen is not None and app.screen is app.run_screen, "the run screen"
             )
             await it.press("Q")
-            await it.shows("FOR YOU", "live")
+            await it.shows("FOR YOU", says)
             yield it
     finally:
         await hub.close()
@@ -83,6 +92,39 @@ async def test_all_that_waits_is_there_the_most_urgent_first(twelve: SQLiteCheck
         assert shown(it) == ORDER
         await it.shows("12 WAIT FOR YOU", "Publish the quarterly numbers?", "in 17 m", "1 of 2, one yes")
         await it.shows("form, 4 fields", "tainted: read_page", "2 actions", "sorted by urgency")
+
+
+@pytest.mark.parametrize(
+    ("first", "at_once", "key", "then_on"),
+    [(1, ["page-news"], "", "press-q3"), (3, ["press-q3", "page-news", "order-7"], "down", "page-news")],
+    ids=["nobody moves", "somebody has moved"],
+)
+async def test_the_first_are_painted_before_the_rest_is_read(
+    twelve: SQLiteCheckpointer,
+    monkeypatch: pytest.MonkeyPatch,
+    first: int,
+    at_once: list[str],
+    key: str,
+    then_on: str,
+) -> None:
+    rest, waiting = asyncio.Event(), LocalHub.waiting
+
+    async def waiting_late(self: LocalHub, limit: int) -> tuple[Waiting, ...]:
+        if limit > first:
+            await rest.wait()
+        return await waiting(self, limit)
+
+    monkeypatch.setattr("hitl_tui.ui.screens.queue._FIRST", first)
+    monkeypatch.setattr(LocalHub, "waiting", waiting_late)
+    async with queue(twelve, says=f"{first}, reading on") as it:
+        assert f"{first}+ WAIT FOR YOU" in it.text()
+        assert shown(it) == at_once
+        if key:
+            await it.press(key)
+        rest.set()
+        await it.shows("12 WAIT FOR YOU", "12, live")
+        assert shown(it) == ORDER
+        assert it.app.screen.query_one("#queue").selected.name == then_on  # type: ignore[attr-defined]
 
 
 async def test_one_that_begins_to_wait_is_shown_and_one_that_was_decided_elsewhere_goes(

@@ -42,6 +42,8 @@ from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
 
 log = logging.getLogger(__name__)
 _PAINT_EVERY: Final = 10.0
+_FIRST: Final = 50
+"""Threads that are painted before the rest is read: those that have waited longest."""
 _PREVIEW_FROM: Final = 140
 _WIDTHS: list[tuple[int, str]] = [(0, "-narrow"), (_PREVIEW_FROM, "-huge")]
 _REST: Final = 0.15
@@ -288,12 +290,27 @@ class QueueScreen(LiveScreen):
     async def read(self) -> None:
         """Read what waits, and show it; what can't be read now is tried again."""
         try:
-            self._rows = rows_of(await self.hub.waiting(MOST))
+            if self._read or not await self._read_first():
+                self._rows = rows_of(await self.hub.waiting(MOST))
         except HitlError as error:
             self.notify(error.message, markup=False, severity="error")
             return
+        if not self._read and not self._list.cursor_row:
+            self._list.cursor_row = None  # nobody has moved it: to the most urgent of all
         self._read = True
         self._show()
+
+    async def _read_first(self) -> bool:
+        """Read some of what waits, and paint it where there is more; gives whether that is all."""
+        first = await self.hub.waiting(_FIRST)
+        self._rows = rows_of(first)
+        if len(first) < _FIRST:
+            return True
+        self._show()
+        painted = asyncio.Event()
+        self.call_after_refresh(painted.set)
+        await painted.wait()
+        return False
 
     def _show(self) -> None:
         """Show what was read, as it is filtered and sorted now."""
@@ -302,13 +319,13 @@ class QueueScreen(LiveScreen):
         self._list.show_rows(shown, self._none())
         asks = sum(row.asks for row in self._rows)
         self.query_one(QueueHeader).show(
-            f"{asks:,} WAIT{'S' if asks == 1 else ''} FOR YOU",
-            summary_words(self._rows, now, self._me),
+            f"{asks:,}{'' if self._read else '+'} WAIT{'S' if asks == 1 and self._read else ''} FOR YOU",
+            summary_words(self._rows, now, self._me) if self._read else "",
             self._view.sort_words,
         )
         marked = f"{len(self._list.marks)} marked, " if len(self._list.marks) else ""
         counted = f"{len(shown):,} of {len(self._rows):,}" if self._view.filter else f"{len(shown):,}"
-        self._list.set_titles("What waits", f"{marked}{counted}, live")
+        self._list.set_titles("What waits", f"{marked}{counted}, {'live' if self._read else 'reading on…'}")
         self._show_keys()
         self._preview()
 
