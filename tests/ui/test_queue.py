@@ -102,6 +102,7 @@ async def test_all_that_waits_is_there_the_most_urgent_first(twelve: SQLiteCheck
 async def test_the_first_are_painted_before_the_rest_is_read(
     twelve: SQLiteCheckpointer,
     monkeypatch: pytest.MonkeyPatch,
+    *,
     first: int,
     at_once: list[str],
     key: str,
