@@ -112,7 +112,7 @@ async def test_none_of_the_demo_at_rest_while_it_waits_on_its_card_and_at_its_en
         await nothing_is_empty(it)
 
 
-@pytest.mark.parametrize("pane", ["channels", "timeline", "value", "lens", "stream"])
+@pytest.mark.parametrize("pane", ["graph", "channels", "timeline", "value", "lens", "stream"])
 async def test_none_in_the_spotlight(pane: str):
     async with live(scored(), inputs={}, size=(200, 60)) as it:
         await it.press("c")

@@ -172,10 +172,11 @@ class GraphPane(LineView):
         if not names:  # of a thread that is shown from its log
             rows = [(Span("its nodes are unknown", "dim"),)]
         facts = self._facts(graph)
-        free = size.height - len(rows) - len(facts) - _AROUND_STEPS
-        if self._steps and not beside and free > 0:
-            facts += [(), (Span("steps", "dim"),), *self._steps[:free]]
-        self.show(_side_by_side(rows, facts) if beside else [*rows, (), *facts])
+        told = _side_by_side(rows, facts) if beside else [*rows, (), *facts]
+        free = size.height - len(told) - _AROUND_STEPS + 1
+        if self._steps and free > 0:
+            told += [(), (Span("steps", "dim"),), *self._steps[:free]]
+        self.show(told)
         if self._chosen:
             self._point()
             return
