@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import logging
 import os
 import stat
@@ -227,7 +226,7 @@ class Trust:
         lines = [f"store: {_quoted(self._store)}", f"graph: {what}"]
         lines += [f"directory: {_quoted(read.directory)}"] if read.directory else []
         lines += [
-            f"option {_quoted(name)}: {_quoted(value if isinstance(value, str) else json.dumps(value))}"
+            f"option {_quoted(name)}: {_quoted(value if isinstance(value, str) else _json(value))}"
             for name, value in read.options.items()
         ]
         if before is None:
@@ -376,7 +375,13 @@ def _few(word: str, paths: list[str]) -> list[str]:
     return [*lines, f"{word}: {more:,} more"] if more > 0 else lines
 
 
+def _json(value: object) -> str:
+    import json  # a graph that is trusted is opened without
+
+    return json.dumps(value)
+
+
 def _quoted(text: str) -> str:
     """Somebody's text on one line."""
-    text = text if text.isprintable() else json.dumps(text)
+    text = text if text.isprintable() else _json(text)
     return text if len(text) <= _SHOWN_TEXT else f"{text[:_SHOWN_TEXT]}… ({len(text):,} characters)"

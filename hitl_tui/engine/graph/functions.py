@@ -68,11 +68,11 @@ _LONGEST = 120
 @cache
 def _libraries() -> tuple[str, ...]:
     """Where Python and what is installed with it lie."""
-    import sysconfig
+    import site
 
-    return tuple(
-        f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")
-    )
+    # As `sysconfig` has them, which reads how Python was built to tell.
+    places = (os.path.dirname(os.__file__), *site.getsitepackages(), site.getusersitepackages())
+    return tuple(f"{place}{os.sep}" for place in places)
 
 
 def is_library(file: str) -> bool:
