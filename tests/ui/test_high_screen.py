@@ -123,7 +123,10 @@ async def test_none_in_the_spotlight(pane: str):
         await nothing_is_empty(it)
 
 
-async def test_the_stream_in_the_spotlight_has_below_it_what_earlier_steps_wrote_and_what_they_changed():
+@pytest.mark.parametrize("size", [(200, 60), (120, 40)], ids=["200x60", "120x40"])
+async def test_the_stream_in_the_spotlight_has_below_it_what_earlier_steps_wrote_and_what_they_changed(
+    size: tuple[int, int],
+):
     def say(state: Any, config: Any) -> dict[str, Any]:
         config.emit(f"counted to {state['n']}")
         return {"n": state["n"] + 1}
@@ -132,14 +135,16 @@ async def test_the_stream_in_the_spotlight_has_below_it_what_earlier_steps_wrote
     graph.add_conditional_edge("say", lambda state: str(state["n"] < 9), {"True": "say", "False": END})
     runner = graph.compile(checkpointer=MemoryCheckpointer())
     runner.invoke({}, thread_id="t")
-    async with live(runner, ready="DONE", size=(200, 60)) as it:
-        assert "step 8  say" not in it.text()
+    async with live(runner, ready="DONE", size=size) as it:
+        assert "counted to 7" not in it.text()
         it.run.stage.spotlight("stream")
         await it.shows("counted to 8", "step 8  say", "counted to 7", "step 1  say", "counted to 0", "8 → 9")
         await nothing_is_empty(it, "stream")
         await it.press("[")
         await it.gone("counted to 8")
         await it.shows("counted to 7", "step 7  say", "7 → 8")
+        it.run.stage.spotlight("")
+        await it.gone("counted to 6")
 
 
 async def test_few_places_of_a_search_leave_their_rows_to_what_the_step_changed():

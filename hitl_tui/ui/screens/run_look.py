@@ -193,8 +193,9 @@ class Earlier:
             screen.query_one(ChannelsPane).show_below(())
         if spotlight != "timeline" or session.running:
             screen.query_one(TimelinePane).show_below(())
-        if not screen.has_class("-high") and spotlight not in ("channels", "timeline"):
+        if not screen.has_class("-high") and spotlight not in ("channels", "timeline", "stream"):
             self._wanted = ()
+            screen.query_one(StreamPane).show_below(())
             return
         channel, mode = screen.query_one(ChannelsPane).selected, screen.shown_value.mode
         rest = not (session.running or screen.shown_value.loading)
@@ -225,7 +226,10 @@ class Earlier:
         value, stream = self._screen.query_one(ValuePane), self._screen.query_one(StreamPane)
         deciding = self._screen.has_class("-deciding")
         about = await self._about_node(session, stream.scrollable_content_region.width)
-        stream.show_below((*await self._written_before(session), *about) if spotlight == "stream" else about)
+        if spotlight == "stream":
+            stream.show_below((*await self._written_before(session), *about))
+            return
+        stream.show_below(about)
         self._screen.share_rows(session)
         rows: list[Line] = []
         left = 0 if self._screen.shown_value.shows_failure(session) else value.rows_left
