@@ -18,6 +18,7 @@ from hitl_tui.loading.stage_file import read_script
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.screens.run_stage import PANES
 from hitl_tui.ui.theme import Look
+from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.view.show_state import ShowFile
 from hitl_tui.view.stage import ScriptShow, check_script
 from tests.ui.harness import Screen
@@ -227,6 +228,15 @@ async def test_other_terminals_are_told_of_each_stop(tmp_path: Path) -> None:
             return now is not None and (now.stop, now.going) == (1, False)
 
         await screen.until(told, "it is told")
+
+
+async def test_an_audience_sees_no_cursor_on_the_graph_in_the_spotlight(tmp_path: Path) -> None:
+    async with stage(tmp_path) as (screen, _, _):
+        graph = screen.run.query_one(GraphPane)
+        graph.focus()
+        await screen.until(lambda: graph.cursor_row is not None, "a node being chosen")
+        screen.run.stage.spotlight("graph")
+        await screen.until(lambda: graph.cursor_row is None and graph.region.width == 120, "no cursor")
 
 
 @pytest.mark.parametrize("pane", PANES)

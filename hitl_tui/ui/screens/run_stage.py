@@ -56,7 +56,9 @@ class Stage:
                     screen.query_one(f"#{name}").toggle_class("-spot")
             screen.set_class(bool(pane), "-spotlight")
             self.pane = pane
-            if pane:
+            if pane == "graph" and self.show is not None:
+                screen.set_focus(None)  # an audience is shown where the run stands, not a cursor
+            elif pane:
                 screen.query_one(f"#{pane}").focus(scroll_visible=False)
         screen.call_after_refresh(screen.show_all)
 
