@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hitl_tui.engine.log.events import AppliedUpdate
+from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.log.records import tool_of
 from hitl_tui.engine.state.reducers import logged_reducer
 from hitl_tui.view.format import PRIVATE_TEXT, count, inline, kind, person, size
@@ -40,7 +40,7 @@ def lens(updates: Sequence[AppliedUpdate], glyphs: Glyphs = UNICODE) -> tuple[Li
 def update_lines(update: AppliedUpdate, glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
     """The lines of one update."""
     title = (untrusted(update.channel, "name"), trusted("  "), *_how(update), *taint_remark(update, glyphs))
-    if update.visibility == "private" or "private" in (kind(update.before), kind(update.after)):
+    if update.visibility == "private" or update.before is PRIVATE or update.after is PRIVATE:
         facts: list[Line] = [(_INDENT, trusted(PRIVATE_TEXT, "private"))]
     elif update.op == "set":
         facts = _replaced(update, glyphs)

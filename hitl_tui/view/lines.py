@@ -57,7 +57,7 @@ def rows(line: str, room: int) -> Iterator[str]:
 
 
 def _fits(clean: str, room: int) -> bool:
-    return len(clean) <= room and clean.isprintable() and cells(clean) <= room
+    return len(clean) <= room and clean.isprintable() and (clean.isascii() or cells(clean) <= room)
 
 
 def _rows(clean: str, room: int) -> Iterator[str]:
