@@ -60,6 +60,11 @@ def opened_graph(store: Checkpointer) -> OpenedGraph | None:
     return _OPENED.get(store)
 
 
+def keeps_langgraph(store: Checkpointer) -> bool:
+    """Whether a store is a mirror of threads of LangGraph."""
+    return store in _OPENED or store in _FILES
+
+
 def server_store(server: str, assistant: str | None) -> str:
     """What names the threads of a server's graph as a store."""
     return f"langgraph+{server.rstrip('/')}{'#' + assistant if assistant else ''}"

@@ -65,6 +65,13 @@ def find_thread(store: Checkpointer, thread: str | None) -> str:
     return unfinished
 
 
+def thread_to_open(store: Checkpointer, thread: str | None) -> str:
+    """As `find_thread`; a thread of LangGraph that is named is looked for by the hub, which mirrors it."""
+    from hitl_tui.cli.langgraph import keeps_langgraph
+
+    return thread if thread is not None and keeps_langgraph(store) else find_thread(store, thread)
+
+
 class Target:
     """The thread that a command runs or shows.
 
@@ -281,7 +288,7 @@ async def open_target(
         at_once = on_screen and target.inputs is None
         driver = await hub.begin(target.thread_id, settings.reviewer, at_once=at_once)
     elif target.runner is None:
-        driver = await hub.open(target.thread_id)
+        driver = await hub.open(target.thread_id, at_once=on_screen)
     else:
         driver = await hub.new(
             target.thread_id,

@@ -45,7 +45,7 @@ async def _draw(thread: str, path: Path, size: tuple[int, int], settings: Settin
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.ui.render import picture
 
-    store = open_existing(settings)
+    store = open_existing(settings, thread=thread)
     hub = hub_over(store, settings)
 
     async def open_driver() -> tuple[Hub, Driver]:
@@ -69,7 +69,7 @@ async def _record(
     from hitl_tui.view.tape import TapeShow
 
     size, pace = play
-    store = open_existing(settings)
+    store = open_existing(settings, thread=thread)
     hub = hub_over(store, settings)
     try:
         tape = Tape(thread, None)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 from hitl_tui.cli.langgraph import open_graph_store, open_server_store, opened_graph, server_store
-from hitl_tui.cli.opening import Target, find_thread, open_named
+from hitl_tui.cli.opening import Target, open_named, thread_to_open
 from hitl_tui.cli.options import (
     break_option,
     building_options,
@@ -294,7 +295,9 @@ def resume(*, thread: str | None, dry_run: bool, how: RunOptions) -> int:
     """
     if dry_run:
         return _would_repeat(thread, how)
-    return how.run(how.settings(), open_existing, lambda opened: Target(find_thread(opened, thread)))
+    # The hub mirrors a thread of LangGraph that is named; without a name all are looked at for the one.
+    open_store = partial(open_existing, part="all" if thread is None else "none")
+    return how.run(how.settings(), open_store, lambda opened: Target(thread_to_open(opened, thread)))
 
 
 def _would_repeat(thread: str | None, how: RunOptions) -> int:

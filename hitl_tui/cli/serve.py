@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -90,7 +91,7 @@ def serve(
         raise UsageError(
             "each page is a process of its own, and memory: is not shared", "name another --store"
         )
-    (open_existing if read_only else open_for_writing)(settings).close()
+    (partial(open_existing, part="none") if read_only else open_for_writing)(settings).close()
     own = auth is None and not proxy.header
     server, link = _server(
         settings, host, port, _public(public_url, host), _tokens(auth, settings, own=own), proxy,
@@ -214,7 +215,7 @@ def page(*, name: str, by_request: bool, guest: bool, read_only: bool) -> int:
     A guest is somebody else than the account's owner: the owner's key signs nothing of theirs, the owner's
     mail hears nothing of it, and they can't trust graphs in the owner's place.
     """
-    from hitl_tui.cli.opening import Target, find_thread
+    from hitl_tui.cli.opening import Target, thread_to_open
     from hitl_tui.cli.screen import show
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
@@ -225,11 +226,11 @@ def page(*, name: str, by_request: bool, guest: bool, read_only: bool) -> int:
         settings = msgspec.structs.replace(settings, signing_key=None, notify=told)
 
     def choose(opened: Checkpointer) -> Target:
-        return Target(_thread_of(opened, name) if by_request else find_thread(opened, name))
+        return Target(_thread_of(opened, name) if by_request else thread_to_open(opened, name))
 
     return show(
         settings,
-        open_existing,
+        partial(open_existing, part="waiting" if by_request else "none"),
         choose,
         list_threads=not name,
         request=name if by_request else "",

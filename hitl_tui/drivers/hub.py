@@ -166,12 +166,23 @@ class LocalHub:
         """A driver of a thread that is in the store."""
         if await asyncio.to_thread(self._store.info, thread_id) is None:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
+        return self._reading(thread_id, why_not)
+
+    def _reading(
+        self, thread_id: str, why_not: str, make: Callable[..., LocalDriver] = LocalDriver
+    ) -> LocalDriver:
+        """A driver of a thread as its log has it.
+
+        Args:
+            why_not: why nothing of it may be run, "" where it may be.
+            make: makes it, of the arguments of `LocalDriver`.
+        """
         if self._read_only:
             refusals = refusing_all(self._read_only)
         else:
             refusals = only_reading(why_not) if why_not else {}
         return self._driver(
-            thread_id, lambda: Session.recorded(self._store, thread_id, signer=self._signer), refusals
+            thread_id, lambda: Session.recorded(self._store, thread_id, signer=self._signer), refusals, make
         )
 
     async def decided(self, person: str, limit: int) -> tuple[Decided, ...]:
@@ -395,9 +406,13 @@ class LocalHub:
         return tuple(sentence for sentence in lost if sentence)
 
     def _driver(
-        self, thread_id: str, open_session: Callable[[], Session], refusals: Mapping[str, str] | None = None
+        self,
+        thread_id: str,
+        open_session: Callable[[], Session],
+        refusals: Mapping[str, str] | None = None,
+        make: Callable[..., LocalDriver] = LocalDriver,
     ) -> LocalDriver:
-        return LocalDriver(
+        return make(
             thread_id,
             open_session,
             self._store,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import replace
@@ -23,9 +21,8 @@ from hitl_tui.drivers.langgraph.pregel import config_of
 from hitl_tui.drivers.langgraph.subgraphs import NO_STEPS
 from hitl_tui.drivers.langgraph.values import from_json
 from hitl_tui.drivers.langgraph.window import Window
-from hitl_tui.drivers.local import LocalDriver, Tell, refusing_all
+from hitl_tui.drivers.langgraph.window_driver import WindowDriver
 from hitl_tui.drivers.protocol import Check, Checked, Snapshot
-from hitl_tui.drivers.reading import PAGE
 from hitl_tui.engine.commands import (
     Command,
     DoubleText,
@@ -38,18 +35,14 @@ from hitl_tui.engine.commands import (
 )
 from hitl_tui.engine.commands.decisions import decision_entry
 from hitl_tui.engine.log.events import Preview
-from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.thread.breakpoints import Breakpoint
-from hitl_tui.engine.thread.rebuild import Decoded
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import HitlError, StaleWriter, UsageError
+from hitl_tui.errors import StaleWriter, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Previewed
 
 R = TypeVar("R")
-_READ: Final = "its history is being read"
-_TELL_AGAIN: Final = 1.0
 _WHY_NOT: Final[Mapping[str, str]] = {
     "rollback": "LangGraph keeps nothing that says how to undo a node",
     "rerun": "LangGraph does not tell which code a step was made by",
@@ -70,7 +63,7 @@ _INSIDE_NOT: Final[Mapping[str, str]] = {
 _MOVES: Final = ("run", "step", "answer", "update_state")
 
 
-class LangGraphDriver(LocalDriver):
+class LangGraphDriver(WindowDriver):
     """One line of a LangGraph thread.
 
     Args:
@@ -80,7 +73,7 @@ class LangGraphDriver(LocalDriver):
         newest: the newest checkpoint of their thread, of whatever line.
         actor: who begins it then.
         window: what is shown of a thread that is still being mirrored.
-        options: of `LocalDriver`.
+        options: of `WindowDriver`.
     """
 
     def __init__(
@@ -95,95 +88,29 @@ class LangGraphDriver(LocalDriver):
         **options: Any,
     ) -> None:
         def open_session() -> Session:
-            if self._window is not None:
-                return self._window.session()
             session = mirror.open(line) if leaf else mirror.new(line, actor)
             session.notice = ". ".join(filter(None, (session.notice, mirror.notice_of(line))))
             return session
 
         inside = _INSIDE_NOT if mirror.outer else {}
         refusals = {**_WHY_NOT, **inside}
-        super().__init__(line, open_session, mirror.store, refusals=refusals, **options)
+        super().__init__(line, open_session, mirror.store, window=window, refusals=refusals, **options)
         self._owners = Owners(mirror)
         self._mirror = mirror
         self._refused = refusals
-        self._window = window
-        self._whole = asyncio.Event()
-        self._tell_again = time.monotonic() + _TELL_AGAIN
-        if window is not None:
-            self._store = window.store
-            self._refusals = refusing_all(_READ)
         self._leaf = leaf
         self._newest = newest
         handlers: dict[type[Command[Any]], Any] = {Start: self._take_input, UpdateState: self._update_state}
         self._handlers.update(handlers)
 
-    def mirrored(self, done: int, total: int) -> None:
-        """Take how far the thread is mirrored; from any thread."""
-        far = f"{done:,} of {total:,} checkpoints" if done else f"{total:,} checkpoints so far"
-        self._refusals = refusing_all(f"{_READ}: {far}")
-        if (now := time.monotonic()) >= self._tell_again:
-            self._tell_again = now + _TELL_AGAIN
-            with suppress(RuntimeError):  # it was closed meanwhile
-                self._engine.loop.call_soon_threadsafe(self._resync)
-
-    def not_mirrored(self, why: str) -> None:
-        """Say why the thread can't be mirrored; from any thread."""
-
-        async def tell() -> None:
-            self._refusals = refusing_all(f"its history can't be read: {why}")
-            self._whole.set()
-            self._resync()
-
-        self._hand_over(tell())
-
-    def take_mirror(self, leaves: Mapping[str, str]) -> None:
-        """Go over to the thread as it is mirrored, in place of its newest page; from any thread.
-
-        Args:
-            leaves: the newest checkpoint of each of its lines.
-        """
-
-        async def take() -> None:
-            await self._unfollow()
-            self._session = self._watch = self._window = None
-            self._store, self._decoded = self._mirror.store, Decoded()
-            self._refusals = self._refused
-            newest = max(leaves, key=leaves.__getitem__)
-            self._leaf, self._newest = leaves[self.thread_id], leaves[newest]
-            if newest != self.thread_id:
-                self._mirror.notice(self.thread_id, f"the thread has gone on in {newest}")
-            self._opened()
-            self._whole.set()
-            self._resync()
-
-        self._hand_over(take())
+    def _gone_over(self, leaves: Mapping[str, str]) -> None:
+        newest = max(leaves, key=leaves.__getitem__)
+        self._leaf, self._newest = leaves[self.thread_id], leaves[newest]
+        if newest != self.thread_id:
+            self._mirror.notice(self.thread_id, f"the thread has gone on in {newest}")
 
     def _functions(self, session: Session, node: str) -> tuple[Any, ...]:
         return functions(self._mirror.app.graph, node)
-
-    def _hand_over(self, work: Coroutine[Any, Any, None]) -> None:
-        with suppress(HitlError):  # it was closed meanwhile
-            self._engine.submit(work).result()
-
-    async def history(self, before: int | None = None, limit: int = PAGE) -> tuple[Checkpoint, ...]:
-        """Checkpoints before a step, newest first; those before the newest page once they are mirrored."""
-        page = await super().history(before, limit)
-        if page or before is None or before <= 0 or self._window is None:
-            return page
-        await self._engine.call(self._until_whole())
-        return await super().history(before, limit)
-
-    async def _until_whole(self) -> None:
-        await self._whole.wait()
-
-    async def _read_aside(self, read: Callable[[Session, Callable[[Tell], Tell]], R]) -> R:
-        self._refuse_window()
-        return await super()._read_aside(read)
-
-    def _refuse_window(self) -> None:
-        if self._window is not None:
-            raise UsageError("only the newest page of the thread is there yet", self.can(Run))
 
     async def snapshot(self) -> Snapshot:
         """Everything a screen needs to begin."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -16,6 +14,7 @@ from hitl_tui.drivers.langgraph.mirror import Mirror, SubgraphRun, namespace_of,
 from hitl_tui.drivers.langgraph.pregel import App
 from hitl_tui.drivers.langgraph.server import SERVER, new_server_thread
 from hitl_tui.drivers.langgraph.window import Window, newest_page
+from hitl_tui.drivers.langgraph.window_driver import Mirroring
 from hitl_tui.drivers.local import Observe
 from hitl_tui.drivers.protocol import Driver, StoredItem
 from hitl_tui.engine.log.signing import Signer
@@ -28,7 +27,6 @@ from hitl_tui.loading.known import KnownGraph
 NO_UPKEEP: Final = (
     "LangGraph's checkpointer keeps these threads: delete them there, `threads` forgets them then"
 )
-log = logging.getLogger(__name__)
 
 
 class LangGraphHub(LocalHub):
@@ -54,7 +52,7 @@ class LangGraphHub(LocalHub):
     ) -> None:
         super().__init__(store, _no_builder, signer=signer, observe=observe)
         self.mirror = Mirror(App(graph), store, name, source or {}, signer=signer)
-        self._mirroring = _Mirroring(self.mirror)
+        self._mirroring = Mirroring()
         self._list = listing_of(self.mirror)
 
     async def threads(
@@ -98,7 +96,7 @@ class LangGraphHub(LocalHub):
         thread = thread_id if info is None else their_thread(info)
         if at_once and thread == thread_id and (window := await newest_page(mirror, thread)) is not None:
             driver = self._opened(thread_id, window.leaf, window.leaf, window=window)
-            self._mirroring.begin(driver)
+            self._mirroring.begin(driver, mirror)
             return driver
         leaves = await mirror.sync(thread)
         if thread_id not in leaves:
@@ -199,46 +197,6 @@ class LangGraphHub(LocalHub):
         told = await super().close()
         self.mirror.app.close()
         return told
-
-
-class _Mirroring:
-    """Mirrors threads that are shown already, each in a thread of its own, until it is told to end."""
-
-    def __init__(self, mirror: Mirror) -> None:
-        self._mirror = mirror
-        self._at_work: list[threading.Thread] = []
-        self._ended = False
-
-    def begin(self, driver: LangGraphDriver) -> None:
-        thread = threading.Thread(target=self._work, args=(driver,), name="hitl-tui mirror", daemon=True)
-        self._at_work.append(thread)
-        thread.start()
-
-    def _work(self, driver: LangGraphDriver) -> None:
-        def tell(done: int, total: int) -> None:
-            if self._ended:
-                raise _EndedEarly
-            driver.mirrored(done, total)
-
-        try:
-            leaves = asyncio.run(self._mirror.sync(driver.thread_id, tell=tell))
-        except _EndedEarly:
-            driver.not_mirrored("it is being closed")
-        except Exception as error:  # whatever it is, the thread is not to be waited for any longer
-            log.exception("thread %s could not be mirrored", driver.thread_id)
-            driver.not_mirrored(f"{type(error).__name__}: {error}")
-        else:
-            driver.take_mirror(leaves)
-
-    def end(self) -> None:
-        """Stop behind the checkpoints at hand; what is mirrored stays."""
-        self._ended = True
-        for thread in self._at_work:
-            thread.join()
-
-
-class _EndedEarly(BaseException):
-    """Nobody waits any more for a thread to be mirrored."""
 
 
 def _no_builder(info: ThreadInfo) -> GraphRunner:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from hitl_tui.drivers.hub import LocalHub
@@ -12,7 +14,10 @@ from hitl_tui.drivers.langgraph.listing import ThreadListing
 from hitl_tui.drivers.langgraph.mirror import Mirror
 from hitl_tui.drivers.langgraph.pregel import App
 from hitl_tui.drivers.langgraph.recorded import Checkpoints
+from hitl_tui.drivers.langgraph.window import Window, newest_page
+from hitl_tui.drivers.langgraph.window_driver import Mirroring, WindowDriver
 from hitl_tui.drivers.local import LocalDriver
+from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadSummary, Waiting
 
@@ -59,13 +64,30 @@ class RecordedThreads:
             with self._lend(thread) as mirror:
                 await mirror.sync(thread)
 
+    async def long_thread(self, thread: str) -> tuple[Mirror, Window] | None:
+        """What mirrors a thread of theirs, and the window on its newest page; None where it needs none.
+
+        The mirror's graph is for whoever takes it to close.
+        """
+        if thread not in await thread_heads(self._checkpoints.saver):
+            return None
+        mirror = self._mirror(thread)
+        window = await newest_page(mirror, thread)
+        if window is None:
+            mirror.app.close()
+            return None
+        return mirror, window
+
+    def _mirror(self, thread: str) -> Mirror:
+        return Mirror(App(self._checkpoints.graph(thread)), self._store, self._checkpoints.path.stem, {})
+
     @contextmanager
     def _lend(self, thread: str) -> Iterator[Mirror]:
-        app = App(self._checkpoints.graph(thread))
+        mirror = self._mirror(thread)
         try:
-            yield Mirror(app, self._store, self._checkpoints.path.stem, {})
+            yield mirror
         finally:
-            app.close()
+            mirror.app.close()
 
 
 class RecordedHub(LocalHub):
@@ -79,6 +101,8 @@ class RecordedHub(LocalHub):
     def __init__(self, threads: RecordedThreads, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         self._recorded_threads = threads
+        self._mirroring = Mirroring()
+        self._lent_mirrors: list[Mirror] = []
 
     async def threads(
         self,
@@ -98,6 +122,35 @@ class RecordedHub(LocalHub):
         """See `Hub.waiting`."""
         await self._recorded_threads.listing.mirror_waiting()
         return await super().waiting(limit)
+
+    async def open(self, thread_id: str, *, at_once: bool = False) -> Driver:
+        """The driver of a thread, of theirs by its id or of a line of it.
+
+        Args:
+            at_once: a long thread is shown by its newest page while it is mirrored.
+
+        Raises:
+            UnknownThread: there is no such thread.
+        """
+        if not at_once or thread_id in self._drivers or thread_named(self._store, thread_id) != thread_id:
+            return await super().open(thread_id)
+        if (long := await self._recorded_threads.long_thread(thread_id)) is None:
+            return await super().open(thread_id)
+        mirror, window = long
+        self._lent_mirrors.append(mirror)
+        driver = self._reading(thread_id, "", partial(WindowDriver, window=window))
+        assert isinstance(driver, WindowDriver)
+        self._drivers[thread_id] = driver
+        self._mirroring.begin(driver, mirror)
+        return driver
+
+    async def close(self) -> tuple[str, ...]:
+        """See `LocalHub.close`; what is being mirrored is left where it is."""
+        await asyncio.to_thread(self._mirroring.end)
+        told = await super().close()
+        for mirror in self._lent_mirrors:
+            mirror.app.close()
+        return told
 
     async def _recorded(self, thread_id: str, why_not: str) -> LocalDriver:
         await self._recorded_threads.sync(thread_id)

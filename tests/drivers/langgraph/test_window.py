@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import operator
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -13,8 +14,12 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from hitl_tui.drivers.langgraph.mirror import Mirror
+from hitl_tui.drivers.langgraph.recorded import Checkpoints
+from hitl_tui.drivers.langgraph.recorded_hub import RecordedHub, RecordedThreads
 from hitl_tui.engine.commands import Fork, Step, UpdateState
+from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.errors import UnknownThread, UsageError
+from hitl_tui.stores import open_store
 from tests.drivers.langgraph.conftest import Hubs
 from tests.support.watching import Watcher
 
@@ -37,6 +42,23 @@ def long_thread(saver: Any, inputs: int = 1) -> Any:
     for _ in range(inputs):
         app.invoke({"log": ["in"], "n": 0}, CONFIG)
     return app
+
+
+def never_built(info: ThreadInfo) -> Any:
+    raise UsageError(f"the graph of {info.thread_id} isn't there")
+
+
+@pytest.fixture
+async def file_hub(tmp_path: Path) -> AsyncIterator[RecordedHub]:
+    """A hub of a file of checkpoints with one long thread."""
+    sqlite = pytest.importorskip("langgraph.checkpoint.sqlite")
+    with sqlite.SqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as saver:
+        long_thread(saver)
+    checkpoints, store = Checkpoints(tmp_path / "runs.sqlite"), open_store("memory:")
+    hub = RecordedHub(RecordedThreads(checkpoints, store), store, never_built)
+    yield hub
+    await hub.close()
+    checkpoints.close()
 
 
 class Held:
@@ -64,8 +86,12 @@ class Held:
 
 
 @pytest.fixture
-def hold(monkeypatch: pytest.MonkeyPatch, hubs: Hubs) -> Iterator[Callable[..., Held]]:
+def hold(
+    monkeypatch: pytest.MonkeyPatch, hubs: Hubs, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Held]]:
     """Holds mirroring; whatever happens, it is let go before hubs are closed."""
+    if "file_hub" in request.fixturenames:
+        request.getfixturevalue("file_hub")
     held: list[Held] = []
     yield lambda after=0: held.append(Held(monkeypatch, after)) or held[-1]
     for each in held:
@@ -177,3 +203,46 @@ async def test_a_thread_of_others_that_is_opened_at_once_is_there_by_its_newest_
     assert (await watcher.check()).progress.head == LONG
     with pytest.raises(UnknownThread):
         await hub.open("gone", at_once=True)
+
+
+async def test_a_long_thread_of_a_file_is_shown_by_its_newest_page_at_once(
+    file_hub: RecordedHub, hold: Callable[..., Held]
+) -> None:
+    held = hold()
+    watcher = await Watcher.open(await file_hub.open("t", at_once=True))
+    driver = watcher.driver
+    assert [point.step for point in watcher.view.checkpoints] == list(range(LONG - 49, LONG + 1))
+    assert watcher.view.values["n"] == LONG
+    assert (await driver.state_at(LONG - 30))["n"] == LONG - 30
+    await held.until_reached()
+    tries: list[Callable[[], Any]] = [
+        lambda: driver.execute(Fork(LONG, "f")),
+        lambda: driver.check("log", lambda *_: None),
+        lambda: driver.search("7", lambda *_: None),
+    ]
+    for attempt in tries:
+        with pytest.raises(UsageError) as refused:
+            await attempt()
+        assert "its history is being read" in f"{refused.value} {refused.value.hint}"
+    older = asyncio.create_task(driver.history(LONG - 49, 5))
+    held.let_go.set()
+    assert [point.step for point in await older] == list(range(LONG - 50, LONG - 55, -1))
+    await whole(watcher)
+    assert (await watcher.check()).progress.head == LONG
+    assert (await driver.check("log", lambda *_: None)).mismatches == ()
+    assert await file_hub.open("t", at_once=True) is driver
+    with pytest.raises(UsageError):
+        await driver.execute(Step())
+    with pytest.raises(UnknownThread):
+        await file_hub.open("gone", at_once=True)
+
+
+async def test_what_was_read_of_a_file_before_it_was_closed_stays(
+    file_hub: RecordedHub, hold: Callable[..., Held]
+) -> None:
+    held = hold(100)
+    await file_hub.open("t", at_once=True)
+    await held.until_reached()
+    closing = asyncio.create_task(file_hub.close())
+    held.let_go.set()
+    assert await closing == ()
