@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 pytest.importorskip("langgraph.checkpoint.sqlite")
 
+from hitl_tui.stores.sqlite.store import read_only
 from tests.support.commands import App
 
 FLOW = """
@@ -117,6 +119,20 @@ def test_a_file_of_checkpoints_is_looked_at_without_its_graph(flow: App, tmp_pat
     assert "Step 1 by write" in flow.expect(0, "log", "t", *store).out
     refused = flow.expect(2, "step", "t", *store)
     assert "hitl-tui run GRAPH" in refused.err
+
+
+def test_of_a_file_only_the_thread_that_is_gone_on_with_is_read(flow: App, tmp_path: Path) -> None:
+    flow.expect(3, "run", "flow.py", "--headless", "--input", "task=seas", "--thread", "u")
+    (tmp_path / "flow.py").unlink()
+    store = ("--store", "langgraph+sqlite:///theirs.sqlite")
+    assert "there is no thread 'gone'" in flow.expect(2, "resume", "gone", "--headless", *store).err
+    assert "hitl-tui run GRAPH" in flow.expect(2, "resume", "t", "--headless", *store).err
+    mirrored = []
+    for file in Path(os.environ["XDG_DATA_HOME"]).rglob("langgraph/*.threads.db"):
+        mirror = read_only(str(file))
+        mirrored.append(sorted(row.info.thread_id for row in mirror.threads()))
+        mirror.close()
+    assert sorted(mirrored) == [["t"], ["t", "u"]]
 
 
 def test_a_graph_runs_on_a_file_of_checkpoints_that_is_named(flow: App, tmp_path: Path) -> None:

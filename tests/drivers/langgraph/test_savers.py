@@ -22,6 +22,7 @@ from hitl_tui.drivers.langgraph.pregel import App, config_of
 from hitl_tui.engine.commands import Answer, Fork, Start, UpdateState
 from tests.drivers.langgraph.conftest import Hubs
 from tests.drivers.langgraph.flows import asking
+from tests.drivers.langgraph.graphs import Ran, team_of
 from tests.support.postgres import Postgres
 from tests.support.watching import Watcher
 
@@ -271,3 +272,36 @@ async def test_a_thread_is_stepped_edited_forked_and_read_again(saver: Any, hubs
     assert [point.state_hash for point in anew.view.checkpoints] == [
         point.state_hash for point in watcher.view.checkpoints
     ]
+
+
+async def test_a_subgraph_is_stepped_into_and_edited_inside_and_goes_on_with_that(
+    saver: Any, hubs: Hubs
+) -> None:
+    ran: Ran = []
+    graph = team_of(ran).compile(checkpointer=saver)
+    hub = hubs.over(graph)
+    outer = await Watcher.open(await hub.begin("t", "ann"))
+    await outer.driver.execute(Start({"log": ["in"]}))
+    await outer.step()
+    await outer.step(into=True)
+    child = (await outer.driver.snapshot()).unfinished
+    assert (child is not None, ran) == (True, [])
+    assert child is not None
+    inner = await Watcher.open(await hub.open(child.child))
+    await inner.step()
+    assert (ran, (await inner.check()).progress.next_node) == (["gather"], "ask")
+    await inner.driver.execute(UpdateState({"draft": "edited"}, as_node="gather", actor="ann"))
+    assert (await inner.check()).values["draft"] == "edited"
+    await inner.step()
+    (request,) = (await inner.check()).progress.pending
+    await inner.driver.execute(Answer(request.id, "yes", request.step, "ann"))
+    await inner.step()
+    assert (await inner.check()).progress.status == "completed"
+    await outer.run()
+    view = await outer.check()
+    assert (view.progress.status, view.values["draft"]) == ("completed", "edited")
+    state = await hub.mirror.app.state(config_of("t"))
+    assert state is not None
+    assert (state.values["draft"], state.values["log"][-1]) == ("edited", "ask yes")
+    for watcher in (outer, inner):
+        assert (await watcher.driver.check("log", lambda _done, _all: None)).mismatches == ()
