@@ -51,6 +51,7 @@ notes = "Breathe."
 [[stops]]
 when = "len(log) > 2"
 title = "Three lines."
+spotlight = "graph"
 
 [[stops]]
 at = "end"
@@ -65,7 +66,10 @@ def runner() -> GraphRunner:
     def route(state: dict[str, object]) -> str:
         return "more" if len(state["log"]) < 2 else "ask"  # type: ignore[arg-type]
 
-    choices = [GateChoice("approve", "good"), GateChoice("revise", "no", text="required")]
+    choices = [
+        GateChoice("approve", "good", values={"log": "agreed"}),
+        GateChoice("revise", "no", text="required"),
+    ]
     return (
         StateGraph({"draft": Channel(""), "log": Channel([], reducer=append())}, name="small")
         .add_node("write", write)
@@ -156,6 +160,7 @@ async def test_stops_at_an_expression_and_at_the_end_follow_an_answer(tmp_path: 
         await screen.until(lambda: screen.card.review.state == "open", "the moment to read is over")
         await screen.press("a", "enter")
         await screen.shows("Three lines.")
+        await screen.until(lambda: screen.run.stage.pane == "graph", "the spotlight, once the card is closed")
         await screen.press("space")
         await screen.shows("Done.", "stop 5 of 5")
 

@@ -127,7 +127,10 @@ class Stage:
         await session.drain()
         if session is self.screen.session:
             self.screen.show_news(session)
-            if self._stop is self._asked_at and session.view.progress.status not in _OVER:
+            if (stop := self._stop) is not self._asked_at:
+                if stop is not None:
+                    self._present(session, stop)  # it was reached while the card had the room
+            elif session.view.progress.status not in _OVER:
                 self.go_on(session)
 
     def go_on(self, session: ViewSession) -> None:
