@@ -8,11 +8,13 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
+from hitl_tui import SQLiteCheckpointer
+from tests.support import rich_queue
 from tests.support.places import ROOT
 from tests.support.program import APP, COUNTER, call
 from tests.support.terminal import Terminal
@@ -43,10 +45,13 @@ def ssh(tmp_path: Path) -> Iterator[list[str]]:
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
+    # What people keep is that of this test, not of whoever runs it.
+    kept = " ".join(f"{name}={value}" for name, value in os.environ.items() if name.startswith("XDG_"))
     config = tmp_path / "sshd_config"
     config.write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {tmp_path}/host\nPidFile none\nUsePAM no\n"
         f"AuthorizedKeysFile {tmp_path}/person.pub\nStrictModes no\nPasswordAuthentication no\n"
+        f"SetEnv {kept}\n"
         f"PermitRootLogin prohibit-password\nMatch User *\n{options_of_the_guide(store)}"
     )
     Path("/run/sshd").mkdir(exist_ok=True)
@@ -79,6 +84,29 @@ def test_the_app_comes_up_whatever_is_asked_for(ssh: list[str], wish: list[str])
         terminal.wait_for("Channels")
         terminal.press("q")
         terminal.wait_exit()
+
+
+def test_a_decision_that_is_made_over_ssh_is_that_of_the_account(ssh: list[str], tmp_path: Path) -> None:
+    with closing(SQLiteCheckpointer(tmp_path / "threads.db")) as store:
+        rich_queue.fill(store, (rich_queue.Asking("memo-42", "review", 1),))
+        with Terminal([*ssh, "-tt", "127.0.0.1"]) as terminal:
+            terminal.wait_for("memo-42")
+            terminal.press("w")
+            terminal.wait_for("1 WAITS FOR YOU")
+            terminal.wait_for("Is this draft good enough?")
+            terminal.press("a")
+            terminal.wait_for("1 would be decided")
+            terminal.press("enter")
+            terminal.wait_for("1 decided")
+            terminal.press("enter")
+            terminal.wait_for("0 WAIT FOR YOU")
+            terminal.press("escape")
+            terminal.wait_gone("FOR YOU")
+            terminal.press("q")
+            terminal.wait_exit()
+        answers = [entry for entry in store.ledger("memo-42") if entry.kind == "answer"]
+        assert [entry.actor for entry in answers] == ["root"]
+    assert call("verify", "memo-42", "--strict", "--store", str(tmp_path / "threads.db")).returncode == 0
 
 
 def test_without_a_terminal_there_is_no_shell_either(ssh: list[str]) -> None:
