@@ -229,6 +229,21 @@ async def test_a_free_question_is_answered_in_json_where_its_schema_says_so():
         assert (await sent(it))["value"] == {"a": 1}
 
 
+async def test_rows_that_a_form_leaves_free_are_the_payloads():
+    fields = {"approved": {"type": "boolean"}, "amount": {"type": "integer"}, "reason": {"type": "string"}}
+    question = {
+        "choices": (),
+        "recommended": None,
+        "kind": "ask",
+        "schema": {"type": "object", "properties": fields, "required": list(fields)},
+        "subject": None,
+        "payload": {"first": 1, "second": 2},
+    }
+    async with desk(asking(**question), size=(80, 24)) as it:
+        await it.press("d")
+        await it.shows('"first": 1', '"second": 2', "approved *", "amount *", "reason *")
+
+
 async def test_while_a_reason_is_typed_the_footer_says_that_letters_decide_nothing():
     async with desk() as it:
         await open_card(it)

@@ -387,7 +387,8 @@ class ReviewPane(Vertical):
         fixed = (2 if small else 4) + 1 + options + self._note_rows + (1 if small else 3)
         free = max(self.size.height - fixed, 3)
         if form is not None:
-            free = max(free // 3, free - 3 * len(form.fields), 2)
+            each = 2 if small else 3  # its label, its box and, where there is room, a gap
+            free = max(free // 3, free - each * len(form.fields), 2)
         width = max(self._wrapped_for, 20)
         text.show(review.lines(width, self._above, rows=free, marked=self.app.no_color))
         text.styles.height = min(len(text.lines), free)
