@@ -144,7 +144,7 @@ async def test_an_answer_that_is_stale_shows_what_changed_since_and_keeps_the_wo
         it.clock.advance(UNDO + 0.01)
         await it.shows("not accepted: it is about step 1", "what changed since stands above", "why")
         await it.shows("Changed since step 1", "messages: changed", '+   "revise: Too abstract."')
-        await it.press("pagedown", "pagedown", "pagedown")  # a page may be smaller before it is laid out
+        await it.press("pagedown")
         await it.shows("advisor_feedback: changed")
         await it.press("pagedown")
         await it.shows("The advisor says")

@@ -343,7 +343,7 @@ class ReviewPane(Vertical):
         self._lay_out()
         if review.since != self._since:
             self._since = review.since
-            self.query_one("#card-text", LineView).scroll_home(animate=False)
+            self.query_one("#card-text", LineView).scroll_home(animate=False, immediate=True)
         offered = (review.options, review.cursor)
         if offered != self._offered:
             self._offered = offered
@@ -366,7 +366,7 @@ class ReviewPane(Vertical):
             self._note_rows, self._above = len(lines), above
             self._lay_out()
             if scroll:
-                self.query_one("#card-text", LineView).scroll_home(animate=False)
+                self.query_one("#card-text", LineView).scroll_home(animate=False, immediate=True)
 
     def _lay_out(self, *, anew: bool = False) -> None:
         """Wrap the words for the width, and give them what height the rest leaves."""
@@ -428,7 +428,11 @@ class ReviewPane(Vertical):
     def action_scroll_text(self, by: int) -> None:
         """Scroll what is asked, and what has changed."""
         text = self.query_one("#card-text", LineView)
-        text.scroll_relative(y=by * max(text.size.height - 1, 1), animate=False)
+
+        def scroll() -> None:
+            text.scroll_relative(y=by * max(text.size.height - 1, 1), animate=False, immediate=True)
+
+        self.call_after_refresh(scroll)  # by a page of the text that is laid out, each time that it is pressed
 
     def action_type_reason(self, action_id: str) -> None:
         """Type a reason, or the answer."""
