@@ -432,7 +432,7 @@ class ReviewPane(Vertical):
         def scroll() -> None:
             text.scroll_relative(y=by * max(text.size.height - 1, 1), animate=False, immediate=True)
 
-        self.call_after_refresh(scroll)  # by a page of the text that is laid out, each time that it is pressed
+        self.call_after_refresh(scroll)  # a page of the text as laid out, for each press
 
     def action_type_reason(self, action_id: str) -> None:
         """Type a reason, or the answer."""
