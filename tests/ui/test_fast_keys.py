@@ -11,6 +11,7 @@ from hitl_tui.ui.screens.edit import EditScreen
 from hitl_tui.ui.screens.help import HelpScreen
 from hitl_tui.ui.screens.opening import OpeningScreen
 from hitl_tui.ui.widgets.header import HeaderBar
+from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.view.review import GRACE
 from hitl_tui.view.status import StatusLine
 from tests.ui.harness import desk
@@ -35,6 +36,21 @@ async def test_a_screen_that_closes_by_itself_takes_what_is_over_it_along():
         await it.until(lambda: isinstance(it.app.screen, Palette))
         below.dismiss()
         await it.until(lambda: it.app.screen is it.run)
+
+
+async def test_keys_that_scroll_count_each_time_that_they_are_pressed_between_two_frames():
+    async with desk(size=(80, 24)) as it:
+        await it.press("question_mark")
+        await it.until(lambda: isinstance(it.app.screen, HelpScreen))
+        screen = it.app.screen
+        assert isinstance(screen, HelpScreen)
+        page = screen.query_one("#help", LineView)
+        await it.until(lambda: page.max_scroll_y > 100)
+        for by in (1, 1):
+            screen.action_scroll(by)
+        for by in (1, 1):
+            screen.action_turn_pages(by)
+        await it.until(lambda: page.scroll_y == 2 + 2 * (page.size.height - 2), "two rows and two pages")
 
 
 async def test_the_palette_opens_again_while_it_closes_and_pages_before_it_has_rows():

@@ -104,8 +104,7 @@ class ArtifactsScreen(OverlayScreen):
 
     def action_scroll_text(self, by: int) -> None:
         """Scroll the text."""
-        pane = self.query_one("#artifact", LineView)
-        pane.scroll_relative(y=by * max(pane.size.height - 2, 1), animate=False)
+        self.query_one("#artifact", LineView).turn_pages(by)
 
     def action_save(self) -> None:
         """Write the selected one to a new file in the current directory."""

@@ -227,8 +227,7 @@ class CompareScreen(OverlayScreen):
 
     def action_scroll_values(self, by: int) -> None:
         """Scroll both values."""
-        pane = self.query_one(SideBySide)
-        pane.scroll_relative(y=by * max(pane.size.height - 2, 1), animate=False)
+        self.query_one(SideBySide).turn_pages(by)
 
     def action_other_side(self) -> None:
         """The keys move the other side from now on."""

@@ -97,8 +97,8 @@ class HelpScreen(OverlayScreen):
         bound("page.close", "close"),
         bound("list.up", "scroll(-1)"),
         bound("list.down", "scroll(1)"),
-        bound("list.page_up", "scroll(-15)"),
-        bound("list.page_down", "scroll(15)"),
+        bound("list.page_up", "turn_pages(-1)"),
+        bound("list.page_down", "turn_pages(1)"),
     ]
     AUTO_FOCUS = "#find"
     VERTICAL_BREAKPOINTS = _HEIGHTS
@@ -127,8 +127,12 @@ class HelpScreen(OverlayScreen):
         self._write()
 
     def action_scroll(self, by: int) -> None:
-        """Move the page."""
-        self.query_one("#help", LineView).scroll_relative(y=by, animate=False)
+        """Move the page by rows."""
+        self.query_one("#help", LineView).scroll_relative(y=by, animate=False, immediate=True)
+
+    def action_turn_pages(self, by: int) -> None:
+        """Move the page by what is on screen."""
+        self.query_one("#help", LineView).turn_pages(by)
 
     def on_resize(self) -> None:
         """Write the page for the width."""

@@ -116,8 +116,7 @@ class ItemsScreen(OverlayScreen):
 
     def action_scroll_value(self, by: int) -> None:
         """Scroll the value."""
-        pane = self.query_one("#item", LineView)
-        pane.scroll_relative(y=by * max(pane.size.height - 2, 1), animate=False)
+        self.query_one("#item", LineView).turn_pages(by)
 
 
 def _rows(item: StoredItem, width: int) -> list[Line]:

@@ -313,6 +313,14 @@ class LineView(Kept, ScrollView, can_focus=True):
             self.scroll_to(y=to, animate=False, immediate=bool(self.size))
         self.repaint()
 
+    def turn_pages(self, by: int, *, kept: int = 2) -> None:
+        """Scroll by pages as laid out, less the rows that stay in sight, each time that it is asked."""
+
+        def scroll() -> None:
+            self.scroll_relative(y=by * max(self.size.height - kept, 1), animate=False, immediate=True)
+
+        self.call_after_refresh(scroll)
+
     def line(self, row: int) -> Line:
         """The spans of a row."""
         return self.lines[row]

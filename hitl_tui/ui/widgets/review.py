@@ -427,12 +427,7 @@ class ReviewPane(Vertical):
 
     def action_scroll_text(self, by: int) -> None:
         """Scroll what is asked, and what has changed."""
-        text = self.query_one("#card-text", LineView)
-
-        def scroll() -> None:
-            text.scroll_relative(y=by * max(text.size.height - 1, 1), animate=False, immediate=True)
-
-        self.call_after_refresh(scroll)  # a page of the text as laid out, for each press
+        self.query_one("#card-text", LineView).turn_pages(by, kept=1)
 
     def action_type_reason(self, action_id: str) -> None:
         """Type a reason, or the answer."""
