@@ -16,7 +16,7 @@ import pytest
 from hitl_tui import HitlError
 from hitl_tui.drivers.watching import Watcher
 from hitl_tui.engine.log.events import Event
-from hitl_tui.engine.log.threads import Fault
+from hitl_tui.engine.log.threads import Fault, PauseRequest
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import StoreUnusable, ThreadBusy, UsageError, ValueRejected
 from hitl_tui.stores import open_store
@@ -346,6 +346,18 @@ class TestFence:
         waiting.join()
         assert len(refused) == 1
         assert writer.cursor.version == 0
+
+    def test_who_stands_still_in_the_middle_of_a_write_keeps_others_waiting_no_longer_than_it_may_be_silent(
+        self, store: PostgresCheckpointer, url: str
+    ) -> None:
+        line(store, say("x")).invoke({}, thread_id="t")
+        still = pytest.raises(StoreUnusable, match=r"stood still .*: nothing of it is stored")
+        with closing(PostgresCheckpointer(url)) as other, still, store._server.transaction() as db:
+            store._locked(db, "t")
+            db.run("UPDATE cursor SET expires_at = 7")
+            other.request_pause("t", PauseRequest("ann", "", other.now()))
+        assert store._server.rows("SELECT expires_at FROM cursor") != [(7,)]
+        assert store.pause_request("t") is not None
 
     def test_times_are_the_servers(
         self, store: PostgresCheckpointer, monkeypatch: pytest.MonkeyPatch

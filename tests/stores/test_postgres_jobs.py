@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 
+import msgspec
 import psycopg
 import pytest
 
@@ -277,6 +278,30 @@ class TestDeadWorkers:
         job = jobs(store)[0]
         assert (job.state, job.worker, store.jobs().workers()) == ("queued", None, [])
         assert "was not heard of" in job.why
+
+    @pytest.mark.parametrize("held", ["its cursor", "its job"])
+    def test_what_somebody_writes_keeps_none_of_the_rest_waiting(
+        self, runner: GraphRunner, store: PostgresCheckpointer, held: str
+    ) -> None:
+        runner.invoke({}, thread_id="u")
+        store.jobs().hand("u")
+        answer(runner, thread="u")
+        other = msgspec.structs.replace(store.new_lease(store.now()), pid=2)
+        store.jobs().register(2, other, [HandedGraph("g", "d")], 4, stopping=False)
+        store._server.rows(TAKE.format(2))
+        heard(store, 4.0)
+        key = store._server.rows("SELECT key FROM thread WHERE id = 't'")[0][0]
+        locked = {
+            "its cursor": f"SELECT FROM cursor WHERE thread = {key} FOR UPDATE",
+            "its job": f"SELECT FROM procrastinate_jobs WHERE lock = '{key}' FOR UPDATE",
+        }
+        with store._server.connect() as writer, writer.transaction():
+            writer.execute(locked[held].encode())
+            writer.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            assert [thread for thread, _ in reap(store)] == ["u"]
+            assert [worker.id for worker in store.jobs().workers()] == [1]
+        assert [thread for thread, _ in reap(store)] == ["t"]
+        assert store.jobs().workers() == []
 
     @pytest.mark.parametrize("status", ["running", "waiting"], ids=["running", "before its first commit"])
     def test_whoever_is_next_takes_their_thread_over(self, store: PostgresCheckpointer, status: str) -> None:

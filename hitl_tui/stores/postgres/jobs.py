@@ -312,22 +312,38 @@ _DEAD = """
 # Who is dead is taken off with one statement: their jobs are queued again, and their leases end, wherever
 # they are, so that whoever is next takes over and writes it down.  A thread of theirs runs by its record from
 # the first commit on, and is theirs from a moment before.  What they still finish is not theirs any
-# more: leases have tokens, and jobs count their attempts.
+# more: leases have tokens, and jobs count their attempts.  What somebody else is writing, as one does who was
+# stopped in the middle, keeps none of the rest waiting: it is left with its worker for the next look.
+_LEASE = "(c.pid, c.boot, c.namespace, c.process_started)"
 _REAP = f"""
     WITH dead AS (
         SELECT p.id, w."user", w.host, w.pid, w.process_started, w.boot, w.namespace
         FROM procrastinate_workers AS p LEFT JOIN worker AS w ON w.id = p.id
         WHERE {_DEAD}
         FOR UPDATE OF p SKIP LOCKED
+    ), lost AS (
+        SELECT id, lock::bigint AS thread, worker_id FROM procrastinate_jobs
+        WHERE status = 'doing' AND (worker_id IS NULL OR worker_id IN (SELECT id FROM dead))
+    ), running AS (
+        SELECT c.thread, dead.id FROM dead JOIN cursor AS c ON c.status = 'running' AND c.token IS NOT NULL
+            AND {_LEASE} = (dead.pid, dead.boot, dead.namespace, dead.process_started)
+    ), theirs AS (
+        SELECT thread FROM cursor
+        WHERE thread = ANY(ARRAY(SELECT thread FROM lost UNION SELECT thread FROM running))
+        FOR UPDATE SKIP LOCKED
+    ), free AS (
+        SELECT id FROM procrastinate_jobs WHERE status = 'doing' AND id = ANY(ARRAY(
+            SELECT id FROM lost WHERE thread IN (SELECT thread FROM theirs)
+                OR NOT EXISTS (SELECT FROM cursor AS c WHERE c.thread = lost.thread)))
+        FOR UPDATE SKIP LOCKED
     ), queued AS (
         UPDATE procrastinate_jobs AS j SET status = 'todo', queueing_lock = NULL, worker_id = NULL,
             attempts = attempts + 1, scheduled_at = NULL, abort_requested = false,
             args = j.args || jsonb_build_object('why', coalesce((
                 SELECT 'worker ' || id || ' (' || host || ', process ' || pid || ') was not heard of any more'
                 FROM dead WHERE id = j.worker_id), 'its worker has ended'))
-        WHERE j.status = 'doing' AND (j.worker_id IS NULL OR j.worker_id IN (SELECT id FROM dead))
-        RETURNING j.id, j.queue_name, j.lock::bigint AS key, j.args ->> 'thread' AS thread,
-            j.args ->> 'why' AS why
+        WHERE j.id = ANY(ARRAY(SELECT id FROM free))
+        RETURNING j.id, j.queue_name, j.args ->> 'thread' AS thread, j.args ->> 'why' AS why
     ), due AS (
         UPDATE procrastinate_jobs SET scheduled_at = NULL WHERE id IN (
             SELECT id FROM procrastinate_jobs WHERE status = 'todo' AND scheduled_at <= now()
@@ -335,12 +351,14 @@ _REAP = f"""
         RETURNING id, queue_name
     ), ended AS (
         UPDATE cursor AS c SET boot = '', expires_at = 0 FROM dead
-        WHERE c.thread IN (SELECT thread FROM cursor WHERE status = 'running' UNION SELECT key FROM queued)
-            AND c.token IS NOT NULL AND c.pid = dead.pid AND c.boot = dead.boot
-            AND c.namespace = dead.namespace AND c.process_started = dead.process_started
-        RETURNING 1
+        WHERE c.thread = ANY(ARRAY(SELECT thread FROM theirs)) AND c.token IS NOT NULL
+            AND {_LEASE} = (dead.pid, dead.boot, dead.namespace, dead.process_started)
     ), gone AS (
-        DELETE FROM procrastinate_workers AS p USING dead WHERE p.id = dead.id RETURNING 1
+        DELETE FROM procrastinate_workers AS p USING dead WHERE p.id = dead.id
+            AND NOT EXISTS (
+                SELECT FROM lost WHERE worker_id = dead.id AND id NOT IN (SELECT id FROM free))
+            AND NOT EXISTS (
+                SELECT FROM running WHERE id = dead.id AND thread NOT IN (SELECT thread FROM theirs))
     ), told AS (
         SELECT pg_notify('procrastinate_queue_v1#' || queue_name,
             json_build_object('type', 'job_inserted', 'job_id', min(id))::text)

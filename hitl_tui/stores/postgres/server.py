@@ -55,6 +55,9 @@ _LOOK = 1.0
 
 _MOST_CONNECTIONS = 8
 _LOCK_SECONDS = 5
+_IDLE_SECONDS = 3
+"""After which a process that was stopped, or cut off, in the middle of a write keeps nothing locked."""
+
 NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 """Microseconds since the epoch, in SQL."""
 
@@ -117,6 +120,7 @@ class Server:
         settings = {
             "search_path": self.schema,
             "lock_timeout": f"{_LOCK_SECONDS}s",
+            "idle_in_transaction_session_timeout": f"{_IDLE_SECONDS}s",
             "synchronous_commit": "off" if durability == "none" else "on",
             "jit": "off",
             "timezone": "UTC",
@@ -363,6 +367,12 @@ class Server:
         if isinstance(error, (errors.LockNotAvailable, errors.DeadlockDetected, errors.QueryCanceled)):
             return StoreUnusable(
                 f"the store {self.name} stayed locked by others for {_LOCK_SECONDS} s", "try again"
+            )
+        if isinstance(error, errors.IdleInTransactionSessionTimeout):
+            return StoreUnusable(
+                f"this process stood still for {_IDLE_SECONDS} s in the middle of a write to the store "
+                f"{self.name}: nothing of it is stored",
+                "try again",
             )
         if isinstance(error, errors.ReadOnlySqlTransaction):
             return StoreUnusable(
