@@ -163,6 +163,22 @@ class ServerBusy(ThreadBusy):
     title = "The thread is busy"
 
 
+class ServerRefused(HitlError):
+    """A server answers a request with an error of HTTP `status`, or with what can't be read (0)."""
+
+    title = "Refused"
+
+    def __init__(self, message: str, hint: str, status: int) -> None:
+        super().__init__(message, hint)
+        self.status = status
+
+
+class ServerLost(HitlError):
+    """A server can't be reached, or the connection to it was lost."""
+
+    title = "The server can't be reached"
+
+
 class AnswerRefused(HitlError):
     """A late, unknown, duplicate, stale or unauthorised answer (SPEC 11)."""
 

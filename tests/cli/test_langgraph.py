@@ -181,7 +181,7 @@ def test_what_does_not_go_with_a_server_is_told(app: App, arguments: tuple[str, 
 
 
 def test_a_server_that_is_not_there_is_told(app: App) -> None:
-    assert "can't be asked" in app.expect(1, "threads", "--server", "http://127.0.0.1:9").err
+    assert "can't be reached" in app.expect(1, "threads", "--server", "http://127.0.0.1:9").err
 
 
 def test_headers_that_can_not_be_read_are_told(app: App, monkeypatch: pytest.MonkeyPatch) -> None:

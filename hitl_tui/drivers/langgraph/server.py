@@ -21,13 +21,12 @@ from hitl_tui.drivers.langgraph.server_requests import (
     again_if_cut,
     busy,
     failed_there,
-    is_cut,
-    status_of,
     telling_busy,
+    worded,
 )
 from hitl_tui.drivers.langgraph.server_states import no_state, revived_part, snapshot_of
 from hitl_tui.drivers.langgraph.subgraphs import NO_STEPS
-from hitl_tui.errors import HitlError, StoreUnusable, UsageError
+from hitl_tui.errors import ServerLost, ServerRefused, StoreUnusable, UsageError
 
 if TYPE_CHECKING:
     from langgraph.store.base import Item
@@ -80,11 +79,11 @@ class ServerThreads:
             thread = str(row["thread_id"])
             try:
                 state = again_if_cut(partial(self._client.threads.get_state, thread))
-            except Exception as error:
+            except ServerRefused as error:
                 if not failed_there(error):
                     raise
                 # Its reducers fail on what was written: the other threads can be looked at all the same.
-                self.unreadable[thread] = str(error)
+                self.unreadable[thread] = error.message
                 continue
             if identity := (state.get("checkpoint") or {}).get("checkpoint_id"):
                 heads[thread] = str(identity)
@@ -200,7 +199,7 @@ class ServerGraph:
         from langgraph.pregel.remote import RemoteGraph
         from langgraph_sdk import get_sync_client
 
-        client = get_sync_client(url=url, headers=server_headers(), timeout=_TIMEOUT)
+        client = worded(get_sync_client(url=url, headers=server_headers(), timeout=_TIMEOUT))
         chosen = _chosen(url, client, assistant)
         name = chosen["assistant_id"]
         self._client: Any = client
@@ -245,9 +244,7 @@ class ServerGraph:
                     told: Any = revived_part(part)
                     if part["type"] != "messages" or hasattr(told["data"][0], "content"):
                         yield told
-        except Exception as error:
-            if not is_cut(error):
-                raise
+        except ServerLost:
             self._join(place["thread_id"])
 
     def _join(self, thread: str) -> None:
@@ -261,9 +258,7 @@ class ServerGraph:
                 for run in self._open_runs(thread):
                     self._client.runs.join(thread, run["run_id"])
                 return
-            except Exception as error:
-                if not is_cut(error):
-                    raise
+            except ServerLost:
                 time.sleep(_BETWEEN_JOINS)
         raise StoreUnusable(
             "the connection to the server was lost; the run goes on there", "open the thread again later"
@@ -298,8 +293,8 @@ class ServerGraph:
             else:
                 try:
                     self._client.runs.cancel(thread, run["run_id"], wait=True, action=strategy)
-                except Exception as error:
-                    if status_of(error) not in (404, 409):  # it has ended meanwhile
+                except ServerRefused as error:
+                    if error.status not in (404, 409):  # it has ended meanwhile
                         raise
             ended.append(str(run["run_id"]))
         return ended
@@ -307,8 +302,8 @@ class ServerGraph:
     def _open_runs(self, thread: str) -> list[Any]:
         try:
             runs = again_if_cut(lambda: self._client.runs.list(thread, limit=_MOST))
-        except Exception as error:
-            if status_of(error) not in _NO_SUCH_THREAD:
+        except ServerRefused as error:
+            if error.status not in _NO_SUCH_THREAD:
                 raise
             return []  # there is no such thread yet
         return [run for run in runs if run["status"] in ("pending", "running")]
@@ -323,10 +318,10 @@ class ServerGraph:
                     place["thread_id"], checkpoint=asked, subgraphs=subgraphs
                 )
             )
-        except Exception as error:
+        except ServerRefused as error:
             if failed_there(error):
                 raise _unreadable(place["thread_id"]) from None
-            if status_of(error) not in _NO_SUCH_THREAD:
+            if error.status not in _NO_SUCH_THREAD:
                 raise
             return no_state(config)
         return snapshot_of(state, config)
@@ -344,10 +339,10 @@ class ServerGraph:
                     place["thread_id"], limit=limit or _MOST_STATES, before=before, checkpoint=inside
                 )
             )
-        except Exception as error:
+        except ServerRefused as error:
             if failed_there(error):
                 raise _unreadable(place["thread_id"]) from None
-            if status_of(error) not in _NO_SUCH_THREAD:
+            if error.status not in _NO_SUCH_THREAD:
                 raise
             states = []
         for state in states:
@@ -406,10 +401,13 @@ def server_headers() -> dict[str, str]:
 
 
 def _chosen(url: str, client: Any, assistant: str) -> Mapping[str, Any]:
-    rows = _asked(url, lambda: client.assistants.search(limit=_MOST))
-    matches = [row for row in rows if assistant in ("", row["assistant_id"], row["graph_id"], row["name"])]
+    names = ("assistant_id", "graph_id", "name")
+    rows = _asked(
+        url, lambda: [{name: row[name] for name in names} for row in client.assistants.search(limit=_MOST)]
+    )
+    matches = [row for row in rows if assistant in ("", *row.values())]
     if len(matches) == 1 or (matches and assistant):
-        return dict(matches[0])
+        return matches[0]
     graphs = ", ".join(sorted({str(row["graph_id"]) for row in rows}))
     problem = f"{url} has no assistant {assistant!r}" if assistant else f"{url} has several graphs"
     raise UsageError(problem if rows else f"{url} has no graph", f"say which: --assistant ID, of {graphs}")
@@ -418,9 +416,10 @@ def _chosen(url: str, client: Any, assistant: str) -> Mapping[str, Any]:
 def _asked(url: str, ask: Callable[[], R]) -> R:
     try:
         return ask()
-    except Exception as error:
-        if (status := status_of(error)) in (401, 403):
-            hint = f"set LANGGRAPH_API_KEY, or {SERVER_HEADERS}"
-            raise HitlError(f"{url} refuses to answer ({status})", hint) from None
-        hint = "is it running? `langgraph dev` starts one"
-        raise HitlError(f"{url} can't be asked: {type(error).__name__}: {error}", hint) from None
+    except ServerLost as error:
+        raise ServerLost(f"{url}: {error.message}", "is it running? `langgraph dev` starts one") from None
+    except ServerRefused as error:
+        raise ServerRefused(f"{url}: {error.message}", error.hint, error.status) from None
+    except Exception as error:  # whatever the SDK makes of an answer of another shape
+        told = f"{url} answers as no Agent Server does: {type(error).__name__}: {error}"
+        raise ServerRefused(told, "is it one of LangGraph?", 0) from None

@@ -15,7 +15,7 @@ from hitl_tui.drivers.langgraph.server_requests import again_if_cut, failed_ther
 from hitl_tui.drivers.langgraph.server_states import looks_like_message, no_state, snapshot_of
 from hitl_tui.drivers.langgraph.values import as_json
 from hitl_tui.engine.state.frozen import thaw
-from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.errors import HitlError, ServerRefused, UsageError
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
@@ -66,14 +66,15 @@ class ServerTrial:
             self._copy = str(copy["thread_id"])
             threads.update(self._copy, metadata={TRIAL: True}, ttl=_KEPT)
             self._before = self._read({"configurable": self._place}).values
-        except HitlError:
-            raise
-        except Exception as error:
+        except ServerRefused as error:
             self._end()
             raise UsageError(
-                f"the server can't copy the thread: {type(error).__name__}: {error}",
+                f"the thread can't be copied there: {error.message}",
                 "an edit is tried on a copy before it is made",
             ) from None
+        except HitlError:
+            self._end()
+            raise
 
     def _end(self) -> None:
         if self._copy:
@@ -138,7 +139,7 @@ class ServerTrial:
                 self._copy, dict(update), as_node=their_node(as_node), checkpoint=place
             )
             state = again_if_cut(lambda: threads.get_state(self._copy, checkpoint=dict(told["checkpoint"])))
-        except Exception as error:
+        except ServerRefused as error:
             return _why(error), no_state(config)
         self._values = state["values"] if isinstance(state["values"], Mapping) else {}
         return "", snapshot_of(state, config)
@@ -172,7 +173,7 @@ def _is(after: Any, value: Any) -> bool:
     return bool(after == value) and isinstance(after, bool) == isinstance(value, bool)
 
 
-def _why(error: Exception) -> str:
+def _why(error: ServerRefused) -> str:
     if failed_there(error):
         return "the graph's own code failed on it: see the server's log"
-    return str(error)
+    return error.message

@@ -4,11 +4,78 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
-from hitl_tui.errors import ServerBusy
+from hitl_tui.config import SERVER_HEADERS
+from hitl_tui.errors import ServerBusy, ServerLost, ServerRefused
 
 R = TypeVar("R")
+
+_HINTS: Final = {
+    401: f"set LANGGRAPH_API_KEY, or {SERVER_HEADERS}",
+    403: f"set LANGGRAPH_API_KEY, or {SERVER_HEADERS}",
+    429: "it is asked too much: try again later",
+}
+_OTHER_KIND: Final = "it may be of a kind or version that takes this otherwise, or not at all"
+_ITS_LOG: Final = "its log says why"
+_LONGEST: Final = 300
+"""Characters of what a server says that are told."""
+
+
+class Requests:
+    """The requests of the SDK, whose failures are told in words.
+
+    Args:
+        http: the SDK's own.
+
+    Every one of them raises `ServerRefused` and `ServerLost`.
+    """
+
+    def __init__(self, http: Any) -> None:
+        self._http = http
+
+    def __getattr__(self, name: str) -> Any:
+        ask = getattr(self._http, name)
+
+        def one(*arguments: Any, **options: Any) -> Any:
+            with _in_words():
+                return ask(*arguments, **options)
+
+        def parts(*arguments: Any, **options: Any) -> Iterator[Any]:
+            with _in_words():
+                yield from ask(*arguments, **options)
+
+        return parts if name == "stream" else one
+
+
+def worded(client: Any) -> Any:
+    """A client of the SDK whose failures are told in words."""
+    for part in (client.assistants, client.threads, client.runs, client.store):
+        part.http = Requests(part.http)
+    return client
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    import httpx
+
+    try:
+        yield
+    except httpx.HTTPStatusError as error:
+        raise _refused(error.request, error.response.status_code, str(error)) from None
+    except httpx.TransportError as error:
+        said = str(error) or type(error).__name__
+        raise ServerLost(f"the server gives no answer: {said}", "is it running?") from None
+    except ValueError as error:  # of whatever decoder the SDK has
+        hint = "is it an Agent Server of LangGraph?"
+        raise ServerRefused(f"the server's answer is no JSON: {error}", hint, 0) from None
+
+
+def _refused(request: Any, status: int, said: str) -> ServerRefused:
+    said = said.partition("\n")[0][:_LONGEST]
+    what = f"the server refuses {request.method} {request.url.path} ({status})"
+    hint = _HINTS.get(status) or (_ITS_LOG if status >= 500 else _OTHER_KIND)
+    return ServerRefused(f"{what}: {said}", hint, status)
 
 
 def busy() -> ServerBusy:
@@ -24,8 +91,8 @@ def telling_busy() -> Iterator[None]:
     """Tell the refusal of a server that runs the thread already as what it is."""
     try:
         yield
-    except Exception as error:
-        if status_of(error) != 409:
+    except ServerRefused as error:
+        if error.status != 409:
             raise
         raise busy() from None
 
@@ -34,24 +101,10 @@ def again_if_cut(ask: Callable[[], R]) -> R:
     """What a server answers, asked once more where the connection was lost: it closes idle ones."""
     try:
         return ask()
-    except Exception as error:
-        if not is_cut(error):
-            raise
+    except ServerLost:
         return ask()
 
 
-def is_cut(error: Exception) -> bool:
-    """Whether the connection was lost, and not what was asked for refused."""
-    import httpx
-
-    return isinstance(error, (httpx.TransportError, OSError))
-
-
-def status_of(error: Exception) -> int | None:
-    """The HTTP status of an error of the SDK, None where it has none."""
-    return getattr(getattr(error, "response", None), "status_code", None)
-
-
-def failed_there(error: Exception) -> bool:
+def failed_there(error: ServerRefused) -> bool:
     """Whether the server, or the graph's own code in it, failed on what was asked."""
-    return (status_of(error) or 0) >= 500
+    return error.status >= 500

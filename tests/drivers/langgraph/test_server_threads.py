@@ -10,6 +10,7 @@ pytest.importorskip("langgraph", reason="the extra `langgraph` is not installed"
 
 from hitl_tui.drivers.langgraph.server import ServerThreads
 from hitl_tui.drivers.langgraph.server_edits import TRIAL
+from hitl_tui.errors import ServerRefused
 
 
 class Threads:
@@ -32,17 +33,10 @@ class Threads:
         return {"checkpoint": {"checkpoint_id": f"c-{thread}"} if begun else None}
 
 
-class Failed(Exception):
-    """As the SDK tells it where the server answers with 500."""
-
-    class response:  # noqa: N801 - as that of httpx
-        status_code = 500
-
-
 class Broken(Threads):
     def get_state(self, thread: str) -> dict[str, Any]:
         if thread == "t1":
-            raise Failed("500 Internal Server Error")
+            raise ServerRefused("500 Internal Server Error", "", 500)
         return super().get_state(thread)
 
 
