@@ -203,7 +203,7 @@ def hub_over(
     unbuilt: Unbuilt | None = None,
     *,
     asks: bool = True,
-    guest: str = "",
+    guest: str | None = None,
     read_only: str = "",
 ) -> LocalHub:
     """The hub over an open store, which it closes; graphs are built as `builder` does.

@@ -75,7 +75,7 @@ def show(
     keep_nodes_apart()
 
     def make_hub(store: Checkpointer) -> LocalHub:
-        person = settings.reviewer if guest else ""
+        person = settings.reviewer if guest else None
         unbuilt = partial(_unbuilt, same_store())
         return hub_over(store, settings, unbuilt, asks=not guest, guest=person, read_only=read_only)
 

@@ -45,7 +45,7 @@ class LocalHub:
         observe: as for `LocalDriver`.
         asks: a person may agree to run graphs that are not trusted yet.
         guest: the login of the database that somebody needs who works here in another's account, to take
-            threads out; "" for the account's owner.
+            threads out; None for the account's owner.
         read_only: why nothing may be done to any thread, in words; "" where it may. Nothing is built then.
     """
 
@@ -59,7 +59,7 @@ class LocalHub:
         *,
         observe: Observe | None = None,
         asks: bool = True,
-        guest: str = "",
+        guest: str | None = None,
         read_only: str = "",
     ) -> None:
         self._store = store
@@ -199,7 +199,8 @@ class LocalHub:
     async def _refuse_upkeep(self) -> None:
         why = self.no_upkeep
         if not why and not await asyncio.to_thread(self._store.may_delete, self._guest):
-            who = f"{self._guest!r}, who works here as a guest," if self._guest else f"{self._store.login!r}"
+            owner = self._guest is None
+            who = f"{self._store.login!r}" if owner else f"{self._guest!r}, who works here as a guest,"
             why = f"{who} is no login of the database that is a hitl_operator or owns the store"
         if why:
             raise UsageError("nothing can be taken out of this store here", why)

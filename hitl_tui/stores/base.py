@@ -289,9 +289,9 @@ class Checkpointer(ABC):
         """See `Store.roles`."""
         return ()
 
-    def may_delete(self, login: str = "") -> bool:
+    def may_delete(self, login: str | None = None) -> bool:
         """See `Store.may_delete`."""
-        return not login
+        return login is None
 
     def now(self) -> int:
         """See `Store.now`."""

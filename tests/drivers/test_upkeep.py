@@ -201,16 +201,16 @@ def roles(postgres_url: str, postgres: Postgres) -> str:
     return postgres_url
 
 
-@pytest.mark.parametrize("person", [*LOGINS, "nobody"])
+@pytest.mark.parametrize("person", [*LOGINS, "nobody", ""])
 @pytest.mark.parametrize("guest", [True, False], ids=["in a browser", "by a login of their own"])
 async def test_in_a_team_an_operator_takes_threads_out_and_nobody_else(
     roles: str, postgres: Postgres, person: str, guest: bool
 ) -> None:
-    if not guest and person == "nobody":
+    if not guest and person not in LOGINS:
         pytest.skip("there is no such login")
     own = postgres.url(user=person, password=PASSWORD, schema=roles.rpartition("=")[2])
     store = open_store(roles if guest else own)
-    hub = LocalHub(store, lambda info: counter(store), guest=person if guest else "")
+    hub = LocalHub(store, lambda info: counter(store), guest=person if guest else None)
     with ExitStack() as refuses:
         if person != "op":
             refuses.enter_context(pytest.raises(UsageError))
@@ -226,10 +226,11 @@ async def test_in_a_team_an_operator_takes_threads_out_and_nobody_else(
     await hub.close()
 
 
-async def test_a_guest_takes_nothing_out_of_a_store_without_logins(tmp_path: Path) -> None:
+@pytest.mark.parametrize("guest", ["ann", ""], ids=["by name", "without one"])
+async def test_a_guest_takes_nothing_out_of_a_store_without_logins(tmp_path: Path, guest: str) -> None:
     store = open_store(str(tmp_path / "runs.db"))
     counter(store).invoke({}, thread_id="a")
-    hub = LocalHub(store, lambda info: counter(store), guest="ann")
+    hub = LocalHub(store, lambda info: counter(store), guest=guest)
     for refused in (hub.plan_deletion(["a"]), hub.plan_deletion(Retention(older_than=0)), hub.vacuum()):
         with pytest.raises(UsageError):
             await refused

@@ -64,7 +64,7 @@ class Store(Protocol):
         () where the store has no logins, or not that one.
         """
 
-    def may_delete(self, login: str = "") -> bool:
+    def may_delete(self, login: str | None = None) -> bool:
         """Whether a login of the database, the own one if none is named, may take threads out.
 
         A store that has no logins lets whoever has opened it, and nobody by name.

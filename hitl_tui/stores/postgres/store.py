@@ -472,8 +472,8 @@ class PostgresCheckpointer(TableStore):
     def roles(self, login: str = "") -> tuple[str, ...]:
         return tuple(name for (name,) in self._rows(_ROLES, (login or self.login,)))
 
-    def may_delete(self, login: str = "") -> bool:
-        return bool(self._rows(_MAY_DELETE, (login or self.login,)) == [(True,)])
+    def may_delete(self, login: str | None = None) -> bool:
+        return bool(self._rows(_MAY_DELETE, (self.login if login is None else login,)) == [(True,)])
 
     def make_roles(self) -> None:
         """Make the roles of `roles.ROLES`, and give them what they may do; again changes nothing.
