@@ -313,7 +313,8 @@ _DEAD = """
 # they are, so that whoever is next takes over and writes it down.  A thread of theirs runs by its record from
 # the first commit on, and is theirs from a moment before.  What they still finish is not theirs any
 # more: leases have tokens, and jobs count their attempts.  What somebody else is writing, as one does who was
-# stopped in the middle, keeps none of the rest waiting: it is left with its worker for the next look.
+# stopped in the middle, keeps none of the rest waiting: it is left with its worker for the next look.  A job is
+# asked for its worker again once it is locked: another may have queued it meanwhile, and a third have taken it.
 _LEASE = "(c.pid, c.boot, c.namespace, c.process_started)"
 _REAP = f"""
     WITH dead AS (
@@ -332,9 +333,11 @@ _REAP = f"""
         WHERE thread = ANY(ARRAY(SELECT thread FROM lost UNION SELECT thread FROM running))
         FOR UPDATE SKIP LOCKED
     ), free AS (
-        SELECT id FROM procrastinate_jobs WHERE status = 'doing' AND id = ANY(ARRAY(
-            SELECT id FROM lost WHERE thread IN (SELECT thread FROM theirs)
-                OR NOT EXISTS (SELECT FROM cursor AS c WHERE c.thread = lost.thread)))
+        SELECT id FROM procrastinate_jobs
+        WHERE status = 'doing' AND (worker_id IS NULL OR worker_id IN (SELECT id FROM dead))
+            AND id = ANY(ARRAY(
+                SELECT id FROM lost WHERE thread IN (SELECT thread FROM theirs)
+                    OR NOT EXISTS (SELECT FROM cursor AS c WHERE c.thread = lost.thread)))
         FOR UPDATE SKIP LOCKED
     ), queued AS (
         UPDATE procrastinate_jobs AS j SET status = 'todo', queueing_lock = NULL, worker_id = NULL,
