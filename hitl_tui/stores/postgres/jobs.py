@@ -313,8 +313,8 @@ _DEAD = """
 # they are, so that whoever is next takes over and writes it down.  A thread of theirs runs by its record from
 # the first commit on, and is theirs from a moment before.  What they still finish is not theirs any
 # more: leases have tokens, and jobs count their attempts.  What somebody else is writing, as one does who was
-# stopped in the middle, keeps none of the rest waiting: it is left with its worker for the next look.  A job is
-# asked for its worker again once it is locked: another may have queued it meanwhile, and a third have taken it.
+# stopped in the middle, keeps none of the rest waiting: it is left with its worker for the next look.  A job
+# is asked for its worker again once it is locked: another may have queued it, and a third have taken it.
 _LEASE = "(c.pid, c.boot, c.namespace, c.process_started)"
 _REAP = f"""
     WITH dead AS (
