@@ -317,14 +317,17 @@ async def execute_in_turn(driver: Driver, command: Command[R], settings: Setting
     Raises:
         ServerBusy: it says to leave that alone.
     """
+    from hitl_tui.engine.commands import DoubleText
+
+    make_room = DoubleText(cast("DoubleTexting", settings.on_busy), settings.reviewer)
+    if settings.on_busy == "enqueue":
+        await driver.execute(make_room)  # first: what ends just now was to be waited for, too
     try:
         return await driver.execute(command)
     except ServerBusy:
         if settings.on_busy == "reject":
             raise
-    from hitl_tui.engine.commands import DoubleText
-
-    await driver.execute(DoubleText(cast("DoubleTexting", settings.on_busy), settings.reviewer))
+    await driver.execute(make_room)
     return await driver.execute(command)
 
 

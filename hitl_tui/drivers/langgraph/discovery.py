@@ -124,6 +124,12 @@ async def stale(app: App, thread: str, newest: str) -> StaleWriter:
     )
 
 
+async def run_of(app: App, thread: str, checkpoint: str) -> str:
+    """The id of the server's run that a checkpoint was saved by, "" where none is told."""
+    snapshot = await app.snapshot(config_of(thread, checkpoint))
+    return str((snapshot.metadata or {}).get("run_id", ""))
+
+
 def _who(metadata: Mapping[str, Any] | None) -> str:
     """What a checkpoint's metadata says of who made it, in words."""
     facts = dict(metadata or {})

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hitl_tui.drivers.breakpoints import RunStops
 from hitl_tui.drivers.langgraph.audit import compare
-from hitl_tui.drivers.langgraph.discovery import stale
+from hitl_tui.drivers.langgraph.discovery import run_of, stale
 from hitl_tui.drivers.langgraph.editing import Editor
 from hitl_tui.drivers.langgraph.graph import functions
 from hitl_tui.drivers.langgraph.interrupts import repeats_of_answer, whole_subgraphs
@@ -100,6 +100,7 @@ class LangGraphDriver(WindowDriver):
         self._refused = refusals
         self._leaf = leaf
         self._newest = newest
+        self._let_by: frozenset[str] = frozenset()
         handlers: dict[type[Command[Any]], Any] = {Start: self._take_input, UpdateState: self._update_state}
         self._handlers.update(handlers)
 
@@ -165,6 +166,7 @@ class LangGraphDriver(WindowDriver):
             StaleWriter: somebody else has gone on from the end of this line.
         """
         session, leaf = self._opened(), self._leaf
+        let_by, self._let_by = self._let_by, frozenset()
         thread = their_thread(session.info)
         if (head := await self._mirror.app.head(thread)) in ("", self._newest):
             return
@@ -180,7 +182,7 @@ class LangGraphDriver(WindowDriver):
                 "fork from the step before that",
             )
         await self._read_head()
-        if leaf != self._leaf:
+        if leaf != self._leaf and await run_of(self._mirror.app, thread, self._leaf) not in let_by:
             raise await stale(self._mirror.app, thread, self._leaf)
 
     async def _refuse_busy(self) -> None:
@@ -195,10 +197,12 @@ class LangGraphDriver(WindowDriver):
         if not hasattr(app.root, "make_room"):
             return
         thread = their_thread(session.info)
-        ended = await app.call(lambda: app.root.make_room(thread, command.strategy))
+        room = await app.call(lambda: app.root.make_room(thread, command.strategy))
+        # A server may tell that a run has ended before it has saved what that run did last.
+        self._let_by = room.known
         session = await self._read_head()
-        if ended and command.strategy != "enqueue" and session.exists:
-            data = {"double_texting": command.strategy, "runs": ended}
+        if room.ended and command.strategy != "enqueue" and session.exists:
+            data = {"double_texting": command.strategy, "runs": list(room.ended)}
             with session.writing():
                 entry = decision_entry(session, [], "stop", actor=command.actor, note=command.note, data=data)
                 session.commit_cursor(session.cursor, [entry])

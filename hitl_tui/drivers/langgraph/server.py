@@ -50,6 +50,18 @@ _TIMEOUT: Final = (5.0, 300.0, 300.0, 5.0)
 """Seconds to connect, to read, to write and to wait for a connection."""
 
 
+class Room(NamedTuple):
+    """What was done so that a thread can be run.
+
+    Attributes:
+        ended: the ids of the runs that were ended or waited for.
+        known: those of all runs that were there then: what they save afterwards is what was waited for.
+    """
+
+    ended: tuple[str, ...]
+    known: frozenset[str]
+
+
 class ServerNode:
     """A node of a server's graph: what runs it stays there."""
 
@@ -280,14 +292,15 @@ class ServerGraph:
                 raise busy()
             time.sleep(_BETWEEN_LOOKS)
 
-    def make_room(self, thread: str, strategy: DoubleTexting) -> list[str]:
-        """End what the server runs in a thread, or wait until it has ended; gives the ids of those runs.
+    def make_room(self, thread: str, strategy: DoubleTexting) -> Room:
+        """End what the server runs in a thread, or wait until it has ended.
 
         Our own run is begun once the head was read again: queued behind another one it would begin on a state
         that nobody has seen.
         """
         ended = []
-        for run in self._open_runs(thread):
+        runs = self._runs(thread)
+        for run in filter(_is_open, runs):
             if strategy == "enqueue":
                 self._client.runs.join(thread, run["run_id"])
             else:
@@ -297,16 +310,19 @@ class ServerGraph:
                     if error.status not in (404, 409):  # it has ended meanwhile
                         raise
             ended.append(str(run["run_id"]))
-        return ended
+        return Room(tuple(ended), frozenset(str(run["run_id"]) for run in runs))
 
     def _open_runs(self, thread: str) -> list[Any]:
+        return list(filter(_is_open, self._runs(thread)))
+
+    def _runs(self, thread: str) -> list[Any]:
+        """The newest runs of a thread."""
         try:
-            runs = again_if_cut(lambda: self._client.runs.list(thread, limit=_MOST))
+            return list(again_if_cut(lambda: self._client.runs.list(thread, limit=_MOST)))
         except ServerRefused as error:
             if error.status not in _NO_SUCH_THREAD:
                 raise
             return []  # there is no such thread yet
-        return [run for run in runs if run["status"] in ("pending", "running")]
 
     def get_state(self, config: Any, *, subgraphs: bool = False) -> StateSnapshot:
         """As `Pregel.get_state`."""
@@ -364,6 +380,10 @@ class ServerGraph:
     def trial(self, config: Any) -> ServerTrial:
         """Where edits of a checkpoint are tried: a copy of its thread, which is deleted at the end."""
         return ServerTrial(self._client, config, self.get_state)
+
+
+def _is_open(run: Mapping[str, Any]) -> bool:
+    return run["status"] in ("pending", "running")
 
 
 def _unreadable(thread: str) -> StoreUnusable:

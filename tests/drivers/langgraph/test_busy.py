@@ -8,8 +8,10 @@ import pytest
 
 pytest.importorskip("langgraph", reason="the extra `langgraph` is not installed")
 
-from hitl_tui.engine.commands import DoubleText, Run, Start
-from hitl_tui.errors import ServerBusy
+from hitl_tui.cli.opening import execute_in_turn
+from hitl_tui.config import load_settings
+from hitl_tui.engine.commands import DoubleText, Run, Start, Step
+from hitl_tui.errors import ServerBusy, StaleWriter
 from hitl_tui.plain.context import Context
 from tests.drivers.langgraph.busy import Busy
 from tests.drivers.langgraph.conftest import Hubs
@@ -58,6 +60,46 @@ async def test_who_ends_a_run_of_somebody_else_stands_in_the_ledger(
     assert [(entry.actor, entry.note, entry.data["runs"]) for entry in stops] == [
         ("ann", "mine first", ["theirs"])
     ] * written
+
+
+async def test_what_a_run_saves_that_was_waited_for_is_no_other_writers(busy: Busy, hubs: Hubs) -> None:
+    watcher = await hubs.watch(busy.graph)
+    await watcher.driver.execute(Start({"log": []}))
+    busy.runs = ["theirs"]
+    await watcher.driver.execute(DoubleText("enqueue", "ann"))
+    busy.saves("theirs")  # its end was told before
+    view = await watcher.step()
+    assert view.progress.head == 2
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_what_another_run_saves_is_refused_whether_one_was_waited_for_or_not(
+    busy: Busy, hubs: Hubs, waits: bool
+) -> None:
+    watcher = await hubs.watch(busy.graph)
+    await watcher.driver.execute(Start({"log": []}))
+    busy.runs = ["theirs"] if waits else []
+    if waits:
+        await watcher.driver.execute(DoubleText("enqueue", "ann"))
+    busy.saves("another")
+    with pytest.raises(StaleWriter):
+        await watcher.driver.execute(Run())
+    assert (await watcher.look()).progress.head == 1
+
+
+async def test_a_run_that_ends_just_now_is_waited_for_by_who_wants_that(busy: Busy, hubs: Hubs) -> None:
+    watcher = await hubs.watch(busy.graph)
+    await watcher.driver.execute(Start({"log": []}))
+    busy.runs = ["theirs"]
+
+    def end() -> None:
+        busy.ends, busy.runs = None, []
+        busy.saves("theirs")
+
+    busy.ends = end
+    await execute_in_turn(watcher.driver, Step(), load_settings({"on_busy": "enqueue"}))
+    view = await watcher.until(lambda view: view.progress.head == 2)
+    assert "failed" not in [entry.kind for entry in view.ledger]
 
 
 class Typed:
