@@ -116,19 +116,22 @@ class EngineThread:
         """Run jobs, one after the other, until the loop has its turn; False where that was taken over."""
         end = time.perf_counter() + _TURN
         job, self._next = self._next, None
-        while job is not None and not driven.given_up:
+        wait = driven.wait
+        while job is not None and wait is not None and not wait.cancelled():
             self._at_work = job
             job.run()
             with self._lock:
-                ours, self._at_work = self._at_work is job, None
-            if not ours:
+                taken_over = self._at_work is not job  # whoever took over may have a job of its own at work
+                if not taken_over:
+                    self._at_work = None
+            if taken_over:
                 with suppress(RuntimeError):  # the loop has closed: nobody waits for it any more
-                    self.loop.call_soon_threadsafe(driven.resume)
+                    self.loop.call_soon_threadsafe(driven.resume, wait)
                 return False
             if self._asked or time.perf_counter() > end:
-                driven.resume()
+                driven.resume(wait)
                 return True
-            job = driven.go_on()
+            job = driven.go_on(wait)
         return True
 
     def _stand_by(self) -> None:
@@ -144,7 +147,7 @@ class EngineThread:
             if held_up:
                 self._run()
                 return
-            if self._between:
+            if self._between or self._ended:
                 self._jobs.set()
 
 
@@ -161,14 +164,10 @@ class _Driven:
         self.context: Context = copy_context()
         self._work = work
         self._stop_for = stop_for
-        self._wait: asyncio.Future[Resume] | None = None
+        self.wait: asyncio.Future[Resume] | None = None
+        """What it waits for while its jobs are done; cancelled once nobody waits for them any more."""
         self.at_work = False
         """Its own code runs, rather than that of another task; to ask which task runs costs more."""
-
-    @property
-    def given_up(self) -> bool:
-        """Whether nobody waits for its job any more."""
-        return self._wait is None or self._wait.cancelled()
 
     async def run(self) -> Any:
         """What the task runs."""
@@ -188,22 +187,27 @@ class _Driven:
                 self.at_work = False
             try:
                 if isinstance(yielded, Job):
-                    self._wait = asyncio.get_running_loop().create_future()
+                    self.wait = asyncio.get_running_loop().create_future()
                     self._stop_for(yielded)
-                    resume = yield from self._wait
+                    resume = yield from self.wait
                 else:
                     resume = partial(work.send, (yield yielded))
             except BaseException as error:
                 # It may have ended between the turns, before somebody cancelled the task.
                 ended = getcoroutinestate(work) == CORO_CLOSED
-                resume = self._wait.result() if self._wait and ended else partial(work.throw, error)
+                resume = self.wait.result() if self.wait and ended else partial(work.throw, error)
 
-    def resume(self, resume: Resume | None = None) -> None:
-        """Let the task go on with what was done between the turns; by itself with the job that is done."""
-        if self._wait is not None and not self._wait.done():
-            self._wait.set_result(resume or partial(self._work.send, None))
+    def resume(self, wait: asyncio.Future[Resume], how: Resume | None = None) -> None:
+        """Let the task go on with what was done between the turns; by itself with the job that is done.
 
-    def go_on(self) -> Job | None:
+        Args:
+            wait: what it waited for; one that was given up has no say in what it waits for since.
+            how: what to go on with.
+        """
+        if not wait.done():
+            wait.set_result(how or partial(self._work.send, None))
+
+    def go_on(self, wait: asyncio.Future[Resume]) -> Job | None:
         """Go on up to the next job; None where it waits for something else, which takes the loop."""
         loop = self.task.get_loop()
         _set_running_loop(loop)
@@ -212,7 +216,7 @@ class _Driven:
         try:
             yielded = self.context.run(self._work.send, None)
         except BaseException as error:
-            self.resume(partial(_raise, error))
+            self.resume(wait, partial(_raise, error))
             return None
         finally:
             self.at_work = False
@@ -220,7 +224,7 @@ class _Driven:
             _set_running_loop(None)
         if isinstance(yielded, Job):
             return yielded
-        self.resume(lambda: yielded)
+        self.resume(wait, lambda: yielded)
         return None
 
 

@@ -391,7 +391,10 @@ class App:
                 finally:
                     parts.close()
         finally:
-            self._finish()
+            try:
+                self._finish()
+            except Dropped:  # it came before that could begin
+                self._finish()
             self.was_quick = time.perf_counter() - begun < _QUICK
 
     @contextmanager

@@ -6,6 +6,7 @@ import asyncio
 import operator
 import sys
 import threading
+from types import FrameType
 from typing import Annotated, Any
 
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -17,6 +18,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from typing_extensions import TypedDict
 
 from hitl_tui.drivers.langgraph.graph import describe
+from hitl_tui.drivers.langgraph.pregel import App
 from hitl_tui.engine.commands import CancelAttempt, Run, Start
 from hitl_tui.engine.log.events import AttemptDropped, TextStreamed
 from tests.drivers.langgraph.conftest import Hubs
@@ -135,6 +137,25 @@ async def test_a_node_that_blocks_is_given_up_and_saves_nothing(saver: Any, hubs
     thread.start()
     await asyncio.to_thread(thread.join, 10)
     assert not thread.is_alive()
+
+
+def test_what_is_given_up_as_it_ends_has_ended() -> None:
+    app = App(one_node(lambda _state: {"log": ["done"]}, InMemorySaver()))
+    config = {"configurable": {"thread_id": "t"}}
+
+    def too_late(frame: FrameType, _event: str, _arg: object) -> None:
+        if frame.f_code is App._finish.__code__:
+            sys.settrace(None)
+            app.drop()
+
+    sys.settrace(too_late)
+    try:
+        app.run({"log": []}, config, lambda _part: None)
+    finally:
+        sys.settrace(None)
+    app.drop()
+    assert app.graph.get_state(config).values["log"] == ["done"]
+    app.close()
 
 
 def _profiled() -> None:
