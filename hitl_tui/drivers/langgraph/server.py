@@ -50,7 +50,7 @@ _TIMEOUT: Final = (5.0, 300.0, 300.0, 5.0)
 """Seconds to connect, to read, to write and to wait for a connection."""
 
 
-class Room(NamedTuple):
+class MadeRoom(NamedTuple):
     """What was done so that a thread can be run.
 
     Attributes:
@@ -292,7 +292,7 @@ class ServerGraph:
                 raise busy()
             time.sleep(_BETWEEN_LOOKS)
 
-    def make_room(self, thread: str, strategy: DoubleTexting) -> Room:
+    def make_room(self, thread: str, strategy: DoubleTexting) -> MadeRoom:
         """End what the server runs in a thread, or wait until it has ended.
 
         Our own run is begun once the head was read again: queued behind another one it would begin on a state
@@ -310,7 +310,7 @@ class ServerGraph:
                     if error.status not in (404, 409):  # it has ended meanwhile
                         raise
             ended.append(str(run["run_id"]))
-        return Room(tuple(ended), frozenset(str(run["run_id"]) for run in runs))
+        return MadeRoom(tuple(ended), frozenset(str(run["run_id"]) for run in runs))
 
     def _open_runs(self, thread: str) -> list[Any]:
         return list(filter(_is_open, self._runs(thread)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hitl_tui.drivers.langgraph.server import Room
+from hitl_tui.drivers.langgraph.server import MadeRoom
 from hitl_tui.errors import ServerBusy
 
 
@@ -31,10 +31,10 @@ class Busy:
         if self.runs:
             raise ServerBusy("the server runs this thread already", "wait")
 
-    def _make_room(self, _thread: str, strategy: str) -> Room:
+    def _make_room(self, _thread: str, strategy: str) -> MadeRoom:
         self.made_room.append(strategy)
         ended, self.runs = tuple(self.runs), []
-        return Room(ended, frozenset(ended))
+        return MadeRoom(ended, frozenset(ended))
 
     def saves(self, run: str, thread: str = "t") -> None:
         """Let a run of somebody else save one more superstep."""
