@@ -29,7 +29,6 @@ from hitl_tui.drivers.node_streams import (
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.keys_in_turn import KeysInTurn
 from hitl_tui.ui.terminal import (
-    continue_as_one,
     keep_text,
     listen,
     on_our_terminal,
@@ -251,7 +250,6 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
     def on_mount(self) -> None:
         """See to the terminal; a thread that is not open yet is shown once it is."""
         keep_python_streams()  # Textual has put its own there
-        continue_as_one(self._driver)
         configured = self.keymap.configured
         self.set_keymap({name: ",".join(self.keymap.bindings[name]) for name in configured})
         self.call_after_refresh(self._begin)

@@ -267,9 +267,16 @@ def on_our_terminal(driver: type[Driver]) -> type[Driver]:
 
     It is kept alive when the terminal goes away before its signal has come: its writer's queue has an
     end, and once nobody empties it, the app would wait for it for ever.
+
+    It stops and goes on from the app's loop: a signal may come while that very queue is locked.  Textual
+    answers SIGCONT as if it had always stopped by itself; after a stop that nobody can catch, or none at all,
+    two threads would read the keys and one of them for ever.
     """
 
     class OnOurTerminal(driver):  # type: ignore[valid-type,misc]  # whichever this platform has
+        attrs_before: Any
+        _must_signal_resume: bool
+
         def __init__(self, *args: Any, **options: Any) -> None:
             streams: Any = sys
             before = (streams.__stdout__, streams.__stderr__)
@@ -285,38 +292,32 @@ def on_our_terminal(driver: type[Driver]) -> type[Driver]:
             size = terminal_size((80, 25))
             return size.columns, size.lines
 
+        def _sigtstp_application(self, *_: object) -> None:
+            if self._auto_restart:
+                self._loop.call_soon_threadsafe(super()._sigtstp_application)
+            else:  # the program that has the terminal is stopped with us; nothing else is done for it
+                super()._sigtstp_application()
+
+        def _sigcont_application(self, *_: object) -> None:
+            if self._auto_restart:
+                self._loop.call_soon_threadsafe(self._go_on)
+
+        def _go_on(self) -> None:
+            if self._must_signal_resume:
+                super()._sigcont_application()
+            elif self._key_thread is not None and self._key_thread.is_alive():
+                # What was typed since stays in the terminal for the new reader: Textual throws it away where
+                # it ends its reader itself, and a terminal back in line mode would change it.
+                self.exit_event.set()
+                self._key_thread.join()
+                modes, self.attrs_before = self.attrs_before, None
+                self.suspend_application_mode()
+                self.exit_event.clear()
+                self._must_signal_resume = True
+                super()._sigcont_application()
+                self.attrs_before = modes
+
     return OnOurTerminal
-
-
-def continue_as_one(driver: Driver | None) -> None:
-    """Make SIGCONT start the screen again, not a second time.
-
-    Textual's driver answers it as if it had always stopped by itself.  After a stop that nobody can
-    catch, or none at all, two threads would read the keys and one of them for ever.
-    """
-    if driver is None or not hasattr(signal, "SIGCONT"):
-        return
-    screen: Any = driver
-    before = signal.getsignal(signal.SIGCONT)
-    if not callable(before) or getattr(before, "__self__", None) is not driver:
-        return
-
-    def continued(number: int, frame: FrameType | None) -> None:
-        if not screen._auto_restart or screen._must_signal_resume:
-            before(number, frame)
-            return
-        # What was typed since stays in the terminal for the new reader: the driver throws it away where
-        # it ends its reader itself, and a terminal back in line mode would change it.
-        screen.exit_event.set()
-        screen._key_thread.join()
-        modes, screen.attrs_before = screen.attrs_before, None
-        screen.suspend_application_mode()
-        screen.exit_event.clear()
-        screen._must_signal_resume = True
-        before(number, frame)
-        screen.attrs_before = modes
-
-    signal.signal(signal.SIGCONT, continued)
 
 
 def keep_text(text: str, what: str) -> str:

@@ -38,6 +38,22 @@ graph = (
             GateChoice("approve", "Approve", "a"), GateChoice("revise", "Revise", "r", text="required")])])
 )
 """
+HELD_WRITE = """
+import signal
+from textual.drivers._writer_thread import WriterThread
+
+put = WriterThread.write
+
+def write_held(self, text):
+    if pathlib.Path("hold").exists():
+        pathlib.Path("hold").unlink()
+        with self._queue.mutex:
+            os.kill(os.getpid(), signal.SIGCONT)
+    put(self, text)
+
+WriterThread.write = write_held
+"""
+"""Once, the signal comes while the queue of what is to be written is locked."""
 MODES = ((b"?1049h", b"?1049l"), (b"?25l", b"?25h"), (b"?1000h", b"?1000l"), (b"?2004h", b"?2004l"))
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -239,6 +255,18 @@ def test_no_key_is_lost_while_it_comes_back_from_a_stop_from_outside(place: Path
         os.kill(terminal.pid, signal.SIGCONT)
         terminal.press(*"abcdefghijklmnopqrst", "backspace", "backspace")
         terminal.wait_for("MINE abcdefghijklmnopqrfirst words")
+
+
+def test_continued_in_the_middle_of_a_write_to_the_terminal_it_goes_on(place: Path) -> None:
+    (place / "waiting.py").write_text(GRAPH + HELD_WRITE)
+    with start(place, "t") as terminal:
+        terminal.wait_for("write is next")
+        (place / "hold").touch()
+        terminal.press("s")
+        terminal.wait_for("WAITING")
+        assert not (place / "hold").exists()
+        terminal.press("q")
+        assert terminal.wait_exit() == 3
 
 
 def stopped(pid: int) -> bool:
