@@ -361,6 +361,8 @@ class Look(msgspec.Struct, frozen=True):
 class Themed(App[Result]):
     """An app that wears a `Look`."""
 
+    ENABLE_COMMAND_PALETTE = False
+    """Textual's; see the package."""
     _plain_chars: LineFilter | None = None
 
     def wear(self, look: Look) -> None:

@@ -7,7 +7,8 @@ import sys
 
 HEAVY = (
     "litellm", "simpleeval", "textual.widgets._text_area", "textual.widgets._data_table",
-    "textual.widgets._markdown", "textual.demo", "hitl_tui.ui.palette", "hitl_tui.ui.editor",
+    "textual.widgets._markdown", "textual.demo", "textual.command",
+    "textual.widgets._input", "hitl_tui.ui.palette", "hitl_tui.ui.editor",
     "hitl_tui.engine.run.", "hitl_tui.engine.nodes.attempt", "hitl_tui.engine.thread.interrupts",
     "hitl_tui.engine.commands.decisions", "hitl_tui.engine.runner", "hitl_tui.drivers.breakpoints",
     "hitl_tui.view.branches", "hitl_tui.view.revision", "hitl_tui.view.words", "hitl_tui.loading.graphs",
