@@ -73,7 +73,7 @@ class EngineThread:
     def drive(self, work: Coroutine[Any, Any, R]) -> asyncio.Task[R]:
         """Make a task of a coroutine that may `await` jobs, in place of the one before.  On the loop."""
         driven = self._driven = _Driven(work, self._stop_for)
-        driven.task = self.loop.create_task(driven.run(), context=driven.context)
+        driven.loop, driven.task = self.loop, self.loop.create_task(driven.run(), context=driven.context)
         return driven.task
 
     def takes_jobs(self) -> bool:
@@ -119,7 +119,7 @@ class EngineThread:
         wait = driven.wait
         while job is not None and wait is not None and not wait.cancelled():
             self._at_work = job
-            job.run()
+            now = job.run()
             with self._lock:
                 taken_over = self._at_work is not job  # whoever took over may have a job of its own at work
                 if not taken_over:
@@ -128,7 +128,7 @@ class EngineThread:
                 with suppress(RuntimeError):  # the loop has closed: nobody waits for it any more
                     self.loop.call_soon_threadsafe(driven.resume, wait)
                 return False
-            if self._asked or time.perf_counter() > end:
+            if self._asked or now > end:
                 driven.resume(wait)
                 return True
             job = driven.go_on(wait)
@@ -158,6 +158,7 @@ class _Driven:
     as much as a quick node.
     """
 
+    loop: asyncio.AbstractEventLoop
     task: asyncio.Task[Any]
 
     def __init__(self, work: Coroutine[Any, Any, Any], stop_for: Callable[[Job], None]) -> None:
@@ -209,9 +210,9 @@ class _Driven:
 
     def go_on(self, wait: asyncio.Future[Resume]) -> Job | None:
         """Go on up to the next job; None where it waits for something else, which takes the loop."""
-        loop = self.task.get_loop()
+        task, loop = self.task, self.loop
         _set_running_loop(loop)
-        _enter_task(loop, self.task)
+        _enter_task(loop, task)
         self.at_work = True
         try:
             yielded = self.context.run(self._work.send, None)
@@ -220,7 +221,7 @@ class _Driven:
             return None
         finally:
             self.at_work = False
-            _leave_task(loop, self.task)
+            _leave_task(loop, task)
             _set_running_loop(None)
         if isinstance(yielded, Job):
             return yielded

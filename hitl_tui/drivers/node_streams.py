@@ -83,7 +83,9 @@ class _Keeper:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._real: list[int] = []
         self._pipe = -1
-        self._waiting: Callable[[], bytes] = bytes
+        # Each step of a run asks how much is in the pipe: what that needs is looked up once.
+        self._ioctl: Callable[[int, int, bytes], bytes]
+        self._how_much = 0
         self._ended, self._reading = False, False
         self._before = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
         self.out = self._own(sys.stdout, 1)
@@ -112,7 +114,9 @@ class _Keeper:
 
     def pump(self) -> None:
         """Tell what is in the pipe."""
-        if self._pipe < 0 or self.forked or not self._filled():
+        pipe = self._pipe
+        # To ask takes less than the error of a read; any thread may.
+        if pipe < 0 or self.forked or self._ioctl(pipe, self._how_much, _NOTHING) == _NOTHING:
             return
         with self._lock:
             try:
@@ -120,10 +124,6 @@ class _Keeper:
             except BlockingIOError:
                 return
             self._deliver(self._decoder.decode(data))
-
-    def _filled(self) -> bool:
-        """Whether something is in the pipe: less than the error of a read; any thread may ask."""
-        return self._waiting() != _NOTHING
 
     def finish(self) -> None:
         """Tell what is left, also of a line that was not ended."""
@@ -172,8 +172,7 @@ class _Keeper:
         self._real = [os.dup(number) for number in _DESCRIPTORS]
         self._pipe, writing = os.pipe()
         os.set_blocking(self._pipe, False)
-        # Each step of a run asks: what it needs is looked up once.
-        self._waiting = lambda: ioctl(self._pipe, FIONREAD, _NOTHING)
+        self._ioctl, self._how_much = ioctl, FIONREAD
         for number in _DESCRIPTORS:
             os.dup2(writing, number)
         os.close(writing)
