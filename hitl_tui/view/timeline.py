@@ -414,7 +414,7 @@ class _Drawing:
         for line, row in self.rows.items():
             branch = self.lines.branches[line]
             if not self._reaches(line):
-                self._draw_elsewhere(row, branch)
+                self._draw_elsewhere(line, row, branch)
                 continue
             self._draw_way(line, row, branch)
             for step in range(max(branch.start, self.first), min(branch.head, self.final) + 1):
@@ -455,9 +455,10 @@ class _Drawing:
             joint = self.x[branch.start - 1]
             self._fill(row, joint + 1, self.x[branch.start])
 
-    def _draw_elsewhere(self, row: int, branch: ThreadLine) -> None:
-        """A line before or behind the shown steps: where it parts, and how far it goes."""
-        words = f"parts behind {branch.start - 1:,}, ends at {branch.head:,}"
+    def _draw_elsewhere(self, line: int, row: int, branch: ThreadLine) -> None:
+        """A line before or behind the shown steps: where it parts from another one, and how far it goes."""
+        parts = f"parts behind {branch.start - 1:,}, " if line else ""
+        words = f"{parts}ends at {branch.head:,}"
         if branch.head < self.first:
             self._put(row, 0, f"{self.glyphs.earlier} {words}", "dim")
         else:

@@ -122,6 +122,21 @@ def test_where_the_whole_family_has_room_what_is_elsewhere_says_where_it_parts()
     assert rows[3].startswith("‹ parts behind 50, ends at 60")
 
 
+def test_the_first_thread_of_a_family_parts_from_none_where_it_ends_before_the_shown_steps() -> None:
+    tape = tapes.advisor_tape()
+    view = replace(long_view(100), thread_id="new", parent=THREAD, fork_step=1)
+    parent = Relative(
+        THREAD, None, -1, tapes.summary(THREAD, None, -1, 4, status="completed"), tape.end.checkpoints
+    )
+    assert picture(layout(view, [parent], None, 120, whole=True))[1].split() == [
+        "‹",
+        "ends",
+        "at",
+        "4",
+        THREAD,
+    ]
+
+
 def test_grandchildren_and_siblings_each_stand_below_their_parent() -> None:
     tape = tapes.advisor_tape()
     family = [relative("b", THREAD, 1, 3), relative("b-c", "b", 2, 4), relative("a", THREAD, 0, 2)]
