@@ -128,6 +128,17 @@ async def test_a_changed_helper_counts_for_the_nodes_that_call_it(bench: Bench) 
     assert (await bench.rerun(watcher)).view.values["report"] == "22"
 
 
+async def test_what_was_mended_before_is_not_said_to_have_changed_again(bench: Bench) -> None:
+    watcher = await bench.ran()
+    bench.change("count * 10", "count * 11", file=bench.helper)
+    await watcher.until(lambda view: view.repeats is not None)
+    fork = await bench.rerun(watcher)
+    bench.change('str(state["score"])', '"score " + str(state["score"])')
+    view = await fork.until(lambda view: view.repeats is not None)
+    assert view.repeats is not None
+    assert (view.repeats.step, view.repeats.changed) == (2, ("merge",))
+
+
 async def test_a_changed_reducer_counts_for_the_steps_that_wrote_its_channel(bench: Bench) -> None:
     watcher = await bench.ran()
     bench.change("return old + new", "return [*old, *new][-1:]")

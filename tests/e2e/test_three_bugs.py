@@ -1,8 +1,15 @@
-"""A graph of six nodes with three bugs: each is found and mended from the screen, without a restart."""
+"""A graph of six nodes with three bugs: each is found and mended from the screen, without restart or print.
+
+The keys are counted: from the end of the run that shows a bug to the step that made it so, and from there to
+the run of the mended graph.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
+
+import pytest
 
 from tests.support.program import APP
 from tests.support.terminal import Terminal
@@ -56,57 +63,101 @@ graph.add_edge(START, "read").add_edge("read", "score").add_edge("score", "colle
 graph.add_edge("collect", "merge").add_edge("merge", "check").add_edge("report", END)
 graph.add_conditional_edge("check", route, {"again": "read", "enough": "report"})
 """
-FLIPPED = ('state["n"] > 3', 'state["n"] < 3')
-NONE = ("else None}", "else 0.0}")
-DOUBLED = ('[*state["facts"], f"fact', '[f"fact')
+EDITOR: Final = """\
+#!/bin/sh
+echo "$1" >> opened
+sed -i -f typed.sed "$2"
+"""
 
 
-def test_three_bugs_are_found_and_mended_from_the_screen(tmp_path: Path) -> None:
-    path = tmp_path / "flow.py"
-    path.write_text(FLOW)
-    text = FLOW
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with the graph, and with an editor for somebody who types what stands in `typed.sed`."""
+    (tmp_path / "flow.py").write_text(FLOW)
+    editor = tmp_path / "vim"
+    editor.write_text(EDITOR)
+    editor.chmod(0o755)
+    return tmp_path
 
-    def mend(bug: tuple[str, str]) -> None:
-        nonlocal text
-        assert text.count(bug[0]) == 1
-        text = text.replace(*bug)
-        path.write_text(text)
 
-    def run_again(saying: str) -> None:
-        """Two keys, which are one key pressed twice."""
-        terminal.wait_for("R run again")
-        terminal.press("R")
-        terminal.wait_for("Runs again")
-        terminal.wait_for(saying)
-        terminal.press("R")
+class Bug:
+    """One that is looked for and mended in a terminal, and the keys that this takes."""
 
-    app = [*APP, "run", str(path), "--store", str(tmp_path / "runs.db"), "--thread", "t"]
-    with Terminal(app, size=(140, 44)) as terminal:
+    def __init__(self, terminal: Terminal, place: Path, name: str) -> None:
+        self.terminal = terminal
+        self.name = name
+        self._place = place
+        self._keys: list[str] = []
+
+    def press(self, *keys: str) -> None:
+        self._keys += keys
+        self.terminal.press(*keys)
+
+    def found(self, most: int) -> None:
+        """Its step is on the screen."""
+        self._told("found", most)
+
+    def mend(self, line: str, old: str, new: str, stands: str) -> None:
+        """Open the editor, which is at the line; save it mended, and run on behind the steps that stand."""
+        code = self._place / "flow.py"
+        before = code.read_text()
+        assert before.count(old) == 1
+        (self._place / "typed.sed").write_text(f"s/{old}/{new}/\n".replace("[", "\\[").replace("*", "\\*"))
+        self.press("E")
+        self.terminal.wait_for("R run again")
+        assert code.read_text() == before.replace(old, new)
+        (opened,) = (self._place / "opened").read_text().split()
+        (self._place / "opened").unlink()
+        assert before.splitlines()[int(opened) - 1].strip() == line
+        self.press("R")
+        self.terminal.wait_for("Runs again")
+        self.terminal.wait_for(stands)
+        self.press("R")
+        self.terminal.wait_gone("Runs again")
+        self._told("mended and run again", most=3)
+
+    def _told(self, done: str, most: int) -> None:
+        print(
+            f"{self.name}: {done} with {len(self._keys)} keys ({' '.join(self._keys)}), wanted at most {most}"
+        )
+        assert len(self._keys) <= most
+        self._keys.clear()
+
+
+def test_three_bugs_are_found_and_mended_from_the_screen(place: Path) -> None:
+    app = [*APP, "run", "flow.py", "--store", str(place / "runs.db"), "--thread", "t"]
+    with Terminal(app, size=(140, 44), cwd=place, env={"VISUAL": str(place / "vim")}) as terminal:
         terminal.wait_for("read is next")
         terminal.press("c")
-        terminal.wait_for("1 facts, best 0.5")  # it ended too early: `check` went the way "enough"
-        mend(FLIPPED)
-        run_again("steps 1–5 stand")
+        terminal.wait_for("1 facts, best 0.5")
 
+        bug = Bug(terminal, place, "the route that flips")
+        bug.press("[")  # it ended too early: what did the node before the last one see?
+        terminal.wait_for("Step 5 of 6")
+        bug.found(most=6)
+        bug.mend("def check(state):", 'state["n"] > 3', 'state["n"] < 3', "steps 1–5 stand")
         terminal.wait_for("merge failed")
         terminal.wait_for("score   overwrite null")
         terminal.wait_for('→ 21 │     return {"best": max(state["best"], state["score"])}')
-        terminal.press("up")
+
+        bug = Bug(terminal, place, "None at step 7")
+        bug.press("up")
         terminal.wait_for("─ score ─")
-        terminal.press("{")
-        terminal.wait_for("Step 7 of 8")  # two keys from the failure to where the None came from
-        mend(NONE)
-        run_again("step 1 stands")
-
+        bug.press("{")
+        terminal.wait_for("Step 7 of 8")
+        bug.found(most=6)
+        bug.mend("def score(state):", "else None}", "else 0.0}", "step 1 stands")
         terminal.wait_for("7 facts, best 0.9")
-        terminal.press("up", "up")
-        terminal.wait_for("─ facts ─")
-        terminal.press("{")
-        terminal.wait_for("list 3 + list 4")  # the update holds the old list, and `extend` has it, too
-        mend(DOUBLED)
-        run_again("steps 1–2")
 
+        bug = Bug(terminal, place, "the reducer that doubles")
+        bug.press("up", "up")
+        terminal.wait_for("─ facts ─")
+        bug.press("{")
+        terminal.wait_for("list 3 + list 4")  # the update holds the old list, and `extend` has it, too
+        bug.found(most=6)
+        bug.mend("def collect(state):", '[*state["facts"], f"fact', '[f"fact', "steps 1–2 stand")
         terminal.wait_for("3 facts, best 0.9")
+
         terminal.press("=")
         terminal.wait_for("t-d")
         terminal.wait_for("7 facts, best 0.9")

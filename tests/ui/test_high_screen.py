@@ -179,6 +179,8 @@ async def test_where_the_graph_is_not_loaded_contracts_stand_in_the_place_of_cod
     async with live(runner, ready="DONE", size=(200, 60)) as it:
         await it.shows("── contract of score", "step 12: wrote", "── the channels as declared")
         await nothing_is_empty(it)
+        await it.press("E")
+        await it.shows("no code of score is loaded")
 
 
 async def test_the_code_is_that_of_the_file_the_graph_was_loaded_from(tmp_path: Path):

@@ -116,7 +116,11 @@ def _declared(node: NodeInfo) -> Iterator[str]:
 
 
 class _Fallen(msgspec.Struct):
-    """The first step that does not stand, one behind the newest where all do, and why."""
+    """The first step that does not stand, one behind the newest where all do, and why.
+
+    Attributes:
+        changed: what is another since that step ran; where all stand, since any of them did.
+    """
 
     step: int
     changed: tuple[str, ...] = ()
@@ -140,13 +144,13 @@ def _first_fallen(store: Store, cursor: Cursor, graph: GraphInfo) -> _Fallen:
         while at + 1 < len(graphs) and graphs[at + 1][0] < point.step:
             at += 1
         if point.step and compared[at].falls(point, channels, written):
-            fallen.step = point.step
+            fallen.step, fallen.changed = point.step, compared[at].words
             return fallen
         written |= channels
         if compared[at].turns(point) and (
             point.step < cursor.head or point.position != f"route:{point.node}"
         ):
-            fallen.step, fallen.rerouted = point.step + 1, True
+            fallen.step, fallen.rerouted, fallen.changed = point.step + 1, True, compared[at].words
             return fallen
     return fallen
 

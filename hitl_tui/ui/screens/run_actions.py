@@ -105,16 +105,25 @@ def _try_agent(screen: RunScreen, session: ViewSession, agent: str = "") -> None
 
 
 def _open_editor(screen: RunScreen, session: ViewSession) -> None:
-    """Open the user's editor at the innermost line of theirs at which the thread stands."""
+    """Open the user's editor where the thread stands in their code, or at the node of the shown step."""
+    screen.command(_edit_code(screen, session))
+
+
+async def _edit_code(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.editor import EditorFailed, open_at
     from hitl_tui.view.frames import innermost
 
-    frame = innermost(session.frames[1])
-    if frame is not None:
-        try:
-            open_at(screen.app, frame.file, frame.line)
-        except EditorFailed as error:
-            screen.complain(error)
+    chosen = screen.query_one(GraphPane).chosen
+    frame = None if chosen else innermost(session.frames[1])
+    node = chosen or session.node_at_hand
+    frame = frame or next(iter(await session.driver.code(node)), None)
+    if frame is None:
+        screen.tell(f"no code of {node} is loaded", "No code", "warning")
+        return
+    try:
+        open_at(screen.app, frame.file, frame.line)
+    except EditorFailed as error:
+        screen.complain(error)
 
 
 def _copy(screen: RunScreen, session: ViewSession) -> None:
