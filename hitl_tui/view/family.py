@@ -67,7 +67,7 @@ def family_tree(family: Sequence[Relative], glyphs: Glyphs = UNICODE) -> tuple[F
 
 
 def parting_words(member: FamilyMember) -> str:
-    """Where a fork parts from its parent and by what: "parts behind step 4: facts by ann"."""
+    """Where a fork parts from its parent and by what: "parts behind step 4: edited by ann"."""
     relative = member.relative
     if relative.parent is None:
         return ""

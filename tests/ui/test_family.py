@@ -2,28 +2,69 @@
 
 from __future__ import annotations
 
-import dataclasses
+import pytest
 
-from msgspec.structs import replace
-
-from tests.support import tape as tapes
-from tests.support.tape import FORK, THREAD
-from tests.ui.harness import desk
+from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
+from tests.ui.harness import live
 
 
-async def test_the_page_of_the_family_is_a_tree_and_goes_to_the_thread_that_is_chosen() -> None:
-    async with desk(tapes.advisor_tape()) as it:
+@pytest.fixture
+def family() -> GraphRunner:
+    """The thread t of six steps, a fork of it, a fork of that, and a thread that is none of the family."""
+    graph = StateGraph({"n": Channel(0)}).add_node("count", lambda state: {"n": state["n"] + 1})
+    graph.add_edge(START, "count").add_conditional_edge(
+        "count", lambda state: "on" if state["n"] % 100 < 5 else "end", {"on": "count", "end": END}
+    )
+    runner = graph.compile(checkpointer=MemoryCheckpointer())
+
+    def fork(parent: str, step: int, name: str, n: int) -> None:
+        runner.fork(parent, step, name, changes={"n": n}, actor="ada")
+        runner.invoke(thread_id=name)
+
+    runner.invoke({}, thread_id="t")
+    fork("t", 2, "t-b", 102)
+    fork("t-b", 4, "t-b-b", 203)
+    runner.invoke({"n": 3}, thread_id="stranger")
+    return runner
+
+
+async def test_the_page_of_the_family_is_a_tree_and_goes_to_the_thread_that_is_chosen(
+    family: GraphRunner,
+) -> None:
+    async with live(family, ready="reached the end") as it:
         await it.press("H")
-        await it.shows("of the family", FORK, "parts behind step 2")
+        await it.shows("3 threads of the family", "parts behind step 2: edited by ada")
+        tree = it.text()
+        assert tree.index("│ t ") < tree.index("│ ╰─ t-b ") < tree.index("│    ╰─ t-b-b ")
+        assert "stranger" not in tree
         await it.press("escape")
         await it.gone("of the family")
+        assert it.session.thread_id == "t"
+        await it.press("H")
+        await it.shows("3 threads of the family")
+        await it.press("end", "enter")
+        await it.until(lambda: it.session.thread_id == "t-b-b", "the fork of the fork")
+        await it.press("H")
+        await it.shows("3 threads of the family")
+        await it.press("up", "enter")
+        await it.until(lambda: it.session.thread_id == "t-b", "its parent")
 
 
-async def test_a_fork_is_compared_with_its_parents_end_and_another_is_chosen_from_a_list() -> None:
-    tape = tapes.advisor_tape()
-    end = replace(tape.end, parent=THREAD, fork_step=2)
-    async with desk(dataclasses.replace(tape, end=end)) as it:
+async def test_a_fork_is_compared_with_its_parents_end_and_any_other_thread_is_chosen_from_a_list(
+    family: GraphRunner,
+) -> None:
+    async with live(family, ready="reached the end") as it:
+        await it.press("H")
+        await it.shows("3 threads of the family")
+        await it.press("end", "enter")
+        await it.until(lambda: it.session.thread_id == "t-b-b", "the fork of the fork")
         await it.press("=")
-        await it.shows(f"{THREAD} @ 4")
+        await it.shows("◂ t-b @ 6 ▸", "t-b-b @ 7")
         await it.press("slash")
-        await it.shows("of the family", "Compare")
+        await it.shows("of the family", "stranger")
+        await it.press("home", "enter")
+        await it.shows("◂ t @ 5 ▸", "t-b-b @ 7")
+        await it.press("slash", "end")
+        await it.shows("stranger")
+        await it.press("enter")
+        await it.shows("◂ stranger @ 2 ▸", "t-b-b @ 7", "5 → 205")
