@@ -19,6 +19,7 @@ from hitl_tui.engine.commands import verb
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.screens.run import RunScreen
+from hitl_tui.ui.screens.run_stage import PANES
 from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.review import ReviewPane
 from hitl_tui.view.session import ViewSession
@@ -121,6 +122,12 @@ class Desk(Screen):
         return [
             msgspec.structs.asdict(command) for command in self.driver.commands if verb(type(command)) == name
         ]
+
+
+async def nothing_is_empty(it: Screen, *panes: str) -> None:
+    """Wait until no pane, or none of these, has seven of ten rows blank."""
+    for name in panes or PANES:
+        await it.until(lambda name=name: it.said(name) > 0.3, f"{name} being filled")
 
 
 @asynccontextmanager

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import threading
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,7 @@ from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.stream import StreamPane
 from hitl_tui.view.spans import plain_text
 from hitl_tui.workflows.demo import TASK, build
-from tests.ui.harness import Screen, live
-
-PANES: Final = ("graph", "channels", "value", "lens", "stream", "timeline")
+from tests.ui.harness import live, nothing_is_empty
 
 
 def scored() -> GraphRunner:
@@ -35,12 +34,6 @@ def scored() -> GraphRunner:
     graph.add_node("score", score).add_edge(START, "score")
     graph.add_conditional_edge("score", lambda state: str(state["n"] < 12), {"True": "score", "False": END})
     return graph.compile(checkpointer=MemoryCheckpointer())
-
-
-async def nothing_is_empty(it: Screen, *panes: str) -> None:
-    """Wait until no pane, or none of these, has seven of ten rows blank."""
-    for name in panes or PANES:
-        await it.until(lambda name=name: it.said(name) > 0.3, f"{name} being filled")
 
 
 async def test_a_short_value_has_its_versions_and_the_long_values_below_it():
@@ -110,6 +103,30 @@ async def test_none_of_the_demo_at_rest_while_it_waits_on_its_card_and_at_its_en
         await nothing_is_empty(it)
         await it.press("[")
         await nothing_is_empty(it)
+
+
+async def test_none_while_a_node_takes_its_time_and_what_it_writes_is_followed_to_its_end():
+    more, enough = threading.Event(), threading.Event()
+
+    def write(state: Any, config: Any) -> dict[str, Any]:
+        config.emit("the first line\n")
+        more.wait(60)
+        for n in range(100):
+            config.emit(f"line {n}\n")
+        enough.wait(60)
+        return {"n": state["n"] + 1}
+
+    graph = StateGraph({"n": Channel(0), "text": Channel("")}, name="slow").add_node("write", write)
+    graph.add_edge(START, "write").add_edge("write", END)
+    async with live(graph.compile(checkpointer=MemoryCheckpointer()), inputs={}, size=(200, 60)) as it:
+        await it.press("c")
+        await it.shows("RUNNING", "the first line", "── contract of write", "in write(state, config)")
+        await nothing_is_empty(it)
+        more.set()
+        await it.shows("line 99")
+        assert "── contract of write" not in it.text()
+        enough.set()
+        await it.shows("DONE")
 
 
 @pytest.mark.parametrize("pane", ["graph", "channels", "timeline", "value", "lens", "stream"])

@@ -12,7 +12,7 @@ from hitl_tui import END, START, Channel, Gate, GateChoice, MemoryCheckpointer, 
 from hitl_tui.agents.tempo import TEMPO
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver, Hub
-from hitl_tui.engine.commands import Cancel, Start
+from hitl_tui.engine.commands import Answer, Cancel, Start
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.loading.stage_file import read_script
 from hitl_tui.ui.app import AppStart, HitlApp
@@ -44,6 +44,7 @@ channel = "draft"
 [[stops]]
 at = "question"
 title = "Now you decide."
+spotlight = "channels"
 answer = "revise"
 words = "Shorter."
 notes = "Breathe."
@@ -122,6 +123,15 @@ async def stage(
     await hub.close()
 
 
+async def ask(screen: Screen) -> None:
+    """Go on until the card is open."""
+    for place in ("stop 2 of 5", "stop 3 of 5"):
+        await screen.press("space")
+        await screen.shows(place)
+    await screen.press("space")
+    await screen.until(lambda: screen.run.review.state == "open", "the card")
+
+
 async def test_space_runs_to_the_next_stop_with_its_caption_and_spotlight(tmp_path: Path) -> None:
     async with stage(tmp_path) as (screen, _, _):
         assert "a small show · stop 1 of 5" in screen.text()
@@ -137,26 +147,33 @@ async def test_a_question_comes_up_with_what_is_suggested_and_is_decided_by_a_pe
     tmp_path: Path,
 ) -> None:
     async with stage(tmp_path) as (screen, _, _):
-        await screen.press("space")
-        await screen.shows("stop 2 of 5")
-        await screen.press("space")
-        await screen.shows("Now you decide.")
-        await screen.press("space")
-        await screen.until(lambda: screen.run.review.state == "open", "the card")
+        await ask(screen)
         await screen.shows("Shorter.")
         await screen.until(lambda: screen.card.review.chosen == "revise", "the suggested answer")
         assert screen.session.requests
+        assert screen.run.stage.pane == ""
         await screen.press("escape")
         await screen.shows("Now you decide.", "space Next stop")
+        assert screen.run.stage.pane == "channels"
+
+
+async def test_a_stop_that_is_reached_while_the_card_is_open_has_its_spotlight_once_that_is_closed(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path) as (screen, _, _):
+        await ask(screen)
+        (request,) = screen.session.requests
+        await screen.session.driver.execute(Answer(request.id, {"choice": "approve"}, request.step, "ben"))
+        await screen.shows("Three lines.", "stop 4 of 5", "ben has decided this meanwhile")
+        assert screen.run.stage.pane == ""
+        await screen.press("enter")
+        await screen.until(lambda: not screen.run.review.card_open, "the card being closed")
+        assert screen.run.stage.pane == "graph"
 
 
 async def test_stops_at_an_expression_and_at_the_end_follow_an_answer(tmp_path: Path) -> None:
     async with stage(tmp_path) as (screen, _, _):
-        for place in ("stop 2 of 5", "stop 3 of 5"):
-            await screen.press("space")
-            await screen.shows(place)
-        await screen.press("space")
-        await screen.until(lambda: screen.run.review.state == "open", "the card")
+        await ask(screen)
         await screen.until(lambda: screen.card.review.state == "open", "the moment to read is over")
         await screen.press("a", "enter")
         await screen.shows("Three lines.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -33,6 +34,8 @@ from hitl_tui.view.value_source import (
 )
 
 if TYPE_CHECKING:
+    from textual.timer import Timer
+
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.ui.widgets.search import Finding, SearchPane
 
@@ -46,6 +49,8 @@ _CODE: Final = 200
 """Rows of code that one may scroll through."""
 _BRIEF_STREAM: Final = 9
 """Rows of a stream pane beside which it has all else."""
+_STANDS: Final = 0.4
+"""Seconds after which a step that is shown while a run goes on is worth more than its own rows."""
 _DOCKED: Final = 140
 """Cells from which on the search stands beside the other panes."""
 
@@ -172,7 +177,7 @@ class ShownValue:
 
 
 class Earlier:
-    """What a high screen, or a pane in the spotlight, has rows left for while nothing runs.
+    """What a high screen, or a pane in the spotlight, has rows left for while a step is shown for some time.
 
     The versions of the value and the long values of other channels stand below it, the changes of earlier
     steps below those of the shown one; the code of the node at hand below what that has written, and that of
@@ -184,25 +189,30 @@ class Earlier:
     def __init__(self, screen: RunScreen) -> None:
         self._screen = screen
         self._wanted: tuple[object, ...] = ()
+        self._seen: Checkpoint | None = None
+        self._since = 0.0
+        self._later: Timer | None = None
 
     def show(self, session: ViewSession) -> None:
-        """Bring both panes up to the shown step, once its value is there."""
+        """Bring the panes up to the shown step, once its value is there."""
         screen = self._screen
         spotlight = screen.stage.pane
-        if spotlight != "channels" or session.running:
+        has_room = screen.has_class("-high") or spotlight in ("channels", "timeline", "stream")
+        stands = has_room and self._stands(session)
+        if spotlight != "channels" or not stands:
             screen.query_one(ChannelsPane).show_below(())
-        if spotlight != "timeline" or session.running:
+        if spotlight != "timeline" or not stands:
             screen.query_one(TimelinePane).show_below(())
-        if not screen.has_class("-high") and spotlight not in ("channels", "timeline", "stream"):
+        if not has_room:
             self._wanted = ()
             screen.query_one(StreamPane).show_below(())
             return
         channel, mode = screen.query_one(ChannelsPane).selected, screen.shown_value.mode
-        rest = not (session.running or screen.shown_value.loading)
+        rest = stands and not screen.shown_value.loading
         failed = screen.shown_value.shows_failure(session)
         deciding = screen.has_class("-deciding")
         wanted = (
-            *(session, session.step_view.checkpoint, channel, mode, screen.size),
+            *(session, session.step_view.checkpoint, session.node_at_hand, channel, mode, screen.size),
             *(rest, failed, deciding, spotlight, screen.has_class("-searching")),
         )
         if wanted != self._wanted:
@@ -214,6 +224,21 @@ class Earlier:
             else:
                 screen.query_one(ValuePane).show_below(())
                 screen.query_one(StreamPane).show_below(())
+
+    def _stands(self, session: ViewSession) -> bool:
+        """Whether nothing runs, or the same step has been shown for a while, as behind it a model writes."""
+        now, point = time.monotonic(), session.step_view.checkpoint
+        if point is not self._seen:
+            self._seen, self._since = point, now
+        stands = not session.running or now - self._since >= _STANDS
+        if not stands and self._later is None:
+            self._later = self._screen.set_timer(self._since + _STANDS - now, self._show_later)
+        return stands
+
+    def _show_later(self) -> None:
+        self._later = None
+        if self._screen.session is not None:
+            self.show(self._screen.session)
 
     async def _load(self, session: ViewSession, channel: str) -> None:
         laid_out = asyncio.Event()

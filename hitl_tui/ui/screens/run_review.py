@@ -298,6 +298,8 @@ class Reviewing:
                 self.screen.command(session.driver.execute(left))
             self.screen.remove_class("-deciding")
             self.screen.query_one(ChannelsPane).focus()
+            if session is not None:
+                self.screen.stage.card_closed(session)
             self.card_changed()
 
     # What followed.

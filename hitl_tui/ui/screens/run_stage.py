@@ -122,15 +122,18 @@ class Stage:
         self._asked_at = self._stop
         self.spotlight("")
 
+    def card_closed(self, session: ViewSession) -> None:
+        """The spotlight is that of the stop again, or of one that was reached while the card had the room."""
+        stop = self._stop
+        if stop is not None and (session.requests or stop is not self._asked_at):
+            self.spotlight(stop.spotlight or "")
+
     async def after_answer(self, session: ViewSession) -> None:
         """Go on, unless the answer alone has led to the next stop, or to the end."""
         await session.drain()
         if session is self.screen.session:
             self.screen.show_news(session)
-            if (stop := self._stop) is not self._asked_at:
-                if stop is not None:
-                    self._present(session, stop)  # it was reached while the card had the room
-            elif session.view.progress.status not in _OVER:
+            if self._stop is self._asked_at and session.view.progress.status not in _OVER:
                 self.go_on(session)
 
     def go_on(self, session: ViewSession) -> None:

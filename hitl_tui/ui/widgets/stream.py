@@ -33,7 +33,7 @@ class StreamPane(TextView):
         self._told: Sequence[str] = ()
         self._inside: tuple[InsideView, Size] | None = None
         self.below: tuple[Line, ...] = ()
-        """What is told below the text while nothing runs."""
+        """What is told below the text; below one that is still written, as much as there are rows for."""
 
     @property
     def rows_left(self) -> int:
@@ -99,11 +99,18 @@ class StreamPane(TextView):
         rows = self._text.rows
         return 1 if self.below and not (rows and not rows[-1].strip()) else 0
 
+    @property
+    def _rows_below(self) -> int:
+        """Rows that are told below the text, with the blank one: none that a text still written may need."""
+        rows = self._gap + len(self.below)
+        return min(rows, max(self.rows_left + 1, 0)) if self._stream.live else rows
+
     def _sync(self) -> None:
-        count = len(self._told) + 1 + len(self._text.rows) + self._gap + len(self.below)
+        below = self._rows_below
+        count = len(self._told) + 1 + len(self._text.rows) + below
         self.lines = range(count)  # type: ignore[assignment]
         self.set_extent(Size(0, count))
-        if self._following and not self.below and self.max_scroll_y > round(self.scroll_y):
+        if self._following and not below and self.max_scroll_y > round(self.scroll_y):
             # The first time there is no scroll bar yet, and without one nothing scrolls.
             self.scroll_end(animate=False, immediate=self.show_vertical_scrollbar)
         self.repaint()
