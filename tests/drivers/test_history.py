@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from hitl_tui.drivers.history import MOST_HITS, Asked, SearchHit, ask, bisect, s
 from hitl_tui.drivers.history import search as search_log
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.reading import RecordedThread
+from hitl_tui.errors import NodeFailed
 from hitl_tui.stores import Checkpointer, open_store
+from tests.benchmarks.long_thread import many_steps
 
 LONG = "a text that is long enough to be kept as what changed in it. " * 20
 
@@ -142,6 +145,64 @@ async def test_a_text_is_found_wherever_a_step_has_it(
         assert found == places
     if places:
         assert all(hit.match.casefold() == query.casefold() for hit in hits)
+
+
+def test_an_error_is_found_at_its_step_and_still_is_once_it_was_mended(store: Checkpointer) -> None:
+    def look(state: Any) -> dict[str, Any]:
+        if not state["n"]:
+            raise ValueError("no such town")
+        return {"n": 2}
+
+    graph = StateGraph({"n": Channel(0)}).add_node("look", look).add_edge(START, "look").add_edge("look", END)
+    runner = graph.compile(checkpointer=store)
+    with pytest.raises(NodeFailed):
+        runner.invoke({}, thread_id="t")
+
+    def found() -> list[tuple[Any, ...]]:
+        hits: list[SearchHit] = []
+        search_log(RecordedThread(store, "t").logged, store, "NO SUCH", lambda some, *_: hits.extend(some))
+        return [(hit.step, hit.kind, hit.name, hit.match) for hit in hits]
+
+    assert found() == [(0, "error", "failed", "no such")]
+    runner.update_state("t", {"n": 1})
+    runner.invoke(thread_id="t")
+    assert found() == [(0, "error", "failed", "no such")]
+
+
+class Enough(Exception):
+    """The first result is there."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["step 100000 ", "step 1 step 1 "], ids=["the newest step", "the oldest"])
+def test_the_first_result_in_a_hundred_thousand_steps_comes_within_a_second(
+    long_store: Checkpointer, text: str
+) -> None:
+    thread = RecordedThread(long_store, "long").logged
+    told: list[int] = []
+
+    def tell(hits: tuple[SearchHit, ...], looked: int, of: int) -> None:
+        told.append(looked)
+        assert of == 100_001
+        if hits:
+            raise Enough
+
+    begun = time.process_time()  # other tests take none of that
+    with pytest.raises(Enough):
+        search_log(thread, long_store, text, tell)
+    took = time.process_time() - begun
+    print(f"{text!r}: {took:.3f} s, told {len(told)} times how far it was")
+    assert took < 1
+    assert told == sorted(told)
+    assert len(told) > 5 or text.startswith("step 100000")
+
+
+@pytest.fixture(scope="module")
+def long_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpointer]:
+    """A file with a thread of 100,000 steps."""
+    _, store = many_steps(tmp_path_factory.mktemp("history"), "long", 100_000)
+    yield store
+    store.close()
 
 
 async def test_the_newest_come_first_and_at_most_so_many(store: Checkpointer) -> None:

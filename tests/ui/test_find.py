@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any
 
 import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
+from hitl_tui.drivers.history import SearchHit, TellHits
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.value import ValuePane
@@ -93,6 +95,29 @@ async def test_nothing_found_says_so_and_esc_leaves_all_as_it_was():
         await it.until(lambda: it.app.screen is it.run)
         assert it.run.query_one(ChannelsPane).selected == before
         assert it.run.search.finding is None
+
+
+async def test_a_long_search_says_how_far_it_is_and_shows_what_it_has_found_so_far():
+    async with live(asked(), inputs={}) as it:
+        await it.press("c")
+        await it.shows("step 6")
+        whole, found = it.session.driver.search, asyncio.Event()
+
+        async def slow(query: str, tell: TellHits) -> None:
+            hits: list[SearchHit] = []
+            await whole(query, lambda some, *_: hits.extend(some))
+            tell((), 16_384, 100_001)
+            await found.wait()
+            tell(tuple(hits), 32_768, 100_001)
+            await asyncio.Event().wait()
+
+        it.session.driver.search = slow  # type: ignore[method-assign]
+        await it.press("/", *"said n/a")
+        await it.shows("16,384 of 100,001 steps")
+        found.set()
+        await it.shows("32,768 of 100,001 steps", "step 3  score")
+        await it.press("enter")
+        await it.until(lambda: it.session.step_view.step == 3)
 
 
 async def test_n_walks_the_places_while_a_search_is_open_and_esc_ends_it():
