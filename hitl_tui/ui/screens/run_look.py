@@ -198,7 +198,8 @@ class Earlier:
         screen = self._screen
         spotlight = screen.stage.pane
         has_room = screen.has_class("-high") or spotlight in ("channels", "timeline", "stream")
-        stands = has_room and self._stands(session)
+        # In the spotlight what comes is looked at, and alone.
+        stands = has_room and (not session.running or (not spotlight and self._stands(session)))
         if spotlight != "channels" or not stands:
             screen.query_one(ChannelsPane).show_below(())
         if spotlight != "timeline" or not stands:
@@ -226,11 +227,11 @@ class Earlier:
                 screen.query_one(StreamPane).show_below(())
 
     def _stands(self, session: ViewSession) -> bool:
-        """Whether nothing runs, or the same step has been shown for a while, as behind it a model writes."""
+        """Whether the same step has been shown for a while, as behind it a model writes."""
         now, point = time.monotonic(), session.step_view.checkpoint
         if point is not self._seen:
             self._seen, self._since = point, now
-        stands = not session.running or now - self._since >= _STANDS
+        stands = now - self._since >= _STANDS
         if not stands and self._later is None:
             self._later = self._screen.set_timer(self._since + _STANDS - now, self._show_later)
         return stands
