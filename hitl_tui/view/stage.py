@@ -255,16 +255,19 @@ def check_script(script: Script, graph: GraphInfo) -> None:
 
 
 def notes_lines(script: Script, state: ShowState, width: int) -> tuple[Line, ...]:
-    """What the speaker reads: the notes of the stop that is shown, what to answer, and what comes next."""
+    """What the speaker reads: the notes of the stop that is shown, what to answer, and what comes next.
+
+    Those of the show itself stand before the ones of its first stop.
+    """
     stops = script.file.stops
     shown = stops[state.stop] if 0 <= state.stop < len(stops) else None
-    lines: list[Line] = []
-    if shown is None:
-        lines += [(untrusted(script.title, "title"),), ()]
+    title = script.title if shown is None else shown.title or "(no title)"
+    lines: list[Line] = [(untrusted(title, "title"),), ()]
+    if state.stop <= 0:
         lines += _plain(script.file.show.notes, width)
-    else:
-        lines += [(untrusted(shown.title or "(no title)", "title"),), ()]
-        lines += _plain(shown.notes, width)
+    if shown is not None:
+        own = _plain(shown.notes, width)
+        lines += [(), *own] if own and lines[2:] else own
         if shown.answer:
             words = f" — “{shown.words}”" if shown.words else ""
             lines += [(), (Span("suggested  ", "dim"), untrusted(f"{shown.answer}{words}", "human"))]

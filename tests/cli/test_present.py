@@ -81,5 +81,17 @@ def test_notes_tell_the_stop_its_notes_and_what_comes_next_until_the_show_ends(
     assert told.rstrip().endswith("the show is over")
 
 
+def test_the_notes_of_the_show_itself_stand_before_those_of_its_first_stop(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = ShowFile(shows_folder(), SAMPLE)
+    file.write(state(stop=0))
+    moves = iter([lambda: file.write(state(stop=1)), file.end])
+    monkeypatch.setattr("hitl_tui.cli.present._pause", lambda: next(moves)())  # noqa: PLW0108
+    first, _, second = app.expect(0, "present", "closures", "--notes").out.partition("stop 2 of 6")
+    assert first.index("Say who you are") < first.index("Point at the graph") < first.index("The first draft")
+    assert "Say who you are" not in second
+
+
 def test_a_show_needs_a_terminal(app: App) -> None:
     assert "a show needs a terminal" in app.expect(2, "present", "closures").err
