@@ -229,6 +229,7 @@ class _Painter:
                 self._put(*route.label_at, route.label, self._role(route, "label"))
         for box in self._layout.boxes.values():
             self._count(box)
+            self._stop(box)
         rows = tuple(self._row(y) for y in range(self._height()))
         return Picture(
             rows, {name: self._name_row(box) for name, box in self._layout.boxes.items()}, self._layout
@@ -276,10 +277,6 @@ class _Painter:
         text = ("▶" if here else " ") + text
         role = "current" if here else "visited" if count else "node"
         self._put(box.x + 1, box.y + 1, text + " " * (inner - cells(text)), role)
-        stop = stop_glyph(look, name)
-        if stop:
-            self._put(box.x, box.y + 1, stop, "break")
-
     def _row_node(self, box: Box) -> None:
         """A node on one row."""
         name, look = box.name, self._look
@@ -290,12 +287,18 @@ class _Painter:
             return
         dot = "▶" if here else "●" if count else "○"
         self._put(box.x, box.y, dot, role)
-        self._put(box.x + 1, box.y, stop_glyph(look, name) or " ", "break")
+        self._put(box.x + 1, box.y, " ", role)
         parts = (self._kinds.get(name, ""), f"×{count}" if count else "", look.notes.get(name, ""))
         after = "".join(f" {part}" for part in parts if part)
         text = cut(words(name), max(box.width - 2 - cells(after), 1))
         self._put(box.x + 2, box.y, text, role)
         self._put(box.x + 2 + cells(text), box.y, cut(after, box.width - 2 - cells(text)), "count")
+
+    def _stop(self, box: Box) -> None:
+        """The breakpoint at a node: on its frame, or left of a row, and where an edge comes in there behind."""
+        if stop := stop_glyph(self._look, box.name):
+            beside = 0 if self._is_boxed(box.name) else 1 if (box.x - 1, box.y) in self._cells else -1
+            self._put(box.x + beside, self._name_row(box), stop, "break")
 
     def _ends(self, route: EdgePath) -> None:
         """Where an edge leaves one node and enters another."""
@@ -355,8 +358,8 @@ class _Painter:
 
     def _row(self, y: int) -> tuple[Run, ...]:
         """A row as runs of one role each."""
-        runs: list[Run] = [(" " * _MARGIN, "edge")]
-        for x in range(self._width - _MARGIN):
+        runs: list[Run] = [("", "edge")]
+        for x in range(-_MARGIN, self._width - _MARGIN):
             char, role = self._cells.get((x, y), (" ", "edge"))
             if runs[-1][1] == role:
                 runs[-1] = (runs[-1][0] + char, role)

@@ -86,6 +86,13 @@ def test_one_row_a_node_where_it_is_low():
     assert len(shown.splitlines()) == 7
 
 
+def test_a_breakpoint_stands_left_of_a_row():
+    look = RunMarks("advisor", {"worker": 1}, breakpoints={"worker": True, "advisor": False})
+    rows = text(draw(ADVISOR, [], look, 26, 8)).splitlines()
+    assert rows[2].startswith("●● worker ×1")
+    assert rows[4].startswith("○▶ advisor")
+
+
 def test_a_loop_on_one_node_is_drawn():
     edges = [EdgeInfo("START", "a", ""), EdgeInfo("a", "a", "again"), EdgeInfo("a", "END", "ok")]
     assert "◀" in text(draw(edges, [], RunMarks(), 24, 20))

@@ -167,7 +167,7 @@ class BreakpointsScreen(Modal[None]):
     @on(LineView.RowChosen)
     def _show_chosen(self) -> None:
         field = self.query_one(Input)
-        field.border_title = Content('stop at; hit N counts, log "n={n}" tells, : n > 2 is a condition')
+        field.border_title = Content('stop at; hit N counts, log "n={n}" tells, : n > 2 asks')
         text = self._list.text
         # A name that nobody could type is switched in the list alone; a field would show it as it is.
         field.value = text if text.isprintable() else ""
