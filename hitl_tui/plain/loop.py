@@ -380,9 +380,17 @@ class _Session:
             raise UsageError(f"the run is {snapshot.progress.status}", "f forks from any of its steps")
         ready_to(self.context, Step if once else Run)
         self.context.stepping = once
-        if not self.context.in_turn(command):
-            return
-        self._follow()
+        if self._may_try_again(snapshot) and self.context.in_turn(command):
+            self._follow()
+
+    def _may_try_again(self, snapshot: Snapshot) -> bool:
+        """Tell what failed or was given up and is tried again; where it reaches outside, ask first."""
+        progress = snapshot.progress
+        if progress.status != "failed" and not progress.uses:
+            return True
+        repeats = self.context.run(self.context.driver.preview(Run())).repeats
+        self.say(*(repeat_lines(repeats) if repeats else ()))
+        return repeats is None or not repeats.outside or confirm(self.context.console, "Try it again?")
 
     def _decide(self, typed: str) -> None:
         """Ask for a decision; the thread goes on to its next stop unless it was being stepped through."""

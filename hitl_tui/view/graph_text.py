@@ -277,6 +277,7 @@ class _Painter:
         text = ("▶" if here else " ") + text
         role = "current" if here else "visited" if count else "node"
         self._put(box.x + 1, box.y + 1, text + " " * (inner - cells(text)), role)
+
     def _row_node(self, box: Box) -> None:
         """A node on one row."""
         name, look = box.name, self._look

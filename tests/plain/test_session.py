@@ -348,6 +348,30 @@ def test_breakpoints_are_switched_taken_away_by_number_and_kept(talk: Talker) ->
     assert "there is no breakpoint 9" in done.out
 
 
+@pytest.mark.parametrize("key", ["s", "c"])
+def test_what_reaches_outside_is_tried_again_only_once_that_was_told(
+    talk: Talker, tmp_path: Path, key: str
+) -> None:
+    (tmp_path / "pays.py").write_text(PAYS)
+    run = ("run", str(tmp_path / "pays.py"), "--plain", "--thread", "t")
+    told = talk(f"c\n{key}\nno\n{key}\nyes\nq\n", *run).out
+    begun, refused, tried = told.split("Runs again: pay.\npay reaches outside: brings in the bank.\n")
+    assert "attempt 1" in begun
+    assert "attempt 2" not in refused
+    assert "pay runs, attempt 2" in tried
+
+
+PAYS = """
+from hitl_tui import END, START, Channel, StateGraph
+
+def pay(state):
+    raise ValueError("no money")
+
+graph = StateGraph({"n": Channel(0)}, name="pays").add_node("pay", pay, external="the bank")
+graph.add_edge(START, "pay").add_edge("pay", END)
+"""
+
+
 def test_steps_lead_into_a_subgraph_and_out_of_it(talk: Talker, tmp_path: Path) -> None:
     (tmp_path / "nested.py").write_text(NESTED)
     done = talk("s into\ns\ns out\nc\nq\n", "run", str(tmp_path / "nested.py"), "--plain", "--thread", "t")
