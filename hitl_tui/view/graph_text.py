@@ -296,7 +296,7 @@ class _Painter:
         self._put(box.x + 2 + cells(text), box.y, cut(after, box.width - 2 - cells(text)), "count")
 
     def _stop(self, box: Box) -> None:
-        """The breakpoint at a node: on its frame, or left of a row, and where an edge comes in there behind."""
+        """The breakpoint at a node: on its frame, or left of a row, where no edge comes in there."""
         if stop := stop_glyph(self._look, box.name):
             beside = 0 if self._is_boxed(box.name) else 1 if (box.x - 1, box.y) in self._cells else -1
             self._put(box.x + beside, self._name_row(box), stop, "break")
