@@ -56,6 +56,17 @@ async def test_another_thread_is_chosen_from_a_list():
         await it.shows(f"◂ {tapes.FORK} @ 4 ▸")
 
 
+async def test_below_the_selected_value_stand_the_others_that_differ():
+    async with desk() as it:
+        await it.press("0", "=")
+        await it.shows("≠ advisor_feedback")
+        assert "── advisor_feedback" not in it.text()
+        await it.press("down", "down", "down")
+        await it.shows("─ revision_n ─", "── messages", "variables it was born with.")
+        await it.press("up")
+        await it.shows("─ advisor_feedback ─", "── messages")
+
+
 @pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 12)])
 async def test_channels_and_lines_are_walked_on_any_size(size: tuple[int, int]):
     async with desk(size=size, ready="") as it:

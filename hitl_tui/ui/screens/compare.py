@@ -22,6 +22,7 @@ from hitl_tui.view.cells import cells
 from hitl_tui.view.diff_lines import MARKS, Change, Compared, compare_states, side_by_side
 from hitl_tui.view.format import preview
 from hitl_tui.view.parting import Parting, parting, parting_line
+from hitl_tui.view.revision import Pair
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Role, Span
@@ -35,6 +36,8 @@ _ROLES: Final[dict[Change, Role]] = {
     "private": "private",
 }
 _ORDER: Final = ("changed", "added", "removed", "private", "same")
+_HEADED: Final = 2
+"""Rows that a further value takes beside its own: a blank one and its name."""
 _WORDS: Final = {"added": "only on the right", "removed": "only on the left", "private": "not compared"}
 
 
@@ -201,7 +204,17 @@ class CompareScreen(OverlayScreen):
             return
         pairs = await asyncio.to_thread(side_by_side, row)
         pane.set_titles(row.channel, row.change)
-        pane.show_pairs(pairs, home=home)
+        pane.show_pairs(pairs, await self._others(row, pane.size.height - len(pairs)), home=home)
+
+    async def _others(self, shown: Compared, room: int) -> list[tuple[str, Sequence[Pair]]]:
+        """What else differs, as far as there is room for it below the shown value."""
+        others: list[tuple[str, Sequence[Pair]]] = []
+        for row in self._rows:
+            if room > _HEADED and row is not shown and row.change not in ("same", "private"):
+                pairs = (await asyncio.to_thread(side_by_side, row))[: room - _HEADED]
+                others.append((row.channel, pairs))
+                room -= len(pairs) + _HEADED
+        return others
 
     @on(LineView.Widened, "#channels")
     def _write(self) -> None:

@@ -10,7 +10,7 @@ from hitl_tui.ui.widgets.lines import TextView
 from hitl_tui.view.cells import cells
 from hitl_tui.view.revision import Pair
 from hitl_tui.view.rows import wrap_rich
-from hitl_tui.view.spans import Line, Span, plain_text
+from hitl_tui.view.spans import Line, Span, plain_text, untrusted
 from hitl_tui.view.words import Fragments, part_spans
 
 _MOST = 5_000
@@ -25,11 +25,18 @@ class SideBySide(TextView):
     def __init__(self) -> None:
         super().__init__("values", "Values")
         self._pairs: Sequence[Pair] = ()
+        self._others: Sequence[tuple[str, Sequence[Pair]]] = ()
         self._seeking = False
 
-    def show_pairs(self, pairs: Sequence[Pair], *, home: bool) -> None:
-        """Show these; `home` for other ones than before, which begin at their first difference."""
-        self._pairs = pairs
+    def show_pairs(
+        self, pairs: Sequence[Pair], others: Sequence[tuple[str, Sequence[Pair]]] = (), *, home: bool
+    ) -> None:
+        """Show these; `home` for other ones than before, which begin at their first difference.
+
+        Args:
+            others: pairs of other values, with their names, for the rows below.
+        """
+        self._pairs, self._others = pairs, others
         self._seeking = self._seeking or home
         self._lay_out()
 
@@ -37,15 +44,20 @@ class SideBySide(TextView):
         width, height = self.scrollable_content_region.size
         if not width:
             return
+        laid_out = beside if width >= 60 else _below
         lines: list[Line] = []
         first = -1
         for pair in self._pairs[:_MOST]:
             if first < 0 and not pair.same:
                 first = len(lines)
-            lines += (beside if width >= 60 else _below)(pair, width, marked=self.app.no_color)
+            lines += laid_out(pair, width, marked=self.app.no_color)
         if len(self._pairs) > _MOST:
             lines.append((Span(f"… {len(self._pairs) - _MOST:,} more lines", "dim"),))
-        self.show(lines or [(Span("empty on both sides", "dim"),)], home=self._seeking)
+        lines = lines or [(Span("empty on both sides", "dim"),)]
+        for name, others in self._others:
+            lines += [(), (Span("── ", "dim"), untrusted(name, "name"))]
+            lines += [row for pair in others for row in laid_out(pair, width, marked=self.app.no_color)]
+        self.show(lines, home=self._seeking)
         if self._seeking and first >= height - _BEFORE:
             self.scroll_to(y=first - _BEFORE, animate=False, force=True)
         self._seeking = False
