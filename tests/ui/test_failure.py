@@ -39,6 +39,21 @@ async def test_a_failure_is_shown_until_a_value_is_asked_for(size: tuple[int, in
         await it.shows("Where n1 failed")
 
 
+async def test_the_line_that_failed_stays_in_its_pane_whatever_rows_that_has() -> None:
+    async with live(flow(), inputs={}, ready="n1 is next", size=(120, 40)) as it:
+        await it.press("c")
+        pane = it.run.query_one(ValuePane)
+        for size in ((80, 20), (120, 40), (80, 24), (80, 19)):
+            await it.pilot.resize_terminal(*size)
+
+            def seen() -> bool:
+                region = pane.content_region
+                rows = it.text().split("\n")[region.y : region.bottom]
+                return any('→ 20 │     return {"n": counts[0] / counts[1]}' in row for row in rows)
+
+            await it.until(seen, f"the line at {size}")
+
+
 async def test_moving_to_a_channel_shows_its_value_and_the_locals_are_there_again_at_the_next_failure() -> (
     None
 ):

@@ -550,6 +550,11 @@ class RunScreen(RoleScreen):
     def _tab_chosen(self, event: TabsBar.Chosen) -> None:
         self.show_tab(event.name)
 
+    @on(ValuePane.Resized)
+    def _value_resized(self) -> None:
+        if self._laid_out:
+            self.shown_value.show()
+
     @on(ValuePane.ModeChosen)
     def _mode_chosen(self, event: ValuePane.ModeChosen) -> None:
         self.shown_value.set_mode(event.mode)

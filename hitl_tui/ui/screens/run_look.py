@@ -34,6 +34,7 @@ from hitl_tui.view.value_source import (
 )
 
 if TYPE_CHECKING:
+    from textual.geometry import Size
     from textual.timer import Timer
 
     from hitl_tui.ui.screens.run import RunScreen
@@ -66,6 +67,7 @@ class ShownValue:
         self.loading = False
         self._back = 0
         self._of = ""
+        self._room: Size | None = None
         self.at_failure = False
         """Where a node failed or returned is shown in the place of a value, until somebody asks for one."""
 
@@ -135,9 +137,12 @@ class ShownValue:
             self.mode,
             session.frames[1] if self.at_failure else (),
         )
-        if self._wanted and all(new is old for new, old in zip(wanted, self._wanted, strict=True)):
+        # As many lines of code are shown as there are rows.
+        room = self._screen.query_one(ValuePane).size if self.at_failure else None
+        same = self._wanted and all(new is old for new, old in zip(wanted, self._wanted, strict=True))
+        if same and room == self._room:
             return False
-        self._wanted = wanted
+        self._wanted, self._room = wanted, room
         begins, self.loading = not self.loading, True
         return begins
 

@@ -46,6 +46,9 @@ _GROUNDS: Final = frozenset({"added", "removed"})
 class ValuePane(TextView):
     """A value as `ValueText`; rows are made when they are drawn where the value is large."""
 
+    class Resized(Message):
+        """It has other rows now: what was laid out for those it had must be made anew."""
+
     class ModeChosen(Message):
         """Another way to show the value was clicked."""
 
@@ -524,6 +527,7 @@ class ValuePane(TextView):
 
     def on_resize(self, event: events.Resize) -> None:
         """Wrap anew for the new width."""
+        self.post_message(self.Resized())
         if self.scrollable_content_region.width != self._wrapped_for:
             shown = self.cursor_row is not None and self._shows(self.cursor_row)
             self._lay_out()
