@@ -18,8 +18,8 @@ def freeze(value: Any) -> Any:
 
 def _refuse(self: Any, *_args: Any, **_kwargs: Any) -> NoReturn:
     raise TypeError(
-        "state is read-only inside a node: make a copy (list(value), dict(value)) "
-        "and return it as an update instead"
+        "state and context are read-only inside a node: make a copy (list(value), dict(value)), "
+        "and return it as an update where it is to be kept"
     )
 
 
