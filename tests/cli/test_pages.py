@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import sqlite3
 from html.parser import HTMLParser
@@ -104,6 +105,25 @@ def test_who_decided_what_when_and_why_is_in_a_page(app: App, form: str) -> None
     text = app.expect(0, "export", "a", "--format", form).out
     for words in ("ann", "shorter, please", "revise", "UTC", "sha256:", "The log agrees with itself"):
         assert words in text
+
+
+@pytest.mark.parametrize("form", ["html", "markdown"])
+def test_the_graph_every_step_and_what_it_changed_are_in_a_page(app: App, form: str) -> None:
+    app.expect(3, "run", "advisor", "--headless", "--thread", "a", "--input", "task=Hills")
+    app.expect(3, "revise", "a", "--note", "shorter, please", "--run")
+    text = app.expect(0, "export", "a", "--format", form).out
+    for step, who in ((0, "input"), (1, "worker"), (2, "advisor"), (4, "worker"), (5, "advisor")):
+        assert re.search(rf"{step} · .*{who}", text), step
+    draft = app.expect(0, "diff", "a@1", "a@4", "--json").document
+    new = next(row for row in draft["channels"] if row["channel"] == "latest_draft")["after"]
+    assert new.split(".")[0] in html.unescape(text)
+    ways = re.search("<svg.*</svg>" if form == "html" else "```(.*?)```", text, re.DOTALL)
+    assert ways is not None
+    assert all(
+        word in ways[0]
+        for word in ("worker", "advisor", "revise", "approved", "×2" if form == "html" else "")
+    )
+    assert form == "markdown" or "@media print" in text
 
 
 def test_a_page_of_a_log_that_was_changed_says_what_is_wrong(app: App, tmp_path: Path) -> None:
