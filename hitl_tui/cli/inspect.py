@@ -39,7 +39,7 @@ def diff(opened: OpenStored, *, a: str, b: str) -> ExitCode:
     from hitl_tui.cli.inputs import logged_place
     from hitl_tui.cli.reports import DiffDocument, Place
     from hitl_tui.view.diff_lines import compare_states, diff_text
-    from hitl_tui.view.lines import name
+    from hitl_tui.view.parting import parting_text
 
     left, right = logged_place(opened, a), logged_place(opened, b)
     before, after = left.thread.state_at(left.step), right.thread.state_at(right.step)
@@ -52,8 +52,7 @@ def diff(opened: OpenStored, *, a: str, b: str) -> ExitCode:
     else:
         say(f"--- {left.name}", f"+++ {right.name}", *diff_text(rows))
         if parts := _parting(left, right):
-            by = f"by {name(parts.a_by)} and by {name(parts.b_by)}"
-            say("", f"They part at step {parts.step}, {by}:", *diff_text(parts.channels))
+            say("", *parting_text(parts))
     return ExitCode.DONE
 
 

@@ -44,6 +44,7 @@ from hitl_tui.loading.known import KnownGraph
 from hitl_tui.loading.trust import Question
 from hitl_tui.plain.agents import agents
 from hitl_tui.plain.claims import allow, claim, hand_over
+from hitl_tui.plain.comparing import compare, list_family
 from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import card_of, decide, give_back, ready_to, waiting_request
@@ -134,6 +135,7 @@ HELP: Final = (
     "l mine: what you decided, with what became of it and how to take it back; l mine all: in all threads.",
     "/ TEXT: find it in all steps; / ? n > 2: when that began to hold; /: the next; \\: the one before.",
     "W EXPRESSION: watch it, or no longer; W: what is watched, now and over the run; W step 3: as of step 3.",
+    "=: compare a fork with its parent's end; = THREAD, = THREAD@3, = @3: with that step.  H: all forks.",
     "Z WORD: items of the graph's long-term store.  j: the workers, what they run, what is queued.",
     "y CHANNEL: why it is tainted.  Y CHANNEL: declassify it, with a reason.",
     "r CHANNEL: show a private value; the ledger keeps that you looked.",
@@ -252,6 +254,8 @@ class _Session:
             "n": self._queue,
             "D": lambda typed: decide_several(self.context, self._listed, typed),
             "i": self._within,
+            "H": lambda _: list_family(self.context),
+            "=": lambda typed: compare(self.context, typed),
             "/": lambda typed: find(self.context, typed),
             "\\": lambda _: walk(self.context, -1),
             "Z": lambda typed: list_items(self.context, typed),

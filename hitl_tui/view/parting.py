@@ -9,8 +9,9 @@ import msgspec
 
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.units import about
-from hitl_tui.view.diff_lines import Compared, compare_states
+from hitl_tui.view.diff_lines import Compared, compare_states, diff_text
 from hitl_tui.view.format import writer
+from hitl_tui.view.lines import name
 from hitl_tui.view.spans import Line, trusted, untrusted
 
 _CHUNK: Final = 64
@@ -55,6 +56,12 @@ async def parting(a: History, b: History, last: int) -> Parting | None:
                 changed = tuple(row for row in rows if row.change != "same")
                 return Parting(mine.step, writer(mine), writer(other), changed)
     return None
+
+
+def parting_text(parting: Parting) -> list[str]:
+    """Where they part, by whose updates, and what these made of it, in lines."""
+    by = f"by {name(parting.a_by)} and by {name(parting.b_by)}"
+    return [f"They part at step {parting.step}, {by}:", *diff_text(parting.channels)]
 
 
 def parting_line(parting: Parting) -> Line:

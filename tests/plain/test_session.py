@@ -372,6 +372,26 @@ graph.add_edge(START, "pay").add_edge("pay", END)
 """
 
 
+def test_forks_are_listed_and_compared_with_any_other_step(app: App, talk: Talker) -> None:
+    app.expect(0, "run", "counter", "--headless", "--input", "limit=3", "--thread", "c")
+    app.expect(0, "fork", "c@1", "c-b", "count=7", "--as", "ann")
+    told = talk("H\n=\n= c@1\n= @1\n= @9\n= gone\nq\n", "resume", "c-b", "--plain").out
+    _, family, parent, shared, own, none, gone, _ = told.split("Command: ")
+    assert "c: completed, step 3\n" in family
+    assert "c-b: waiting, step 2, forked from c, parts behind step 1: edited by ann" in family
+    assert "c at step 3, beside step 2 here:" in parent
+    assert "count: changed\n  - 3\n  + 7\n" in parent
+    assert "They part at step 2, by increment and by ann:" in parent
+    assert "c at step 1, beside step 2 here:" in shared
+    assert "They part" not in shared
+    assert "Step 1, beside step 2 here:" in own
+    assert "count: changed\n  - 1\n  + 7\n" in own
+    assert "there is no step 9" in none
+    assert "there is no thread 'gone'" in gone
+    own = talk("=\nq\n", "resume", "c", "--plain").out
+    assert "Step 2, beside step 3 here:" in own
+
+
 def test_steps_lead_into_a_subgraph_and_out_of_it(talk: Talker, tmp_path: Path) -> None:
     (tmp_path / "nested.py").write_text(NESTED)
     done = talk("s into\ns\ns out\nc\nq\n", "run", str(tmp_path / "nested.py"), "--plain", "--thread", "t")

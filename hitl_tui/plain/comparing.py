@@ -1,0 +1,58 @@
+"""Forks in lines: the family of a thread, and what differs between the shown step and another one."""
+
+from __future__ import annotations
+
+from hitl_tui.drivers.protocol import Driver, Snapshot
+from hitl_tui.errors import UsageError
+from hitl_tui.plain.context import Context
+from hitl_tui.view.diff_lines import compare_states, diff_text
+from hitl_tui.view.family import family_tree, parting_words
+from hitl_tui.view.lines import name
+from hitl_tui.view.parting import parting, parting_text
+
+
+def list_family(context: Context) -> None:
+    """Say all forks and what they were forked from, each below its parent."""
+    for member in family_tree(context.run(context.driver.family())):
+        relative = member.relative
+        words = f", forked from {name(relative.parent)}, {parting_words(member)}" if relative.parent else ""
+        status, head = relative.summary.status, relative.summary.head
+        context.console.say(f"{name(relative.thread_id)}: {status}, step {head}{words}")
+
+
+def compare(context: Context, typed: str) -> None:
+    """Say what differs between a step and the newest one, and of two threads where they part.
+
+    The step is another thread's end, with @STEP any step of it or of this one; without a word the end of what
+    a fork was forked from, or else the step before.
+
+    Raises:
+        UsageError: there is no such step.
+    """
+    snapshot, driver = context.snapshot(), context.driver
+    head = snapshot.progress.head
+    other, step = _place(context, snapshot, typed)
+    rows = compare_states(context.run(other.state_at(step)), context.run(driver.state_at(head)))
+    beside = f"{name(other.thread_id)} at step {step}" if other is not driver else f"Step {step}"
+    context.console.say(f"{beside}, beside step {head} here:", *diff_text(rows))
+    parts = context.run(parting(other, driver, min(step, head))) if other is not driver else None
+    if parts is not None:
+        context.console.say(*parting_text(parts))
+
+
+def _place(context: Context, snapshot: Snapshot, typed: str) -> tuple[Driver, int]:
+    """The thread and the step that are asked for."""
+    driver, head = context.driver, snapshot.progress.head
+    thread, at, number = typed.rpartition("@")
+    if not at or not number.isdecimal():
+        thread, number = typed or snapshot.parent or "", ""
+    if not thread:
+        step = int(number) if number else head - 1
+        other, last = driver, head
+    else:
+        other = context.run(context.hub.open(thread))
+        last = context.run(other.snapshot()).progress.head
+        step = int(number) if number else last
+    if not 0 <= step <= last:
+        raise UsageError(f"there is no step {step}", f"the newest is step {last}")
+    return other, step
