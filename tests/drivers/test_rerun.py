@@ -18,8 +18,10 @@ from tests.drivers.saved_graph import SavedGraph, save
 from tests.support.watching import Watcher
 
 FILE = """
-from hitl_tui import END, START, Channel, NodeResult, StateGraph
+from hitl_tui import END, START, Channel, ModelUse, NodeResult, StateGraph
 from helpers import score_of
+
+USED = [ModelUse("judge", "a provider", "a model", 100, 20, 0.25)]
 
 def double(old, new):
     return old + new
@@ -31,7 +33,7 @@ def score(state):
     return {"score": score_of(len(state["facts"]))}
 
 def merge(state):
-    return NodeResult({"report": str(state["score"])}, compensation=("unsend", None))
+    return NodeResult({"report": str(state["score"])}, compensation=("unsend", None), usage=USED)
 
 def enough(state):
     return "done" if state["n"] >= 2 else "again"
@@ -111,6 +113,7 @@ async def test_a_changed_node_falls_with_all_behind_it_and_the_fork_runs_from_th
         "score": 1,
     }
     reach = {repeat.node: repeat.outside for repeat in view.repeats.outside}
+    assert (view.repeats.tokens_in, view.repeats.cost, view.repeats.cost_known) == (200, 0.5, True)
     assert reach == {"merge": ("did what unsend undoes",), "score": ("brings in web",)}
     fork = await bench.rerun(watcher)
     assert (fork.view.parent, fork.view.fork_step) == ("t", 2)
@@ -219,4 +222,7 @@ async def test_before_any_fork_it_can_be_asked_what_runs_again(bench: Bench) -> 
     repeats = (await watcher.driver.preview(Fork(4, "x"))).repeats
     assert repeats is not None
     assert [(repeat.node, repeat.runs) for repeat in repeats.nodes] == [("score", 1), ("merge", 1)]
+    assert (repeats.tokens_in, repeats.tokens_out, repeats.cost) == (100, 20, 0.25)
+    points = await watcher.driver.history()
+    assert repeats.duration == sum(point.duration or 0 for point in points if point.step > 4)
     assert (await watcher.driver.preview(Run())).repeats is None

@@ -1,0 +1,33 @@
+"""What would run again, in words."""
+
+from __future__ import annotations
+
+from hitl_tui.engine.log.repeats import NodeRepeat, Repeats
+from hitl_tui.view.repeats import repeat_lines, running_words, standing_words
+
+NODES = (NodeRepeat("score", 2, ()), NodeRepeat("pay", 1, ("brings in the bank", "calls book")))
+
+
+def test_it_says_what_runs_what_of_it_reaches_outside_and_what_it_used_the_last_time() -> None:
+    repeats = Repeats(
+        4, 9, NODES, 1, ("score",), tokens_in=900, tokens_out=100, cost=0.02, duration=65_000_000
+    )
+    assert standing_words(repeats) == "score changed · steps 1–4 stand"
+    used = "$0.0200 · 1.0k tok · 1m 05s"
+    assert running_words(repeats) == f"runs score ×2, pay · outside: pay brings in the bank · {used}"
+    assert repeat_lines(repeats) == [
+        "Runs again: score ×2, pay.",
+        "pay reaches outside: brings in the bank, calls book.",
+        "The last time it used $0.0200, 1.0k tok, 1m 05s.",
+        "1 decision of people behind it will not be there.",
+    ]
+
+
+def test_a_cost_that_is_not_wholly_known_is_told_as_the_least() -> None:
+    repeats = Repeats(
+        0, 2, NODES[:1], tokens_in=10, cost=0.5, cost_known=False, unknown="another Python\x1b[2J"
+    )
+    assert standing_words(repeats) == "no code that ran changed · only the input stands"
+    assert "≥ $0.50" in repeat_lines(repeats)[-2]
+    assert "\x1b" not in repeat_lines(repeats)[-1]
+    assert repeat_lines(repeats)[1] == "None of it is known to reach outside."
