@@ -95,6 +95,22 @@ async def test_what_reaches_nothing_outside_is_tried_again_at_once_and_the_banne
         await it.until(lambda: it.session.view.last_event > failures and not it.session.running)
 
 
+async def test_before_any_fork_it_is_told_what_runs_again_and_reaches_outside() -> None:
+    graph = StateGraph({"n": Channel(1)}).add_node("count", lambda state: {"n": state["n"] + 1})
+    graph.add_node("pay", lambda state: {}, external="the bank")
+    graph.add_edge(START, "count").add_edge("count", "pay").add_edge("pay", END)
+    async with live(graph.compile(checkpointer=MemoryCheckpointer()), inputs={}, ready="count is next") as it:
+        await it.press("c")
+        await it.shows("reached the end")
+        await it.press("[")
+        await it.shows("not the newest")
+        for key, dialog in (("f", "A new thread begins at step 1"), ("e", "Makes a new thread from step 1")):
+            await it.press(key)
+            await it.shows(dialog, "Runs again: pay.", "pay reaches outside: brings in the bank.")
+            await it.press("escape")
+            await it.until(lambda: it.app.screen is it.run, "the run")
+
+
 FORMS = {
     "vim": ["+7", "/a/f.py"],
     "/usr/bin/nano": ["+7", "/a/f.py"],
