@@ -68,3 +68,20 @@ async def test_a_fork_is_compared_with_its_parents_end_and_any_other_thread_is_c
         await it.shows("stranger")
         await it.press("enter")
         await it.shows("◂ stranger @ 2 ▸", "t-b-b @ 7", "5 → 205")
+
+
+async def test_from_40_rows_on_the_timeline_has_a_row_for_each_of_the_family() -> None:
+    graph = StateGraph({"n": Channel(0)}).add_node("count", lambda state: {"n": state["n"] + 1})
+    graph.add_edge(START, "count").add_conditional_edge(
+        "count", lambda state: "on" if state["n"] < 20 else "end", {"on": "count", "end": END}
+    )
+    runner = graph.compile(checkpointer=MemoryCheckpointer())
+    runner.invoke({}, thread_id="t")
+    runner.fork("t", 2, "t-b", changes={"n": 18})
+    runner.invoke(thread_id="t-b")
+    async with live(runner, ready="reached the end", size=(80, 40)) as it:
+        await it.shows("‹ parts behind 2, ends at 5")
+        assert "more line" not in it.text()
+        await it.pilot.resize_terminal(80, 39)
+        await it.shows("1 more line: J K, H all")
+        assert "parts behind 2" not in it.text()

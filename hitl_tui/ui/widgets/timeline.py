@@ -75,6 +75,7 @@ class TimelinePane(LineView):
             view.running_node,
             place,
             self.size.width,
+            self.app.size.height,
             self.has_class("-spot"),
         )
         if state == self._state and view.checkpoints is self._drawn[0] and family is self._drawn[1]:
