@@ -54,13 +54,15 @@ def test_notes_follow_a_show_in_another_terminal_and_the_recording_is_what_was_s
     header, *events = map(json.loads, cast.read_text(encoding="utf-8").splitlines())
     screen = pyte.Screen(header["term"]["cols"], header["term"]["rows"])
     stream = pyte.Stream(screen)
-    seen = ""
+    seen: list[str] = []
     for _, code, data in events:
         if code == "r":
             columns, rows = map(int, data.split("x"))
             screen.resize(rows, columns)
         elif code == "o":
             stream.feed(data)
-            seen = "\n".join(screen.display) if "It is counted." in "\n".join(screen.display) else seen
-    assert "stop 2 of 2" in seen
+            seen.append("\n".join(screen.display))
+    assert any("stop 1 of 2" in shown and "Nothing is counted yet." in shown for shown in seen)
+    assert any("stop 2 of 2" in shown and "It is counted." in shown for shown in seen)
+    assert not any("breath" in shown or "goodbye" in shown for shown in seen)  # the notes are the speaker's
     assert [data for _, code, data in events if code == "r"] == ["80x24"]
