@@ -129,6 +129,24 @@ def lineage_lines(arrivals: Iterable[Arrival]) -> list[Line]:
     ]
 
 
+def contract_of(
+    node: NodeInfo, done: Checkpoint | None = None, updates: Sequence[AppliedUpdate] = ()
+) -> tuple[Line, ...]:
+    """The contract of a node below a blank row and its name; for `done` see `contract_lines`."""
+    head = (trusted("── contract of ", "dim"), untrusted(node.name, "node"))
+    return ((), head, *contract_lines(node, done, updates))
+
+
+def contracts(nodes: Iterable[NodeInfo], room: int) -> tuple[Line, ...]:
+    """What these nodes may read and write, as many of them as there is room for."""
+    rows: list[Line] = []
+    for node in nodes:
+        told = contract_of(node)
+        if len(rows) + len(told) <= room:
+            rows += told
+    return tuple(rows)
+
+
 def contract_lines(node: NodeInfo, done: Checkpoint | None, updates: Sequence[AppliedUpdate]) -> list[Line]:
     """What a node may read and write, its policies, and what it did in a step of its own.
 

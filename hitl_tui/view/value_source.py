@@ -28,6 +28,8 @@ MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 
 
 T = TypeVar("T")
+READ: Final = 78
+"""Cells of a row of prose."""
 _INLINE_LIMIT: Final = 20_000
 _NAME: Final = 24
 _BLAME_VERSIONS: Final = 50

@@ -140,6 +140,16 @@ async def test_none_in_the_spotlight(pane: str):
         await nothing_is_empty(it)
 
 
+async def test_the_graph_in_the_spotlight_has_below_it_what_is_declared_from_the_first_step_on():
+    runner = build(pace=0, checkpointer=MemoryCheckpointer())
+    async with live(runner, inputs={"messages": [TASK]}, size=(200, 60), ready="READY") as it:
+        it.run.stage.spotlight("graph")
+        await it.shows("── the channels as declared", "── contract of worker", "── contract of advisor")
+        await nothing_is_empty(it, "graph")
+        await it.pilot.resize_terminal(120, 40)
+        await it.gone("── contract of worker")
+
+
 @pytest.mark.parametrize("size", [(200, 60), (120, 40)], ids=["200x60", "120x40"])
 async def test_the_stream_in_the_spotlight_has_below_it_what_earlier_steps_wrote_and_what_they_changed(
     size: tuple[int, int],

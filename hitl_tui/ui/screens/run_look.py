@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
-from hitl_tui.engine.graph.description import NodeInfo
 from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.ui.widgets.channels import ChannelsPane
@@ -24,6 +23,7 @@ from hitl_tui.view.spans import Line, Span, untrusted
 from hitl_tui.view.timeline import Direction, Place, neighbours
 from hitl_tui.view.value_source import (
     MODES,
+    READ,
     Mode,
     declared_lines,
     lines_text,
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 _LEAST: Final = 4
 """Rows below which nothing more is told."""
-_READ: Final = 78
-"""Cells of a row of prose."""
 _SHARE: Final = 0.55
 """The most that the lens may have of its column, as in run.tcss."""
 _CODE: Final = 200
@@ -267,7 +265,7 @@ class Earlier:
         if channel and left > _LEAST:
             versions = () if deciding else await version_lines(session, channel, left - 2)
             rows += [(), *versions] if versions else []
-            width = min(value.scrollable_content_region.width, _READ)
+            width = min(value.scrollable_content_region.width, READ)
             rows += other_values(session.step_view, channel, width, left - len(rows))
             if deciding or not await session.code(session.node_at_hand):
                 rows += declared_lines(session.view.graph, width)
@@ -293,14 +291,14 @@ class Earlier:
     async def _about_node(self, session: ViewSession, width: int) -> tuple[Line, ...]:
         """The code of the node at hand, its contract, what it is about to read, what its channels are for."""
         from hitl_tui.view.frames import code_lines
-        from hitl_tui.view.taint import contract_lines
+        from hitl_tui.view.taint import contract_of
 
         frames = await session.code(session.node_at_hand)
         graph, step = session.view.graph, session.step_view
         rows = [*code_lines(frames, width, _CODE), *read_values(step, session.next_reads, width)]
         if (node := graph.node(session.node_at_hand)) is not None:
             done = step.checkpoint if step.checkpoint and step.checkpoint.node == node.name else None
-            rows += [(), _contract_of(node), *contract_lines(node, done, step.updates)]
+            rows += contract_of(node, done, step.updates)
         if frames:
             rows += declared_lines(graph, width)
         return tuple(rows if not rows or rows[0] else rows[1:])
@@ -346,7 +344,7 @@ class Earlier:
         room = timeline.rows_left if spotlight == "timeline" else table.rows_left
         rows: list[Line] = []
         if spotlight == "channels":
-            width = min(table.scrollable_content_region.width, _READ)
+            width = min(table.scrollable_content_region.width, READ)
             versions = await version_lines(session, channel, room // 3) if channel and room > _LEAST else ()
             if versions:
                 rows = [(), (Span("── ", "dim"), untrusted(channel, "name")), *versions]
@@ -361,20 +359,12 @@ class Earlier:
             table.show_below(below)
 
 
-def _contract_of(node: NodeInfo) -> Line:
-    return (Span("── contract of ", "dim"), untrusted(node.name, "node"))
-
-
 def _contracts(session: ViewSession, room: int) -> tuple[Line, ...]:
     """What the other nodes may read and write, as many of them as there is room for."""
-    from hitl_tui.view.taint import contract_lines
+    from hitl_tui.view.taint import contracts
 
-    rows: list[Line] = []
-    for node in session.view.graph.nodes:
-        told = [(), _contract_of(node), *contract_lines(node, None, ())]
-        if node.name != session.node_at_hand and len(rows) + len(told) <= room:
-            rows += told
-    return tuple(rows)
+    others = [node for node in session.view.graph.nodes if node.name != session.node_at_hand]
+    return contracts(others, room)
 
 
 def _title(point: Checkpoint) -> Line:

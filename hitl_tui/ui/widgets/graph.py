@@ -176,6 +176,8 @@ class GraphPane(LineView):
         free = size.height - len(told) - _AROUND_STEPS + 1
         if self._steps and free > 0:
             told += [(), (Span("steps", "dim"),), *self._steps[:free]]
+        if self._steps and self.has_class("-spot"):
+            told += _about(graph, size.width, size.height - len(told))
         self.show(told)
         if self._chosen:
             self._point()
@@ -293,6 +295,15 @@ def _inside(session: ViewSession) -> tuple[str, str, str]:
     from hitl_tui.view.branches import counted, short_count
 
     return inside.node, counted(inside), short_count(inside)
+
+
+def _about(graph: GraphInfo, width: int, room: int) -> tuple[Line, ...]:
+    """What channels and nodes are declared as, as far as a pane alone on a high screen has room for it."""
+    from hitl_tui.view.taint import contracts
+    from hitl_tui.view.value_source import READ, declared_lines
+
+    declared = declared_lines(graph, min(width, READ))[: max(room, 0)]
+    return (*declared, *contracts(graph.nodes, room - len(declared)))
 
 
 def _side_by_side(left: list[Line], right: list[Line]) -> list[Line]:
