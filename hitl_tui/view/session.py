@@ -621,7 +621,7 @@ _SHARE: Final = 0.3
 _LONGEST: Final = 0.25
 _FAST: Final = 200
 """Steps a second that nobody can follow one by one."""
-_SHARE_OF_FAST: Final = 0.06
+_SHARE_OF_FAST: Final = 0.03
 _LONGEST_OF_FAST: Final = 1 / 3
 
 

@@ -43,7 +43,7 @@ def test_what_could_not_be_painted_is_not_made_up_for():
         pytest.param(0.003, 0, FRAME, id="a cheap paint holds nothing up for longer than a frame"),
         pytest.param(0.03, 0, 0.1, id="a dear one is paid for first"),
         pytest.param(5.0, 0, 0.25, id="nothing is waited for longer than a quarter of a second"),
-        pytest.param(0.006, 1_000, 0.1, id="a run that nobody can follow has most of the time for itself"),
+        pytest.param(0.006, 1_000, 0.2, id="a run that nobody can follow has most of the time for itself"),
         pytest.param(0.006, 100, FRAME, id="one that can be followed has not"),
         pytest.param(5.0, 1_000, 1 / 3, id="and of a fast run, too, something is seen three times a second"),
     ],
