@@ -75,6 +75,10 @@ def serve(
     """
     if ctx.invoked_subcommand is not None:
         return None
+    try:
+        import textual_serve  # noqa: F401  it comes with aiohttp
+    except ImportError as error:
+        raise UsageError("pages for browsers take textual-serve", "install hitl-tui[web]") from error
     from hitl_tui.cli.storage import open_existing, open_for_writing
     from hitl_tui.config import load_settings
 
