@@ -49,13 +49,13 @@ LONGEST = 5.0
 
 _AUDIT = """
 CREATE TABLE fleet_audit (
-    n bigserial PRIMARY KEY, thread bigint, version bigint, token text,
+    n bigserial PRIMARY KEY, thread bigint, version bigint, token text, pid bigint,
     at timestamptz DEFAULT clock_timestamp()
 );
 CREATE FUNCTION fleet_note() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
-        INSERT INTO fleet_audit (thread, version, token)
-        VALUES (NEW.thread, NEW.version, coalesce(OLD.token, NEW.token));
+        INSERT INTO fleet_audit (thread, version, token, pid)
+        VALUES (NEW.thread, NEW.version, coalesce(OLD.token, NEW.token), coalesce(OLD.pid, NEW.pid));
         RETURN NULL;
     END $$;
 CREATE TRIGGER fleet_note AFTER UPDATE ON cursor FOR EACH ROW
@@ -163,6 +163,8 @@ class Fleet:
         """Threads that a worker held as it was killed, and when, by the server's clock."""
         self.killed: dict[int, datetime] = {}
         """When each process was killed."""
+        self.ahead: list[int] = []
+        """Processes whose clock is an hour ahead."""
         self.restarts: list[datetime] = []
         self.away: list[tuple[int, datetime, datetime]] = []
         """Which process was stopped or cut off, from when until when."""
@@ -239,11 +241,13 @@ class Fleet:
         elif number == self._ahead:
             environment["PYTHONPATH"] = f"{self._folder / 'ahead'}{os.pathsep}{ROOT}"
         with (self._folder / f"worker{number}.log").open("ab") as log:
-            self._running[number] = subprocess.Popen(
+            self._running[number] = begun = subprocess.Popen(
                 [*words, "worker", "--graph", SPEC, "--store", url, "--concurrency", "4"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=ROOT,
             )  # fmt: skip
         self.counts["workers begun"] += 1
+        if number == self._ahead:
+            self.ahead.append(begun.pid)
 
     def start_all(self) -> None:
         """Start all workers."""
@@ -370,6 +374,9 @@ class Fleet:
                 self.counts["answers tried again"] += 1
             else:
                 self.decided.append((name, request.id, person))
+                # The database has queued it with the answer: this is the second time.
+                self.store.jobs().hand(name)
+                self.counts["enqueued behind a decision"] += 1
 
     def processor(self) -> dict[str, float]:
         """Seconds of processor time that the workers, the server and this process have taken."""
@@ -411,6 +418,9 @@ class Fleet:
         twice = [request for request, number in answered.items() if number > 1]
         told += [f"applied twice: {request}" for request in twice]
         self.counts["decisions"] = sum(answered.values())
+        self.counts["commits an hour ahead"] = int(
+            self.asked(f"SELECT count(*) FROM fleet_audit WHERE pid = ANY(ARRAY{self.ahead}::bigint[])")[0][0]
+        )
         return [*told, *self._two_writers()]
 
     def _wrong_with(self, name: str) -> Iterator[str]:
@@ -529,12 +539,10 @@ def storm(fleet: Fleet, names: list[str], seconds: float, *, frozen: float, kill
         if turn % 16 == 5:
             others.append(threading.Thread(target=fleet.cut, args=(6.0,)))
             others[-1].start()
-        if turn % 60 == 55:
-            fleet.restart("immediate" if turn % 120 == 55 else "fast")
+        if turn % 30 == 25:
+            fleet.restart("immediate" if turn % 60 == 25 else "fast")
         # The one that is stopped is left to wake up; all others take their turn.
-        fleet.kill(
-            random.randrange(1, len(fleet._running)) if any(map(_alive, others)) else random.randrange(4)
-        )
+        fleet.kill(random.randrange(1 if any(map(_alive, others)) else 0, fleet.workers))
     for other in others:
         other.join(60)
 

@@ -62,4 +62,6 @@ def test_every_thread_ends_right_whatever_happens_to_its_workers(
     if os.getuid() == 0 and fleet.cable is not None:
         done["network cut"] = 1
     assert {name: fleet.counts[name] for name in done} == done
+    assert fleet.counts["enqueued behind a decision"] == len(fleet.decided) > 0
+    assert fleet.counts["commits an hour ahead"] > 0
     assert (fleet.counts["threads"], fleet.counts["decisions"]) == (THREADS, 2 * THREADS)
