@@ -43,7 +43,11 @@ def store(url: str) -> Iterator[PostgresCheckpointer]:
 
 
 class Wire:
-    """A way to the server that can be cut before a request arrives, or before its answer does."""
+    """A way to the server that can be cut before a request arrives, or before its answer does.
+
+    Attributes:
+        trips: how often something was asked since something was answered, on all connections.
+    """
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -52,6 +56,7 @@ class Wire:
         self.cut_request: Callable[[bytes], bool] = lambda _: False
         self.cut_answer: Callable[[bytes], bool] = lambda _: False
         self.cuts = 0
+        self.trips = 0
         threading.Thread(target=self._run, daemon=True).start()
 
     def close(self) -> None:
@@ -62,7 +67,7 @@ class Wire:
             while True:
                 client, _ = self._listens.accept()
                 there = socket.create_connection(("127.0.0.1", self._port))
-                asked: list[bytes] = []
+                asked = [b""]  # the newest request, nothing once it is answered
                 threading.Thread(target=self._carry, args=(client, there, asked, True), daemon=True).start()
                 threading.Thread(target=self._carry, args=(there, client, asked, False), daemon=True).start()
 
@@ -70,10 +75,13 @@ class Wire:
         with suppress(OSError):
             while data := a.recv(1 << 16):
                 if request:
-                    asked.append(data)
-                if self.cut_request(data) if request else self.cut_answer(asked[-1] if asked else b""):
+                    self.trips += asked == [b""]
+                    asked[0] = data
+                if self.cut_request(data) if request else self.cut_answer(asked[0]):
                     self.cuts += 1
                     break
+                if not request:
+                    asked[0] = b""
                 b.sendall(data)
         for end in (a, b):
             with suppress(OSError):
@@ -208,6 +216,26 @@ class TestConnections:
         store.commit("t", commit)
         assert store.cursor("t") == commit.cursor
 
+    def test_they_are_pooled(self, postgres: Postgres, url: str) -> None:
+        name = "hitl-tui-pooled"
+        with closing(PostgresCheckpointer(f"{url}&application_name={name}")) as store:
+            Writer(store)
+            readers = [
+                threading.Thread(target=lambda: [store.cursor("t") for _ in range(20)]) for _ in range(30)
+            ]
+            for reader in readers:
+                reader.start()
+            for reader in readers:
+                reader.join()
+            with postgres.admin() as db:
+                (there,) = (
+                    db.execute(
+                        "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s", (name,)
+                    ).fetchone()
+                    or ()
+                )
+            assert 1 <= int(str(there)) <= server._MOST_CONNECTIONS + 1, "with the one that listens"
+
 
 class TestWords:
     def refusal(self, url: str) -> str:
@@ -315,10 +343,26 @@ class TestValues:
         assert writer.cursor.version == 0
         assert store.info("\ud800") is None
 
-    def test_a_commit_of_many_records_is_one_statement(self, store: PostgresCheckpointer) -> None:
-        writer = Writer(store)
-        writer.step({f"c{number}": "x" * 1000 for number in range(300)})
-        assert len(list(store.records("t", 0, 0))) == 300
+    def test_a_commit_of_many_records_is_one_round_trip(self, far: PostgresCheckpointer, wire: Wire) -> None:
+        writer = Writer(far)
+        for _ in range(3):  # until what is said often is prepared
+            writer.step({"n": 1})
+        commit = writer.commit_of({f"c{number}": "x" * 1000 for number in range(300)})
+        before = wire.trips
+        far.commit("t", commit)
+        assert wire.trips == before + 1
+        assert len(list(far.records("t", 3, 3))) == 300
+
+    def test_a_step_of_a_run_is_one_round_trip(self, far: PostgresCheckpointer, wire: Wire) -> None:
+        def trips(steps: int, thread: str) -> int:
+            before = wire.trips
+            line(far, *(say("x") for _ in range(steps))).invoke({}, thread_id=thread)
+            return wire.trips - before
+
+        for warm in "abc":  # until all that is said often is prepared
+            trips(10, warm)
+        # Of two a step there were 40; another connection, or a sign of life, takes a few.
+        assert trips(25, "many") - trips(5, "few") < 30
 
 
 class TestFence:
