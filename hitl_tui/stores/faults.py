@@ -24,6 +24,19 @@ KEYED = ("cursor", "lease", "pause", "presence")
 """Tables with rows of a thread."""
 _MOST = 10
 """Rows of one kind that are named one by one."""
+_LAST_KEY = (1 << 31) - 1
+# The ids between those of one thread and those of the next are nobody's.
+_STRAY = """
+    SELECT stray FROM (
+        SELECT (SELECT min(id) FROM {table} WHERE id BETWEEN low AND high) AS stray FROM (
+            SELECT coalesce((lag(key) OVER (ORDER BY key) + 1) << 32, :first) AS low, (key << 32) - 1 AS high
+            FROM thread WHERE key BETWEEN 0 AND :last
+            UNION ALL
+            SELECT coalesce((max(key) + 1) << 32, :first), ((:last << 32) | 4294967295)
+            FROM thread WHERE key BETWEEN 0 AND :last HAVING coalesce(max(key), 0) < :last
+        ) AS free
+    ) AS found WHERE stray IS NOT NULL ORDER BY stray
+"""
 
 
 def of_store(run: Rows, given: int) -> Iterator[Fault]:
@@ -32,16 +45,11 @@ def of_store(run: Rows, given: int) -> Iterator[Fault]:
     Args:
         given: how many keys the store has given to threads.
     """
-    keys = [row[0] for row in run("SELECT key FROM thread ORDER BY key")]
-    for key in [key for key in keys if not 0 <= key < 1 << 31]:
+    for (key,) in run("SELECT key FROM thread WHERE key NOT BETWEEN 0 AND ? ORDER BY key", (_LAST_KEY,)):
         yield Fault("thread.key", None, None, key)
-        keys.remove(key)
     for table in NUMBERED:
-        # The ids between those of one thread and those of the next are nobody's.
-        for before, after in zip([-1, *keys], [*keys, 1 << 31], strict=True):
-            free = (((before + 1) << 32) if before >= 0 else -(1 << 63), (after << 32) - 1)
-            for (row_id,) in run(f"SELECT id FROM {table} WHERE id BETWEEN ? AND ? LIMIT 1", free):
-                yield Fault(table, row_id & rows.NUMBER, None, "a row of no thread")
+        for (row_id,) in run(_STRAY.format(table=table), {"first": -(1 << 63), "last": _LAST_KEY}):
+            yield Fault(table, row_id & rows.NUMBER, None, "a row of no thread")
     for table in KEYED:
         for _ in run(f"SELECT 1 FROM {table} WHERE thread NOT IN (SELECT key FROM thread) LIMIT 1"):
             yield Fault(table, None, None, "a row of no thread")
