@@ -105,7 +105,24 @@ REWRITTEN = [
     "TRUNCATE ledger",
     "UPDATE cursor SET version = 0",
     "UPDATE cursor SET head = -1",
+    "UPDATE graph SET body = ''",
+    "UPDATE graph SET digest = 'x'",
+    "UPDATE store SET threads = 0",
 ]
+TAKEN_OVER = [
+    "ALTER TABLE ledger DISABLE TRIGGER ALL",
+    "ALTER TABLE ledger DISABLE ROW LEVEL SECURITY",
+    "CREATE POLICY mine ON ledger USING (true)",
+    "CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "DROP TABLE ledger",
+    "GRANT hitl_operator TO CURRENT_USER",
+    "SET session_replication_role = replica",
+    "SET SESSION AUTHORIZATION owner",
+    "UPDATE store SET version = 0",
+    "UPDATE thread SET id = 'x'",
+    "DELETE FROM lease",
+]
+"""Statements that would switch the guards off, or make a login another one."""
 TAKEN = ["DELETE FROM ledger", "DELETE FROM record", "DELETE FROM checkpoint", "DELETE FROM thread"]
 FORGED = (
     "INSERT INTO ledger (id, kind, step, seen, data, at, hash, request_hash, account, signature, login) "
@@ -135,6 +152,17 @@ def test_nobody_rewrites_the_log_or_writes_under_another_login(
     for login in (*LOGINS, "owner"):
         if (login, statement) == ("rita", FORGED):
             continue
+        with psycopg.connect(
+            postgres.url(user=login, password=PASSWORD), autocommit=True, options=f"-csearch_path={schema}"
+        ) as db:
+            assert refused(db, statement), login
+
+
+@pytest.mark.parametrize("statement", TAKEN_OVER)
+def test_no_login_switches_the_guards_off_or_becomes_another(
+    postgres: Postgres, schema: str, statement: str
+) -> None:
+    for login in LOGINS:
         with psycopg.connect(
             postgres.url(user=login, password=PASSWORD), autocommit=True, options=f"-csearch_path={schema}"
         ) as db:

@@ -199,7 +199,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TRIGGER forward BEFORE UPDATE ON cursor FOR EACH ROW
             WHEN (NEW.thread <> OLD.thread OR NEW.version < OLD.version OR NEW.head < OLD.head)
             EXECUTE FUNCTION refuse('a thread only goes on')""",
+        """CREATE TRIGGER counted BEFORE UPDATE ON store FOR EACH ROW
+            WHEN (NEW.threads NOT IN (OLD.threads, OLD.threads + 1))
+            EXECUTE FUNCTION refuse('the keys of threads are counted one by one')""",
         "CREATE TABLE graph (digest text PRIMARY KEY, body bytea NOT NULL)",
+        # One that was damaged is mended by the next thread that has it, and made into no other.
+        """CREATE TRIGGER named BEFORE INSERT OR UPDATE ON graph FOR EACH ROW
+            WHEN (encode(sha256(NEW.body), 'hex') <> NEW.digest)
+            EXECUTE FUNCTION refuse('a graph has the digest of its text')""",
     ),
 )
 """What makes the tables of version n out of those of version n - 1."""
@@ -213,5 +220,6 @@ TABLES = (
 GUARDS = (
     "ledger.login", "store_ledger.login", "ledger.answers", "record.appended", "checkpoint.appended",
     "snapshot.appended", "ledger.appended", "store_ledger.appended", "store_ledger.kept", "cursor.forward",
+    "store.counted", "graph.named",
 )  # fmt: skip
 """The triggers that keep the log as it was written."""

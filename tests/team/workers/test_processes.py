@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from contextlib import closing
 from pathlib import Path
@@ -180,6 +181,31 @@ def test_a_thread_begins_at_its_time_and_the_more_urgent_one_first(url: str, tmp
         stands(url, "later", "waiting", 2)
         begun = [line.split()[1] for line in running.said if "goes on" in line]
     assert begun == ["high:", "low:", "later:"]
+
+
+def test_it_runs_so_many_threads_at_once_and_workers_tells_which_since_when_and_what_is_queued(
+    url: str, tmp_path: Path
+) -> None:
+    body = f"(HERE / f'at{{time.monotonic_ns()}}').touch(), {WAITS}"
+    graph = write_flow(tmp_path, "flow", body)
+    for name in ("a", "b", "c"):
+        detach(url, graph, name)
+    with worker(url, graph, options=("--concurrency", "2")) as running:
+        until(lambda: len(list(tmp_path.glob("at?*"))) == 2, "two nodes run")
+        told = call("workers", "--store", url).stdout
+        assert "1 worker · 2 threads run · 1 queued" in told
+        assert f"process {running.process.pid}" in told
+        assert [bool(re.search(rf"{name} +.*runs at worker \d+, since ", told)) for name in "abc"] == [
+            True,
+            True,
+            False,
+        ]
+        assert re.search("c +.*queued ", told)
+        assert len(list(tmp_path.glob("at?*"))) == 2, "the third waits for its turn"
+        (tmp_path / "on").touch()
+        for name in ("a", "b", "c"):
+            stands(url, name, "waiting", 2)
+        until(lambda: "0 threads run · 0 queued" in call("workers", "--store", url).stdout, "nobody is held")
 
 
 def test_a_thread_of_another_version_waits_for_a_worker_that_has_it(url: str, tmp_path: Path) -> None:
