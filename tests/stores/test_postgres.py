@@ -243,10 +243,23 @@ class TestWords:
             open_store(url).close()
         return f"{caught.value.message} ({caught.value.hint})"
 
+    def deaf(self) -> str:
+        """The URL of something that takes a connection and ends it."""
+        listens = socket.create_server(("127.0.0.1", 0))
+
+        def end() -> None:
+            with listens:
+                listens.accept()[0].close()
+
+        threading.Thread(target=end, daemon=True).start()
+        return f"postgresql://127.0.0.1:{listens.getsockname()[1]}/db"
+
     def test_of_no_server_and_no_database(self, postgres: Postgres) -> None:
         with closing(socket.create_server(("127.0.0.1", 0))) as taken:
             port = taken.getsockname()[1]
-        assert "can't be reached" in self.refusal(f"postgresql://127.0.0.1:{port}/db")
+        told = self.refusal(f"postgresql://127.0.0.1:{port}/db")
+        assert "can't be reached: Connection refused (check that it runs" in told
+        assert "can't be reached: server closed the connection unexpectedly" in self.refusal(self.deaf())
         assert '"nowhere" does not exist' in self.refusal(postgres.url("nowhere"))
 
     def test_of_a_wrong_password_which_is_never_quoted(self, postgres: Postgres) -> None:

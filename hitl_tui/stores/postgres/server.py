@@ -62,6 +62,7 @@ NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 """Microseconds since the epoch, in SQL."""
 
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,40}")
+_GUESS = re.compile(r"\s|DETAIL:|HINT:")
 _DISTRUST = re.compile("certificate verify failed|(root certificate file|server certificate for) .*")
 _MARK = re.compile(r"\?|(?<!:):([a-z]\w*)")
 
@@ -511,9 +512,12 @@ def _is_gone(error: psycopg.Error) -> bool:
 
 
 def _said(error: psycopg.Error) -> str:
+    """What the server said, or why it was not reached: the last try of it, without guesses at the cause."""
     told = error.diag.message_primary or str(error)
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
+    lines = [line for line in told.splitlines() if line.strip() and not _GUESS.match(line)]
+    return (
+        lines[-1].rpartition(" failed: ")[2].removeprefix("FATAL:").strip() if lines else type(error).__name__
+    )
 
 
 def _read_url(url: str) -> tuple[str, str]:
