@@ -88,9 +88,9 @@ class Stood(NamedTuple):
 
     Args:
         seconds: from the death until the next commit.
-        takers: how many workers took its job meanwhile and were killed before they committed anything.
+        takers: how many workers took its job meanwhile and ended before they committed anything.
         restarted: whether the server was restarted meanwhile.
-        alone: seconds of them in which no worker was there: all had been killed, and none was up again.
+        alone: seconds of them in which no worker was there: all had ended, and none was up again.
         story: what became of its job, in words.
     """
 
@@ -161,8 +161,8 @@ class Fleet:
         self.notes: list[str] = []
         self.deaths: list[tuple[int, datetime]] = []
         """Threads that a worker held as it was killed, and when, by the server's clock."""
-        self.killed: dict[int, datetime] = {}
-        """When each process was killed."""
+        self.ended: dict[int, datetime] = {}
+        """When each process was killed, or was seen to have ended by itself."""
         self.ahead: list[int] = []
         """Processes whose clock is an hour ahead."""
         self.restarts: list[datetime] = []
@@ -270,6 +270,7 @@ class Fleet:
         for number, process in enumerate(self._running):
             if process is not None and process.poll() is not None:
                 self.counts["ended by themselves"] += 1
+                self.ended[process.pid] = datetime.now(UTC)
                 self.start(number)
 
     def kill(self, number: int) -> None:
@@ -283,7 +284,7 @@ class Fleet:
             f"SELECT thread, clock_timestamp() FROM cursor WHERE pid = {process.pid} AND status = 'running'"
         )
         self.deaths += [(int(thread), at) for thread, at in held]
-        self.killed[process.pid] = killed
+        self.ended[process.pid] = killed
         self.counts["killed"] += 1
         self.start(number)
 
@@ -487,7 +488,7 @@ class Fleet:
         story = [f"{status} {pid or ''} at {(at - died).total_seconds():.2f}" for status, pid, at in moves]
         return Stood(
             (committed - died).total_seconds(),
-            sum(pid in self.killed and died < self.killed[pid] < committed for _, pid, _ in moves if pid),
+            sum(pid in self.ended and died < self.ended[pid] < committed for _, pid, _ in moves if pid),
             any(died < begun < committed for begun in self.restarts),
             self._alone(died, committed),
             ", ".join(story),
@@ -497,7 +498,7 @@ class Fleet:
         """Seconds between two moments at which no worker was there that could have taken anything."""
         there: list[tuple[datetime, datetime]] = []
         for pid, at in self.asked("SELECT pid, min(at) FROM fleet_workers GROUP BY pid"):
-            came, went = max(at, begin), self.killed.get(pid, end)
+            came, went = max(at, begin), self.ended.get(pid, end)
             for left, back in sorted((left, back) for who, left, back in self.away if who == pid):
                 there.append((came, min(left, went)))
                 came = max(came, back)
