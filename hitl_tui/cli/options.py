@@ -36,10 +36,17 @@ def options_as(name: str, kind: Any, *options: Callable[..., Any]) -> Callable[.
 
 
 def same_store() -> str:
-    """What a suggested command needs to find the store of this one: ` --store URL`, "" if none was given."""
+    """What a suggested command needs to find the store of this one: ` --store URL`, "" if none was given.
+
+    A password stays where it is known; what is said may be kept in a log.
+    """
     context = click.get_current_context(silent=True)
     store = (context.meta.get(_OWN_STORE) or context.params.get("store")) if context else None
-    return f" --store {shlex.quote(store)}" if store else ""
+    if not store:
+        return ""
+    from hitl_tui.stores.opening import without_password
+
+    return f" --store {shlex.quote(without_password(store))}"
 
 
 def note_store() -> Callable[[str], None]:

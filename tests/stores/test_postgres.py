@@ -23,7 +23,9 @@ from hitl_tui.stores import open_store
 from hitl_tui.stores.postgres import schema, server
 from hitl_tui.stores.postgres.store import PostgresCheckpointer
 from tests.stores.log_writer import NOW, Writer, entry
+from tests.support.commands import App
 from tests.support.flows import line, say
+from tests.support.places import SAMPLES
 from tests.support.postgres import PASSWORD, Postgres
 from tests.support.spec import spec
 
@@ -268,6 +270,18 @@ class TestWords:
         assert "does not take the password of user 'ann'" in told
         assert "s3cret" not in told
         assert "does not take the password" in self.refusal(postgres.url(user="ann"))
+
+    def test_a_command_that_is_suggested_names_the_store_without_its_password(
+        self, postgres: Postgres, url: str, app: App
+    ) -> None:
+        postgres.login("sue")
+        with postgres.admin() as db:
+            db.execute(b"ALTER ROLE sue SUPERUSER")
+        where = postgres.url(user="sue", password=PASSWORD, schema=url.rpartition("=")[2])
+        graph = ("run", str(SAMPLES / "review.py"), "--input", "task=Hills", "--thread", "t")
+        told = app.expect(3, *graph, "--headless", "--store", where)
+        assert f"--store 'postgresql://sue@127.0.0.1:{postgres.port}/" in told.out
+        assert "correct" not in told.out + told.err
 
     def test_of_a_user_who_may_not_make_tables(self, postgres: Postgres) -> None:
         postgres.login("ann")
