@@ -36,6 +36,23 @@ def test_extras_are_ours() -> None:
     assert set(extras) <= set(project["project"]["optional-dependencies"])
 
 
+def test_all_that_the_wheel_is_made_of_is_copied_and_nothing_else_of_a_checkout() -> None:
+    copied = {
+        source
+        for name, rest in instructions()
+        if name == "COPY" and not rest.startswith("--from")
+        for source in rest.split()[:-1]
+    }
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    hook = project["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"]
+    assert copied == {
+        "pyproject.toml", "README.md", hook, *project["project"]["license-files"], *wheel["packages"],
+        *wheel["force-include"],
+    }  # fmt: skip
+    assert all((ROOT / source).exists() for source in copied)
+
+
 def test_what_the_image_runs_are_commands_with_these_options() -> None:
     entry = json.loads(next(rest for name, rest in instructions() if name == "ENTRYPOINT"))
     usual = json.loads(next(rest for name, rest in instructions() if name == "CMD"))
