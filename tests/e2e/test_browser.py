@@ -8,7 +8,7 @@ import re
 import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -16,6 +16,10 @@ from threading import Thread
 import pytest
 
 from hitl_tui import SQLiteCheckpointer
+from hitl_tui.engine import commands
+from hitl_tui.engine.commands import Start
+from hitl_tui.engine.thread.session import Session
+from hitl_tui.loading.sources import open_graph
 from hitl_tui.team.web.tokens import TokenFile
 from tests.support.chromium import PROGRAM, Chromium, Tab, chromium
 from tests.support.places import SAMPLES
@@ -181,6 +185,58 @@ async def test_a_link_to_a_request_opens_its_card_and_quitting_ends_the_session(
         await tab.wait_for("Your decision")
         await tab.go(f"{at.url}/request/nothing")
         await tab.wait_until(lambda: "nothing waits as request" in tab.text(), "why there is none")
+
+
+SLOW = """
+import time
+from hitl_tui import END, START, Channel, StateGraph, append
+
+def work(state):
+    time.sleep(0.2)
+    return {"n": state["n"] + 1, "log": state["n"]}
+
+graph = StateGraph({"n": Channel(0), "until": Channel(1), "log": Channel([], reducer=append())}, name="slow")
+graph.add_node("work", work).add_edge(START, "work")
+graph.add_conditional_edge(
+    "work", lambda s: "on" if s["n"] < s["until"] else "out", {"on": "work", "out": END}
+)
+"""
+
+
+async def test_a_page_that_is_loaded_again_in_the_middle_of_a_run_goes_on_from_what_was_committed(
+    browser: Chromium, store: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "slow.py"
+    path.write_text(SLOW)
+    trusted = call("run", str(path), "--thread", "known", "--headless", "--store", str(store))
+    assert trusted.returncode == 0, trusted.stderr
+    with closing(SQLiteCheckpointer(store)) as kept:
+        runner = open_graph(str(path), kept)
+        session = Session.new(runner.graph, kept, "long", source=runner.source)
+        with session.writing():
+            commands.execute(session, Start({"until": 25}))
+
+        async with served(store) as at:
+            tab = await browser.tab(at.link)
+            await tab.wait_for("Threads")
+            await tab.go(f"{at.url}/thread/long")
+            await tab.wait_for("Timeline")
+            await tab.press("c")
+            await tab.wait_for("Channels at step 3")
+            (before,) = at.sessions
+            await tab.call("Page.reload")
+            async with asyncio.timeout(60):
+                while before in at.sessions:  # noqa: ASYNC110  other processes tell nobody here
+                    await asyncio.sleep(0.05)
+            reached = runner.open("long").cursor
+            assert (3 <= reached.head < 25, reached.status) == (True, "waiting")
+            await tab.wait_for("PAUSED")
+            await tab.wait_for(f"Channels at step {reached.head}")
+            await tab.press("c")
+            await tab.wait_for("✔ DONE")
+            await tab.close()
+        assert runner.get_state("long")["log"] == list(range(25))
+        assert runner.verify("long", strict=True).mismatches == ()
 
 
 async def test_an_audience_sees_everything_and_can_do_nothing(browser: Chromium, store: Path) -> None:
