@@ -125,6 +125,7 @@ class Dialect(msgspec.Struct, frozen=True):
         members: the numbers in the JSON list `{}`.
         json: a column of JSON as text.
         like: the operator of a pattern, A to Z in any case.
+        named: whether a name is `:like`, A to Z in any case.
         spending: what the steps between two ids took, as columns of `rows.spent_of`.
         ledger: the columns of a decision, the login that wrote it behind `rows.LEDGER` where there is one.
     """
@@ -133,6 +134,7 @@ class Dialect(msgspec.Struct, frozen=True):
     members: str
     json: str
     like: str
+    named: str
     spending: str
     ledger: str = rows.LEDGER
 
@@ -142,11 +144,7 @@ class Dialect(msgspec.Struct, frozen=True):
 
     def matches(self) -> str:
         """Keys of threads by `:like`, `:most` at most."""
-        return f"SELECT t.key FROM thread AS t WHERE {self.named()} LIMIT :most"
-
-    def named(self) -> str:
-        """Whether a name is `:like`."""
-        return f"t.id {self.like} :like ESCAPE '!'"
+        return f"SELECT t.key FROM thread AS t WHERE {self.named} LIMIT :most"
 
     def among(self, name: str) -> str:
         """Whether a thread is in a list of keys."""
@@ -344,7 +342,7 @@ class TableStore(Checkpointer):
         if query:
             values |= {"like": _like(query), "most": _FEW}
             matches = [key for (key,) in self._rows(self.dialect.matches(), values)]
-            named = self.dialect.named() if len(matches) == _FEW else self.dialect.among("matches")
+            named = self.dialect.named if len(matches) == _FEW else self.dialect.among("matches")
             values["matches"] = msgspec.json.encode(matches).decode()
         abandoned = self._abandoned() if waiting else []
         values["abandoned"] = msgspec.json.encode(abandoned).decode()

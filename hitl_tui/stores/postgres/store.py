@@ -52,6 +52,8 @@ _DIALECT = Dialect(
     members="SELECT CAST(value AS bigint) FROM json_array_elements_text(CAST({} AS json))",
     json="convert_from({}, 'UTF8') COLLATE \"C\"",
     like="ILIKE",
+    # A third of the time of ILIKE, which takes each letter for one of any alphabet.
+    named="lower(t.id) LIKE lower(:like COLLATE \"C\") ESCAPE '!'",
     # One by one and in their order: sums of floats differ by it, and what is noted is checked to the bit.
     spending=(
         "SELECT source, node, CAST(1 AS bigint), tokens_in, tokens_out, coalesce(cost, 0.0), "

@@ -50,6 +50,7 @@ _DIALECT = Dialect(
     members="SELECT value FROM json_each({})",
     json="CAST({} AS TEXT)",
     like="LIKE",
+    named="t.id LIKE :like ESCAPE '!'",
     spending=(
         "SELECT source, node, count(*), sum(tokens_in), sum(tokens_out), coalesce(sum(cost), 0.0), "
         "count(*) - count(cost), sum(duration) FROM checkpoint WHERE id > ? AND id <= ? GROUP BY source, node"
