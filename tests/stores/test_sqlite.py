@@ -58,6 +58,15 @@ class TestFile:
             Writer(store).step()
         assert mode(path) == 0o600
 
+    def test_what_was_given_to_a_group_stays_the_groups_with_all_that_belongs_to_it(self, path: Path) -> None:
+        SQLiteCheckpointer(path).close()
+        path.chmod(0o660)
+        with closing(SQLiteCheckpointer(path)) as store:
+            Writer(store).step()
+            assert [(file.name, mode(file)) for file in sorted(path.parent.glob("runs.db*"))] == [
+                ("runs.db", 0o660), ("runs.db-shm", 0o660), ("runs.db-wal", 0o660),
+            ]  # fmt: skip
+
     @pytest.mark.parametrize("name", ["a b.db", "ünï%20?mode=ro#x", ":memory:", "file:x", "\udcff.db"])
     def test_has_the_name_it_was_given(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
