@@ -6,8 +6,9 @@
   in one of 100,000, a tenth of which wait for a person;
 - screens: until a terminal shows the list, the queue and what a search finds, with 10 threads and 100,000;
 - rate: threads and steps a second of threads of ten steps, for 1, 2 and 4 workers;
-- queue: from the handing over of a thread until its first commit, with 100,000 threads in the queue that no
-  worker has the graph of, ready or with a deadline to come; and how long it takes to look at the queue;
+- queue: from the handing over of a thread until its first commit, with 100,000 threads in the queue: that no
+  worker has the graph of, ready or with a deadline to come; or of the same graph, where the thread goes first
+  by its priority; and how long it takes to look at the queue;
 - idle: what a worker takes that has nothing to do.
 
 It starts a server of its own, which waits for the disk, and prints all of it as one line of JSON at the end.
@@ -212,25 +213,27 @@ def rate(server: Postgres, threads: int) -> dict[str, float]:
 def queue(server: Postgres, waiting: int, threads: int) -> dict[str, float]:
     """Milliseconds from the handing over of a thread until its first commit, behind so many in the queue.
 
-    They are of a graph that no worker has: all of them ready, or all with a deadline to come.
+    They are of a graph that no worker has, all of them ready or all with a deadline to come; or of that of
+    the thread, which has a higher priority.
     """
     figures: dict[str, float] = {}
-    for name, size, due in (
-        ("0", 0, ""),
-        (f"{waiting}", waiting, "NULL"),
-        (f"{waiting}_deadlines", waiting, "now() + interval '1 day' * (1 + random())"),
+    for name, size, due, same in (
+        ("0", 0, "", False),
+        (f"{waiting}", waiting, "NULL", False),
+        (f"{waiting}_deadlines", waiting, "now() + interval '1 day' * (1 + random())", False),
+        (f"{waiting}_of_its_graph", waiting, "NULL", True),
     ):
         folder = Path(tempfile.mkdtemp())
         fleet = Fleet(server, folder, workers=2, tempo=0.0, plain=True)
         try:
             if size:
-                fill_queue(fleet, size, due)
+                fill_queue(fleet, size, due, fleet.runner.graph.digest if same else "")
             fleet.start_all()
             _until(lambda fleet=fleet: len(fleet.store.jobs().workers()) == 2)
             names = fleet.begin(threads, hand=False)
             for thread in names:
                 fleet.mark(thread)
-                fleet.hand([thread])
+                fleet.store.jobs().hand(thread, priority=int(same))
                 time.sleep(0.1)
             _until(lambda fleet=fleet: len(fleet.started()) == threads)
             took = sorted(fleet.started())
@@ -257,12 +260,14 @@ def _seconds(look: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
-def fill_queue(fleet: Fleet, size: int, due: str = "NULL") -> None:
-    """Put threads of a graph that no worker has into the queue, by statements.
+def fill_queue(fleet: Fleet, size: int, due: str = "NULL", digest: str = "") -> None:
+    """Put threads into the queue, by statements.
 
     Args:
         due: when each may be taken, in SQL.
+        digest: of the graph whose queue it is; of one that no worker has if empty.
     """
+    queue = f"'{digest}'" if digest else "graph_digest"
     done, asks = _patterns()
     fleet.store.write_threads([_copy(done, 1), _copy(asks, 5)])
     multiply(fleet.server, fleet.url, size + 2)
@@ -270,7 +275,7 @@ def fill_queue(fleet: Fleet, size: int, due: str = "NULL") -> None:
         "SET session_replication_role = replica",
         f"INSERT INTO work (thread, priority) SELECT key, 0 FROM thread WHERE key > {FIRST}",
         "INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args, scheduled_at) "
-        f"SELECT left(graph_digest, {DIGEST}), 'advance', key::text, key::text, "
+        f"SELECT left({queue}, {DIGEST}), 'advance', key::text, key::text, "
         f"jsonb_build_object('thread', id, 'version', 1, 'tries', 0, 'why', ''), {due} "
         f"FROM thread WHERE key > {FIRST}",
         "SET session_replication_role = DEFAULT",
