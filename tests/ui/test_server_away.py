@@ -41,7 +41,7 @@ def away(postgres: Postgres) -> Iterator[None]:
 
 async def listens(it: Screen) -> Clock:
     """The card is open, and its keys decide."""
-    it.run.clock = clock = Clock()  # type: ignore[method-assign]
+    it.run.clock = clock = Clock()
     await it.press("d")
     await it.shows("Your decision", "keys listen in half")
     clock.advance(GRACE + 0.01)
