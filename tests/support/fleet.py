@@ -511,8 +511,11 @@ class Fleet:
 
 
 def _processor(pid: int) -> float:
-    """Seconds of processor time of a process and of its children that have ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    """Seconds of processor time of a process and of its children that have ended; 0 of one that has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    except FileNotFoundError:
+        return 0.0  # its parent's tell it
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
