@@ -13,7 +13,7 @@ import msgspec
 import psycopg
 import pytest
 
-from hitl_tui import HitlError
+from hitl_tui import Gate, GateChoice, HitlError
 from hitl_tui.drivers.watching import Watcher
 from hitl_tui.engine.log.events import Event
 from hitl_tui.engine.log.threads import Fault, PauseRequest
@@ -445,6 +445,13 @@ class TestFence:
         ahead.acquire("t", lease, ahead.now())
         with pytest.raises(ThreadBusy), Session.open(runner.graph, store, "t").writing():
             pass
+        gate = Gate("a", "Go on?", [GateChoice("yes", "yes")], deadline=1800, on_timeout="yes")
+        waits = line(ahead, say("x"), say("y"), interrupt_after=[gate])
+        for _ in range(2):
+            waits.invoke({}, thread_id="w")
+        (request,) = waits.open("w").cursor.pending
+        assert request.deadline is not None
+        assert 0 <= request.deadline - before - 1_800_000_000 < 60_000_000
         ahead.close()
 
 

@@ -22,6 +22,7 @@ from hitl_tui.stores.postgres.roles import ROLES
 from hitl_tui.stores.postgres.store import PostgresCheckpointer
 from hitl_tui.view.format import identity
 from tests.stores.log_writer import NOW, Writer, entry
+from tests.support.commands import App
 from tests.support.flows import line, say
 from tests.support.postgres import PASSWORD, Postgres, may
 from tests.support.spec import spec
@@ -32,11 +33,12 @@ LOGINS = {"vera": "hitl_viewer", "rita": "hitl_reviewer", "walt": "hitl_worker",
 
 
 @pytest.fixture
-def schema(postgres_url: str, postgres: Postgres) -> str:
+def schema(postgres_url: str, postgres: Postgres, app: App) -> str:
     """A store with a thread, roles and a login of each."""
+    for _ in range(2):
+        told = app.expect(0, "store", "init", "--roles", "--store", postgres_url).out
+        assert told.startswith("the tables are there, the roles too")
     with closing(PostgresCheckpointer(postgres_url)) as store:
-        for _ in range(2):
-            store.make_roles()
         writer = Writer(store)
         writer.step({"n": 1}, ledger=(entry(writer.cursor),))
         store.release("t", writer.lease.token)
