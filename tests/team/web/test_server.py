@@ -148,6 +148,18 @@ async def test_a_session_gets_its_person_its_thread_and_its_size_and_ends_with_i
         await until_gone(told[3])
 
 
+async def test_a_page_that_is_heard_of_no_more_ends_its_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_server, "_HEARTBEAT", 0.2)
+    async with serving(tmp_path) as desk:
+        client = await desk.as_person()
+        socket = await client.ws_connect("/session", params=size(), autoping=False)
+        told = json.loads((await socket.receive(30)).data)
+        assert is_alive(told[3])
+        await until_gone(told[3])  # nothing is closed: a machine that went to sleep says nothing
+
+
 @pytest.mark.parametrize(
     ("path", "opens"),
     [
