@@ -84,7 +84,7 @@ class _Keeper:
         self._real: list[int] = []
         self._pipe = -1
         # Each step of a run asks how much is in the pipe: what that needs is looked up once.
-        self._ioctl: Callable[[int, int, bytes], bytes]
+        self._ioctl: Callable[[int, int, bytearray], object]
         self._how_much = 0
         self._ended, self._reading = False, False
         self._before = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
@@ -114,9 +114,11 @@ class _Keeper:
 
     def pump(self) -> None:
         """Tell what is in the pipe."""
-        pipe = self._pipe
+        if self._pipe < 0 or self.forked:
+            return
         # To ask takes less than the error of a read; any thread may.
-        if pipe < 0 or self.forked or self._ioctl(pipe, self._how_much, _NOTHING) == _NOTHING:
+        self._ioctl(self._pipe, self._how_much, waiting := bytearray(4))
+        if waiting == _NOTHING:
             return
         with self._lock:
             try:
