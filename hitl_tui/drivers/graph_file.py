@@ -118,11 +118,12 @@ class GraphFileWatch:
     async def _load(self) -> CompiledGraph:
         """The graph of the file; built in a thread of its own, since it runs the user's code."""
 
-        from hitl_tui.loading.code import forget_code
+        from hitl_tui.loading.code import forget_code, one_loads
 
         def load() -> CompiledGraph:
-            forget_code(self._path.parent)
-            return self._build(self._session.info).graph
+            with one_loads:
+                forget_code(self._path.parent)
+                return self._build(self._session.info).graph
 
         return await asyncio.to_thread(load)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +19,7 @@ from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary, Waiting
 from hitl_tui.engine.thread.agent_settings import fresh_agents
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, UnknownThread, UsageError
+from hitl_tui.loading.code import one_loads
 from hitl_tui.loading.trust import Ask, NotTrusted, Question
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ class LocalHub:
         self._observe = observe
         self._drivers: dict[str, LocalDriver] = {}
         self._lent: dict[str, LocalDriver] = {}
-        self._one_builds = threading.Lock()
         self._subgraph_runs = SubgraphRuns()
         self._ask_person: Ask | None = None
         self._upkeep: set[asyncio.Task[str]] = set()
@@ -296,8 +295,7 @@ class LocalHub:
         return (await asyncio.to_thread(self._built, info)).graph
 
     def _built(self, info: ThreadInfo) -> GraphRunner:
-        # Importing the same file twice at a time would give one of them a half of it.
-        with self._one_builds:
+        with one_loads:
             return self._build(info)
 
     async def new(
@@ -385,7 +383,7 @@ class LocalHub:
 
     def _start(self, graph: KnownGraph) -> GraphRunner:
         assert self._known is not None
-        with self._one_builds:
+        with one_loads:
             return self._known.build(graph.source)
 
     async def close(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,9 @@ from hitl_tui.engine.state.reducers import IS_FILE
 from hitl_tui.errors import GraphInvalid, HitlError, UsageError
 
 T = TypeVar("T")
+one_loads: Final = threading.RLock()
+"""Held by whoever loads a graph's code in a process of several threads: to import a file twice at a time, or
+while it is forgotten, gives a half of it, and what is made of that is read as another graph."""
 OURS: Final = "hitl_tui."
 """Modules that are found wherever one stands."""
 
@@ -83,14 +87,15 @@ def import_named(name: str, directory: Path) -> ModuleType:
 
 def forget_code(directory: Path) -> None:
     """Let the next import of what lies in a directory run it again; what runs already keeps its modules."""
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if name == "__main__" or not file or not _is_theirs(Path(file), directory):
-            continue
-        del sys.modules[name]
-        # Compiled code counts as fresh by second and size: two saves within a second may look the same.
-        Path(importlib.util.cache_from_source(file)).unlink(missing_ok=True)
-    importlib.invalidate_caches()
+    with one_loads:
+        for name, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            if name == "__main__" or not file or not _is_theirs(Path(file), directory):
+                continue
+            del sys.modules[name]
+            # Compiled code counts as fresh by second and size: two saves within a second may look the same.
+            Path(importlib.util.cache_from_source(file)).unlink(missing_ok=True)
+        importlib.invalidate_caches()
 
 
 def code_files(directory: Path) -> set[Path]:
