@@ -553,39 +553,69 @@ class Marks:
 # -- one after another -----------------------------------------------------------------------------
 
 
+class QueueChoice(NamedTuple):
+    """A row that was chosen in the queue, with all that were shown there and how it was looked at."""
+
+    row: QueueRow
+    rows: Sequence[QueueRow]
+    view: QueueView
+
+
 class WaitingQueue:
-    """Gives each thread that waits once, the most urgent first, then begins again.
+    """Gives each thread that waits once, in the order of a view, then begins again.
 
     A thread that asks anew has not been shown.
 
     Attributes:
+        view: that in which somebody has chosen the last one by hand; before that all, the most urgent first.
         place: which of how many of a round the last one was; (0, 0) before the first.
     """
 
     def __init__(self) -> None:
-        self._shown: set[tuple[str, int | None]] = set()
+        self._shown: dict[tuple[str, int | None], None] = {}
+        self.view = QueueView()
         self.place = (0, 0)
 
-    def following(self, rows: Iterable[QueueRow], open_now: Collection[str], now: int) -> QueueRow | None:
-        """The next one; None where no other thread waits.
+    def chosen(self, choice: QueueChoice) -> None:
+        """One was chosen by hand; it counts as one of its round, which another view begins anew."""
+        if choice.view != self.view:
+            self.view = choice.view
+            self._shown.clear()
+        self._take(choice.row, _threads(choice.rows))
+
+    def following(
+        self, rows: Iterable[QueueRow], open_now: Collection[str], now: int, me: str
+    ) -> QueueRow | None:
+        """The next one; None where no other thread waits that passes the filter.
 
         Args:
             open_now: the names of the thread that is open and of those that it runs for.
         """
-        order: dict[str, QueueRow] = {}
-        for row in sorted(rows, key=lambda row: (urgency(row, now), row.key)):
-            order.setdefault(row.name, row)
-        self._shown |= {_asked(row) for row in order.values() if row.name in open_now}
-        others = [row for row in order.values() if row.name not in open_now]
+        order = _threads(self.view.shown(rows, now, me))
+        here = dict.fromkeys(_asked(row) for row in order if row.name in open_now)
+        self._shown |= here
+        others = [row for row in order if row.name not in open_now]
         left = [row for row in others if _asked(row) not in self._shown]
         if not left:
-            self._shown = {_asked(row) for row in order.values() if row.name in open_now}
+            self._shown = here
             left = others
         if not left:
             return None
-        self.place = (len(self._shown) + 1, len(self._shown) + len(left))
-        self._shown.add(_asked(left[0]))
+        self._take(left[0], order)
         return left[0]
+
+    def _take(self, row: QueueRow, order: Sequence[QueueRow]) -> None:
+        self._shown.setdefault(_asked(row))
+        left = sum(_asked(other) not in self._shown for other in order)
+        self.place = (list(self._shown).index(_asked(row)) + 1, len(self._shown) + left)
+
+
+def _threads(rows: Iterable[QueueRow]) -> Sequence[QueueRow]:
+    """The first row of each thread."""
+    order: dict[str, QueueRow] = {}
+    for row in rows:
+        order.setdefault(row.name, row)
+    return list(order.values())
 
 
 def _asked(row: QueueRow) -> tuple[str, int | None]:

@@ -19,7 +19,7 @@ from hitl_tui.view.revision import revision
 from hitl_tui.view.rows import wrap_rich, wrap_spans, wrapped
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import Versions, ViewSession
-from hitl_tui.view.spans import Line, Role, Span, trusted
+from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 from hitl_tui.view.value_lines import value_lines
 
 _NAME: Final = 200
@@ -104,6 +104,15 @@ def queue_line(
     )
 
 
+def detail_lines(row: QueueRow, width: int, now: int, me: str) -> list[Line]:
+    """What of a row may have no room in its columns: what is asked, by which graph, for what; the notes."""
+    notes, goal = notes_words(row, now, me), sanitise_line(row.goal, _NAME)
+    line = [trusted(row.title, "title"), trusted("  "), untrusted(row.graph, "name", limit=_NAME)]
+    line += [trusted(f": {goal}", "dim")] if goal else []
+    line += [trusted(f" · {notes}", "human" if row.looking else "dim")] if notes else []
+    return wrap_rich(tuple(line), width)
+
+
 # -- what a row is about -----------------------------------------------------------------------------
 
 
@@ -141,9 +150,11 @@ def _preview(
 ) -> Iterator[Line]:
     request = card.request
     asked = f"{sanitise_line(row.graph, _NAME)} · step {request.step} · asked {ago(row.since, now)}"
-    yield (trusted(row.title, "title"), trusted(f"   {asked}", "dim"))
+    risk = (trusted("   high risk", "error"),) if card.high_risk else ()
+    yield from wrap_rich((trusted(row.title, "title"), *risk, trusted(f"   {asked}", "dim")), width)
     if card.facts:
         yield card.facts
+    yield from (row for line in card.attending for row in wrap_rich(line, width))
     yield from _part((*card.words, *card.votes, *((card.signing,) if card.signing else ())), width)
     if card.about:
         yield ()

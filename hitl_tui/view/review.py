@@ -646,6 +646,7 @@ class Review:
         lines.append((untrusted(card.title, "title"), *((trusted("  "), badge) if card.badge else ())))
         if card.facts:
             lines += _wrapped((card.facts,), width)
+        lines += _wrapped(card.attending, width)
         if self.draft.comments:
             where = Span(f"Your comments: {destination(self.request)}", "dim")
             lines += [(), *_wrapped(((where,), *comment_lines(self.comments)), width)]
@@ -667,8 +668,6 @@ class Review:
             lines += [*words, *about]
         if self.repeats:
             lines += [(), (Span("Once it is answered", "dim"),), *_wrapped(self.repeats, width)]
-        if card.attending:
-            lines += [(), *_wrapped(card.attending, width)]
         if card.before:
             lines += [(), (Span("Decided here last time", "dim"),), *_wrapped(card.before, width)]
         if card.signing:

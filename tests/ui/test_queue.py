@@ -20,6 +20,7 @@ from hitl_tui import SQLiteCheckpointer
 from hitl_tui.config import queue_file
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.policies import read_policy
+from hitl_tui.engine.commands import Claim
 from hitl_tui.engine.log.threads import Waiting
 from hitl_tui.loading.sources import open_graph, reopen_graph
 from hitl_tui.stores import Checkpointer, open_store
@@ -275,7 +276,39 @@ async def test_enter_opens_the_thread_with_the_card_of_the_request(twelve: SQLit
         await it.press("escape")
         await it.press("n")
         await it.until(lambda: it.session.thread_id == "recall-k2", "the next")
-        await it.shows("recall-k2 · 2 of 12")
+        await it.shows("2 of 12 · step 1")
+
+
+async def test_one_works_through_what_the_queue_shows_and_says_which_of_how_many(
+    twelve: SQLiteCheckpointer,
+) -> None:
+    async with queue(twelve, size=(80, 24)) as it:
+        await it.press("slash", *"graph:advisor", "enter", "down", "enter")
+        await it.until(lambda: it.session.thread_id == "blog-joins", "the second of four")
+        await it.shows("Your decision", "1 of 4 · step 5", "takes it back")
+        for place, thread in ((2, "blog-indexes"), (3, "blog-closures"), (4, "blog-windows")):
+            await it.press("n")
+            await it.until(lambda thread=thread: it.session.thread_id == thread, thread)  # type: ignore[misc]
+            await it.shows("Your decision", f"{place} of 4 · step 5", "takes it back")
+        await it.press("Q", "slash", "end", *" thread:windows", "enter", "enter")
+        await it.shows("1 of 1 · step 5", "takes it back")
+        await it.press("n")
+        await it.shows("no other thread that passes the filter")
+
+
+async def test_what_has_no_room_in_its_columns_stands_below_them_for_the_selected_row(
+    twelve: SQLiteCheckpointer,
+) -> None:
+    (request,) = twelve.cursor("press-q3").pending  # type: ignore[union-attr]
+    runner = open_graph(f"{rich_queue.GRAPHS}:release", twelve)
+    runner._execute("press-q3", Claim(request.id, "ann", minutes=90, lasts=True))
+    async with queue(twelve, size=(80, 24)) as it:
+        row = next(line for line in it.text().splitlines() if "press-q3" in line)
+        assert "Publish the quarterl…" in row
+        await it.shows("Publish the quarterly numbers?  release · claimed by ann, 1 h left")
+        await it.pilot.resize_terminal(200, 60)
+        await it.shows("high risk   release · step 1", "ann has claimed it until")
+        await it.gone("numbers?  release")
 
 
 async def test_all_is_marked_but_high_risk_and_forms_are_not_swept_along(twelve: SQLiteCheckpointer) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from hitl_tui.engine.log.requests import Choice, Request, Vote
+from hitl_tui.engine.log.requests import Choice, HandedOn, Request, Vote
+from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import AnswerRefused, StoreUnusable
 from hitl_tui.view.form import Reading
 from hitl_tui.view.keymap import load_keymap
@@ -491,6 +492,15 @@ def test_a_note_too_long_for_its_place_stands_above_the_text(height: int, rows: 
     assert plain_text(lines[0]).startswith("see above (pgdn, pgup): not accepted")
     assert "and no more" in plain_text(above[-2])
     assert len(above) > rows
+
+
+def test_whose_it_is_stands_above_all_that_may_have_to_be_scrolled() -> None:
+    handed = HandedOn("ben", "cy", "you know them", 1)
+    card = Card(tapes.verdict_request(handed=handed)).opened()
+    card.review.comment(Comment("lunch", "keep one", "latest_draft", 0))
+    title, _, whose, *rest = card.text(60).splitlines()
+    assert (title[:12], whose) == ("The advisor ", "handed to ben by cy: “you know them”")
+    assert any("Your comments" in line for line in rest)
 
 
 def test_nothing_that_anybody_wrote_reaches_the_screen_as_it_is() -> None:

@@ -16,28 +16,30 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.geometry import Size
 from textual.message import Message
+from textual.strip import Strip
 from textual.widgets import Input
 
 from hitl_tui.drivers.node_streams import in_browser
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.commands import Claim, Command, Unclaim
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.bindings import LIST_MOVES, bound
+from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
 from hitl_tui.ui.screens.page import KeysBar, LiveScreen, failure_words
 from hitl_tui.ui.widgets.header import PageHeader
-from hitl_tui.ui.widgets.lines import Column, LineBar, LineView, Room, Row, ours
+from hitl_tui.ui.widgets.lines import Column, LineBar, LineView, Room, Row, ours, strip_of
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.queue import (
     MOST,
     Key,
     Marks,
+    QueueChoice,
     QueueRow,
     QueueView,
     read_filter,
     rows_of,
     summary_words,
 )
-from hitl_tui.view.queue_lines import Columns, columns_of, heading, preview_lines, queue_line
+from hitl_tui.view.queue_lines import Columns, columns_of, detail_lines, heading, preview_lines, queue_line
 from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
 
 log = logging.getLogger(__name__)
@@ -101,15 +103,44 @@ class QueueHeader(LineBar):
             self.refresh()
 
     def bar(self, width: int) -> Line:
-        """The spans; what presses gives way first."""
+        """The spans; of what presses the last parts give way first."""
         waits, presses, by = self._parts
         left: Line = (ours(" queue  ", "brand"), ours(f" {waits} ", "badge"))
         right: Line = (trusted("sorted by ", "dim"), trusted(f"{by} "))
-        middle: Line = (trusted(f"   {presses}", "dim"),)
-        if sum(cell_len(plain_text(part)) for part in (left, middle, right)) > width:
-            middle = ()
-        taken = sum(cell_len(plain_text(part)) for part in (left, middle, right))
-        return (*left, *middle, trusted(" " * max(width - taken, 1)), *right)
+        room = width - sum(cell_len(plain_text(part)) for part in (left, right)) - 3
+        while cell_len(presses) > room and presses:
+            presses = presses.rpartition(" · ")[0]
+        gap = " " * max(room - cell_len(presses), 1)
+        return (*left, trusted(f"   {presses}{gap}", "dim"), *right)
+
+
+class QueueDetail(LineBar):
+    """What of the selected row may have no room in its columns, where no preview has it."""
+
+    def __init__(self, me: str, now: Callable[[], int]) -> None:
+        super().__init__(id="queue-detail")
+        self._me = me
+        self._now = now
+        self._row: QueueRow | None = None
+
+    def show(self, row: QueueRow | None) -> None:
+        """Show this one."""
+        self._row = row
+        self.refresh()
+
+    def bar(self, width: int) -> Line:
+        """The first row."""
+        return self._line(0, width)
+
+    def _line(self, y: int, width: int) -> Line:
+        lines = detail_lines(self._row, width, self._now(), self._me) if self._row is not None else []
+        more: Line = (trusted(" …", "dim"),) if y == self.size.height - 1 < len(lines) - 1 else ()
+        return (*lines[y], *more) if y < len(lines) else ()
+
+    def render_line(self, y: int) -> Strip:
+        """Draw a row; what has no room in the last one ends in an ellipsis."""
+        width = self.size.width
+        return strip_of(self, self._line(y, width), width, self.rich_style)
 
 
 class QueueList(LineView):
@@ -210,7 +241,7 @@ class QueueList(LineView):
 
 
 class QueueScreen(LiveScreen):
-    """Comes back with the key of the row to open, or None.
+    """Comes back with the row to open (see `QueueChoice`), or None.
 
     Args:
         file: where the filter and the order are kept.
@@ -260,6 +291,7 @@ class QueueScreen(LiveScreen):
         self._to = to
         self._view = load_view(file)
         self._list = QueueList(me, now)
+        self._detail = QueueDetail(me, now)
         self._rows: tuple[QueueRow, ...] = ()
         self._read = False
         self._painted_at = 0.0
@@ -271,6 +303,7 @@ class QueueScreen(LiveScreen):
         with Room(id="queue-body"):
             with Column(id="queue-left"):
                 yield self._list
+                yield self._detail
                 yield SafeInput(self._view.filter, id="filter", placeholder=_EXAMPLE)
             yield LineView("preview")
         yield KeysBar(_KEYS)
@@ -286,6 +319,7 @@ class QueueScreen(LiveScreen):
         if time.monotonic() >= self._painted_at + _PAINT_EVERY:
             self._painted_at = time.monotonic()
             self._list.repaint()
+            self._detail.refresh()
 
     async def read(self) -> None:
         """Read what waits, and show it; what can't be read now is tried again."""
@@ -334,7 +368,8 @@ class QueueScreen(LiveScreen):
             return "looking…"
         problems = read_filter(self._view.filter).problems
         if self._rows:
-            return "; ".join(problems) or "nothing that waits passes the filter"
+            way = keymap_of(self.app).way("queue.filter")
+            return "; ".join(problems) or f"nothing that waits passes the filter; {way} changes it"
         return "nothing waits for a human"
 
     def _show_keys(self) -> None:
@@ -366,6 +401,7 @@ class QueueScreen(LiveScreen):
     def _preview(self) -> None:
         """Show what the selected row is about, where there is room and once the cursor rests on it."""
         pane, row = self.query_one("#preview", LineView), self._list.selected
+        self._detail.show(row)
         if self.size.width < _PREVIEW_FROM or row is None:
             self._previewed = None
             pane.set_titles("", "")
@@ -426,7 +462,7 @@ class QueueScreen(LiveScreen):
         """Open the selected row."""
         row = self._list.selected
         if row is not None:
-            self.dismiss(row.key)
+            self.dismiss(QueueChoice(row, self._list.rows, self._view))
 
     def action_mark(self) -> None:
         """Mark the selected row, and go to the next one."""

@@ -449,7 +449,7 @@ class RunScreen(RoleScreen):
                 line, turn=turn, brief=turn, step=place, tokens="", cost="", elapsed=""
             )
         if place := self.threads.place_words:
-            where = f"{where} · {place}"
+            line = msgspec.structs.replace(line, step=f"{place} · {line.step}" if line.step else place)
         self.query_one(HeaderBar).show(session.view.graph.name, where, line)
 
     @property

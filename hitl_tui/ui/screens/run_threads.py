@@ -14,7 +14,7 @@ from hitl_tui.view.session import ViewSession
 if TYPE_CHECKING:
     from hitl_tui.loading.known import KnownGraph
     from hitl_tui.ui.screens.run import RunScreen
-    from hitl_tui.view.queue import WaitingQueue
+    from hitl_tui.view.queue import QueueChoice, WaitingQueue
     from hitl_tui.view.run_view import InsidePlace
 
 
@@ -48,9 +48,11 @@ class Threads:
         from hitl_tui.config import queue_file
         from hitl_tui.ui.screens.queue import QueueScreen
 
-        def chosen(key: tuple[str, str] | None) -> None:
-            if key is not None:
-                self.screen.command(self.open_to_decide(*key))
+        def chosen(choice: QueueChoice | None) -> None:
+            if choice is not None:
+                self._queue.chosen(choice)
+                self._queue_at = choice.row.name
+                self.screen.command(self.open_to_decide(*choice.row.key))
 
         session, screen = self.screen.session, self.screen
         signs = bool(session and session.view.signing_key)
@@ -100,7 +102,7 @@ class Threads:
 
     @property
     def place_words(self) -> str:
-        """Which of how many that wait is shown: "4 of 12"; "" where it wasn't opened as the next one."""
+        """Which of how many that wait is shown: "4 of 12"; "" where it came from elsewhere than the queue."""
         session = self.screen.session
         shown = session is not None and session.thread_id == self._queue_at
         return "{} of {}".format(*self._queue.place) if shown else ""
@@ -141,9 +143,11 @@ class Threads:
             return
         owners = (owner.thread_id for owner in session.view.owners)
         rows = rows_of(await hub.waiting(MOST))
-        row = self._queue.following(rows, (session.thread_id, *owners), self.screen.now())
+        queue, screen = self._queue, self.screen
+        row = queue.following(rows, (session.thread_id, *owners), screen.now(), screen.actor)
         if row is None:
-            self.screen.tell("no other thread waits for a human")
+            passes = f" that passes the filter {queue.view.filter}" if queue.view.filter else ""
+            screen.tell(f"no other thread{passes} waits for a human")
             return
         self._queue_at = row.name
         await self.open(row.name)
