@@ -24,6 +24,7 @@ from hitl_tui.loading.trust import Ask, NotTrusted, Question
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.decided import Decided
+    from hitl_tui.engine.log.records import LedgerEntry
     from hitl_tui.engine.log.threads import Space, ThreadSize
     from hitl_tui.engine.runner import GraphRunner
     from hitl_tui.loading.known import KnownGraph, KnownGraphs
@@ -189,6 +190,10 @@ class LocalHub:
         from hitl_tui.drivers.decided import decided_by
 
         return await asyncio.to_thread(lambda: tuple(decided_by(self._store, person, limit)))
+
+    async def deleted(self, newest: int) -> tuple[LedgerEntry, ...]:
+        """See `Hub.deleted`."""
+        return tuple(await asyncio.to_thread(self._store.store_ledger, newest))
 
     @property
     def no_upkeep(self) -> str:

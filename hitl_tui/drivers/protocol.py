@@ -326,6 +326,9 @@ class Hub(Protocol):
     async def decided(self, person: str, limit: int) -> tuple[Decided, ...]:
         """What a person has decided in all threads, newest first; at most `limit`."""
 
+    async def deleted(self, newest: int) -> tuple[LedgerEntry, ...]:
+        """The newest entries of the store's own ledger, oldest first: who deleted which threads."""
+
     @property
     def no_upkeep(self) -> str:
         """Why nothing can be taken out of its store, in words; "" where it can."""

@@ -7,7 +7,13 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.allowances import allowances
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import ready_to, waiting_requests, which_request
-from hitl_tui.view.allowances import allowance_words, call_asked_about, exact_args, read_patterns
+from hitl_tui.view.allowances import (
+    allowance_words,
+    call_asked_about,
+    exact_args,
+    read_patterns,
+    split_patterns,
+)
 from hitl_tui.view.lines import name, sentence
 from hitl_tui.view.presence import at_request, attending_words
 
@@ -77,7 +83,7 @@ def allow(context: Context, typed: str) -> None:
         else:
             exact = word == "call"
             call = call_asked_about(snapshot.progress.pending) if exact else None
-            args = exact_args(call) if call else read_patterns(rest.split())
+            args = exact_args(call) if call else read_patterns(split_patterns(rest))
             note = context.console.ask("Why, for the record; empty for nothing:") or None
             tool = call.name if call else word
             context.run(driver.execute(Allow(tool, actor, args, exact, note=note, seen=snapshot.state_hash)))

@@ -149,7 +149,7 @@ HELP: Final = (
     "t WORD: list threads.  o THREAD: open another thread.  N: what can be started; N 2: start the second.",
     "X THREAD...: delete them, with forks and what ran inside; X THREAD force: also what runs or waits.",
     "P older 30d last 5 decided: prune, but for these; P: by [retention].  R: run again what changed.",
-    "S: what fills the store; S THREAD: one, by channel; S vacuum: give back what is free.",
+    "S: what fills the store; S THREAD: one, by channel; S vacuum: give back what is free; S deleted.",
     "h: this help.  q: leave; what is committed stays.",
 )
 _ENTRIES: Final = 200

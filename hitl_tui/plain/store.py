@@ -13,6 +13,8 @@ from hitl_tui.plain.console import confirm
 from hitl_tui.plain.context import Context
 from hitl_tui.stores.deletion import DeletionPlan, Retention, read_rule
 from hitl_tui.view.deletion import (
+    MOST_DELETED,
+    deleted_lines,
     leaving_lines,
     part_rows,
     plan_words,
@@ -27,6 +29,7 @@ from hitl_tui.view.lines import content
 
 _SIZES: Final = 20
 _STAYS: Final = 40
+_DELETED: Final = 5 * MOST_DELETED
 _FORCE: Final = "force"
 
 
@@ -111,7 +114,8 @@ def _delete(context: Context, what: Sequence[str] | Retention, *, force: bool) -
 
 
 def sizes(context: Context, typed: str) -> None:
-    """Say what fills the store, or a thread by channel; "vacuum" gives back what is free.
+    """Say what fills the store, or a thread by channel; "vacuum" gives back what is free, "deleted" says
+    which threads were deleted.
 
     Raises:
         UsageError: there is no such thread, or it can't be done here.
@@ -120,6 +124,13 @@ def sizes(context: Context, typed: str) -> None:
     if typed == "vacuum":
         words = vacuum_words(*context.run(context.hub.vacuum()))
         say(f"{words[0].upper()}{words[1:]}.")
+        return
+    if typed == "deleted":
+        say(
+            *content(
+                deleted_lines(context.run(context.hub.deleted(MOST_DELETED)), context.hub.now()), _DELETED
+            )
+        )
         return
     threads, space = context.run(context.hub.sizes())
     if typed:

@@ -111,6 +111,19 @@ def vacuum_words(before: Space, after: Space) -> str:
     return f"{filled(before.used)} before, {filled(after.used)} now"
 
 
+MOST_DELETED: Final = 50
+"""Entries of the store's ledger that a screen and lines tell; `hitl-tui deleted --limit` has more."""
+
+
+def deleted_lines(entries: Sequence[LedgerEntry], now: int) -> list[str]:
+    """Entries of the store's ledger, newest first."""
+    lines: list[str] = []
+    for entry in reversed(entries):
+        first, *rest = entry_lines(entry)
+        lines += [f"{entry.n}. {ago(entry.at, now)}: {first}", *rest]
+    return lines or ["nothing was deleted from this store"]
+
+
 def entry_lines(entry: LedgerEntry) -> list[str]:
     """An entry of the store's ledger: which thread, by whom and why, and where its chains ended."""
     facts = entry.data if isinstance(entry.data, Mapping) else {}

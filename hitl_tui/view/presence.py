@@ -22,6 +22,11 @@ def at_request(attending: Iterable[Presence], request: Request) -> tuple[Presenc
     return tuple(presence for presence in attending if presence.request == request.id)
 
 
+def claim_of(attending: Iterable[Presence], request: Request) -> Presence | None:
+    """Who has claimed one of a thread's requests, None for nobody."""
+    return next((there for there in at_request(attending, request) if there.claims), None)
+
+
 class Attention(msgspec.Struct, frozen=True):
     """How a screen attends to what waits (see `Settings`).
 

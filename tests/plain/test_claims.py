@@ -85,7 +85,7 @@ def test_several_are_deleted_at_once_a_rule_prunes_and_what_fills_the_store_is_t
     app.expect(0, "resume", "memo-42", "--headless")
     told = talk(
         "P\nP older soon\nP older 0s last 1 force\nno\nP older 0s\nyes\n\nX mail-bot-1 mail-bot-2 force\n"
-        "yes\ndone\nX 'a\nS\nS mail-bot-3\nS order-7\nS vacuum\nl mine all\nq\n",
+        "yes\ndone\nX 'a\nS\nS mail-bot-3\nS order-7\nS vacuum\nS deleted\nl mine all\nq\n",
         "resume", "order-7", "--plain",
     ).out  # fmt: skip
     assert "there is no rule for what goes" in told
@@ -100,6 +100,8 @@ def test_several_are_deleted_at_once_a_rule_prunes_and_what_fills_the_store_is_t
     assert "cached states: " in told
     assert "of it free; S vacuum gives back what is free." in told
     assert " before, " in told
+    assert "  | 3. just now: mail-bot-2 deleted by tester (" in told
+    assert "  |   prune: older than 0s" in told
     with closing(SQLiteCheckpointer(twelve)) as store:
         kept = [(entry.thread_id, entry.note, entry.data.get("rule")) for entry in store.store_ledger()]
     assert kept == [

@@ -9,6 +9,7 @@ from typing import Any
 
 from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.engine.commands import Claim
 from hitl_tui.engine.log.threads import Presence
 from hitl_tui.engine.thread.allowances import Allowance, allowances
 from hitl_tui.view.presence import Attention
@@ -71,6 +72,27 @@ async def test_leaving_the_card_gives_the_claim_back_and_a_claim_that_lasts_stay
         await it.press("escape")
         await it.gone("Your decision")
         await it.until(lambda: there(store) == (), "given back")
+
+
+async def test_what_somebody_else_has_claimed_is_taken_over_after_asking_with_the_reason() -> None:
+    async with card(reviewed) as (it, store):
+        (request,) = store.cursor("t").pending  # type: ignore[union-attr]
+        elsewhere = LocalHub(store, lambda info: reviewed(store))
+        await (await elsewhere.open("t")).execute(Claim(request.id, "ben"))
+        await it.shows("ben has claimed it until")
+        await it.press("k")
+        await it.shows("Take it over?", "ben has claimed it, 14 m left", "take it over from ben")
+        await it.press("enter", "enter")
+        await it.gone("Take it over?")
+        assert [at.actor for at in there(store)] == ["ben"]
+        await it.press("k")
+        await it.shows("Take it over?")
+        await it.press(*"ben is ill", "tab", "t")
+        await it.shows("you have claimed it until")
+        assert [at.actor for at in there(store)] == ["anna"]
+        entry = store.ledger("t")[-1]
+        assert (entry.kind, entry.actor, entry.note) == ("claim_taken", "anna", "ben is ill")
+        await elsewhere.close()
 
 
 async def test_others_see_that_one_looks_once_the_card_was_open_for_a_while_until_it_is_left() -> None:
@@ -136,6 +158,34 @@ async def test_this_call_alone_is_allowed_and_a_pattern_that_is_none_allows_noth
         assert (allowed(store)[0].args, allowed(store)[0].exact) == (
             {"to": "ann@example.org", "copies": 2}, True,
         )  # fmt: skip
+
+
+async def test_what_is_allowed_is_listed_and_taken_back() -> None:
+    async with card(mailing) as (it, store):
+        await it.press("plus")
+        await it.shows("Allow in this thread")
+        await it.press(*"to=*@example.org copies=2", "enter", "enter")
+        await it.shows("taken with the arguments that it has")
+        assert allowed(store) == ()
+        await it.press("plus")
+        await it.shows("Allow in this thread")
+        await it.press(*"to=*@example.org copies=2", "tab", "tab", "l")
+        await it.until(lambda: len(allowed(store)) == 1, "allowed")
+        assert allowed(store)[0].args == {"to": "*@example.org", "copies": 2}
+        await it.press("plus")
+        await it.shows("what is allowed already")
+        await it.press("tab", "tab", "w")
+        await it.shows("Allowed in this thread", "send_mail with copies=2, to=*@example.org")
+        await it.press("1")
+        await it.shows("Take it back?")
+        await it.press(*"too wide", "enter")
+        await it.until(lambda: allowed(store) == (), "taken back")
+        entry = store.ledger("t")[-1]
+        assert (entry.kind, entry.actor, entry.note) == ("allowance_revoked", "anna", "too wide")
+        await it.press("escape")
+        await it.gone("Your decision")
+        await it.press("plus")
+        await it.shows("nothing is allowed in this thread without asking")
 
 
 async def test_where_no_call_is_asked_about_none_can_be_allowed() -> None:

@@ -236,7 +236,9 @@ async def test_a_rule_prunes_after_a_look_at_the_list_and_what_fills_the_store_i
         await it.shows("Give back what is free?", "Nobody can")
         await it.press("v")
         await it.shows(" before, ")
-        await it.press("f12")
+        await it.press("d")
+        await it.shows("What was deleted", "2. just now: ", " deleted by anna ", "prune: older than 0s")
+        await it.press("escape", "f12")
         await it.gone("What fills the store")
         assert names(store) == {"t", "waits"}
         assert {entry.data["rule"] for entry in store.store_ledger()} == {"prune: older than 0s"}

@@ -493,6 +493,16 @@ async def test_a_row_is_claimed_given_back_and_handed_over_where_it_stands(
         await it.shows("It is theirs to decide")
         await it.press("enter", "enter")
         await it.shows("handing over takes two names")
+        (recall,) = twelve.cursor("recall-k2").pending  # type: ignore[union-attr]
+        runner = open_graph(f"{rich_queue.GRAPHS}:recall", twelve)
+        runner._execute("recall-k2", Claim(recall.id, "cy", lasts=True))
+        await it.press("down")
+        await it.shows("claimed by cy, 14")
+        await it.press("c")
+        await it.shows("Take it over?", "take it over from cy")
+        await it.press("enter", "down", "enter")
+        await it.shows("yours, 14 m left")
+        assert twelve.ledger("recall-k2")[-1].kind == "claim_taken"
 
 
 async def test_where_nothing_waits_it_says_so(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
@@ -17,17 +17,15 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input
 
-from hitl_tui.engine.commands import Allow, Cancel, CancelAttempt, ExtendLimits, Fork, HandOver
+from hitl_tui.engine.commands import Cancel, CancelAttempt, ExtendLimits, Fork, HandOver
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.engine.thread.approval_formats import ToolAction
-from hitl_tui.errors import UsageError
+from hitl_tui.engine.log.threads import Presence
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.modal import Host, Modal
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
-from hitl_tui.view.allowances import exact_args, read_patterns
-from hitl_tui.view.format import count, inline
+from hitl_tui.view.format import count
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.rows import wrap_line
@@ -365,6 +363,33 @@ def ask_hand_over(
     app.push_screen(Dialog("Hand over", text, options, fields), answered)
 
 
+def ask_take_over(
+    app: App[Any], request: Request, claim: Presence, words: str, take: Callable[[str | None], Any]
+) -> None:
+    """Ask whether to take over what somebody else has claimed.
+
+    Args:
+        words: how long their claim lasts still.
+        take: carries it out, with why.
+    """
+
+    def answered(answer: DialogResult | None) -> None:
+        if answer is not None and answer.id == "take":
+            take(answer.fields["why"].strip() or None)
+
+    who = sanitise_line(claim.actor, 80)
+    text = [
+        sanitise_line(request.title, 200),
+        f"{who} has claimed it, {words}. The ledger keeps that you take it.",
+    ]
+    # The way back comes first, so that enter alone takes nothing from anybody.
+    options = [
+        Option("back", "ask.back", "leave it to them"),
+        Option("take", "t", f"take it over from {who}"),
+    ]
+    app.push_screen(Dialog("Take it over?", text, options, [DialogField("why", "why")]), answered)
+
+
 def ask_policy(app: App[Any], rows: int, decide_by: Callable[[Path], None]) -> None:
     """Ask for the file of a policy.
 
@@ -382,36 +407,3 @@ def ask_policy(app: App[Any], rows: int, decide_by: Callable[[Path], None]) -> N
     app.push_screen(
         Dialog("Decide by a policy", text, options, [DialogField("file", "file of rules")]), answered
     )
-
-
-def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) -> None:
-    """Ask which calls of a tool are allowed in this thread from now on; what waits is then approved, too."""
-
-    async def allow(args: Mapping[str, Any], note: str | None, *, exact: bool) -> None:
-        seen = session.view.state_hash
-        named = await session.driver.execute(Allow(call.name, actor, args, exact, note=note, seen=seen))
-        screen.tell(f"allowed as {named}; it is approved once the thread goes on", "Allowed")
-
-    def answered(answer: DialogResult | None) -> None:
-        if answer is None or answer.id == "back":
-            return
-        exact, note = answer.id == "call", answer.fields["why"].strip() or None
-        like = answer.fields["like"].strip()
-        try:
-            args = exact_args(call) if exact else read_patterns([like] if like else [])
-        except UsageError as error:
-            screen.tell(f"{error.message}, {error.hint}; nothing was allowed", "Allow", "warning")
-        else:
-            screen.command(allow(args, note, exact=exact))
-
-    text = [
-        f"{sanitise_line(call.name, 80)} with {inline(call.args, 200)}",
-        "Not where it is of high risk, or rests on something from outside.",
-    ]
-    fields = [DialogField("like", "an argument like, as path=docs/*; none: any"), DialogField("why", "why")]
-    options = [
-        Option("call", "c", "this call, with these arguments"),
-        Option("like", "l", "this tool, with arguments like that"),
-        Option("back", "ask.back", "go back"),
-    ]
-    screen.app.push_screen(Dialog("Allow in this thread", text, options, fields), answered)

@@ -35,6 +35,7 @@ from hitl_tui.view.queue import (
     QueueChoice,
     QueueRow,
     QueueView,
+    left_words,
     read_filter,
     rows_of,
     summary_words,
@@ -527,17 +528,25 @@ class QueueScreen(LiveScreen):
         self.read_again()
 
     def action_claim(self) -> None:
-        """Claim the selected row, or give it back."""
+        """Claim the selected row, or give it back; from somebody else after asking."""
         row = self._list.selected
-        if row is not None and row.asks:
-            self.run_worker(self._claim(row), group="claim", exit_on_error=False)
-
-    async def _claim(self, row: QueueRow) -> None:
-        assert row.request is not None
-        if row.claimed(self._now()) == self._me:
-            await self._execute(row, Unclaim(row.request.id, self._me))
+        if row is None or row.request is None or not row.asks:
+            return
+        request, me, minutes, claim = row.request, self._me, self._claim_minutes, row.claim(self._now())
+        if claim is None:
+            self._do(row, Claim(request.id, me, minutes))
+        elif claim.actor == me:
+            self._do(row, Unclaim(request.id, me))
         else:
-            await self._execute(row, Claim(row.request.id, self._me, self._claim_minutes))
+            from hitl_tui.ui.screens.dialogs import ask_take_over
+
+            def take(note: str | None) -> None:
+                self._do(row, Claim(request.id, me, minutes, take_over=claim.actor, note=note))
+
+            ask_take_over(self.app, request, claim, left_words(claim, self._now()), take)
+
+    def _do(self, row: QueueRow, command: Command[Any]) -> None:
+        self.run_worker(self._execute(row, command), group="row", exit_on_error=False)
 
     async def _execute(self, row: QueueRow, command: Command[Any]) -> None:
         """Carry out a command in the thread of a row, and show what has become of it."""
@@ -554,10 +563,7 @@ class QueueScreen(LiveScreen):
 
         row = self._list.selected
         if row is not None and row.request is not None and row.asks:
-            ask_hand_over(
-                self.app, row.request, self._me, row.seen,
-                lambda handed: self.run_worker(self._execute(row, handed), group="hand", exit_on_error=False),
-            )  # fmt: skip
+            ask_hand_over(self.app, row.request, self._me, row.seen, lambda handed: self._do(row, handed))
 
     def action_filter(self) -> None:
         """Type in the filter."""

@@ -77,6 +77,12 @@ def _fork(screen: RunScreen, session: ViewSession) -> None:
     ask_fork(screen, session, screen.actor)
 
 
+def _allowed(screen: RunScreen, session: ViewSession) -> None:
+    from hitl_tui.ui.screens.allowing import ask_allowed
+
+    screen.command(ask_allowed(screen, session, screen.actor))
+
+
 def _roll_back(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.rollback import ask_rollback
 
@@ -300,6 +306,7 @@ DOERS: Final[Mapping[str, Do]] = {
     "change.fork": _shown(_fork),
     "change.agent": _shown(_try_agent),
     "change.extend": _shown(_extend),
+    "change.allowed": _shown(_allowed),
     "change.rollback": _shown(_roll_back),
     "change.declassify": _shown(_declassify),
     "look.check": _shown(_check),

@@ -9,6 +9,7 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.errors import UsageError
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.value import ValuePane
+from hitl_tui.view.presence import claim_of
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
@@ -123,23 +124,26 @@ class Reviewing:
         if looked is not None:
             self.screen.command(looked[0].driver.execute(LookAt("", self.screen.actor)))
 
-    def _own_claim(self, session: ViewSession, request_id: str) -> bool:
-        attending = session.view.attending
-        return any(
-            at.claims and at.request == request_id and at.actor == self.screen.actor for at in attending
-        )
-
     def claim(self) -> None:
-        """Take what is asked for a while, or give it back."""
+        """Take what is asked for a while, or give it back; from somebody else after asking."""
         session, request = self.screen.session, self._asked_about
         if session is None or request is None:
             return
-        actor = self.screen.actor
-        if self._own_claim(session, request.id):
-            self.screen.command(session.driver.execute(Unclaim(request.id, actor)))
+        actor, minutes = self.screen.actor, self.screen.attention.claim_minutes
+        driver, claim = session.driver, claim_of(session.view.attending, request)
+        if claim is None:
+            self.screen.command(driver.execute(Claim(request.id, actor, minutes)))
+        elif claim.actor == actor:
+            self.screen.command(driver.execute(Unclaim(request.id, actor)))
         else:
-            minutes = self.screen.attention.claim_minutes
-            self.screen.command(session.driver.execute(Claim(request.id, actor, minutes)))
+            from hitl_tui.ui.screens.dialogs import ask_take_over
+            from hitl_tui.view.queue import left_words
+
+            def take(note: str | None) -> None:
+                taken = Claim(request.id, actor, minutes, take_over=claim.actor, note=note)
+                self.screen.command(driver.execute(taken))
+
+            ask_take_over(self.screen.app, request, claim, left_words(claim, self.screen.now()), take)
 
     def hand_over(self) -> None:
         """Ask to whom what is asked is passed on, and why."""
@@ -157,7 +161,7 @@ class Reviewing:
 
     def allow(self) -> None:
         """Ask which calls like the one that is asked about are allowed from now on."""
-        from hitl_tui.ui.screens.dialogs import ask_allow
+        from hitl_tui.ui.screens.allowing import ask_allow
         from hitl_tui.view.allowances import call_asked_about
 
         session, request = self.screen.session, self._asked_about
@@ -293,7 +297,8 @@ class Reviewing:
             self.coming = False
             session, asked = self.screen.session, card.review.request
             self._look_away()
-            if session is not None and asked in session.requests and self._own_claim(session, asked.id):
+            claim = claim_of(session.view.attending, asked) if session and asked in session.requests else None
+            if session is not None and claim is not None and claim.actor == self.screen.actor:
                 left = Unclaim(asked.id, self.screen.actor, left=True)
                 self.screen.command(session.driver.execute(left))
             self.screen.remove_class("-deciding")

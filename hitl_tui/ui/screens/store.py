@@ -20,9 +20,18 @@ from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, PageScreen, failure
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.view.cells import cells, cut
-from hitl_tui.view.deletion import SIZE_HEADS, part_rows, size_rows, space_words, vacuum_words
+from hitl_tui.view.deletion import (
+    MOST_DELETED,
+    SIZE_HEADS,
+    deleted_lines,
+    part_rows,
+    size_rows,
+    space_words,
+    vacuum_words,
+)
 from hitl_tui.view.followed import followed, outcome_lines
 from hitl_tui.view.format import count
+from hitl_tui.view.rows import wrapped
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
 
@@ -32,6 +41,7 @@ _MOST: Final = 50
 """Decisions that are told; `hitl-tui log --mine --limit` has more."""
 _KEYS: Final = (
     ("store.channels", "By channel"), ("store.prune", "Prune"), ("store.vacuum", "Vacuum"),
+    ("store.deleted", "Deleted"),
     ("list.up list.down", "Select"), ("page.close", "Back"),
 )  # fmt: skip
 
@@ -63,6 +73,7 @@ class StoreScreen(OverlayScreen):
         bound("store.channels", "channels"),
         bound("store.prune", "prune"),
         bound("store.vacuum", "vacuum"),
+        bound("store.deleted", "deleted"),
     ]
     AUTO_FOCUS = "#help"
 
@@ -195,6 +206,17 @@ class StoreScreen(OverlayScreen):
             self.app.push_screen(screen, lambda _: self._look())
 
         ask_prune(self.app, load_settings({}).retention, prune)
+
+    def action_deleted(self) -> None:
+        """Who deleted which threads, when and why."""
+
+        async def lines() -> Sequence[Line]:
+            told = deleted_lines(await self._hub.deleted(MOST_DELETED), self._now())
+            width = max(page.query_one("#help", LineView).scrollable_content_region.width, _MOST)
+            return [row for line in told for row in wrapped(line, width)]
+
+        page = PageScreen("What was deleted", lines, ())
+        self.app.push_screen(page)
 
     def action_vacuum(self) -> None:
         """Ask, then give back what is free."""

@@ -1,0 +1,95 @@
+"""Calls of tools that need no approval in a thread: allowing them, and taking that back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hitl_tui.engine.commands import Allow, Revoke
+from hitl_tui.engine.thread.allowances import Allowance, allowances
+from hitl_tui.engine.thread.approval_formats import ToolAction
+from hitl_tui.errors import UsageError
+from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
+from hitl_tui.ui.screens.modal import Host
+from hitl_tui.view.allowances import allowance_words, exact_args, read_patterns, split_patterns
+from hitl_tui.view.format import inline
+from hitl_tui.view.keymap import Option
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.session import ViewSession
+
+
+def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) -> None:
+    """Ask which calls of a tool are allowed in this thread from now on; what waits is then approved, too."""
+
+    async def allow(args: Mapping[str, Any], note: str | None, *, exact: bool) -> None:
+        seen = session.view.state_hash
+        named = await session.driver.execute(Allow(call.name, actor, args, exact, note=note, seen=seen))
+        screen.tell(f"allowed as {named}; it is approved once the thread goes on", "Allowed")
+
+    def answered(answer: DialogResult | None) -> None:
+        if answer is None:
+            return
+        if answer.id == "allowed":
+            screen.command(ask_allowed(screen, session, actor))
+            return
+        exact, note = answer.id == "call", answer.fields["why"].strip() or None
+        try:
+            like = read_patterns(split_patterns(answer.fields["like"]))
+            if exact and like:
+                raise UsageError(
+                    "this call is taken with the arguments that it has", "l allows those like yours"
+                )
+            args = exact_args(call) if exact else like
+        except UsageError as error:
+            screen.tell(f"{error.message}, {error.hint}; nothing was allowed", "Allow", "warning")
+        else:
+            screen.command(allow(args, note, exact=exact))
+
+    text = [
+        f"{sanitise_line(call.name, 80)} with {inline(call.args, 200)}",
+        "Not where it is of high risk, or rests on something from outside.",
+    ]
+    fields = [DialogField("like", "arguments like, as path=docs/*; none: any"), DialogField("why", "why")]
+    options = [
+        Option("call", "c", "this call, with these arguments"),
+        Option("like", "l", "this tool, with arguments like that"),
+        Option("allowed", "w", "what is allowed already"),
+        Option("back", "ask.back", "go back"),
+    ]
+    screen.app.push_screen(Dialog("Allow in this thread", text, options, fields), answered)
+
+
+async def ask_allowed(screen: Host, session: ViewSession, actor: str) -> None:
+    """List what is allowed in a thread; one that is chosen can be taken back."""
+    snapshot = await session.driver.snapshot()
+    known = allowances(snapshot.ledger, snapshot.thread_id)
+    if not known:
+        screen.tell("nothing is allowed in this thread without asking")
+        return
+
+    def answered(answer: DialogResult | None) -> None:
+        if answer is not None:
+            _ask_revoke(screen, session, actor, next(each for each in known if each.id == answer.id))
+
+    text = ["Calls like these need no approval here. One that you choose can be taken back."]
+    # The way back comes first, so that enter alone chooses none.
+    options = [Option("back", "ask.back", "go back")]
+    options += [
+        Option(each.id, str(number) if number < 10 else "", allowance_words(each))
+        for number, each in enumerate(known, 1)
+    ]
+    screen.app.push_screen(Dialog("Allowed in this thread", text, options), answered)
+
+
+def _ask_revoke(screen: Host, session: ViewSession, actor: str, allowance: Allowance) -> None:
+    async def revoke(note: str | None) -> None:
+        await session.driver.execute(Revoke(allowance.id, actor, note))
+        screen.tell(f"{allowance.id} is taken back: its calls are asked about again", "Allowed")
+
+    def answered(answer: DialogResult | None) -> None:
+        if answer is not None:
+            screen.command(revoke(answer.fields["why"].strip() or None))
+
+    options = [Option("revoke", "t", "take it back"), Option("back", "ask.back", "go back")]
+    text = [allowance_words(allowance), "Its calls are asked about again; the ledger keeps that you did."]
+    screen.app.push_screen(Dialog("Take it back?", text, options, [DialogField("why", "why")]), answered)
