@@ -1,4 +1,4 @@
-"""`graph`: a graph as text, as data or as a picture for other tools."""
+"""`graph`: a graph as text, as data or as a picture for other tools; `graphs`: those that are known here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from hitl_tui.cli.options import complete_thread, store_option
-from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, say
+from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, say, table
+from hitl_tui.cli.thread import OpenThread, on_thread
+from hitl_tui.errors import ExitCode
 
 if TYPE_CHECKING:
     from hitl_tui.engine.graph.description import GraphInfo
@@ -133,3 +135,32 @@ def _text(info: GraphInfo, look: RunMarks | None, *, expand: bool = False) -> It
         yield "asks for:"
     for field in info.inputs:
         yield f"  {word(field.name)}: {word(field.label)}"
+
+
+@click.command()
+@click.argument("word", default="")
+@on_thread()
+async def graphs(opened: OpenThread, *, word: str) -> ExitCode:
+    """List the graphs that a thread can be started of.
+
+    Those of the newest threads of the store, what else was run from it, and the samples; with WORD those
+    whose name or file contains it. Nothing of them is imported.
+    """
+    from hitl_tui.cli.reports import GraphRow, GraphsDocument
+    from hitl_tui.view.sanitise import sanitise_line
+
+    known = [
+        GraphRow(
+            each.name, each.origin, str(each.source.get("graph", "")), dict(each.source.get("options") or {})
+        )
+        for each in await opened.hub.known_graphs()
+    ]
+    listed = [row for row in known if word.lower() in f"{row.name} {row.graph}".lower()]
+    if opened.as_json:
+        emit(GraphsDocument(graphs=tuple(listed)))
+    else:
+        cells = [
+            tuple(sanitise_line(cell, 120) for cell in (row.name, row.origin, row.graph)) for row in listed
+        ]
+        say(*(table([("GRAPH", "KNOWN", "RUN TAKES"), *cells]) if cells else ["no graph is known"]))
+    return ExitCode.DONE

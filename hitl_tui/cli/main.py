@@ -149,6 +149,8 @@ EXAMPLES = {
         "hitl-tui export r1 --format html -o r1.html",
     ],
     "import": ["hitl-tui import r1.jsonl", "hitl-tui import r1.jsonl --thread r2 --store files:threads"],
+    "copy": ["hitl-tui copy r1 value draft", "hitl-tui copy r1 card > card.md"],
+    "graphs": ["hitl-tui graphs", "hitl-tui graphs advisor --json"],
     "delete": ["hitl-tui delete r1 --dry-run", 'hitl-tui delete r1 r2 --forks --yes --note "only a try"'],
     "prune": [
         "hitl-tui prune --older-than 30d --dry-run",
@@ -231,6 +233,7 @@ GROUPS = {
         "values": Entry("hitl_tui.cli.history", "Show what expressions were over the run, up to a step."),
         "cost": Entry("hitl_tui.cli.inspect", "Show what a thread has cost: by agent, by node and by step."),
         "taint": Entry("hitl_tui.cli.taint", "Show which channels hold what came from outside, and why."),
+        "graphs": Entry("hitl_tui.cli.graph", "List the graphs that a thread can be started of."),
         "graph": Entry("hitl_tui.cli.graph", "Write a graph as text, Mermaid, Graphviz, SVG or JSON."),
     },
     "Check and carry": {
@@ -239,6 +242,7 @@ GROUPS = {
         "replay": Entry("hitl_tui.cli.replay", "Run a thread's graph again on its recorded results."),
         "items": Entry("hitl_tui.cli.items", "List the items of a LangGraph graph's long-term store."),
         "artifacts": Entry("hitl_tui.cli.artifacts", "List the artifacts of a thread, read one or save it."),
+        "copy": Entry("hitl_tui.cli.copying", "Copy something of a thread, as `y` on screen does."),
         "test": Entry("hitl_tui.cli.step_test", "Write a pytest of a recorded step."),
         "export": Entry(
             "hitl_tui.cli.transfer", "Write a thread to a file, or to stdout for a pipe.", "export_command"

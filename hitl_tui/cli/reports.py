@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -283,6 +284,30 @@ class AllowancesDocument(Document, frozen=True):
     allowances: Annotated[tuple[Allowance, ...], about("The allowances, of the threads around it, too.")]
 
 
+class CopyDocument(Document, frozen=True):
+    """`copy`."""
+
+    thread: Annotated[str, about("The thread.")]
+    step: Annotated[int, about("Its newest step.")]
+    what: Annotated[Literal["value", "diff", "card", "command"], about("What of it.")]
+    text: Annotated[str, about("As it is copied: Markdown of a card.")]
+
+
+class GraphRow(msgspec.Struct, frozen=True):
+    """A graph that is known in a store."""
+
+    name: Annotated[str, about("Its name.")]
+    origin: Annotated[str, about("How it is known.")]
+    graph: Annotated[str, about("What `run` takes.")]
+    options: Annotated[Mapping[str, Any], about("With which options it was built.")]
+
+
+class GraphsDocument(Document, frozen=True):
+    """`graphs`."""
+
+    graphs: Annotated[tuple[GraphRow, ...], about("Those of the newest threads first, then samples.")]
+
+
 class RepeatsDocument(Document, frozen=True):
     """`fork`, `rerun` and `resume` with `--dry-run`."""
 
@@ -483,9 +508,9 @@ class ThreadsDocument(Document, frozen=True):
     threads: Annotated[tuple[ThreadSummary, ...], about("The threads.")]
     more: Annotated[bool, about("Whether there are more than `--limit`.")]
     requests: Annotated[
-        tuple[WaitingRequest, ...] | UnsetType,
-        about("With `--waiting`: all that they ask, in the order that was asked for."),
-    ] = UNSET
+        tuple[WaitingRequest, ...],
+        about("All that they ask, most urgent first; with `--waiting` in the order that was asked for."),
+    ]
 
 
 class MineDocument(Document, frozen=True):

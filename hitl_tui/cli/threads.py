@@ -14,12 +14,13 @@ from hitl_tui.drivers.node_streams import own_out
 from hitl_tui.errors import NoSuchStore, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from hitl_tui.config import Settings
     from hitl_tui.engine.log.threads import ThreadSummary
     from hitl_tui.stores import Checkpointer
     from hitl_tui.view.queue import QueueView
+    from hitl_tui.view.queue_facts import WaitingRequest
 
 _HEADINGS = ("THREAD", "ORIGIN", "GRAPH", "STATUS", "STEP", "WAITS FOR", "LAST", "CHANGED")
 _GIVE = ("WAITS FOR", "ORIGIN", "GRAPH", "LAST", "THREAD")
@@ -35,6 +36,7 @@ _MORE = "there are more than {:,}: name a part of one, or give --limit"
 @click.option("--waiting", is_flag=True, help="The queue of what waits for a human, most urgent first.")
 @click.option("--filter", "wanted", metavar="TEXT", help='Of it what passes, as "graph:advisor due:today".')
 @click.option("--sort", metavar="COLUMN", help="Sort it by waits, due, risk, votes, graph, ...")
+@click.option("--reverse", is_flag=True, help="Sort it the other way round.")
 @click.option("--inside", is_flag=True, help="With the threads of subgraphs below the ones they ran in.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
 @server_option
@@ -47,6 +49,7 @@ def threads(
     waiting: bool,
     wanted: str | None,
     sort: str | None,
+    reverse: bool,
     inside: bool,
     limit: int,
     server: str | None,
@@ -69,16 +72,17 @@ def threads(
         store = server_store(server, assistant)
     settings = load_settings({"store": store})
     if waiting and not inside:
-        _queue(settings, query, limit, _queue_view(wanted, sort), as_json=as_json)
+        _queue(settings, query, limit, _queue_view(wanted, sort, reverse=reverse), as_json=as_json)
         return
-    if wanted is not None or sort is not None:
-        raise UsageError("--filter and --sort are for what waits", "give them with --waiting")
+    if wanted is not None or sort is not None or reverse:
+        raise UsageError("--filter, --sort and --reverse are for what waits", "give them with --waiting")
     rows, now = _rows(settings, query, limit + 1, inside=inside, waiting=waiting)
     shown, more = rows[:limit], len(rows) > limit
     if as_json:
         from hitl_tui.cli.reports import ThreadsDocument
 
-        emit(ThreadsDocument(threads=tuple(summary for summary, _ in shown), more=more))
+        told = tuple(summary for summary, _ in shown)
+        emit(ThreadsDocument(threads=told, more=more, requests=_requests(settings, told)))
         return
     if not shown:
         none = "no thread waits for a human" if waiting else "no thread matches"
@@ -88,6 +92,24 @@ def threads(
     if more:
         say(_MORE.format(limit), err=True)
     _tell_mirrors(settings)
+
+
+def _requests(settings: Settings, shown: Sequence[ThreadSummary]) -> tuple[WaitingRequest, ...]:
+    """What these threads ask, the most urgent first."""
+    wait = {summary.info.thread_id for summary in shown if summary.waiting_since is not None}
+    opened = _opened(settings, waiting=True) if wait else None
+    if opened is None:
+        return ()
+    from hitl_tui.view.queue import MOST, QueueView, fact_of, rows_of
+
+    try:
+        rows, now = (
+            rows_of(each for each in opened.waiting(MOST) if each.thread.info.thread_id in wait),
+            opened.now(),
+        )
+    finally:
+        opened.close()
+    return tuple(fact_of(row, now) for row in QueueView().shown(rows, now, settings.reviewer))
 
 
 def _tell_mirrors(settings: Settings) -> None:
@@ -107,17 +129,13 @@ def _no_thread(settings: Settings) -> str:
     return f"no thread yet in {without_password(settings.store)}; `hitl-tui demo` makes one"
 
 
-def _queue_view(wanted: str | None, sort: str | None) -> QueueView:
+def _queue_view(wanted: str | None, sort: str | None, *, reverse: bool) -> QueueView:
     """How the queue is to be looked at; raises `UsageError` where that can't be read."""
-    from hitl_tui.suggest import did_you_mean
-    from hitl_tui.view.queue import SORTS, QueueView, read_filter
+    from hitl_tui.view.queue import QueueView, read_filter, read_sort
 
     if problems := read_filter(wanted or "").problems:
         raise UsageError(problems[0], 'as in --filter "graph:advisor risk:high due:today words"')
-    if sort is not None and sort not in SORTS:
-        known = f"sort by {', '.join(SORTS)}"
-        raise UsageError(f"there is no column {sort!r} to sort by", did_you_mean(sort, SORTS) or known)
-    return QueueView(wanted or "", sort or "urgency")
+    return QueueView(wanted or "", read_sort(sort or "urgency"), reverse)
 
 
 def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_json: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, get_args
 
 from hitl_tui.drivers.breakpoints import put
@@ -11,9 +11,12 @@ from hitl_tui.drivers.kept_breakpoints import KeptBreakpoints, kept_breakpoints
 from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
 from hitl_tui.engine.commands import Command, DoubleText, PrepareGraph
 from hitl_tui.engine.commands.command import DoubleTexting
+from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.breakpoints import Breakpoint
+from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import ServerBusy
 from hitl_tui.plain.console import Console
+from hitl_tui.view.comments import in_order
 from hitl_tui.view.lines import content
 from hitl_tui.view.spans import Line
 
@@ -43,6 +46,7 @@ class Context:
         seen: the number of the last event that was told.
         places: what was looked for last.
         stepping: whether the person was stepping just before, so that an answer lets nothing run.
+        comments: what was said about passages of what waits, by its thread and the id of its request.
         within: the step whose inside was listed last, None for what goes on or the newest that has one.
     """
 
@@ -57,6 +61,28 @@ class Context:
     within: int | None = None
     places: Places = Places()
     stepping: bool = False
+    comments: dict[tuple[str, str], tuple[Comment, ...]] = field(default_factory=dict)
+
+    def comments_on(self, request: Request) -> tuple[Comment, ...]:
+        """What was said about passages of what a request is about, in the order of the text."""
+        return in_order(self.comments.get(self._asked(request), ()))
+
+    def add_comment(self, request: Request, comment: Comment) -> None:
+        """Keep what is said about a passage; it goes with the answer."""
+        asked = self._asked(request)
+        self.comments[asked] = (*self.comments.get(asked, ()), comment)
+
+    def drop_comment(self, request: Request) -> None:
+        """Take the newest comment back."""
+        asked = self._asked(request)
+        self.comments[asked] = self.comments[asked][:-1]
+
+    def forget_comments(self, request: Request) -> None:
+        """They went with an answer."""
+        self.comments.pop(self._asked(request), None)
+
+    def _asked(self, request: Request) -> tuple[str, str]:
+        return self.driver.thread_id, request.id
 
     def snapshot(self) -> Snapshot:
         """Where the thread is now; everything up to it counts as told."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from hitl_tui.drivers.protocol import Snapshot
-from hitl_tui.engine.commands import Answer, Command, Fork, Run
+from hitl_tui.engine.commands import Answer, Command, Fork, LookAt, Run
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction, choices_of
@@ -26,9 +27,10 @@ from hitl_tui.view.card import (
     review_card,
     wants_text,
 )
+from hitl_tui.view.comments import comment_lines
 from hitl_tui.view.diff_lines import changed_since, changes, in_rows
 from hitl_tui.view.form import Field, FieldProblem, Form, Path, Reading, mismatch, read_field, read_form
-from hitl_tui.view.lines import content, name, numbered
+from hitl_tui.view.lines import content, name, numbered, spans
 from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.request_lines import choice_line, question
 from hitl_tui.view.revision import revision
@@ -222,26 +224,42 @@ def decide(context: Context, typed: str = "") -> bool:
     context.console.say(*question(card, snapshot.values, context.hub.now()))
     repeats = context.run(context.driver.preview(Run())).repeats
     context.console.say(*(repeat_lines(repeats) if repeats else ()))
+    comments = context.comments_on(request)
+    if comments:
+        context.console.say("With your comments:", *spans(comment_lines(comments)))
     try:
-        answer, note = _answer(context, request, card)
+        with _looking(context, request):
+            answer, note = _answer(context, request, card)
     except LeftWaiting:
         context.console.say("It goes on waiting.")
         return False
     except HitlError as error:
         context.console.say(*refusal(error))
         return False
-    command = Answer(request.id, answer, request.step, context.actor, note, card.seen)
+    command = Answer(request.id, answer, request.step, context.actor, note, card.seen, comments)
     try:
         head = context.run(context.driver.execute(command))
     except HitlError as error:
         typed_answer = "" if request.choices else "\n".join(value_lines(answer, "text"))
         give_back(context, error, request.step, ("answer was", typed_answer), ("words were", note))
         return False
+    context.forget_comments(request)
     now: Snapshot = context.run(context.driver.snapshot())
     left = len(waiting_requests(now))
     more = f" {left} more to decide, d decides." if left else ""
     context.console.say(f"Decided: your answer is recorded, the thread is at step {head}.{more}")
     return True
+
+
+@contextmanager
+def _looking(context: Context, request: Request) -> Iterator[None]:
+    """Others see that somebody looks at it."""
+    driver, me = context.driver, context.actor
+    context.run(driver.execute(LookAt(request.id, me)))
+    try:
+        yield
+    finally:
+        context.run(driver.execute(LookAt("", me)))
 
 
 def which_request(context: Context, pending: list[Request], typed: str) -> Request | None:
@@ -270,9 +288,9 @@ def _answer(context: Context, request: Request, card: ReviewCard) -> tuple[Any, 
     elif request.choices:
         while True:
             choice = _choose(context, request.choices)
-            if (given := _words(context, choice)) is not None:
+            if (given := _words(context, choice, commented=bool(context.comments_on(request)))) is not None:
                 break
-        words, label, answer = given, name(choice.id), choice_answer(choice, given)
+        words, label, answer = given, name(choice.id), choice_answer(choice, given, commented=True)
     elif request.kind == "edit":
         answer = ask_edit(context.console, thaw(request.payload), request.schema)
     elif form is not None:
@@ -336,11 +354,13 @@ def _choice(choices: Sequence[Choice], typed: str) -> Choice:
     return named_choice(choices, typed)
 
 
-def _words(context: Context, choice: Choice) -> str | None:
+def _words(context: Context, choice: Choice, *, commented: bool = False) -> str | None:
     """The words with an answer; None where it needs some and there are none, which is said."""
     if choice.text != "required":
         return context.console.ask("Why, for the record; empty for nothing:")
-    words = context.console.ask("Your words, required:")
+    words = context.console.ask("Your words, beside your comments:" if commented else "Your words, required:")
+    if not words and commented:
+        return ""
     if not words:
         context.console.say(f"The answer {name(choice.id)} needs words of yours.")
     return words or None

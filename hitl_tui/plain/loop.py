@@ -44,9 +44,11 @@ from hitl_tui.loading.known import KnownGraph
 from hitl_tui.loading.trust import Question
 from hitl_tui.plain.agents import agents
 from hitl_tui.plain.claims import allow, claim, hand_over
+from hitl_tui.plain.comments import comment
 from hitl_tui.plain.comparing import compare, list_family
 from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
 from hitl_tui.plain.context import Context
+from hitl_tui.plain.copying import take_along
 from hitl_tui.plain.deciding import card_of, decide, give_back, ready_to, waiting_request
 from hitl_tui.plain.editing import edit, fork, show_value
 from hitl_tui.plain.history import find, list_steps, walk, watches
@@ -142,8 +144,11 @@ HELP: Final = (
     "V: verify the log; V strict; V replay.",
     "i: what is inside, branches or a thread; i 2: the second; i step 4: inside step 4; i back: out again.",
     "a: the agents; a AGENT: one with its turns; a AGENT.model=NAME: change it; a forget AGENT.",
-    "n FILTER: what waits, the most urgent first; n 2: open the second.  D ANSWER 1 3: decide those alike.",
+    "n FILTER: what waits, most urgent first; n sort:-due: otherwise; n 2: open the second.",
+    "D ANSWER 1 3: decide those alike.",
     "D @FILE 1 3: decide those by the rules of a policy; without numbers all that n listed.",
+    'C: passages to comment on; C 3 WORDS or C "a passage" WORDS: say something about one; C back: no more.',
+    "K value CHANNEL, K diff CHANNEL, K card, K command: copy it to the clipboard.",
     "k: claim what waits, or give it back; k over NAME: take it over.  @ NAME WHY: hand it over.",
     "+: what is allowed unasked; + call: the call that waits; + TOOL NAME=PATTERN; + revoke ID.",
     "t WORD: list threads.  o THREAD: open another thread.  N: what can be started; N 2: start the second.",
@@ -245,6 +250,8 @@ class _Session:
             "t": lambda typed: list_threads(self.context, typed),
             "k": lambda typed: claim(self.context, typed),
             "@": lambda typed: hand_over(self.context, typed),
+            "C": lambda typed: comment(self.context, typed),
+            "K": lambda typed: take_along(self.context, typed),
             "+": lambda typed: allow(self.context, typed),
             "X": lambda typed: delete(self.context, typed),
             "P": lambda typed: prune(self.context, typed),
@@ -518,6 +525,7 @@ class _Session:
         """List what waits, or open one of those that were listed by its number."""
         if typed.isdigit() and 1 <= int(typed) <= len(self._listed):
             self._open(self._listed[int(typed) - 1].name)
+            self.say(f"It is {int(typed)} of {len(self._listed)} that wait.")
         else:
             self._listed = list_queue(self.context, typed)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from hitl_tui.drivers.policies import read_policy
 from hitl_tui.engine.thread.journal import account
@@ -20,16 +21,30 @@ from hitl_tui.view.queue import (
     due_words,
     notes_words,
     read_filter,
+    read_sort,
     rows_of,
     span_words,
 )
 from hitl_tui.view.queue_facts import Planned
 
+_SORT: Final = "sort:"
+
 
 def list_queue(context: Context, typed: str) -> tuple[QueueRow, ...]:
-    """Say what waits and passes a filter, the most urgent first, each with a number; gives the rows."""
+    """Say what waits and passes a filter, each with a number, and give the rows.
+
+    The most urgent is the first; "sort:due" sorts otherwise, "sort:-due" the other way round.
+
+    Raises:
+        UsageError: there is nothing of that name to sort by.
+    """
     now, me = context.hub.now(), context.actor
-    rows = QueueView(typed).shown(rows_of(context.run(context.hub.waiting(MOST))), now, me)
+    words = typed.split()
+    sorts = [word.removeprefix(_SORT) for word in words if word.startswith(_SORT)]
+    typed = " ".join(word for word in words if not word.startswith(_SORT))
+    by = sorts[-1] if sorts else "urgency"
+    view = QueueView(typed, read_sort(by.removeprefix("-")), by.startswith("-"))
+    rows = view.shown(rows_of(context.run(context.hub.waiting(MOST))), now, me)
     context.console.say(*(f"{problem}." for problem in read_filter(typed).problems))
     for number, row in enumerate(rows, 1):
         facts = [

@@ -517,11 +517,11 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         self.run_worker(self._copy(text), group="copy", exit_on_error=False)
 
     async def _copy(self, text: str) -> None:
-        from hitl_tui.ui.clipboard import copy
+        from hitl_tui.view.clipboard import copy
 
         told = await copy(super().copy_to_clipboard, text)
         if self.run_screen is not None:
-            self.run_screen.tell(told)
+            self.run_screen.tell(told.words)
 
     def action_interrupt(self) -> None:
         """Nothing was selected to be copied: ask before leaving; pressed again there, it leaves."""

@@ -11,15 +11,20 @@ from typing import Any, Final, Literal
 
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.view.card import ReviewCard
+from hitl_tui.errors import UsageError
+from hitl_tui.suggest import did_you_mean
+from hitl_tui.view.card import ReviewCard, Version, review_card
 from hitl_tui.view.diff_lines import changes
 from hitl_tui.view.keymap import Option
-from hitl_tui.view.revision import Revision
+from hitl_tui.view.revision import Revision, revision
 from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, plain_text
 from hitl_tui.view.value_lines import value_lines
 
 CopyKind = Literal["value", "path", "diff", "card", "command"]
+TextKind = Literal["value", "diff", "card", "command"]
+"""What lines and the command line give; a path is what one names there."""
 
 _OPTIONS: Final[tuple[tuple[CopyKind, str, str], ...]] = (
     ("value", "v", "the value"),
@@ -101,6 +106,56 @@ def card_copy(card: ReviewCard, value: Any) -> str:
         answers = [f"- `{choice.id}`: {_words(choice.label)}" for choice in card.choices]
         parts += ["## Answers", "\n".join(answers)]
     return "\n\n".join(part.strip("\n") for part in parts if part.strip()) + "\n"
+
+
+async def copied_text(session: ViewSession, kind: TextKind, channel: str = "") -> str:
+    """What there is to copy of a thread as it stands.
+
+    Args:
+        channel: of which channel; "" for what is decided about.
+
+    Raises:
+        UsageError: nothing waits, there is no such channel, or it has no version before.
+    """
+    view, request = session.view, next((asked for asked in session.requests if not asked.breakpoint), None)
+    if kind == "command":
+        return (
+            answer_command(session.thread_id, request, "", "")
+            if request is not None
+            else show_command(session.thread_id, view.progress.head)
+        )
+    if kind == "card":
+        if request is None:
+            raise UsageError(
+                "nothing waits for a decision, so there is no card", "copy a value, or the command"
+            )
+        subject = request.subject
+        version, previous = await newest_two(session, subject, request.step) if subject else (None, None)
+        card = review_card(request, view, view.values, version=version, previous=previous)
+        return card_copy(card, view.values.get(request.subject or ""))
+    named = channel or (request.subject if request is not None else None) or ""
+    if named not in view.values:
+        wrong = f"there is no channel {named!r}" if named else "no channel is named"
+        raise UsageError(wrong, did_you_mean(named, view.values))
+    if kind == "value":
+        return value_copy(view.values[named])
+    revised = await became(session, named, view.progress.head) if view.values[named] is not PRIVATE else None
+    if revised is None:
+        raise UsageError(f"{named!r} has no version before", "copy its value")
+    return diff_copy(revised)
+
+
+async def newest_two(session: ViewSession, channel: str, step: int) -> tuple[Version | None, Version | None]:
+    """The newest version of a channel up to a step, and the one before."""
+    found = (await session.versions(channel, step, 2)).found
+    versions = [Version(point.step, who, value) for point, who, value in found]
+    return (*versions, None, None)[:2]  # type: ignore[return-value]
+
+
+async def became(session: ViewSession, channel: str, step: int) -> Revision | None:
+    """What the version of a channel before became up to a step; None where there is none before."""
+    version, previous = await newest_two(session, channel, step)
+    return revision(previous.value, version.value) if version and previous else None
 
 
 def _words(text: str) -> str:

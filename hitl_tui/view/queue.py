@@ -13,6 +13,7 @@ import msgspec
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import Presence, ThreadSummary, Waiting
 from hitl_tui.engine.thread.approval_formats import actions_of
+from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.view.answers import APPROVING
 from hitl_tui.view.card import answer_form
@@ -161,6 +162,18 @@ SORTS: Final[Mapping[str, SortKey]] = {
     "graph": SortKey("graph", lambda row, now: row.graph.lower()),
 }
 """The ways to sort, by the names that the settings and `--sort` have for them."""
+
+
+def read_sort(word: str) -> str:
+    """A way to sort, by its name.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    if word not in SORTS:
+        known = f"sort by {', '.join(SORTS)}"
+        raise UsageError(f"there is no column {word!r} to sort by", did_you_mean(word, SORTS) or known)
+    return word
 
 
 class QueueView(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from hitl_tui.engine.log.records import END
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.view.card import ReviewCard, Version, review_card
 from hitl_tui.view.cells import cells, fitted
+from hitl_tui.view.copying import newest_two
 from hitl_tui.view.diff_lines import changes
 from hitl_tui.view.format import ago, cost, duration
 from hitl_tui.view.glyphs import UNICODE
@@ -18,7 +19,7 @@ from hitl_tui.view.queue import QueueRow, due_words, notes_words, span_words
 from hitl_tui.view.revision import revision
 from hitl_tui.view.rows import wrap_rich, wrap_spans, wrapped
 from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.session import Versions, ViewSession
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 from hitl_tui.view.value_lines import value_lines
 
@@ -125,17 +126,11 @@ async def preview_lines(hub: Hub, row: QueueRow, now: int, width: int, *, marked
         if request is None:
             return [(trusted(row.title, "title"),), *_then(session, None)]
         values = session.view.values
-        found: Versions | None = None
+        version, previous = None, None
         if request.subject and values.get(request.subject, PRIVATE) is not PRIVATE:
-            found = await session.versions(request.subject, request.step, 2)
-        version, previous = _versions(found)
+            version, previous = await newest_two(session, request.subject, request.step)
         card = review_card(request, session.view, values, version=version, previous=previous)
         return list(_preview(row, session, card, (version, previous), now=now, width=width, marked=marked))
-
-
-def _versions(found: Versions | None) -> tuple[Version | None, Version | None]:
-    versions = [Version(point.step, who, value) for point, who, value in found.found] if found else []
-    return (*versions, None, None)[:2]  # type: ignore[return-value]
 
 
 def _preview(

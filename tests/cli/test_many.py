@@ -89,6 +89,17 @@ def test_the_queue_in_lines_and_as_json_with_the_id_and_the_step_of_each_request
     filtered = ("threads", "--waiting", "--filter", "graph:advisor", "--sort", "thread")
     names = [line.split()[2] for line in twelve.expect(0, *filtered).out.splitlines()[1:]]
     assert names == ["blog-closures", "blog-indexes", "blog-joins", "blog-windows"]
+    turned = [line.split()[2] for line in twelve.expect(0, *filtered, "--reverse").out.splitlines()[1:]]
+    assert turned == names[::-1]
     assert "did you mean 'thread'" in twelve.expect(2, "threads", "--waiting", "--sort", "thred").err
     assert "did you mean 'graph'" in twelve.expect(2, "threads", "--waiting", "--filter", "grph:x").err
     assert "--waiting" in twelve.expect(2, "threads", "--sort", "due").err
+
+
+def test_threads_as_json_have_what_they_ask_though_nobody_wanted_the_queue(twelve: App) -> None:
+    queue = twelve.expect(0, "threads", "--waiting", "--json").document["requests"]
+    assert twelve.expect(0, "threads", "--json").document["requests"] == queue
+    twelve.expect(0, "approve", "memo-42", "--run")
+    two = twelve.expect(0, "threads", "mail", "--json").document["requests"]
+    assert [row["thread"] for row in two] == ["mail-bot-1", "mail-bot-2"]
+    assert twelve.expect(0, "threads", "memo", "--json").document["requests"] == []

@@ -14,7 +14,26 @@ def test_what_waits_is_listed_and_opened_by_its_number(talk: Talker, twelve: Pat
     first = "1. Publish the quarterly numbers?: press-q3 of release, waits 2 h, in 17 m, high risk"
     assert first in told
     assert "2. Recall the kettle K2?: recall-k2 of recall, waits 41 m, in 3 h, 1 of 2, one yes" in told
-    assert "Question: Publish the quarterly numbers?" in told.partition(first)[2]
+    opened = told.partition(first)[2]
+    assert "Question: Publish the quarterly numbers?" in opened
+    assert "It is 1 of 12 that wait." in opened
+
+
+def test_it_is_sorted_by_any_column_and_the_other_way_round(talk: Talker, twelve: Path) -> None:
+    told = talk(
+        "n graph:advisor sort:thread\nn sort:-thread graph:advisor\nn sort:thred\nq\n",
+        "resume",
+        "order-7",
+        "--plain",
+    ).out
+    rows = [
+        line.partition(": ")[2].split(": ")[-1].split()[0]
+        for line in told.splitlines()
+        if "of advisor" in line
+    ]
+    names = ["blog-closures", "blog-indexes", "blog-joins", "blog-windows"]
+    assert rows == names + names[::-1]
+    assert "did you mean 'thread'?" in told
 
 
 def test_several_are_decided_alike_after_a_yes_and_go_on(talk: Talker, twelve: Path) -> None:

@@ -10,13 +10,14 @@ from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.copying import (
     answer_command,
+    became,
     card_copy,
     copy_options,
     diff_copy,
     show_command,
     value_copy,
 )
-from hitl_tui.view.revision import Revision, revision
+from hitl_tui.view.revision import Revision
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.value_lines import ValuePart
 
@@ -77,5 +78,4 @@ async def _revised(screen: RunScreen, session: ViewSession, channel: str) -> Rev
     shown = screen.query_one(ValuePane).text
     if shown is not None and shown.channel == channel and shown.revision is not None:
         return shown.revision
-    found = (await session.versions(channel, session.step_view.step, 2)).found
-    return revision(found[1][2], found[0][2]) if len(found) > 1 else None
+    return await became(session, channel, session.step_view.step)

@@ -1,0 +1,26 @@
+"""`graphs`: what a thread can be started of."""
+
+from __future__ import annotations
+
+from tests.cli.test_many import twelve
+from tests.support import rich_queue
+from tests.support.commands import App
+
+__all__ = ["twelve"]
+
+
+def test_those_of_threads_come_first_and_each_is_what_run_takes(twelve: App) -> None:
+    rows = twelve.expect(0, "graphs", "--json").document["graphs"]
+    assert {row["name"] for row in rows[:9]} == {asking.graph for asking in rich_queue.TWELVE}
+    assert all(row["origin"].startswith("as thread ") for row in rows[:9])
+    assert {row["origin"] for row in rows[-5:]} == {"a sample"}
+    (order,) = [row for row in rows if row["graph"].endswith("queue_graphs.py:order")]
+    twelve.expect(3, "run", order["graph"], "--headless", "--thread", "new", "--input", "topic=a boat")
+    assert "new" in twelve.expect(0, "threads", "new").out
+
+
+def test_a_word_looks_for_names_and_files(twelve: App) -> None:
+    heading, *rows = twelve.expect(0, "graphs", "webpage").out.splitlines()
+    assert heading.split() == ["GRAPH", "KNOWN", "RUN", "TAKES"]
+    assert [row.split()[0] for row in rows] == ["webpage", "webpage"]
+    assert twelve.expect(0, "graphs", "nothing-such").out == "no graph is known\n"

@@ -1,0 +1,73 @@
+"""Comments on passages in lines: pinned, listed, taken back, sent with the answer."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hitl_tui import SQLiteCheckpointer
+from hitl_tui.plain.console import Terminal
+from tests.plain.talker import Talker
+from tests.support.commands import App
+
+
+def test_what_is_said_about_passages_goes_with_the_answer_in_the_order_of_the_text(
+    talk: Talker, twelve: Path, app: App
+) -> None:
+    told = talk(
+        'C\nC 3 too long\nC "phone book" whose?\nC 2 gone\nC back\nd\nrevise\n\nq\n',
+        "resume", "blog-joins", "--plain",
+    ).out  # fmt: skip
+    listed, *_ = told.partition("Your comments:")
+    assert "  | 2. Without one, a query reads every row" in listed
+    assert "  | 1 whose?  on “phone book”" in told
+    assert "  | 2 too long  on “Writes get slower" in told
+    assert "They go with the words of your answer." in told
+    asked = told.partition("With your comments:")[2]
+    assert "Your words, beside your comments:" in asked
+    assert "Decided: your answer is recorded" in asked
+    with closing(SQLiteCheckpointer(twelve)) as store:
+        entry = next(entry for entry in reversed(store.ledger("blog-joins")) if entry.kind == "answer")
+    assert [comment["text"] for comment in entry.data["comments"]] == ["whose?", "too long"]
+    assert entry.data["answer"]["text"].startswith("1. On “phone book”: whose?\n2. On “Writes get slower")
+    app.expect(0, "verify", "blog-joins", "--strict")
+
+
+@pytest.mark.parametrize(
+    ("typed", "thread", "says"),
+    [
+        ("C 9 hm", "blog-joins", "'9 hm' says nothing about a passage"),
+        ("C 1", "blog-joins", "'1' says nothing about a passage"),
+        ('C "no such words" hm', "blog-joins", "does not stand in 'latest_draft'"),
+        ("C back", "blog-joins", "there is no comment to take back"),
+        ("C 1 hm", "order-7", "there is no text here to say something about"),
+    ],
+)
+def test_what_can_not_be_said_is_refused_in_words(
+    talk: Talker, twelve: Path, typed: str, thread: str, says: str
+) -> None:
+    told = talk(f"{typed}\nq\n", "resume", thread, "--plain").out
+    assert says in told
+    assert "Your comments:" not in told
+
+
+def test_who_decides_is_seen_to_look_until_it_is_done(
+    talk: Talker, twelve: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looking: list[tuple[str, tuple[str, ...]]] = []
+    ask = Terminal.ask
+
+    def seen(console: Terminal, prompt: str) -> str:
+        with closing(SQLiteCheckpointer(twelve)) as store:
+            at = store.attending("memo-42", store.now())
+        looking.append((prompt, tuple(there.actor for there in at)))
+        return ask(console, prompt)
+
+    monkeypatch.setattr(Terminal, "ask", seen)
+    talk("d\n\nq\n", "resume", "memo-42", "--plain")
+    before, deciding, after = looking
+    assert (before[1], after[1]) == ((), ())
+    assert deciding[0].startswith("Your answer")
+    assert deciding[1] == ("tester",)
