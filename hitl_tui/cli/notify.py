@@ -1,4 +1,4 @@
-"""`watch`, and the same on screen: telling a person what waits, expires or has ended, by `[notify]`."""
+"""`watch`, and the same in a session: telling a person what waits, expires or has ended, by `[notify]`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def watch(*, once: bool, store: str | None, reviewer: str | None, as_json: bool)
     ways: list[Way] = [_Lines(as_json=as_json)]
     terminal = settings.notify.get("terminal", ("bell",))
     if terminal and out.isatty():
-        ways.append(TerminalNotice(terminal, _writing(out)))
+        ways.append(TerminalNotice(terminal, writing_to(out)))
     with closing(open_existing(settings)) as opened:
         at_it = _watch(opened, settings, [*ways, *_far(settings)], failed=_failed, counted=counted.append)
         with closing(at_it.told):
@@ -66,8 +66,8 @@ def watch(*, once: bool, store: str | None, reviewer: str | None, as_json: bool)
     return ExitCode.DONE
 
 
-class ScreenNotices:
-    """Notices while a screen is open: by a thread that looks at the store now and then.
+class SessionNotices:
+    """Notices while a session is open, on screen or in lines: by a thread that looks now and then.
 
     Args:
         failed: is told what could not be told.
@@ -80,22 +80,30 @@ class ScreenNotices:
         self._titled = False
 
     def begin(
-        self, store: Checkpointer, write: Callable[[str], object], sees: Callable[[Notice], bool]
+        self,
+        store: Checkpointer,
+        write: Callable[[str], object],
+        sees: Callable[[Notice], bool],
+        tell: Callable[[str], object] | None = None,
     ) -> Callable[[], object]:
         """Begin; gives what ends it.
 
         Args:
             write: puts bytes onto the terminal, from any thread.
-            sees: whether the person has seen on screen what a notice says.
+            sees: whether the person has seen what a notice says.
+            tell: is told each in words, where there is nothing else that shows it.
         """
         from hitl_tui.team.ways import TerminalNotice
         from hitl_tui.view.notices import KEEP_TITLE, title_bytes
 
         notify = self._settings.notify
         terminal = notify.get("terminal", ("bell",))
+        if os.environ.get("TERM") == "dumb":  # it shows all of what is no bell
+            terminal = [way for way in terminal if way == "bell"]
         ways: list[Way] = [TerminalNotice(terminal, write)] if terminal else []
+        ways += [_Words(tell)] if tell is not None else []
         # The console of Linux has no title, and shows what sets one.
-        self._titled = bool(notify.get("title", True)) and os.environ.get("TERM") != "linux"
+        self._titled = bool(notify.get("title", True)) and os.environ.get("TERM") not in ("linux", "dumb")
         if self._titled:
             write(KEEP_TITLE)
 
@@ -122,12 +130,24 @@ class ScreenNotices:
         return stop
 
     def end(self) -> None:
-        """Once the screen has gone: the window has its own title again."""
+        """Once the session is over: the window has its own title again."""
         from hitl_tui.view.notices import GIVE_TITLE_BACK
 
         self._stop()
         if self._titled and not in_browser():
-            _writing(own_out())(GIVE_TITLE_BACK)
+            writing_to(own_out())(GIVE_TITLE_BACK)
+
+
+class _Words:
+    """A sentence for whoever sits at a session in lines."""
+
+    name = "session"
+
+    def __init__(self, say: Callable[[str], object]) -> None:
+        self._say = say
+
+    def tell(self, text: str, document: bytes) -> None:
+        self._say(text)
 
 
 class _Lines:
@@ -194,7 +214,9 @@ def _document(notice: Notice) -> bytes:
     return to_json(shown(NoticeDocument(notice=notice))).encode()
 
 
-def _writing(out: Any) -> Callable[[str], object]:
+def writing_to(out: Any) -> Callable[[str], object]:
+    """What writes to a stream as far as that still goes."""
+
     def write(text: str) -> None:
         with suppress(OSError, ValueError):
             out.write(text)

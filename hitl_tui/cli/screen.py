@@ -19,12 +19,12 @@ from hitl_tui.cli.opening import Choose, OpenStore, Target, hub_over, open_targe
 from hitl_tui.cli.options import same_store
 from hitl_tui.cli.output import keep_nodes_apart, say
 from hitl_tui.collector import collect_as_usual
-from hitl_tui.drivers.node_streams import has_screen
+from hitl_tui.drivers.node_streams import has_screen, own_out
 from hitl_tui.errors import ExitCode, HitlError, NoSuchStore, UsageError
 from hitl_tui.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from hitl_tui.cli.notify import ScreenNotices
+    from hitl_tui.cli.notify import SessionNotices
     from hitl_tui.config import Settings
     from hitl_tui.drivers.hub import LocalHub
     from hitl_tui.drivers.protocol import Driver, Hub
@@ -83,13 +83,26 @@ def show(
         collect_as_usual()
         from hitl_tui.plain.loop import run_plain
 
-        return run_plain(
-            lambda: _open(settings, open_store, choose, breaks, Opened(), make_hub=make_hub),
-            actor=settings.reviewer,
-            breaks=breaks,
-            go_on=lambda thread: _resume_command(thread, settings),
-            claim_minutes=settings.claim_minutes,
-        )
+        talked = Opened()
+
+        def notices(tell: Callable[[str], object], sees: Callable[[Notice], bool]) -> Callable[[], object]:
+            from hitl_tui.cli.notify import writing_to
+
+            if not (sys.stdin.isatty() and own_out().isatty()):
+                return lambda: None  # nobody sits there
+            return talked.begin_notices(settings, writing_to(own_out()), sees, tell)
+
+        try:
+            return run_plain(
+                lambda: _open(settings, open_store, choose, breaks, talked, make_hub=make_hub),
+                actor=settings.reviewer,
+                breaks=breaks,
+                go_on=lambda thread: _resume_command(thread, settings),
+                claim_minutes=settings.claim_minutes,
+                notices=notices,
+            )
+        finally:
+            talked.end_notices()
     from hitl_tui.ui.app import run_app
     from hitl_tui.view.presence import Attention
 
@@ -177,17 +190,21 @@ class Opened:
         self.target: Target | None = None
         self.store: Checkpointer | None = None
         self.hub: LocalHub | None = None
-        self._notices: ScreenNotices | None = None
+        self._notices: SessionNotices | None = None
 
     def begin_notices(
-        self, settings: Settings, write: Callable[[str], object], sees: Callable[[Notice], bool]
+        self,
+        settings: Settings,
+        write: Callable[[str], object],
+        sees: Callable[[Notice], bool],
+        tell: Callable[[str], object] | None = None,
     ) -> Callable[[], object]:
         """Begin to tell the person what happens in the store; gives what ends that."""
-        from hitl_tui.cli.notify import ScreenNotices
+        from hitl_tui.cli.notify import SessionNotices
 
         assert self.store is not None
-        self._notices = ScreenNotices(settings, _not_told)
-        return self._notices.begin(self.store, write, sees)
+        self._notices = SessionNotices(settings, _not_told)
+        return self._notices.begin(self.store, write, sees, tell)
 
     def end_notices(self) -> None:
         """Tell no more, where anything was told."""

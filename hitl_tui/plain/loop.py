@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 
 from msgspec.structs import replace
@@ -62,6 +62,7 @@ from hitl_tui.view.family import free_name
 from hitl_tui.view.findings import MEANING, checked_words, finding_line
 from hitl_tui.view.format import typed_input
 from hitl_tui.view.lines import content, name
+from hitl_tui.view.notices import Notice
 from hitl_tui.view.queue import QueueRow
 from hitl_tui.view.repeats import repeat_lines, standing_words
 from hitl_tui.view.request_lines import question
@@ -125,6 +126,7 @@ def check(context: Context, typed: str) -> None:
 
 
 OpenDriver = Callable[[], Awaitable[tuple[Hub, Driver]]]
+BeginNotices = Callable[[Callable[[str], object], Callable[[Notice], bool]], Callable[[], object]]
 
 HELP: Final = (
     "s: run one step.  s into: into a subgraph; s out: out of it.",
@@ -168,10 +170,13 @@ def run_plain(
     console: Console | None = None,
     breaks: Sequence[str] = (),
     claim_minutes: float = 15,
+    notices: BeginNotices = lambda tell, sees: lambda: None,
 ) -> int:
     """Talk about a thread until the person leaves; returns the exit code for where it then stands.
 
     Args:
+        notices: begins to tell, from any thread, what happens in the store and the person does not see;
+            gives what ends it.
         claim_minutes: how long a claim lasts.
         go_on: the command that goes on with a thread, "" where none can.
         breaks: breakpoints to begin with, as `--break` takes them.
@@ -196,7 +201,13 @@ def run_plain(
         try:
             context = Context(runner.run, hub, driver, said, actor, claim_minutes)
             context.bring_breakpoints(read_breakpoints(breaks, context.snapshot().graph))
-            return _Session(context, go_on).until_left()
+            session = _Session(context, go_on)
+            with ExitStack() as ends:
+                try:
+                    ends.callback(notices(session.news.append, session.shows))
+                except HitlError as error:
+                    said.say(*refusal(error))
+                return session.until_left()
         finally:
             said.say(*runner.run(hub.close()))
 
@@ -225,6 +236,8 @@ class _Session:
         self.context = context
         self._go_on = go_on
         self.say = context.console.say
+        self.news: list[str] = []
+        """What has happened elsewhere in the store and was not told yet."""
         self._told = NodeText()
         self._listed: tuple[QueueRow, ...] = ()
         self._graphs: tuple[KnownGraph, ...] = ()
@@ -271,6 +284,10 @@ class _Session:
             **dict.fromkeys(("h", "help", "?"), lambda _: self.say(*HELP)),
         }
 
+    def shows(self, notice: Notice) -> bool:
+        """Whether the person sees here what a notice says."""
+        return notice.thread == self.context.driver.thread_id
+
     def until_left(self) -> int:
         """The conversation; returns the exit code."""
         try:
@@ -292,6 +309,8 @@ class _Session:
     def _one_command(self) -> bool:
         """Ask for a command and do it; False to leave."""
         self._tell_news()
+        while self.news:
+            self.say("Elsewhere:", *content([self.news.pop(0)]))
         word, _, rest = self.context.console.ask("Command:").partition(" ")
         if word.startswith("/") and len(word) > 1:  # the text may stand beside it
             word, rest = "/", f"{word[1:]} {rest}"

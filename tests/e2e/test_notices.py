@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from hitl_tui import SQLiteCheckpointer
 from hitl_tui.config import config_path
+from tests.support import rich_queue
 from tests.support.program import APP, call
 from tests.support.terminal import Terminal
 
@@ -78,6 +81,26 @@ def test_a_screen_rings_and_counts_in_the_title_and_gives_it_back(place: Path) -
         assert b"\x1b]2;\x1b\\\x1b[23;2t" in screen.raw
 
 
+def test_a_session_in_lines_rings_and_says_it_before_the_next_command(place: Path) -> None:
+    configured('[notify]\nterminal = ["bell", "osc777"]\n')
+    ask(place, "old")
+    store = str(place / "runs.db")
+    command = [*APP, "run", "counter", "--thread", "mine", "--store", store, "--plain"]
+    with Terminal(command, cwd=place) as lines:
+        lines.wait_until(lambda: b"\x1b]2;(1) hitl-tui\x1b\\" in lines.raw, "the title")
+        lines.wait_for("Command:")
+        ask(place, "new")
+        lines.wait_until(lambda: b"\a\x1b]777;notify;hitl-tui;new waits: " in lines.raw, "the notice")
+        assert "Elsewhere:" not in lines.text()
+        lines.press("enter")
+        lines.wait_for("new waits: Publish")
+        assert lines.text().count("Elsewhere:") == 1
+        lines.press("q", "enter")
+        lines.wait_exit()
+        assert b"\x1b]2;\x1b\\\x1b[23;2t" in lines.raw
+        assert b"\x1b]0;owned" not in lines.raw
+
+
 def test_what_is_open_here_and_looked_at_does_not_ring(place: Path) -> None:
     configured('[notify]\nterminal = ["osc9"]\n')
     store = str(place / "runs.db")
@@ -105,6 +128,22 @@ def test_watch_is_a_service_that_a_signal_ends(place: Path) -> None:
         assert watching.wait(60) == 0
     again = call("watch", "--once", "--json", "--store", str(place / "runs.db"), "--as", "ann")
     assert (again.returncode, again.stdout) == (3, "")
+
+
+def test_in_a_terminal_watch_rings_for_what_waits_nears_its_deadline_and_has_ended(place: Path) -> None:
+    configured('[notify]\nterminal = ["bell", "osc9"]\nbefore = "2h"\n')
+    store = str(place / "runs.db")
+    rich_queue.fill(SQLiteCheckpointer(store), (rich_queue.Asking("press-q3", "release", 1, due=30),))
+    with Terminal([*APP, "watch", "--store", store, "--as", "ann"], cwd=place) as watch:
+        watch.wait_for("press-q3 waits: high risk, Publish the quarterly numbers?")
+        watch.wait_for("(expires in 2")
+        call("approve", "press-q3", "--yes", "--run", "--as", "ann", "--store", store)
+        watch.wait_for("press-q3: done, after send ")
+        rung = re.findall(rb"\a\x1b\]9;hitl-tui: ([^\x1b]*)\x1b\\", bytes(watch.raw))
+        waits, near, ended = (text.decode() for text in rung)
+        assert waits == "press-q3 waits: high risk, Publish the quarterly numbers?"
+        assert near.startswith("press-q3: high risk, Publish the quarterly numbers? (expires in 2")
+        assert re.fullmatch(r"press-q3: done, after send \d\d:\d\d", ended)
 
 
 def test_once_tells_what_was_not_told_in_lines(place: Path) -> None:
