@@ -632,7 +632,7 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("queue.hand", "@", "Hand over", "Pass on to somebody what is asked, with a note", "Queue"),
     Action("queue.filter", "/", "Filter", "Type words, or graph: risk: due: waits: votes: claimed: open:",
            "Queue"),
-    Action("queue.sort", "o", "Sort", "Sort by the next column", "Queue"),
+    Action("queue.sort", "o", "Sort", "Sort by a column that is chosen", "Queue"),
     Action("queue.reverse", "O", "Turn round", "Sort the other way round", "Queue"),
     Action("queue.threads", "w", "All", "All threads, whether they wait or not", "Queue"),
     Action("queue.new", "n", "New", "Start a thread of a graph that is known here", "Queue"),

@@ -143,23 +143,24 @@ def urgency(row: QueueRow, now: int) -> tuple[bool, bool, float, bool, int]:
 
 
 class SortKey(NamedTuple):
-    """A way to sort rows: what a screen calls it, and what of a row is compared."""
+    """A way to sort rows: its letter, what a screen calls it, and what of a row is compared."""
 
+    key: str
     label: str
     of: Callable[[QueueRow, int], Any]
 
 
 SORTS: Final[Mapping[str, SortKey]] = {
-    "urgency": SortKey("urgency", urgency),
-    "waits": SortKey("waiting", lambda row, now: row.since),
-    "due": SortKey("due", lambda row, now: math.inf if row.deadline is None else row.deadline),
-    "risk": SortKey("risk", lambda row, now: not row.high_risk),
-    "votes": SortKey("votes", lambda row, now: -len(row.request.votes) if row.request else 0),
-    "claimed": SortKey("claimed by", lambda row, now: (not row.claimed(now), row.claimed(now))),
-    "open": SortKey("open elsewhere", lambda row, now: -len(row.looking)),
-    "title": SortKey("what is asked", lambda row, now: row.title.lower()),
-    "thread": SortKey("thread", lambda row, now: row.name.lower()),
-    "graph": SortKey("graph", lambda row, now: row.graph.lower()),
+    "urgency": SortKey("u", "urgency", urgency),
+    "waits": SortKey("w", "waiting", lambda row, now: row.since),
+    "due": SortKey("d", "due", lambda row, now: math.inf if row.deadline is None else row.deadline),
+    "risk": SortKey("r", "risk", lambda row, now: not row.high_risk),
+    "votes": SortKey("v", "votes", lambda row, now: -len(row.request.votes) if row.request else 0),
+    "claimed": SortKey("c", "claimed by", lambda row, now: (not row.claimed(now), row.claimed(now))),
+    "open": SortKey("o", "open elsewhere", lambda row, now: -len(row.looking)),
+    "title": SortKey("a", "what is asked", lambda row, now: row.title.lower()),
+    "thread": SortKey("t", "thread", lambda row, now: row.name.lower()),
+    "graph": SortKey("g", "graph", lambda row, now: row.graph.lower()),
 }
 """The ways to sort, by the names that the settings and `--sort` have for them."""
 
@@ -197,12 +198,6 @@ class QueueView(msgspec.Struct, frozen=True):
         if by.of is not urgency or self.reverse:
             passing.sort(key=lambda row: by.of(row, now), reverse=self.reverse)
         return passing
-
-    def next_sort(self) -> QueueView:
-        """The same, sorted the next way."""
-        names = list(SORTS)
-        at = names.index(self.sort) if self.sort in SORTS else -1
-        return QueueView(self.filter, names[(at + 1) % len(names)], self.reverse)
 
     @property
     def sort_words(self) -> str:

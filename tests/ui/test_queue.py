@@ -254,6 +254,8 @@ async def test_the_filter_and_the_order_stay_from_one_look_to_the_next(twelve: S
         await it.press("slash", *"graph:advisor", "enter")
         await it.until(lambda: len(shown(it)) == 4, "four of the advisor")
         await it.press("o")
+        await it.shows("Sort by", "w    waiting", "as it is now")
+        await it.press("w")
         await it.shows("sorted by waiting")
         await it.press("O", "escape")
         await it.until(lambda: it.app.screen is it.run, "the run screen")

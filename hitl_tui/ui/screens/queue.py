@@ -30,6 +30,7 @@ from hitl_tui.ui.widgets.lines import Column, LineBar, LineView, Room, Row, ours
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.queue import (
     MOST,
+    SORTS,
     Key,
     Marks,
     QueueChoice,
@@ -572,8 +573,22 @@ class QueueScreen(LiveScreen):
         field.focus()
 
     def action_sort(self) -> None:
-        """Sort by the next column."""
-        self._change(self._view.next_sort())
+        """Ask by which column to sort."""
+        from hitl_tui.ui.screens.dialogs import Dialog, DialogResult
+        from hitl_tui.view.keymap import Option
+
+        def answered(answer: DialogResult | None) -> None:
+            if answer is not None:
+                self._change(msgspec.structs.replace(self._view, sort=answer.id))
+
+        now = self._view.sort
+        options = [
+            Option(name, sort.key, sort.label, "as it is now" if name == now else "")
+            for name, sort in SORTS.items()
+        ]
+        options.append(Option("back", "ask.back", "go back"))
+        turn = keymap_of(self.app).way("queue.reverse")
+        self.app.push_screen(Dialog("Sort by", [f"{turn} turns it round."], options), answered)
 
     def action_reverse(self) -> None:
         """Sort the other way round."""
