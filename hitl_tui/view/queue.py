@@ -612,6 +612,20 @@ class WaitingQueue:
         self._take(left[0], order)
         return left[0]
 
+    def preceding(
+        self, rows: Iterable[QueueRow], open_now: Collection[str], now: int, me: str
+    ) -> QueueRow | None:
+        """The one that was shown before what is open, and still waits; None where there is none."""
+        order = _threads(self.view.shown(rows, now, me))
+        shown = list(self._shown)
+        waits = {_asked(row): row for row in order}
+        here = [shown.index(asked) for asked, row in waits.items() if row.name in open_now and asked in shown]
+        before = [asked for asked in shown[: min(here, default=len(shown))] if asked in waits]
+        if not before:
+            return None
+        self._take(waits[before[-1]], order)
+        return waits[before[-1]]
+
     def _take(self, row: QueueRow, order: Sequence[QueueRow]) -> None:
         self._shown.setdefault(_asked(row))
         left = sum(_asked(other) not in self._shown for other in order)

@@ -292,10 +292,18 @@ async def test_one_works_through_what_the_queue_shows_and_says_which_of_how_many
             await it.press("n")
             await it.until(lambda thread=thread: it.session.thread_id == thread, thread)  # type: ignore[misc]
             await it.shows("Your decision", f"{place} of 4 · step 5", "takes it back")
-        await it.press("Q", "slash", "end", *" thread:windows", "enter", "enter")
+        await it.press("N")
+        await it.until(lambda: it.session.thread_id == "blog-closures", "the one before")
+        await it.shows("Your decision", "3 of 4 · step 5", "takes it back")
+        await it.press("Q")
+        await it.shows("4 of 12, live")
+        assert it.app.screen.query_one("#queue").selected.name == "blog-closures"  # type: ignore[attr-defined]
+        await it.press("slash", "end", *" thread:windows", "enter", "enter")
         await it.shows("1 of 1 · step 5", "takes it back")
         await it.press("n")
         await it.shows("no other thread that passes the filter")
+        await it.press("N")
+        await it.shows("no thread was opened before this one that still waits")
 
 
 async def test_what_has_no_room_in_its_columns_stands_below_them_for_the_selected_row(

@@ -249,6 +249,7 @@ class QueueScreen(LiveScreen):
         file: where the filter and the order are kept.
         signs: whether a key signs what is decided here.
         to: where it leads.
+        came_from: the thread that was opened from it last: the cursor begins there, while it waits.
         keys: those that opened it and close it again.
     """
 
@@ -282,9 +283,11 @@ class QueueScreen(LiveScreen):
         signs: bool,
         claim_minutes: float,
         to: QueueWays,
+        came_from: str = "",
         keys: Sequence[str] = (),
     ) -> None:
         super().__init__(hub, keys)
+        self._came_from = came_from
         self._claim_minutes = claim_minutes
         self._me = me
         self._now = now
@@ -331,10 +334,14 @@ class QueueScreen(LiveScreen):
         except HitlError as error:
             self.notify(error.message, markup=False, severity="error")
             return
-        if not self._read and not self._list.cursor_row:
-            self._list.cursor_row = None  # nobody has moved it: to the most urgent of all
+        begins = not self._read and not self._list.cursor_row  # nobody has moved the cursor
+        if begins:
+            self._list.cursor_row = None
         self._read = True
         self._show()
+        here = [at for at, row in enumerate(self._list.rows) if row.name == self._came_from]
+        if begins and here:  # else it is at the most urgent of all
+            self._list.select(here[0])
 
     async def _read_first(self) -> bool:
         """Read some of what waits, and paint it where there is more; gives whether that is all."""

@@ -87,6 +87,10 @@ _BESIDE_CARD: Final = ("card.comment", "card.uncomment", "card.hand", "card.allo
 """What the keys of an open card do while another pane has the focus, too, as after a selection there."""
 
 
+_WALKS: Final = {"app.next": "look.next", "app.before": "look.previous"}
+"""What keys do while a search is open, as in other pagers."""
+
+
 class RunScreen(RoleScreen):
     """One thread: see it, step it, travel, edit, decide, fork.
 
@@ -533,8 +537,8 @@ class RunScreen(RoleScreen):
 
     def action_do(self, action_id: str) -> None:
         """Do an action, or say why it can't be done now."""
-        if action_id == "app.next" and self.search.open and not self.review.state:
-            action_id = "look.next"  # as in other pagers, while a search is open
+        if self.search.open and not self.review.state:
+            action_id = _WALKS.get(action_id, action_id)
         action = BY_ID[action_id]
         why_not = action.why_not(self.situation)
         if why_not:

@@ -371,6 +371,7 @@ DOERS: Final[Mapping[str, Do]] = {
     "app.workers": lambda screen: screen.threads.show_workers(),
     "app.new": lambda screen: screen.threads.new(),
     "app.next": lambda screen: screen.threads.open_next(),
+    "app.before": lambda screen: screen.threads.open_next(back=True),
     "app.decided": _decided,
     "app.store": _shown(_store),
     "app.help": _help,

@@ -432,7 +432,7 @@ class Search:
         session = self._screen.session
         if session is None:
             return
-        ways = (self._screen.ways["app.next"], self._screen.ways["look.previous"])
+        ways = (self._screen.ways["app.next"], self._screen.ways["app.before"])
         query = self.finding[0] if self.finding else self._query
         self._thread = session.thread_id
         if not self._has_room:

@@ -61,7 +61,7 @@ class Threads:
         minutes = screen.attention.claim_minutes
         queue = QueueScreen(
             screen.hub, screen.actor, screen.now, file,
-            signs=signs, claim_minutes=minutes, to=self, keys=keys,
+            signs=signs, claim_minutes=minutes, to=self, came_from=self._queue_at, keys=keys,
         )  # fmt: skip
         screen.app.push_screen(queue, chosen)
 
@@ -124,16 +124,20 @@ class Threads:
         session = await ViewSession.open(hub, await hub.start(graph, self.screen.actor))
         await self.change_to(session)
 
-    def open_next(self) -> None:
-        """Open the next thread that waits for a human, and its card; once it is answered the run goes on."""
+    def open_next(self, *, back: bool = False) -> None:
+        """Open the next thread that waits for a human, and its card; once it is answered the run goes on.
+
+        Args:
+            back: the one before it in their order instead.
+        """
 
         async def after_the_last_key() -> None:
             async with self._one_by_one:
-                await self._open_next()
+                await self._open_next(back=back)
 
         self.screen.command(after_the_last_key())
 
-    async def _open_next(self) -> None:
+    async def _open_next(self, *, back: bool) -> None:
         from hitl_tui.view.queue import MOST, rows_of
 
         hub, session, review = self.screen.hub, self.screen.session, self.screen.review
@@ -144,7 +148,11 @@ class Threads:
         owners = (owner.thread_id for owner in session.view.owners)
         rows = rows_of(await hub.waiting(MOST))
         queue, screen = self._queue, self.screen
-        row = queue.following(rows, (session.thread_id, *owners), screen.now(), screen.actor)
+        find = queue.preceding if back else queue.following
+        row = find(rows, (session.thread_id, *owners), screen.now(), screen.actor)
+        if row is None and back:
+            screen.tell("no thread was opened before this one that still waits")
+            return
         if row is None:
             passes = f" that passes the filter {queue.view.filter}" if queue.view.filter else ""
             screen.tell(f"no other thread{passes} waits for a human")

@@ -110,7 +110,7 @@ class FooterBar(LineBar):
             (f"{keys('find.up')} {keys('find.down')}", "Select"),
             (keys("find.back"), "Back"),
         )
-        walk = f"  then {keys('app.next')} next, {keys('look.previous')} the one before"
+        walk = f"  then {keys('app.next')} next, {keys('app.before')} the one before"
         return (
             *(span for key, word in own for span in (ours(f" {key}", "key"), Span(f" {word} "))),
             Span(walk, "dim"),

@@ -1,0 +1,134 @@
+"""What a wrong key costs a reviewer: the keys that lead back to where one was, with nothing decided."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from hitl_tui import SQLiteCheckpointer
+from hitl_tui.ui.screens.queue import QueueScreen
+from hitl_tui.view.review import GRACE
+from tests.ui.harness import Clock, Screen
+from tests.ui.test_queue import NAMES, ORDER, queue, shown, twelve
+
+__all__ = ["twelve"]
+
+IN_THE_QUEUE = {
+    "enter": "Q",
+    "space": "asterisk asterisk",
+    "asterisk": "asterisk",
+    "a": "escape",
+    "p": "escape",
+    "c": "c",
+    "at": "escape",
+    "slash": "escape",
+    "o": "escape",
+    "O": "O",
+    "w": "w",
+    "n": "escape Q",
+    "escape": "Q",
+    "q": "Q",
+    "question_mark": "escape",
+    "ctrl+p": "escape",
+}
+"""The way back from each key that does something."""
+ON_THE_CARD = {
+    "a": "z",
+    "enter": "z",
+    "r": "escape",
+    "tab": "escape",
+    "e": "escape",
+    "c": "escape",
+    "k": "k",
+    "at": "escape",
+    "plus": "",
+    "y": "escape",
+    "f": "escape",
+    "x": "escape",
+    "t": "escape",
+    "n": "N",
+    "Q": "enter",
+    "escape": "d",
+    "question_mark": "escape",
+    "ctrl+p": "escape",
+    "ctrl+c": "escape",
+}
+MOST = 2
+
+
+def untouched(store: SQLiteCheckpointer) -> tuple[object, ...]:
+    """All that a key might have changed."""
+    now = time.time_ns() // 1000
+    return tuple(
+        (store.ledger(name), store.cursor(name), [at.actor for at in store.attending(name, now) if at.claims])
+        for name in NAMES
+    )
+
+
+@pytest.mark.parametrize("key", IN_THE_QUEUE)
+async def test_a_wrong_key_in_the_queue_costs_few_keys_and_decides_nothing(
+    twelve: SQLiteCheckpointer, key: str, record_property: Callable[[str, object], None]
+) -> None:
+    back = IN_THE_QUEUE[key].split()
+    before = untouched(twelve)
+    async with queue(twelve) as it:
+        await it.press(key)
+        if key == "enter":
+            await it.shows("Your decision", "wants a second key press")
+        await it.pilot.pause()
+        for pressed in back:
+            await it.press(pressed)
+            await it.pilot.pause()
+        await it.until(lambda: isinstance(it.app.screen, QueueScreen), "the queue")
+        await it.until(lambda: shown(it) == ORDER, "all rows as before")
+        await it.shows("12, live", "sorted by urgency")
+        await it.until(lambda: untouched(twelve) == before, "nothing changed")
+        await it.gone("sorted by urgency, the other way round")
+    record_property("keys back", len(back))
+    assert len(back) <= MOST
+
+
+async def memo(it: Screen) -> Clock:
+    """The card of `memo-42`, opened from the queue, once its keys listen."""
+    it.run.clock = clock = Clock()
+    await it.press(*["down"] * ORDER.index("memo-42"), "enter")
+    await it.until(lambda: it.session.thread_id == "memo-42", "the thread")
+    await it.shows("Your decision", "keys listen in half")
+    clock.advance(GRACE + 0.01)
+    await it.gone("keys listen in half")
+    return clock
+
+
+@pytest.mark.parametrize("key", ON_THE_CARD)
+async def test_a_wrong_key_on_the_card_costs_few_keys_and_decides_nothing(
+    twelve: SQLiteCheckpointer, key: str, record_property: Callable[[str, object], None]
+) -> None:
+    back = ON_THE_CARD[key].split()
+    async with queue(twelve) as it:
+        clock = await memo(it)
+        before = untouched(twelve)
+        await it.press(key)
+        await it.pilot.pause()
+        if key == "k":
+            await it.shows("you have claimed it")
+        elif key == "Q":
+            await it.shows("12, live")
+        elif key == "n":
+            await it.until(lambda: it.session.thread_id == "press-q3", "another thread")
+            await it.shows("keys listen in half")
+            clock.advance(GRACE + 0.01)
+            await it.gone("keys listen in half")
+        for pressed in back:
+            await it.press(pressed)
+            await it.pilot.pause()
+        await it.until(lambda: it.app.screen is it.run and it.session.thread_id == "memo-42", "the thread")
+        clock.advance(GRACE + 0.01)
+        await it.until(lambda: it.run.review.card_open and it.card.review.state == "open", "its card")
+        await it.until(lambda: untouched(twelve) == before, "nothing changed")
+        clock.advance(60)
+        await it.pilot.pause(0.3)
+        assert untouched(twelve) == before
+    record_property("keys back", len(back))
+    assert len(back) <= MOST
