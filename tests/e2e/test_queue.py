@@ -1,4 +1,7 @@
-"""Twelve threads that wait, each in another way, from the shell: how few keys find and decide them."""
+"""Twelve threads that wait, each in another way, from the shell: how few keys find and decide them.
+
+`-s` shows the figures; what a wrong key costs is in `tests/ui/test_wrong_keys.py`.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hitl_tui import SQLiteCheckpointer
-from tests.support import rich_queue
-from tests.support.program import APP
+from tests.support import reviewed_flow, rich_queue
+from tests.support.program import APP, call
 from tests.support.terminal import Terminal
 
 
@@ -30,31 +33,50 @@ def statuses(path: Path) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
-def test_the_most_urgent_of_twelve_is_open_with_its_card_after_two_keys(
+class Fingers:
+    """Presses keys, and counts them."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self.terminal = terminal
+        self.pressed: list[str] = []
+
+    def press(self, key: str, until: str) -> None:
+        """Press a key, and wait for what it leads to."""
+        self.pressed.append(key)
+        self.terminal.press(key)
+        self.terminal.wait_for(until)
+
+    def took_at_most(self, wanted: int, what: str) -> None:
+        """Say how many keys something took; fails where that is more than is wanted."""
+        print(f"{what}: {len(self.pressed)} keys ({' '.join(self.pressed)}), at most {wanted} wanted")
+        assert len(self.pressed) <= wanted
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (200, 60)], ids=["120x40", "80x24", "200x60"])
+def test_the_most_urgent_of_twelve_is_found_and_open_with_its_card_within_three_keys(
     twelve: Path, size: tuple[int, int]
 ) -> None:
     with Terminal([*APP], size=size) as terminal:
         terminal.wait_for("12 threads")
-        terminal.press("w")
-        terminal.wait_for("12 WAIT FOR YOU")
+        fingers = Fingers(terminal)
+        fingers.press("w", "12 WAIT FOR YOU")
         terminal.wait_for(rich_queue.MOST_URGENT)
-        terminal.press("enter")
-        terminal.wait_for("publish them")
+        fingers.press("enter", "publish them")
+        terminal.wait_for("1 of 12")
+        fingers.took_at_most(3, "the most urgent of twelve, open with its card")
 
 
-def test_nine_of_twelve_are_decided_with_four_keys_and_go_on(twelve: Path) -> None:
+def test_nine_of_twelve_are_decided_within_ten_keys_and_go_on(twelve: Path) -> None:
     with Terminal([*APP]) as terminal:
         terminal.wait_for("12 threads")
-        terminal.press("w")
-        terminal.wait_for("12 WAIT FOR YOU")
+        fingers = Fingers(terminal)
+        fingers.press("w", "12 WAIT FOR YOU")
         terminal.wait_for("blog-windows")
-        terminal.press("*")
-        terminal.wait_for("12 marked")
-        terminal.press("a")
-        terminal.wait_for("9 would be decided, 3 not")
-        terminal.press("enter")
-        terminal.wait_for("9 decided")
+        fingers.press("*", "12 marked")
+        fingers.press("a", "9 would be decided, 3 not")
+        assert statuses(twelve) == dict.fromkeys(statuses(twelve), "waiting")
+        fingers.press("enter", "9 decided")
+        fingers.took_at_most(10, "nine of twelve decided")
         terminal.wait_until(
             lambda: (
                 {name for name, status in statuses(twelve).items() if status == "completed"}
@@ -67,6 +89,23 @@ def test_nine_of_twelve_are_decided_with_four_keys_and_go_on(twelve: Path) -> No
         terminal.press("enter")
         terminal.wait_for("3 WAIT FOR YOU")
         terminal.press("escape", "q")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=["80x24", "120x40", "200x60"])
+@pytest.mark.parametrize("colours", [{}, {"NO_COLOR": "1"}], ids=["colours", "none"])
+def test_two_words_changed_in_a_paragraph_of_two_hundred_are_on_the_card_without_scrolling(
+    twelve: Path, size: tuple[int, int], colours: dict[str, str]
+) -> None:
+    call("run", str(reviewed_flow.__file__), "--headless", "--thread", "closure")
+    assert len(reviewed_flow.NEW.split()) == 201
+    with Terminal([*APP, "resume", "closure"], size=size, env=colours) as terminal:
+        terminal.wait_for("WAITING")
+        fingers = Fingers(terminal)
+        fingers.press("d", "Is it good?")
+        terminal.wait_for("2 words changed since step 1")
+        changed = "[-word120-] {+packed lunch+}" if colours else "word120 packed lunch"
+        terminal.wait_for(changed)
+        fingers.took_at_most(1, f"two words of two hundred on screen at {size[0]}x{size[1]}")
 
 
 def test_the_store_may_be_named_without_a_command(twelve: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,18 +144,6 @@ def test_too_much_for_the_terminal_is_said_and_goes_to_the_machines_clipboard(
         assert (tmp_path / "clipboard").read_text() == "x" * 100_000
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
-@pytest.mark.parametrize("colours", [{}, {"NO_COLOR": "1"}], ids=["colours", "none"])
-def test_two_words_changed_in_two_hundred_are_on_the_card_without_scrolling(
-    size: tuple[int, int], colours: dict[str, str]
-) -> None:
-    with Terminal([*APP, "resume", "t"], size=size, env=colours) as terminal:
-        terminal.wait_for("WAITING")
-        terminal.press("d")
-        terminal.wait_for("[-word120-]" if colours else "word120")
-        terminal.wait_for("2 words changed since step 1")
-
-
 def test_two_versions_of_a_text_stand_side_by_side_where_there_is_room() -> None:
     with Terminal([*APP, "resume", "t"], size=(200, 60)) as terminal:
         terminal.wait_for("WAITING")
