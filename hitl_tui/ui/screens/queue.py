@@ -495,14 +495,15 @@ class QueueScreen(LiveScreen):
         from hitl_tui.ui.screens.batch import BatchScreen
 
         row, marks = self._list.selected, self._list.marks
-        if not len(marks) and row is not None and row.asks:
-            marks.turn(row)
+        alone = row if not len(marks) and row is not None and row.asks else None
+        if alone is not None:
+            marks.turn(alone)
         if len(marks):
             screen = BatchScreen(
                 self.hub, marks.rows, marks, self._me,
                 signs=self._signs, now=self._now, decided=self._to.go_on,
             )  # fmt: skip
-            self.app.push_screen(screen, lambda _: self._after_batch())
+            self.app.push_screen(screen, lambda _: self._after_batch(alone))
 
     def action_policy(self) -> None:
         """Ask for a file of rules, then show what they would answer to what is marked, or to all shown."""
@@ -531,7 +532,15 @@ class QueueScreen(LiveScreen):
         )  # fmt: skip
         self.app.push_screen(screen, lambda _: self._after_batch())
 
-    def _after_batch(self) -> None:
+    def _after_batch(self, alone: QueueRow | None = None) -> None:
+        """Show what has become of it.
+
+        Args:
+            alone: what nobody had marked; it stays marked only where it was refused.
+        """
+        marks = self._list.marks
+        if alone is not None and alone.key not in marks.reasons:
+            marks.forget(alone.key)
         self._show()
         self.read_again()
 
