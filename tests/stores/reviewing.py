@@ -1,6 +1,7 @@
-"""A reviewer of its own process, who claims what waits and decides it: `reviewing.py STORE NAME`.
+"""A reviewer of its own process, who decides what waits: `reviewing.py STORE NAME PEOPLE`.
 
-It says what it has decided, a line each, once that is stored; "ready" before the first.  With a third
+It claims what takes two PEOPLE before it decides that; what takes one it answers at once, to be the first.
+It says what it has decided, a line each, once that is stored; "ready" before the first.  With a fourth
 argument it claims that thread's question, says so, and waits to be killed.
 """
 
@@ -18,9 +19,9 @@ from tests.support.flows import line, say
 CHOICES = [GateChoice("yes", "yes", values={"verdict": "approved"})]
 
 
-def runner_on(store: Checkpointer) -> GraphRunner:
-    """One step, and a gate that two people must pass."""
-    gate = Gate("a", "go on?", CHOICES, quorum=2, one_account=True)
+def runner_on(store: Checkpointer, people: int = 2) -> GraphRunner:
+    """One step, and a gate that so many people must pass."""
+    gate = Gate("a", "go on?", CHOICES, quorum=people, one_account=True)
     return line(store, say("done"), interrupt_after=[gate])
 
 
@@ -40,9 +41,9 @@ def execute(runner: GraphRunner, thread: str, command: commands.Command[object])
 
 def main() -> None:
     """Go through what waits until nothing is left that this person may decide."""
-    place, name, *claimed = sys.argv[1:]
+    place, name, people, *claimed = sys.argv[1:]
     store = open_store(place)
-    runner = runner_on(store)
+    runner = runner_on(store, int(people))
     if claimed:
         request = runner.open(claimed[0]).cursor.pending[0]
         assert execute(runner, claimed[0], Claim(request.id, name))
@@ -59,7 +60,7 @@ def main() -> None:
                 if any(vote.actor == name for vote in request.votes):
                     continue
                 left = True
-                if not execute(runner, thread, Claim(request.id, name)):
+                if people == "2" and not execute(runner, thread, Claim(request.id, name)):
                     continue
                 if execute(runner, thread, Answer(request.id, "yes", request.step, name)):
                     print(thread, flush=True)
