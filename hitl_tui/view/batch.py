@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.drivers.policies import Policy, differs, match
 from hitl_tui.drivers.protocol import Hub
-from hitl_tui.engine.commands import Run
+from hitl_tui.engine.commands import Answer, Run
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.engine.thread.interrupts import check_answer
 from hitl_tui.errors import HitlError, UsageError
@@ -167,12 +168,31 @@ async def plan_by(
         plan = replace(
             plan, rule=rule.name or str(rule.number), note=policy.note(rule), policy=policy.named(rule)
         )
-        if plan.would and differs(rule, plan.answer, request):
+        if plan.would and differs(rule, plan.answer, request) and not await _same_effect(hub, plan, request):
             stopped = f"a rule differs from what is recommended in {row.name}: nothing behind it is answered"
             why = f"rule {rule.label} would answer {plan.label}, recommended is {request.recommended}"
             plan = replace(plan, outcome="left", answer=None, why=why, label="")
         plans.append(plan)
     return tuple(sorted(plans, key=lambda plan: not plan.would))
+
+
+async def _same_effect(hub: Hub, plan: Planned, request: Request) -> bool:
+    """Whether an answer would set the same and lead to the same node as the recommended one.
+
+    Of several votes only those alike count together, so there no other answer is the same.
+    """
+    if request.quorum > 1:
+        return False
+    effects: list[tuple[str | None, dict[str, Any]]] = []
+    try:
+        async with hub.borrow(plan.thread) as driver:
+            for value in (plan.answer, request.recommended):
+                would = await driver.preview(Answer(request.id, value, request.step, ""))
+                changes = {update.channel: update.after for update in would.updates if update.changed}
+                effects.append((would.next_node, changes))
+    except HitlError:  # without its graph nobody can tell
+        return False
+    return effects[0] == effects[1] and effects[0][0] is not None
 
 
 def answers_of(rows: Sequence[QueueRow]) -> tuple[tuple[str, str, int], ...]:

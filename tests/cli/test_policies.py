@@ -100,6 +100,20 @@ def test_stops_at_the_first_answer_that_is_not_what_is_recommended(twelve: App, 
     assert all("nothing behind it is answered" in row["why"] for row in rest)
 
 
+def test_an_answer_that_does_what_the_recommended_one_would_is_no_difference(
+    twelve: App, tmp_path: Path
+) -> None:
+    rule = (
+        "stop_at_first_difference = true\n[[rule]]\n"
+        "when = \"verdict == 'approved' and risk == 'low'\"\nanswer = 'approve'\n"
+    )
+    told = rows(twelve, 3, "--filter", "graph:advisor", "--dry-run", "--policy", policy(tmp_path, rule))
+    would = {name for name, row in told.items() if row["outcome"] == "would"}
+    assert would == {"blog-joins", "blog-closures", "blog-windows"}
+    assert {row["answer"] for row in told.values() if row["outcome"] == "would"} == {"approve"}
+    assert told["blog-indexes"]["why"] == "no rule holds"
+
+
 def test_a_fact_goes_before_a_channel_of_its_name(twelve: App, tmp_path: Path) -> None:
     when = "state.latest_draft == latest_draft and len(title) > 0 and votes == []"
     rule = f"[[rule]]\nwhen = \"{when}\"\nanswer = 'accept'\n"
