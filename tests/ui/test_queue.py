@@ -452,8 +452,10 @@ async def test_from_140_columns_on_what_a_row_is_about_stands_beside_it(twelve: 
         await it.shows("latest_draft of step 4 by worker", "phone book, not with B-trees", "Without one")
         await it.shows("last time here  tester chose “revise with my words” at step 2: “concrete first”")
         await it.shows("the end or worker")
-        await it.pilot.resize_terminal(120, 40)
+        await it.pilot.resize_terminal(139, 40)
         await it.gone("last time here")
+        await it.pilot.resize_terminal(140, 40)
+        await it.shows("last time here")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])

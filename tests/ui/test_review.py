@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from hitl_tui.engine.log.requests import Choice
 from hitl_tui.errors import AnswerRefused
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.choices import Choices
@@ -195,6 +196,28 @@ async def test_high_risk_wants_a_second_key():
         await it.shows("press again for “approve anyway”")
         await it.press("a")
         await it.shows("sending “approve anyway”")
+
+
+@pytest.mark.parametrize("theme", ["dark", "light", "high-contrast", "presenter", "none"])
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=["80x24", "120x40", "200x60"])
+async def test_high_risk_stands_out_beside_the_key_of_each_answer_however_long_its_label(
+    size: tuple[int, int], theme: str, monkeypatch: pytest.MonkeyPatch
+):
+    if theme == "none":
+        monkeypatch.setenv("NO_COLOR", "1")
+    long = "and tell everybody who wants to hear it " * 6
+    choices = (Choice("approve", f"yes {long}", "a"), Choice("revise", f"no {long}", "r"))
+    tape = asking(risk="high", choices=choices, recommended=None)
+    async with desk(tape, size=size, theme="" if theme == "none" else theme) as it:
+        await it.press("d")
+        for letter in "ar":
+            await it.shows(f"   {letter}     ! high risk   ")
+        shown = it.run.query_one("#card-choices", Choices)
+        plain = shown.rich_style
+        for row in (0, 1):
+            (badge,) = [each for each in shown.render_line(row) if "! high risk" in each.text]
+            assert badge.style is not None
+            assert (badge.style.reverse, badge.style.bgcolor) != (plain.reverse, plain.bgcolor)
 
 
 async def test_of_where_a_choice_leads_no_mere_piece_is_told():

@@ -79,9 +79,10 @@ class Choices(LineView):
         if not keys and row == self.cursor_row:  # what was given no letter is taken where the cursor is
             keys = keymap_of(self.app).bindings["ask.take"]
         key = _NAMES.get(keys[0]) or written(keys[0]) if keys else ""
-        risk = (Span("  "), Span(f" ! {option.risk} ", "badge-error")) if option.risk else ()
+        # Beside the key, where no label is too long for it.
+        risk = (Span(f" ! {option.risk} ", "badge-error"), Span("  ")) if option.risk else ()
         lead = ours(f" {key:^5}  ", "key" if live else "key-off")
-        whole = (lead, Span(option.label, "value"), *risk)
+        whole = (lead, *risk, Span(option.label, "value"))
         room = self.size.width - cells(plain_text(whole))
         return whole if note and room < min(len(note[0].text), _NOTE_LEAST) else (*whole, *note)
 
