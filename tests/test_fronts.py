@@ -1,0 +1,72 @@
+"""What one may do is done on screen, in lines and by a subcommand, through the same commands and words."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import hitl_tui
+from hitl_tui.engine.commands import AnyCommand
+
+ROOT = Path(hitl_tui.__file__).parent
+FRONTS = ("ui", "plain", "cli")
+NOT_IN = {
+    "CancelAttempt": {"cli": "a node in flight is given up where it runs: there ctrl+c does it"},
+    "LookAt": {"cli": "a command has nothing open"},
+    "ReloadGraph": {"cli": "a command loads its graph anew each time"},
+    "PrepareGraph": {"ui": "what is done there first builds the graph"},
+    "NoteExport": {"ui": "pages and files are written by a subcommand", "plain": "as on screen"},
+    "WriteTest": {
+        "plain": "files are written on screen, and by `test`",
+        "cli": "without a driver: step_test",
+    },
+}
+"""Commands that a front does not make, and why."""
+SHARED = {
+    "the queue": "QueueView",
+    "its filter": "read_filter",
+    "its columns": "SORTS read_sort",
+    "many at once": "plan",
+    "rules that decide": "read_policy plan_by",
+    "comments": "pin pinned CommentScreen",
+    "copies": "copied_text card_copy",
+    "what can be started": "known_graphs",
+    "deleting": "DeletionPlan plan_deletion",
+    "pruning": "read_rule",
+    "what was deleted": "deleted_lines entry_lines",
+    "what fills the store": "size_rows",
+    "giving space back": "vacuum_words",
+    "what followed": "followed",
+    "being told": "SessionNotices notices",
+}
+"""What is no command, and a name that each front uses for it: the same, or one that does the same."""
+
+
+@cache
+def names(front: str, *, called: bool) -> frozenset[str]:
+    """The names that a front's modules use, or those that they call."""
+    found: set[str] = set()
+    for file in (ROOT / front).rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            used = node.func if called and isinstance(node, ast.Call) else None if called else node
+            if isinstance(used, ast.Name):
+                found.add(used.id)
+            elif isinstance(used, ast.Attribute):
+                found.add(used.attr)
+    return frozenset(found)
+
+
+@pytest.mark.parametrize("command", [kind.__name__ for kind in get_args(AnyCommand)])
+def test_each_command_is_made_on_screen_in_lines_and_by_a_subcommand(command: str) -> None:
+    lacking = {front for front in FRONTS if command not in names(front, called=True)}
+    assert lacking == NOT_IN.get(command, {}).keys()
+
+
+@pytest.mark.parametrize("what", SHARED)
+def test_what_is_no_command_has_the_same_words_in_each(what: str) -> None:
+    for front in FRONTS:
+        assert names(front, called=False) & set(SHARED[what].split()), front
