@@ -114,6 +114,22 @@ def test_prune_wants_a_rule_and_says_what_stays(two: App) -> None:
     assert kept["data"]["rule"] == pruned["rule"] == "prune: older than 0s"
 
 
+def test_what_changed_last_and_what_was_decided_stay_and_a_dry_run_takes_nothing(two: App) -> None:
+    two.expect(3, "run", "review", "--headless", "--input", "task=Sea", "--thread", "newest")
+    two.expect(0, "cancel", "newest")
+    two.expect(0, "approve", "r", "--run")
+
+    def pruned(*words: str) -> tuple[list[str], dict[str, int]]:
+        document = two.expect(0, "prune", *words, "--dry-run", "--json").document
+        assert threads(two) == {"r", "done", "newest"}
+        return sorted(row["thread"] for row in document["threads"]), document["kept"]
+
+    assert pruned("--keep-last", "1") == (["done", "newest"], {"newest": 1})
+    assert pruned("--keep-decided") == ([], {"decided": 3})
+    assert pruned("--keep-last", "0") == (["done", "newest", "r"], {})
+    assert two.expect(0, "deleted", "--json").document["entries"] == []
+
+
 @pytest.mark.parametrize("age", ["30", "d", "1y", "-3d", "٣d"])
 def test_an_age_that_is_none(two: App, age: str) -> None:
     assert "no time" in two.expect(2, "prune", f"--older-than={age}", "--yes").err

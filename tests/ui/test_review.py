@@ -12,6 +12,7 @@ from hitl_tui.engine.log.requests import Choice
 from hitl_tui.errors import AnswerRefused
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.choices import Choices
+from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.review import GRACE, UNDO
 from hitl_tui.view.spans import plain_text
@@ -218,6 +219,20 @@ async def test_high_risk_stands_out_beside_the_key_of_each_answer_however_long_i
             (badge,) = [each for each in shown.render_line(row) if "! high risk" in each.text]
             assert badge.style is not None
             assert (badge.style.reverse, badge.style.bgcolor) != (plain.reverse, plain.bgcolor)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=["80x24", "120x40", "200x60"])
+async def test_the_words_of_the_card_take_its_width(size: tuple[int, int]):
+    words = "one after another and so on " * 20
+    async with desk(asking(payload={"agent": "advisor", "feedback": words}), size=size) as it:
+        await it.press("d")
+        await it.shows("Your decision", "a moment to read")
+        text = it.run.query_one("#card-text", LineView)
+        rows = [plain_text(line) for line in text.lines]
+        full = [row for row in rows if row.startswith(("one", "after", "another", "and", "so", "on"))]
+        assert len(full) >= 3
+        assert all(len(row) >= text.size.width - len(" another") for row in full[:-1])
+        assert text.size.width >= it.card.size.width * 0.85
 
 
 async def test_of_where_a_choice_leads_no_mere_piece_is_told():
