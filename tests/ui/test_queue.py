@@ -517,6 +517,22 @@ async def test_a_row_is_claimed_given_back_and_handed_over_where_it_stands(
         assert twelve.ledger("recall-k2")[-1].kind == "claim_taken"
 
 
+async def test_a_claim_that_ends_in_silence_is_shown_no_longer_within_seconds(
+    twelve: SQLiteCheckpointer,
+) -> None:
+    async with queue(twelve) as it:
+        screen = it.app.screen
+        assert isinstance(screen, QueueScreen)
+        assert screen.read_every == 20
+        (request,) = twelve.cursor("press-q3").pending  # type: ignore[union-attr]
+        runner = open_graph(f"{rich_queue.GRAPHS}:release", twelve)
+        runner._execute("press-q3", Claim(request.id, "cy", minutes=0.05, lasts=True))
+        await it.shows("claimed by cy")
+        assert screen.read_every == 2
+        await it.gone("claimed by cy")
+        await it.until(lambda: screen.read_every == 20, "nobody being at anything")
+
+
 async def test_where_nothing_waits_it_says_so(tmp_path: Path) -> None:
     store = SQLiteCheckpointer(tmp_path / "runs.db")
     await asyncio.to_thread(rich_queue.fill, store, (rich_queue.Asking("memo-42", "review", 1),))

@@ -100,7 +100,7 @@ class LiveScreen(OverlayScreen):
 
     READ_APART: ClassVar[float] = 0.3
     """Seconds at least between two readings, however many write."""
-    READ_EVERY: ClassVar[float] = 20.0
+    read_every: float = 20.0
     """Seconds after which all is read again though nobody wrote: claims end, and runners die, in silence."""
 
     def __init__(self, hub: Hub, keys: Sequence[str] = ()) -> None:
@@ -141,7 +141,7 @@ class LiveScreen(OverlayScreen):
             changes = self.hub.changes()
         except HitlError:
             changes = None  # reading says what is wrong
-        if changes is None or changes != self._changes or now >= self._read_at + self.READ_EVERY:
+        if changes is None or changes != self._changes or now >= self._read_at + self.read_every:
             self._changes = changes
             self.read_again()
 

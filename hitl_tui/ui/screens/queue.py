@@ -46,6 +46,8 @@ from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
 
 log = logging.getLogger(__name__)
 _PAINT_EVERY: Final = 10.0
+_ATTENDED: Final = 2.0
+"""Seconds after which all is read again while somebody is at something: who is killed writes nothing."""
 _FIRST: Final = 50
 """Threads that are painted before the rest is read: those that have waited longest."""
 _PREVIEW_FROM: Final = 140
@@ -334,6 +336,8 @@ class QueueScreen(LiveScreen):
         except HitlError as error:
             self.notify(error.message, markup=False, severity="error")
             return
+        attended = any(row.thread.attending for row in self._rows)
+        self.read_every = _ATTENDED if attended else LiveScreen.read_every
         begins = not self._read and not self._list.cursor_row  # nobody has moved the cursor
         if begins:
             self._list.cursor_row = None

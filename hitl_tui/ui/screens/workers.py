@@ -30,7 +30,7 @@ class WorkersScreen(LiveScreen):
 
     # A worker that comes, goes or is heard of no more writes no thread.
     READ_APART = 1.0
-    READ_EVERY = 2.0
+    read_every = 2.0
     CSS_PATH: ClassVar[list[str | PurePath]] = ["workers.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
         bound("page.close", "close"),
