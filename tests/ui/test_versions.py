@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+
 from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
 from tests.ui.harness import live
 
@@ -40,3 +42,38 @@ async def test_older_and_newer_versions_stand_beside_the_text_and_w_puts_both_in
         await it.gone("side by side")
         await it.press("w")
         await it.shows("draft, side by side")
+
+
+PARAGRAPHS = [
+    "A closure is a function together with the names that it can see where it was written.",
+    "In a kitchen you might say that a recipe is a function which remembers its kitchen.",
+    "This matters because functions travel, and the place that made them is gone by then.",
+]
+
+
+def moving() -> GraphRunner:
+    """A graph whose second draft has the last paragraph of the first one in front."""
+    drafts = ["\n\n".join(PARAGRAPHS), "\n\n".join([PARAGRAPHS[2], *PARAGRAPHS[:2]])]
+    graph = StateGraph({"draft": Channel("")}, name="moving")
+    for number, draft in enumerate(drafts, 1):
+        graph.add_node(f"write{number}", lambda state, draft=draft: {"draft": draft})
+    for before, after in pairwise([START, "write1", "write2", END]):
+        graph.add_edge(before, after)
+    ask = Gate(
+        "write2", title="Is it good?", subject="draft", choices=[GateChoice("approve", "take it", "a")]
+    )
+    return graph.compile(checkpointer=MemoryCheckpointer(), interrupt_after=[ask])
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=["80x24", "120x40", "200x60"])
+async def test_of_a_paragraph_that_stands_elsewhere_card_and_value_say_that_it_has_moved(
+    size: tuple[int, int],
+):
+    async with live(moving(), inputs={}, size=size) as it:
+        await it.press("c")
+        await it.shows("WAITING", "Is it good?", "1 paragraph moved up since step 1")
+        pane = it.run.query_one("#value")
+        value = it.text().splitlines()[pane.region.y : pane.region.bottom]
+        told = [row[pane.region.x : pane.region.right] for row in value]
+        assert any("↑ moved up" in row for row in told), told
+        assert not any(row.lstrip("│ ").startswith(("+ ", "- ")) for row in told), told
