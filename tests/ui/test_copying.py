@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,14 @@ def test_a_key_and_a_letter_copy_value_path_diff_card_and_command() -> None:
         assert "- `revise`: write it again" in card
         assert "{+packed lunch+}" in card
         assert reviewed_flow.NEW in card
+        terminal.press("tab", "reads well", "enter", "y")
+        terminal.wait_for("as Markdown")
+        terminal.press("s")
+        terminal.wait_until(lambda: len(copied(terminal)) == 6, "the command")
+        does_the_same = shlex.split(copied(terminal)[-1])
+    assert does_the_same[:3] == ["hitl-tui", "answer", "t"]
+    assert does_the_same[4:] == ["approve", "--step", "3", "--note", "reads well"]
+    assert call(*does_the_same[1:]).returncode == 0
 
 
 def test_a_private_value_is_copied_as_it_is_shown() -> None:

@@ -244,6 +244,23 @@ async def test_a_rule_prunes_after_a_look_at_the_list_and_what_fills_the_store_i
         assert {entry.data["rule"] for entry in store.store_ledger()} == {"prune: older than 0s"}
 
 
+async def test_the_rule_of_the_configuration_stands_in_the_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("[retention]\nolder_than = '0s'\nkeep_last = 1\nkeep_decided = true\n")
+    monkeypatch.setenv("HITL_TUI_CONFIG", str(file))
+    store = SQLiteCheckpointer(tmp_path / "runs.db")
+    async with live(some(store, "a", "b"), ready=" t ", size=(80, 24)) as it:
+        await it.press("f12")
+        await it.shows("p Prune")
+        await it.press("p")
+        await it.shows("list what would go", "│ 0s", "│ 1 ", "│ yes")
+        await it.press("enter", "enter", "enter")
+        await it.shows("would go")
+        assert names(store) == {"t", "a", "b", "waits"}
+
+
 async def test_the_palette_leads_to_the_store_and_to_all_decisions() -> None:
     store = MemoryCheckpointer()
     async with live(some(store), ready=" t ") as it:
