@@ -85,7 +85,11 @@ def decide_several(context: Context, listed: Sequence[QueueRow], typed: str) -> 
     if not would or not confirm(context.console, f"{plan_words(plans)}. Decide them?"):
         context.console.say("Nothing was decided.")
         return
-    results = [context.run(decide(context.hub, planned, context.actor)) for planned in would]
+    results: list[Planned] = []
+    try:
+        results.extend(context.run(decide(context.hub, planned, context.actor)) for planned in would)
+    except KeyboardInterrupt:
+        context.console.say("Stopped; n lists what still waits.")
     for result in results:
         if result.outcome != "decided":
             context.console.say(f"{name(result.thread)}: {result.outcome}: {name(result.why)}")

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from hitl_tui import SQLiteCheckpointer
 from hitl_tui.drivers.policies import read_policy
+from hitl_tui.drivers.protocol import Hub
+from hitl_tui.view.batch import decide
+from hitl_tui.view.queue_facts import Planned
 from tests.plain.talker import Talker
 
 
@@ -46,6 +51,26 @@ def test_several_are_decided_alike_after_a_yes_and_go_on(talk: Talker, twelve: P
     assert "press-q3: Publish the quarterly numbers?: is left: high risk: decide it by itself" in told
     assert "Nothing was decided." in told
     assert "there is no number '99' in the list" in told
+
+
+def test_ctrl_c_stops_between_two_decisions(
+    talk: Talker, twelve: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+
+    async def decided(hub: Hub, planned: Planned, actor: str) -> Planned:
+        if sent:
+            raise KeyboardInterrupt
+        sent.append(planned.thread)
+        return await decide(hub, planned, actor)
+
+    monkeypatch.setattr("hitl_tui.plain.queue.decide", decided)
+    told = talk("n graph:advisor\nD approve\nyes\nn graph:advisor\nq\n", "resume", "order-7", "--plain").out
+    assert "Stopped; n lists what still waits." in told
+    assert "1 decided." in told
+    left = told.rpartition("1 decided.")[2]
+    assert f"{sent[0]} of" not in left
+    assert left.count(" of advisor, waits") == 3
 
 
 def test_the_rules_of_a_file_decide_after_a_yes(talk: Talker, twelve: Path, tmp_path: Path) -> None:

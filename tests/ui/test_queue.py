@@ -28,6 +28,8 @@ from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.screens.queue import QueueScreen
 from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.choices import Choices
+from hitl_tui.view.batch import decide
+from hitl_tui.view.queue_facts import Planned
 from tests.support import rich_queue
 from tests.ui.harness import Screen
 
@@ -338,6 +340,42 @@ async def test_all_is_marked_but_high_risk_and_forms_are_not_swept_along(twelve:
             return {name for name, status in statuses(twelve).items() if status == "completed"}
 
         await it.until(lambda: done() == rich_queue.APPROVABLE, "they went on")
+
+
+async def test_deciding_many_stops_behind_those_that_are_being_sent_and_the_rest_stays_marked(
+    twelve: SQLiteCheckpointer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_go_on, known = asyncio.Event(), asyncio.Event()
+    waiting = LocalHub.waiting
+
+    async def decided_late(hub: Any, planned: Planned, actor: str) -> Planned:
+        await may_go_on.wait()
+        return await decide(hub, planned, actor)
+
+    async def waiting_late(self: LocalHub, limit: int) -> tuple[Waiting, ...]:
+        await known.wait()
+        return await waiting(self, limit)
+
+    monkeypatch.setattr("hitl_tui.ui.screens.batch._AT_ONCE", 2)
+    monkeypatch.setattr("hitl_tui.ui.screens.batch.decide", decided_late)
+    async with queue(twelve) as it:
+        await it.press("asterisk")
+        await it.shows("12 marked")
+        monkeypatch.setattr(LocalHub, "waiting", waiting_late)
+        await it.press("a")
+        await it.shows("What would be decided", "looking…")
+        await it.press("enter")  # before there is a list it decides nothing
+        known.set()
+        await it.shows("9 would be decided, 3 not")
+        await it.press("enter")
+        await it.shows("deciding…", "esc Stop")
+        await it.press("escape")
+        await it.shows("stopping behind those that are being sent")
+        may_go_on.set()
+        await it.shows("2 decided", "enter esc Back")
+        await it.press("enter")
+        await it.shows("10 marked")
+        assert sum(status == "waiting" for status in statuses(twelve).values()) == 10
 
 
 async def test_what_has_moved_since_it_was_marked_is_refused_and_stays_marked_with_the_reason(

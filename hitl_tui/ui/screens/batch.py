@@ -39,6 +39,7 @@ from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 
 _AT_ONCE: Final = 4
 """Decisions that are being sent at a time."""
+_SHOWS_EVERY: Final = 0.2
 _NAME: Final = 200
 _ANSWER: Final = 40
 """Cells for what would be answered, before titles are cut."""
@@ -96,7 +97,9 @@ class BatchScreen(OverlayScreen):
         self._answer = APPROVE
         self._plans: tuple[Planned, ...] = ()
         self._results: dict[Key, Planned] = {}
-        self._deciding = False
+        self._shown = -1
+        """How many results are on screen; -1 until it is known what would be decided."""
+        self._deciding = self._stops = False
 
     def compose(self) -> ComposeResult:
         yield LineView("batch", "What would be decided")
@@ -116,8 +119,10 @@ class BatchScreen(OverlayScreen):
                 self._plans = await plan_by(self._policy, self._hub, rows, self._by, self._now())
             except HitlError as error:
                 self.notify(untrusted(failure_words(error)).text, severity="error", markup=False)
+            self._shown = 0
             self._show()
             return
+        self._shown = 0
         self._plan()
         if not any(planned.would for planned in self._plans):
             self._answer = max(self._answers, key=lambda answer: answer[2])[0]
@@ -129,11 +134,16 @@ class BatchScreen(OverlayScreen):
 
     def _show(self) -> None:
         view = self.query_one("#batch", LineView)
+        if self._shown < 0:
+            view.set_titles("What would be decided", "looking…")
+            return
+        self._shown = len(self._results)
         plans = [self._results.get(planned.key, planned) for planned in self._plans]
         done = bool(self._results) or self._deciding
         by = f"By {sanitise_line(self._policy.name, _NAME)}" if self._policy else f"Answer “{self._answer}”"
         title = result_words(plans) if done else f"{by}: {plan_words(plans)}"
-        view.set_titles(title, "deciding…" if self._deciding else "")
+        doing = "stopping behind those that are being sent…" if self._stops else "deciding…"
+        view.set_titles(title, doing if self._deciding else "")
         view.show(list(_lines(plans, max(view.scrollable_content_region.width, self.size.width - 4))))
         field = self.query_one(Input)
         field.border_title = "your words"
@@ -145,7 +155,7 @@ class BatchScreen(OverlayScreen):
         if self.focused is self.query_one(Input):
             entries = [("enter ask.back", "To the list")]
         elif done:
-            entries = [] if self._deciding else [("ask.take ask.back", "Back")]
+            entries = [("ask.back", "Stop")] if self._deciding else [("ask.take ask.back", "Back")]
         else:
             these = "this one" if would == 1 else f"these {would}"
             entries = [("ask.take", f"Decide {these}")] if would else []
@@ -193,10 +203,13 @@ class BatchScreen(OverlayScreen):
             self._plan()
 
     def action_back(self) -> None:
-        """From the words to the list, from the list to the queue."""
+        """From the words to the list, from the list to the queue; while it decides, no more of them."""
         if self.focused is self.query_one(Input):
             self.query_one("#batch").focus()
-        elif not self._deciding:
+        elif self._deciding:
+            self._stops = True
+            self._show()
+        else:
             self.dismiss(None)
 
     def action_decide(self) -> None:
@@ -216,17 +229,24 @@ class BatchScreen(OverlayScreen):
 
         async def send(plans: Sequence[Planned]) -> None:
             async with places:
-                for planned in plans:
+                for planned in () if self._stops else plans:
                     self._take(await decide(self._hub, planned, self._by.actor))
 
         threads: dict[str, list[Planned]] = {}
         for planned in self._plans:
             if planned.would:
                 threads.setdefault(planned.thread, []).append(planned)
+        shows = self.set_interval(_SHOWS_EVERY, self._show_news)
         try:
             await asyncio.gather(*map(send, threads.values()))
         finally:
-            self._deciding = False
+            shows.stop()
+            self._deciding = self._stops = False
+            self._show()
+
+    def _show_news(self) -> None:
+        """Show what was decided since it was shown last: of a thousand, each at once would take longest."""
+        if self._shown != len(self._results):
             self._show()
 
     def _take(self, result: Planned) -> None:
@@ -237,7 +257,6 @@ class BatchScreen(OverlayScreen):
         else:
             self._marks.forget(result.key)
             self._decided(result.thread)
-        self._show()
 
 
 def _lines(plans: Sequence[Planned], width: int) -> Iterator[Line]:

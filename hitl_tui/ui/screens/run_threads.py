@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.widgets.graph import GraphPane
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from hitl_tui.view.run_view import InsidePlace
 
 
+_GO_ON: Final = 8
+"""Threads that were decided together and go on at the same time."""
+
+
 class Threads:
     """Shows other threads in the place of the one that is shown."""
 
@@ -25,6 +29,7 @@ class Threads:
         self.screen = screen
         self._queue_at = ""
         self._one_by_one = asyncio.Lock()
+        self._going_on = asyncio.Semaphore(_GO_ON)
 
     @cached_property
     def _queue(self) -> WaitingQueue:
@@ -98,7 +103,11 @@ class Threads:
         """Let a thread that was decided in the queue go on behind it."""
         from hitl_tui.view.batch import run_on
 
-        self.screen.command(run_on(self.screen.hub, thread), group="go on")
+        async def in_turn() -> None:
+            async with self._going_on:
+                await run_on(self.screen.hub, thread)
+
+        self.screen.command(in_turn(), group="go on")
 
     @property
     def place_words(self) -> str:
