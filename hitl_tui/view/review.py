@@ -647,10 +647,11 @@ class Review:
         if card.facts:
             lines += _wrapped((card.facts,), width)
         lines += _wrapped(card.attending, width)
+        words: list[Line] = []
         if self.draft.comments:
             where = Span(f"Your comments: {destination(self.request)}", "dim")
-            lines += [(), *_wrapped(((where,), *comment_lines(self.comments)), width)]
-        words: list[Line] = [(), *_wrapped(card.words, width)] if card.words else []
+            words += [(), *_wrapped(((where,), *comment_lines(self.comments)), width)]
+        words += [(), *_wrapped(card.words, width)] if card.words else []
         if card.why:
             words += [(), *_wrapped(card.why, width)]
         if card.votes:

@@ -12,6 +12,7 @@ import pytest
 from hitl_tui.engine.log.requests import Choice, HandedOn, Request, Vote
 from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import AnswerRefused, StoreUnusable
+from hitl_tui.view.card import Version
 from hitl_tui.view.form import Reading
 from hitl_tui.view.keymap import load_keymap
 from hitl_tui.view.review import GRACE, UNDO, Effects, Review, Send, Since, Write
@@ -501,6 +502,20 @@ def test_whose_it_is_stands_above_all_that_may_have_to_be_scrolled() -> None:
     title, _, whose, *rest = card.text(60).splitlines()
     assert (title[:12], whose) == ("The advisor ", "handed to ben by cy: “you know them”")
     assert any("Your comments" in line for line in rest)
+
+
+def test_where_rows_are_few_what_changed_stands_above_the_comments() -> None:
+    card = Card().opened()
+    version = Version(3, "worker", tapes.DRAFT_2)
+    card.review.show_versions(version, Version(1, "worker", tapes.DRAFT_1))
+    card.review.comment(Comment("lunch", "keep one", "latest_draft", 0))
+
+    def first_row(rows: int, words: str) -> int:
+        lines = [plain_text(line) for line in card.review.lines(60, rows=rows)]
+        return next(at for at, line in enumerate(lines) if words in line)
+
+    assert first_row(99, "Your comments") < first_row(99, "Picture a lunch box")
+    assert first_row(8, "Picture a lunch box") < first_row(8, "Your comments")
 
 
 def test_nothing_that_anybody_wrote_reaches_the_screen_as_it_is() -> None:
