@@ -37,7 +37,12 @@ def call_asked_about(pending: Iterable[Request], tool: str | None = None) -> Too
         raise UsageError(
             f"not one call waits, but: {names}", "name the tool, and what its arguments must be like"
         )
-    return replace(calls[0], args=thaw(calls[0].args))
+    return as_it_stands(calls[0])
+
+
+def as_it_stands(call: ToolAction) -> ToolAction:
+    """A call, its arguments as plain values."""
+    return replace(call, args=thaw(call.args))
 
 
 def exact_args(call: ToolAction) -> Mapping[str, Any]:

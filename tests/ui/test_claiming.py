@@ -188,6 +188,24 @@ async def test_what_is_allowed_is_listed_and_taken_back() -> None:
         await it.shows("nothing is allowed in this thread without asking")
 
 
+async def test_of_several_calls_the_one_that_is_decided_about_is_allowed() -> None:
+    def both(store: MemoryCheckpointer) -> GraphRunner:
+        calls = [{"name": name, "args": {"n": at}} for at, name in enumerate(("send", "drop"))]
+        graph = StateGraph({"answer": Channel(None)}, name="both")
+        asked = {"action_requests": calls, "review_configs": []}
+        graph.add_node("ask", lambda state, config: {"answer": config.interrupt(asked)})
+        return graph.add_edge(START, "ask").add_edge("ask", END).compile(checkpointer=store)
+
+    async with card(both) as (it, store):
+        await it.press("a")
+        await it.shows("2 of 2")
+        await it.press("plus")
+        await it.shows("Allow in this thread", "drop with")
+        await it.press("tab", "tab", "c")
+        await it.until(lambda: len(allowed(store)) == 1, "allowed")
+        assert (allowed(store)[0].tool, allowed(store)[0].args) == ("drop", {"n": 1})
+
+
 async def test_where_no_call_is_asked_about_none_can_be_allowed() -> None:
     async with card(reviewed) as (it, _):
         await it.press("plus")

@@ -162,13 +162,14 @@ class Reviewing:
     def allow(self) -> None:
         """Ask which calls like the one that is asked about are allowed from now on."""
         from hitl_tui.ui.screens.allowing import ask_allow
-        from hitl_tui.view.allowances import call_asked_about
+        from hitl_tui.view.allowances import as_it_stands, call_asked_about
 
-        session, request = self.screen.session, self._asked_about
+        session, request, card = self.screen.session, self._asked_about, self.card
         if session is None or request is None:
             return
+        action = card.review.draft.action if card is not None and self.card_open else None
         try:
-            call = call_asked_about([request])
+            call = as_it_stands(action) if action is not None else call_asked_about([request])
         except UsageError as error:
             self.screen.tell(error.message, severity="warning")
         else:
