@@ -86,14 +86,21 @@ def read_patterns(given: Iterable[str]) -> dict[str, Any]:
     return patterns
 
 
+def args_words(args: Any) -> str:
+    """Arguments, or what they must be like, as "path=docs/*, n=3"; sanitised."""
+    if not isinstance(args, Mapping):
+        return inline(args, _VALUE)
+    return ", ".join(
+        f"{sanitise_line(str(name), _NAME)}="
+        f"{sanitise_line(value, _VALUE) if isinstance(value, str) else inline(value, _VALUE)}"
+        for name, value in sorted(args.items())
+    )
+
+
 def allowance_words(allowance: Allowance) -> str:
     """What is allowed by whom, as "a4: send with to=ann@*, by ann: “they know us”"; sanitised."""
     tool = sanitise_line(allowance.tool, _NAME)
-    args = ", ".join(
-        f"{sanitise_line(name, _NAME)}="
-        f"{sanitise_line(value, _VALUE) if isinstance(value, str) else inline(value, _VALUE)}"
-        for name, value in sorted(allowance.args.items())
-    )
+    args = args_words(allowance.args)
     like = (
         f" with {'exactly ' if allowance.exact else ''}{args or 'no arguments'}"
         if args or allowance.exact

@@ -134,7 +134,7 @@ def allowed(store: MemoryCheckpointer) -> tuple[Allowance, ...]:
 async def test_calls_like_the_one_that_is_asked_about_are_allowed() -> None:
     async with card(mailing) as (it, store):
         await it.press("plus")
-        await it.shows("Allow in this thread", "send_mail with")
+        await it.shows("Allow in this thread", "send_mail with copies=2, to=ann@example.org")
         await it.press(*"to=*@example.org", "enter", *"ours", "tab", "l")
         await it.shows("it is approved once the thread goes on")
         (allowance,) = allowed(store)

@@ -11,8 +11,7 @@ from hitl_tui.engine.thread.approval_formats import ToolAction
 from hitl_tui.errors import UsageError
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.modal import Host
-from hitl_tui.view.allowances import allowance_words, exact_args, read_patterns, split_patterns
-from hitl_tui.view.format import inline
+from hitl_tui.view.allowances import allowance_words, args_words, exact_args, read_patterns, split_patterns
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
@@ -46,7 +45,7 @@ def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) 
             screen.command(allow(args, note, exact=exact))
 
     text = [
-        f"{sanitise_line(call.name, 80)} with {inline(call.args, 200)}",
+        f"{sanitise_line(call.name, 80)} with {args_words(call.args) or 'no arguments'}",
         "Not where it is of high risk, or rests on something from outside.",
     ]
     fields = [DialogField("like", "arguments like, as path=docs/*; none: any"), DialogField("why", "why")]
