@@ -21,7 +21,7 @@ SHOWS = {
     "plain/deciding.py": "revision",  # an edit before it is made, in lines
     "ui/screens/compare.py": "side_by_side",  # two steps, threads or forks, also behind a rerun
     "ui/screens/edit.py": "revision",  # an edit before it is made
-    "ui/screens/run_copy.py": "revision",  # what is copied
+    "view/copying.py": "revision",  # what is copied
     "view/card.py": "revision",  # the draft beside its last version
     "view/queue_lines.py": "revision",  # the preview of the queue
     "view/report.py": "revision",  # exports in Markdown and HTML
