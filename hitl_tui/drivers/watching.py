@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from hitl_tui.drivers.graph_file import BuildGraph, GraphFileWatch, follow_file
+from hitl_tui.drivers.graph_file import BuildGraph, GraphFileWatch, follow_file, until_next
 from hitl_tui.engine.commands import Pause
 from hitl_tui.engine.graph.limits import limits_near
 from hitl_tui.engine.log.events import (
@@ -166,7 +166,7 @@ class Watcher:
         while True:
             every = EVERY if self.holder or quiet < _QUIET_LOOKS else _EVERY_IN_QUIET
             with suppress(TimeoutError):
-                async with asyncio.timeout(every):
+                async with asyncio.timeout(until_next(every)):
                     await news.wait()
             news.clear()
             if not self._busy():

@@ -13,7 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from hitl_tui import MemoryCheckpointer, SQLiteCheckpointer, ThreadBusy
-from hitl_tui.drivers import watching
+from hitl_tui.drivers import graph_file, watching
+from hitl_tui.drivers.graph_file import until_next
 from hitl_tui.drivers.watching import EVERY
 from hitl_tui.drivers.watching import Watcher as Follower
 from hitl_tui.engine.commands import ExtendLimits, Fork, Run, Step, UpdateState
@@ -229,6 +230,14 @@ async def test_of_two_processes_one_wins_and_the_other_is_told(
     await watcher.driver.snapshot()  # by then all of it has been told
     await watcher.check()
     check_log(runner, "t")
+
+
+async def test_an_idle_screen_wakes_once_for_the_store_and_the_file() -> None:
+    now = asyncio.get_running_loop().time()
+    looks_at_file = now + until_next(graph_file.EVERY)
+    for every in (watching.EVERY, watching._EVERY_IN_QUIET):
+        beats = (looks_at_file - (now + until_next(every))) / every
+        assert beats == pytest.approx(round(beats), abs=0.01)
 
 
 async def test_a_commit_elsewhere_is_told_by_the_server_and_not_found_by_looking(
