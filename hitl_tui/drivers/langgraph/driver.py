@@ -279,21 +279,21 @@ class LangGraphDriver(WindowDriver):
             child = self._mirror.open(command.new_thread_id)
             point = self._mirror.store.checkpoint(child.thread_id, command.step)
             editor = Editor(child, self._mirror, point.origin or "" if point else "")
-            facts = {"actor": command.actor, "note": command.note}
+            facts = {"actor": command.actor, "note": command.note, "seen": point.state_hash if point else b""}
             with child.writing():
                 await editor.write(command.changes, command.as_node, "fork", facts, command.step)
         return command.new_thread_id
 
     async def _preview_repeats(self, command: Fork | Rerun | Run | Step) -> Preview:
         told = await super()._preview_repeats(command)
-        if isinstance(command, (Fork, Rerun)) or told.repeats is not None or not self._leaf:
+        if isinstance(command, (Fork, Rerun)) or not self._leaf:
             return told
         session = self._opened()
         thread, app = their_thread(session.info), self._mirror.app
         saved = await app.state(config_of(thread, self._leaf), subgraphs=True)
         whole = whole_subgraphs(app.graph)
-        repeats = repeats_of_answer(saved, session.cursor.head, self._mirror.info, whole) if saved else None
-        return replace(told, repeats=repeats)
+        repeats = repeats_of_answer(saved, session.cursor, self._mirror.info, whole) if saved else None
+        return replace(told, repeats=repeats or told.repeats)
 
     async def _step(self, command: Step) -> None:
         await self._go(command.breakpoints, once=True, into=command.into)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from hitl_tui.drivers.langgraph.pregel import Saved, TaskRun, saved_of
 from hitl_tui.drivers.langgraph.steps import branch_path, in_order
 from hitl_tui.drivers.langgraph.values import as_json, bounded
+from hitl_tui.engine.audit.costs import spent_by
 from hitl_tui.engine.audit.rerun import outside_of
 from hitl_tui.engine.log.outcomes import Exchange
 from hitl_tui.engine.log.repeats import NodeRepeat, Repeats
@@ -252,7 +253,7 @@ def _invalid(error: BaseException) -> list[tuple[str, str]] | None:
 
 
 def repeats_of_answer(
-    saved: Saved, head: int, graph: GraphInfo, whole: Collection[str] = ()
+    saved: Saved, cursor: Cursor, graph: GraphInfo, whole: Collection[str] = ()
 ) -> Repeats | None:
     """Which nodes run again from their start once an answer is handed over; None where nothing does.
 
@@ -261,6 +262,7 @@ def repeats_of_answer(
 
     Args:
         saved: read with `subgraphs=True`.
+        cursor: of the line; what attempts have used so far was for nothing then.
         whole: the nodes that are a subgraph themselves: only what asks inside them runs again.
     """
     runs: dict[str, int] = {}
@@ -268,10 +270,15 @@ def repeats_of_answer(
         runs[node] = runs.get(node, 0) + 1
     if not runs:
         return None
+    spent = spent_by(cursor.uses)
     return Repeats(
-        head,
-        head,
+        cursor.head,
+        cursor.head,
         tuple(NodeRepeat(node, times, outside_of(graph, node)) for node, times in runs.items()),
+        tokens_in=spent.tokens_in,
+        tokens_out=spent.tokens_out,
+        cost=spent.cost,
+        cost_known=spent.cost_known,
     )
 
 

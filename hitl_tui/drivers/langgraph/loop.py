@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -40,6 +40,7 @@ from hitl_tui.drivers.langgraph.steps import (
     facts_of,
     in_order,
     inside_of,
+    messages_in,
     model_use,
     names_in,
     place_of,
@@ -61,7 +62,7 @@ from hitl_tui.engine.log.events import (
     TextStreamed,
     ToolCalled,
 )
-from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo
+from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo, ModelUse
 from hitl_tui.engine.log.records import START, Cursor, LedgerEntry
 from hitl_tui.engine.nodes.activity import StreamKeeper
 from hitl_tui.engine.nodes.attempt import masks_of
@@ -120,6 +121,9 @@ class Superstep:
         self._tasks: dict[str, TaskRun] = {}
         self._announced = False
         self._asked: dict[str, Any] = {}
+        self._replies: dict[str, tuple[Any, Mapping[str, Any]]] = {}
+        """What models have answered, with what the stream says of it, by the ids of messages."""
+        self._unkept: list[ModelUse] = []
 
     @property
     def node(self) -> str:
@@ -172,9 +176,23 @@ class Superstep:
     def close(self, saved: Saved) -> None:
         """The tasks have ended with this checkpoint."""
         assert self.before is not None
-        self.after.append((self.before._replace(tasks=self._done(self.before)), saved))
+        tasks = self._done(self.before)
+        self.after.append((self.before._replace(tasks=tasks), saved))
+        self._count(tasks)
         self.before = saved
         self._tasks, self._started, self._announced = {}, {}, False
+
+    def unkept(self) -> tuple[ModelUse, ...]:
+        """The calls of models whose answers no task has written: their tokens are told nowhere else."""
+        self._count(self._tasks.values())
+        return tuple(self._unkept)
+
+    def _count(self, tasks: Iterable[TaskRun]) -> None:
+        written = {message.id for task in tasks for message in messages_in(task.result)}
+        for key, (message, about) in self._replies.items():
+            if key not in written and (used := model_use(message, _node_of(about), about)) is not None:
+                self._unkept.append(used)
+        self._replies = {}
 
     def _follows(self, saved: Saved) -> bool:
         """Whether a run that begins with this checkpoint goes on from where it should.
@@ -259,9 +277,12 @@ class Superstep:
         if message.type not in ("ai", "AIMessageChunk"):
             return
         self._text(agent, _words(message.content), ns)
-        if (used := model_use(message, agent)) is not None and (used.tokens_in or used.tokens_out):
-            model = used.model or str(about.get("ls_model_name") or "")
-            self._tell(ModelCalled(self.node, agent, model, used.tokens_in, used.tokens_out, None, 0, path))
+        used = model_use(message, agent, about)
+        if used is not None and (used.tokens_in or used.tokens_out):
+            known = self._replies.get(str(message.id))
+            self._replies[str(message.id)] = (message if known is None else known[0] + message, about)
+            tokens = used.tokens_in, used.tokens_out
+            self._tell(ModelCalled(self.node, agent, used.model, *tokens, used.cost, 0, path))
 
     def _text(self, agent: str, text: str, ns: tuple[str, ...]) -> None:
         if text:
@@ -271,6 +292,11 @@ class Superstep:
             self._tell(TextStreamed(self.node, agent, text, path))
             if self._inside is not None:
                 self._inside.write(ns, agent, text)
+
+
+def _node_of(about: Mapping[str, Any]) -> str:
+    """The node of the graph that runs, in or below which a model was asked."""
+    return str(about.get("langgraph_checkpoint_ns") or "").partition(":")[0]
 
 
 def _words(content: Any) -> str:
@@ -587,6 +613,7 @@ class PregelLoop:
                 duration=max(superstep.durations.values(), default=0),
                 durations=superstep.durations,
                 streamed=superstep.streams.texts if superstep.streams.used else (),
+                unkept=superstep.unkept() if saved is superstep.after[-1][1] else (),
             )
             if before is not None:
                 threads = await self._mirror.sync_inside(session.thread_id, before)
@@ -595,6 +622,9 @@ class PregelLoop:
             pauses = self._once and last and bool(saved.tasks) and not self._mirror.app.has_stops
             self._mirror.append(session, before, saved, facts, pauses=pauses)
             node = facts.node or START
+        if not node and (unkept := superstep.unkept()):
+            cursor = journal.spent(session.cursor, unkept, 0)
+            session.commit_cursor(replace(cursor, uses=(*cursor.uses, *unkept)))
         refusal = refusal_of(error) if error is not None else None
         if error is not None and refusal is None:
             self._failed(superstep, error)

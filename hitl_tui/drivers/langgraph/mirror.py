@@ -26,6 +26,7 @@ from hitl_tui.drivers.langgraph.interrupts import (
 )
 from hitl_tui.drivers.langgraph.pregel import App, Saved, config_of
 from hitl_tui.drivers.langgraph.steps import (
+    RAN,
     Reduction,
     facts_of,
     inside_of,
@@ -251,7 +252,10 @@ class Mirror:
             ledger.append(
                 decision_entry(session, ledger, "withdrawn", request_id=request_id, note=_NOT_HANDED_OVER)
             )
-        session.commit_step(moved(session.cursor, facts, after), changes, facts, pauses=pauses, ledger=ledger)
+        cursor = moved(session.cursor, facts, after)
+        if facts.source in RAN:  # attempts before it were counted when they ended
+            facts = replace(facts, uses=(*session.cursor.uses, *facts.uses))
+        session.commit_step(cursor, changes, facts, pauses=pauses, ledger=ledger)
 
     def settle(self, session: Session, leaf: Saved) -> None:
         """Let a line stand as its newest checkpoint does: done, failed, waiting for answers or paused."""

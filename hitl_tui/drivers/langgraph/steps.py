@@ -10,10 +10,12 @@ import copy
 import operator
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from hitl_tui.agents.prices import TokenUse
 from hitl_tui.drivers.langgraph.graph import default_of, operator_of
 from hitl_tui.drivers.langgraph.pregel import Graph, Saved, TaskRun
 from hitl_tui.drivers.langgraph.subgraphs import START_NODE
@@ -26,9 +28,14 @@ from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.journal import StepFacts, spent
 
+RAN: Final[tuple[Source, ...]] = ("node", "map", "subgraph")
+"""The sources of steps that nodes have made."""
+ANOTHER: Final = "another program"
+"""Who has made an edit that was not made here."""
 _WRITES: Final = "$writes"
 _OVERWRITE: Final = "__overwrite__"
 _UNKNOWN: Final = object()
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class TaskWrite(NamedTuple):
@@ -203,20 +210,23 @@ def facts_of(
     duration: int = 0,
     streamed: tuple[StreamedText, ...] = (),
     durations: Mapping[str, int] | None = None,
+    unkept: Iterable[ModelUse] = (),
 ) -> StepFacts:
-    """What happened in a superstep besides its changes.
+    """What happened in a superstep besides its changes; an edit is another program's unless one knows better.
 
     Args:
         duration: microseconds that it took, 0 where nobody knows.
         streamed: what was streamed in it.
         durations: of its tasks, by their ids.
+        unkept: calls of models whose answers no task has written.
     """
     tasks = in_order(before.tasks) if before else []
     source = source_of(before, after)
     if source in ("human", "fork", "input"):
-        return StepFacts(source=source, origin=after.id, duration=duration)
+        actor = ANOTHER if source == "human" else None
+        return StepFacts(source=source, origin=after.id, duration=duration, actor=actor)
     known = durations or {}
-    messages = [messages_in(task.result) for task in tasks]
+    messages = new_messages(before, tasks)
     branches = tuple(
         BranchOutcome(
             branch_path(tasks, place), task.name, place, "ok", attempts=1, duration=known.get(task.id, 0)
@@ -228,7 +238,10 @@ def facts_of(
         source=source,
         node=place_of(dict.fromkeys(task.name for task in tasks)),
         duration=duration,
-        uses=tuple(use for task, held in zip(tasks, messages, strict=True) for use in _uses(task, held)),
+        uses=(
+            *(use for task, held in zip(tasks, messages, strict=True) for use in _uses(task, held)),
+            *unkept,
+        ),
         calls=_calls(tasks, messages, before),
         branches=branches,
         streamed=streamed,
@@ -242,7 +255,7 @@ def inside_of(facts: StepFacts, before: Saved, threads: Mapping[str, str]) -> St
     Args:
         threads: by task.
     """
-    if not threads or facts.source not in ("node", "map"):
+    if not threads or facts.source not in RAN:
         return facts
     tasks = in_order(before.tasks)
     branches = facts.branches or (
@@ -268,7 +281,7 @@ def source_of(before: Saved | None, after: Saved) -> Source:
 def moved(cursor: Cursor, facts: StepFacts, after: Saved) -> Cursor:
     """The cursor behind a step, going on where the checkpoint does."""
     begins = facts.source == "input"
-    ran = facts.source in ("node", "map", "subgraph")
+    ran = facts.source in RAN
     visits = cursor.visits
     if ran:
         visits = {**visits, facts.node: visits.get(facts.node, 0) + 1}
@@ -286,6 +299,7 @@ def moved(cursor: Cursor, facts: StepFacts, after: Saved) -> Cursor:
         branches=(),
         answers=(),
         exchanges=(),
+        uses=() if ran else cursor.uses,
         pending=(),
         error=None,
     )
@@ -302,16 +316,58 @@ def messages_in(value: Any) -> list[Any]:
     return []
 
 
-def model_use(message: Any, agent: str) -> ModelUse | None:
-    """The call of a model that a message is the answer of, None where it does not tell."""
+def new_messages(before: Saved | None, tasks: Iterable[TaskRun]) -> list[list[Any]]:
+    """The messages of each task that were not there before: a graph inside gives all of them back."""
+    held = [messages_in(task.result) for task in tasks]
+    if before is None or not any(held):
+        return held
+    known = {message.id for message in messages_in(before.values)} - {None}
+    return [[message for message in messages if message.id not in known] for messages in held]
+
+
+_PROVIDERS: Final[Mapping[str, str]] = {
+    "amazon_bedrock": "bedrock",
+    "bedrock_converse": "bedrock",
+    "fireworks": "fireworks_ai",
+    "google_genai": "gemini",
+    "google_vertexai": "vertex_ai",
+    "mistralai": "mistral",
+    "together": "together_ai",
+}
+"""LangChain's names of providers which the list of prices calls otherwise."""
+
+
+def model_use(message: Any, agent: str, about: Mapping[str, Any] = _NOTHING) -> ModelUse | None:
+    """The call of a model that a message is the answer of, None where it does not tell.
+
+    Args:
+        about: what the stream says of it.
+    """
     usage = getattr(message, "usage_metadata", None)
     if not usage:
         return None
     told: Mapping[str, Any] = getattr(message, "response_metadata", None) or {}
-    model = str(told.get("model_name") or told.get("model") or "")
-    provider = str(told.get("model_provider") or "")
-    tokens = int(usage.get("input_tokens") or 0), int(usage.get("output_tokens") or 0)
-    return ModelUse(agent, provider, model, *tokens, None)
+    model = str(told.get("model_name") or told.get("model") or about.get("ls_model_name") or "")
+    provider = str(told.get("model_provider") or about.get("ls_provider") or "")
+    provider = _PROVIDERS.get(provider, provider)
+    used = _tokens(usage, str(told.get("service_tier") or ""))
+    return ModelUse(agent, provider, model, used.read, used.written, used.cost(provider, model))
+
+
+def _tokens(usage: Mapping[str, Any], tier: str) -> TokenUse:
+    """The tokens that a message's `usage_metadata` tells."""
+    read, written = usage.get("input_token_details") or {}, usage.get("output_token_details") or {}
+    return TokenUse(
+        read=int(usage.get("input_tokens") or 0),
+        written=int(usage.get("output_tokens") or 0),
+        cache_read=int(read.get("cache_read") or 0),
+        cache_written=int(read.get("cache_creation") or 0) + int(read.get("ephemeral_5m_input_tokens") or 0),
+        cached_hour=int(read.get("ephemeral_1h_input_tokens") or 0),
+        audio_in=int(read.get("audio") or 0),
+        reasoning=int(written.get("reasoning") or 0),
+        audio_out=int(written.get("audio") or 0),
+        tier=tier,
+    )
 
 
 def _uses(task: TaskRun, messages: Iterable[Any]) -> Iterator[ModelUse]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from hitl_tui.engine.commands.claiming import claim_of, give_back
 from hitl_tui.engine.commands.command import Answer
-from hitl_tui.engine.commands.decisions import CHECKPOINT, decision_entry, shown
+from hitl_tui.engine.commands.decisions import decision_entry, origin_of, shown
 from hitl_tui.engine.log.outcomes import Exchange
 from hitl_tui.engine.log.records import Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import DEADLINE_PASSED, Request
@@ -99,8 +99,7 @@ def _mirrored(session: Session) -> Mapping[str, Any]:
     """For the ledger: the checkpoint of another engine that a decision is about."""
     if session.store is None or session.cursor.head < 0:
         return {}
-    point = session.store.checkpoint(session.thread_id, session.cursor.head)
-    return {CHECKPOINT: point.origin} if point is not None and point.origin else {}
+    return origin_of(session.store.checkpoint(session.thread_id, session.cursor.head))
 
 
 def _apply_answer(

@@ -40,6 +40,11 @@ CHECKPOINT: Final = "checkpoint"
 """In the data of a decision: the checkpoint of another engine that it is about, or starts from."""
 
 
+def origin_of(point: Checkpoint | None) -> dict[str, str]:
+    """The data of a decision about a step that another engine made; {} for one of ours."""
+    return {CHECKPOINT: point.origin} if point is not None and point.origin else {}
+
+
 def decision_entry(
     session: Session,
     written: Sequence[LedgerEntry],

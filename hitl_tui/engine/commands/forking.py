@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from hitl_tui.engine.commands.agents import agent_entries
 from hitl_tui.engine.commands.command import Fork
-from hitl_tui.engine.commands.decisions import past_position, position_after
+from hitl_tui.engine.commands.decisions import origin_of, past_position, position_after
 from hitl_tui.engine.log.records import START, Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
@@ -53,9 +53,10 @@ def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:
         cursor = replace(cursor, position=place, status="waiting", reason="paused", passed=False)
     child = Session(session.graph, store, info, cursor, state, clock=session.clock, signer=session.signer)
     settings = merged(child.agents, cursor.agents, command.agents or {})
-    data = {"parent": session.thread_id, "step": step}
+    data = {"parent": session.thread_id, "step": step, **origin_of(checkpoint)}
+    seen = checkpoint.state_hash
     entry = journal.ledger_entry(
-        cursor, "fork", at=now, actor=actor, note=note, data=data, signer=child.signer
+        cursor, "fork", at=now, actor=actor, note=note, seen=seen, data=data, signer=child.signer
     )
     said = journal.after_entries(cursor, [entry])
     changed = agent_entries(

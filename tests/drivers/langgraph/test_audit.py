@@ -13,7 +13,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 from hitl_tui.drivers.langgraph import pregel
-from hitl_tui.engine.commands import Answer, Run, Start, UpdateState
+from hitl_tui.engine.commands import Answer, Fork, Run, Start, UpdateState
 from hitl_tui.engine.log.events import TextStreamed
 from hitl_tui.errors import StaleWriter
 from tests.drivers.langgraph.conftest import Hubs
@@ -129,6 +129,22 @@ async def test_decisions_keep_the_checkpoints_that_they_are_about(saver: Any, hu
     await watcher.driver.execute(UpdateState({"n": 7}, expected_step=3, actor="ann"))
     edits = [entry for entry in (await watcher.look()).ledger if entry.kind == "update_state"]
     assert [entry.data["checkpoint"] for entry in edits] == [end]
+
+
+async def test_a_fork_keeps_the_checkpoint_and_the_state_that_it_was_made_on(saver: Any, hubs: Hubs) -> None:
+    watcher = await to_the_question(hubs, asking(saver))
+    plain, changed = Fork(1, "u", actor="ann"), Fork(1, "v", {"n": 7}, actor="ann", note="try it")
+    for command in (plain, changed):
+        await watcher.driver.execute(command)
+    (point,) = (point for point in watcher.view.checkpoints if point.step == 1)
+    store = watcher.driver._store
+    entries = [
+        entry for name in "uv" for entry in store.ledger(name) if entry.kind in ("fork", "update_state")
+    ]
+    assert [entry.kind for entry in entries] == ["fork", "fork", "update_state"]
+    assert {(entry.seen, entry.data["checkpoint"]) for entry in entries} == {(point.state_hash, point.origin)}
+    assert [entry.actor for entry in entries] == ["ann"] * 3
+    assert [entry.note for entry in entries] == [None, "try it", "try it"]
 
 
 async def test_a_run_that_can_only_be_heard_by_its_stream_tells_the_same(

@@ -6,20 +6,25 @@ import asyncio
 import operator
 import sys
 import threading
+from collections.abc import Iterator
 from types import FrameType
 from typing import Annotated, Any
 
+import pytest
+from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_stream_writer
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
 from hitl_tui.drivers.langgraph.graph import describe
 from hitl_tui.drivers.langgraph.pregel import App
-from hitl_tui.engine.commands import CancelAttempt, Run, Start
+from hitl_tui.engine.commands import Answer, CancelAttempt, Run, Start
 from hitl_tui.engine.log.events import AttemptDropped, TextStreamed
 from tests.drivers.langgraph.conftest import Hubs
 from tests.drivers.langgraph.graphs import fan_out
@@ -89,6 +94,98 @@ async def test_a_models_words_are_told_as_they_come_and_its_tokens_counted(hubs:
     ]
     assert (view.progress.tokens_in, view.progress.tokens_out) == (7, 3)
     assert (await watcher.driver.snapshot()).updates[0].reducer == "add_messages"
+
+
+class Priced(BaseChatModel):
+    """A model whose answers tell what they used; it streams in two pieces, each with its tokens."""
+
+    streams: bool = False
+
+    @property
+    def _llm_type(self) -> str:
+        return "priced"
+
+    def _generate(self, messages: list[BaseMessage], *given: Any, **options: Any) -> ChatResult:
+        told = {"model_name": "gpt-4o", "model_provider": "openai"}
+        answer = AIMessage("an answer", usage_metadata=_used(1_000, 100), response_metadata=told)
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+
+class PricedStream(Priced):
+    def _stream(self, messages: list[BaseMessage], *given: Any, **options: Any) -> Iterator[Any]:
+        told = {"model_name": "gpt-4o", "model_provider": "openai"}
+        first = AIMessageChunk("an ", usage_metadata=_used(1_000, 0), response_metadata=told)
+        last = AIMessageChunk("answer", usage_metadata=_used(0, 100), chunk_position="last")
+        yield from (ChatGenerationChunk(message=first), ChatGenerationChunk(message=last))
+
+
+ONE_CALL = 1_000 * 2.5e-6 + 100 * 10e-6
+
+
+def _used(read: int, written: int) -> Any:
+    return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+
+
+@pytest.mark.parametrize("model", [Priced(), PricedStream()], ids=["whole", "in pieces"])
+@pytest.mark.parametrize("kept", [True, False], ids=["message kept", "text alone kept"])
+async def test_what_a_call_of_a_model_costs_is_told_whatever_its_node_keeps_of_it(
+    hubs: Hubs, model: Any, kept: bool
+) -> None:
+    def work(_state: Any) -> dict[str, Any]:
+        answer = model.invoke("hi")
+        return {"messages": [answer if kept else ("ai", answer.text)]}
+
+    watcher = await _ran(hubs, one_node(work, InMemorySaver(), MessagesState), {"messages": []})
+    progress = watcher.view.progress
+    assert (progress.tokens_in, progress.tokens_out, progress.cost_known) == (1_000, 100, True)
+    assert progress.cost == pytest.approx(ONE_CALL)
+    (use,) = watcher.view.checkpoints[-1].uses
+    assert (use.agent, use.provider, use.model) == ("work", "openai", "gpt-4o")
+
+
+async def test_messages_that_were_there_before_are_not_counted_again(hubs: Hubs) -> None:
+    def said(read: int) -> list[Any]:
+        return [AIMessage("said", usage_metadata=_used(read, 1))]
+
+    inner = one_node(lambda _state: {"messages": said(10)}, None, MessagesState)
+    graph = StateGraph(MessagesState)
+    graph.add_node("first", lambda _state: {"messages": said(100)})
+    graph.add_node("team", inner)
+    graph.add_node("all", lambda state: {"messages": [*state["messages"], *said(1_000)]})
+    for source, target in ((START, "first"), ("first", "team"), ("team", "all")):
+        graph.add_edge(source, target)
+    watcher = await _ran(hubs, graph.compile(checkpointer=InMemorySaver()), {"messages": []})
+    assert watcher.view.progress.tokens_in == 1_110
+    points = sorted(watcher.view.checkpoints, key=lambda point: point.step)
+    assert [[use.tokens_in for use in point.uses] for point in points] == [[], [100], [10], [1_000]]
+
+
+async def test_what_a_node_used_before_it_asked_or_failed_counts_and_is_told_before_it_runs_again(
+    saver: Any, hubs: Hubs
+) -> None:
+    tries: list[int] = []
+
+    def work(_state: Any) -> dict[str, Any]:
+        Priced().invoke("hi")
+        answer = interrupt("go on?")
+        tries.append(1)
+        if len(tries) == 1:
+            raise ValueError("no luck")
+        return {"goal": answer}
+
+    watcher = await _ran(hubs, one_node(work, saver), {"log": []})
+    assert watcher.view.progress.cost == pytest.approx(ONE_CALL)
+    told = (await watcher.driver.preview(Run())).repeats
+    assert told is not None
+    assert (told.nodes[0].node, told.tokens_in, told.cost) == ("work", 1_000, pytest.approx(ONE_CALL))
+    (request,) = watcher.view.progress.pending
+    await watcher.driver.execute(Answer(request.id, "yes", request.step))
+    await watcher.run()
+    assert (watcher.view.progress.status, watcher.view.progress.tokens_in) == ("failed", 2_000)
+    await watcher.run()
+    view = await watcher.check()
+    assert (view.values["goal"], view.progress.tokens_in) == ("yes", 3_000)
+    assert len(view.checkpoints[-1].uses) == 3
 
 
 async def test_a_node_that_fails_is_told_with_its_line_and_runs_again(saver: Any, hubs: Hubs) -> None:

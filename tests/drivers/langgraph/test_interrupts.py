@@ -179,7 +179,7 @@ def test_a_named_checkpoint_asks_only_what_nobody_has_answered() -> None:
 def test_what_runs_again_is_told_and_then_runs() -> None:
     graph = opened("two_reviews")
     info = GraphInfo("g", (NodeInfo("legal", ("*",), ("*",), tools=("lookup",)),), (), (), ())
-    repeats = repeats_of_answer(graph.saved, 4, info)
+    repeats = repeats_of_answer(graph.saved, Cursor("t", head=4), info)
     assert repeats is not None
     assert [(each.node, each.outside) for each in repeats.nodes] == [
         ("legal", ("calls lookup",)),
@@ -191,7 +191,7 @@ def test_what_runs_again_is_told_and_then_runs() -> None:
 
 def test_inside_a_subgraph_only_the_node_that_asks_runs_again() -> None:
     graph = opened("team_of")
-    repeats = repeats_of_answer(graph.saved, 1, GraphInfo("g", (), (), (), ()), whole={"team"})
+    repeats = repeats_of_answer(graph.saved, Cursor("t"), GraphInfo("g", (), (), (), ()), whole={"team"})
     assert repeats is not None
     assert [each.node for each in repeats.nodes] == ["team/ask"]
     graph.answer({graph.asked[0].id: "yes"})
@@ -200,7 +200,7 @@ def test_inside_a_subgraph_only_the_node_that_asks_runs_again() -> None:
 
 def test_where_nothing_asked_nothing_runs_again() -> None:
     graph = Opened(graphs.routed([]), [], interrupt_before=["write"])
-    assert repeats_of_answer(graph.saved, 0, GraphInfo("g", (), (), (), ())) is None
+    assert repeats_of_answer(graph.saved, Cursor("t"), GraphInfo("g", (), (), (), ())) is None
 
 
 def test_nothing_is_resumed_blind() -> None:

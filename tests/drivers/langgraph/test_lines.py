@@ -9,8 +9,9 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from hitl_tui.engine.commands import Fork, Run, Start, Step
+from hitl_tui.engine.commands import Fork, Run, Start, Step, UpdateState
 from hitl_tui.errors import StaleWriter
+from hitl_tui.view.format import writer
 from tests.drivers.langgraph.conftest import Hubs
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -76,6 +77,24 @@ async def test_an_edit_of_theirs_in_the_past_is_a_line_that_begins_with_it(saver
     assert theirs == {"words": ["a", "b"], "last": "edited"}
     assert (snapshot.checkpoints[-1].source, snapshot.progress.next_node) == ("human", "c")
     assert [(each.op, each.before, each.after) for each in snapshot.updates] == [("set", "b", "edited")]
+
+
+async def test_an_edit_that_was_not_made_here_is_another_programs_wherever_it_is_shown(
+    saver: Any, hubs: Hubs
+) -> None:
+    graph = chain(saver)
+    graph.invoke({"words": []}, CONFIG)
+    watcher = await hubs.watch(graph)
+    await watcher.driver.execute(UpdateState({"last": "mine"}, as_node="a", expected_step=3, actor="ann"))
+    graph.update_state(CONFIG, {"last": "theirs"}, "a")
+    with pytest.raises(StaleWriter, match="by update"):
+        await watcher.driver.execute(Run())
+    view = await watcher.check()
+    assert [writer(point) for point in view.checkpoints][-2:] == ["ann", "another program"]
+    assert [(entry.kind, entry.actor) for entry in view.ledger] == [("update_state", "ann")]
+    await hubs.close()
+    alone = await hubs.watch(graph)
+    assert [point.actor for point in alone.view.checkpoints][-2:] == ["another program"] * 2
 
 
 async def test_each_line_goes_on_from_its_own_end(saver: Any, hubs: Hubs) -> None:
