@@ -15,7 +15,7 @@ from hitl_tui.drivers.langgraph.pregel import App
 from hitl_tui.drivers.langgraph.server import SERVER, new_server_thread
 from hitl_tui.drivers.langgraph.window import Window, newest_page
 from hitl_tui.drivers.langgraph.window_driver import Mirroring
-from hitl_tui.drivers.local import Observe
+from hitl_tui.drivers.local import LocalDriver, Observe
 from hitl_tui.drivers.protocol import Driver, StoredItem
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store, new_thread_id
@@ -84,24 +84,31 @@ class LangGraphHub(LocalHub):
         Raises:
             UnknownThread: there is no such thread, here or there.
         """
-        if thread_id in self._drivers:
-            return self._drivers[thread_id]
+        if at_once and thread_id not in {*self._drivers, *self._lent}:
+            info = self._store.info(thread_id)
+            theirs = info is None or (info.owner is None and their_thread(info) == thread_id)
+            if theirs and (window := await newest_page(self.mirror, thread_id)) is not None:
+                driver = self._of_line(thread_id, window.leaf, window.leaf, window=window)
+                self._drivers[thread_id] = driver
+                self._mirroring.begin(driver, self.mirror)
+                return driver
+        return await self._open(thread_id)
+
+    async def _recorded(self, thread_id: str, why_not: str) -> LocalDriver:
+        """A driver of a thread, of theirs by its id or of a line of it; not kept here."""
+        if why_not:
+            return await super()._recorded(thread_id, why_not)
         info = self._store.info(thread_id)
         mirror = self.mirror if info is None else self._mirror_of(info)
         if self._subgraph_runs.runner(thread_id) is not None:
             # It runs inside another one, which mirrors it.
             heads = self._store.checkpoints(thread_id, None, 1)
             leaf = heads[0].origin or "" if heads else ""
-            return self._opened(thread_id, leaf, leaf, mirror=mirror)
-        thread = thread_id if info is None else their_thread(info)
-        if at_once and thread == thread_id and (window := await newest_page(mirror, thread)) is not None:
-            driver = self._opened(thread_id, window.leaf, window.leaf, window=window)
-            self._mirroring.begin(driver, mirror)
-            return driver
-        leaves = await mirror.sync(thread)
+            return self._of_line(thread_id, leaf, leaf, mirror=mirror)
+        leaves = await mirror.sync(thread_id if info is None else their_thread(info))
         if thread_id not in leaves:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
-        return self._opened(thread_id, leaves[thread_id], max(leaves.values()), mirror=mirror)
+        return self._of_line(thread_id, leaves[thread_id], max(leaves.values()), mirror=mirror)
 
     def _mirror_of(self, info: ThreadInfo) -> Mirror:
         """What mirrors a thread: the graph's, or for the thread of a subgraph's run one of that.
@@ -133,7 +140,7 @@ class LangGraphHub(LocalHub):
         try:
             return await self.open(thread_id, at_once=at_once)
         except UnknownThread:
-            return self._opened(thread_id, "", "", actor)
+            return self._begun(thread_id, actor)
 
     async def known_graphs(self) -> tuple[KnownGraph, ...]:
         """The graph whose threads these are, alone."""
@@ -141,7 +148,11 @@ class LangGraphHub(LocalHub):
 
     async def start(self, graph: KnownGraph, actor: str | None) -> Driver:
         """See `Hub.start`."""
-        return self._opened(await self._new_name(), "", "", actor)
+        return self._begun(await self._new_name(), actor)
+
+    def _begun(self, thread_id: str, actor: str | None) -> Driver:
+        driver = self._drivers[thread_id] = self._of_line(thread_id, "", "", actor)
+        return driver
 
     async def _new_name(self) -> str:
         """A name that no thread has, here or there."""
@@ -152,7 +163,7 @@ class LangGraphHub(LocalHub):
             if not await self.mirror.sync(name):  # it has one now, if somebody else took it
                 return name
 
-    def _opened(
+    def _of_line(
         self,
         thread_id: str,
         leaf: str,
@@ -162,7 +173,7 @@ class LangGraphHub(LocalHub):
         mirror: Mirror | None = None,
         window: Window | None = None,
     ) -> LangGraphDriver:
-        driver = LangGraphDriver(
+        return LangGraphDriver(
             thread_id,
             mirror or self.mirror,
             leaf,
@@ -172,8 +183,6 @@ class LangGraphHub(LocalHub):
             observe=self._observe,
             window=window,
         )
-        self._drivers[thread_id] = driver
-        return driver
 
     @property
     def no_upkeep(self) -> str:
