@@ -35,6 +35,7 @@ from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.request_lines import choice_line, question
 from hitl_tui.view.revision import revision
 from hitl_tui.view.run_view import open_view
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.value_lines import value_lines
 
 _WORDS = 100
@@ -205,8 +206,12 @@ def waiting_requests(snapshot: Snapshot) -> list[Request]:
 
 def card_of(context: Context, snapshot: Snapshot, request: Request) -> ReviewCard:
     """The card of a request, with what changed since the last version of what it is about."""
-    version, previous = context.run(newest_versions(context.driver, request))
-    return review_card(request, open_view(snapshot), snapshot.values, version=version, previous=previous)
+    view = open_view(snapshot)
+    version, previous = None, None
+    if request.subject:
+        session = ViewSession(context.hub, context.driver, view)
+        version, previous = context.run(newest_versions(session, request.subject, request.step))
+    return review_card(request, view, snapshot.values, version=version, previous=previous)
 
 
 def decide(context: Context, typed: str = "") -> bool:

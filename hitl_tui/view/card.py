@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.log.requests import Choice, Request, Vote
@@ -38,6 +37,9 @@ from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 from hitl_tui.view.taint import taint_words
 from hitl_tui.view.value_lines import value_lines
+
+if TYPE_CHECKING:
+    from hitl_tui.view.session import ViewSession
 
 _REFUSALS: Final = frozenset(
     {"reject", "revise", "refuse", "deny", "decline", "disapprove", "no", "redo", "rework", "stop", "abort"}
@@ -112,8 +114,6 @@ _WIDE: Final = 240
 _KEY: Final = 12
 _WORDS: Final = 500
 _MODELS: Final = 3
-_STEPS: Final = 200
-"""Steps in which the versions of what is decided about are looked for."""
 _SHORTEST: Final = 100_000
 """Microseconds below which it is not worth telling how long a step took."""
 
@@ -130,20 +130,12 @@ class Version(msgspec.Struct, frozen=True):
     became: Revision | None = None
 
 
-async def newest_versions(driver: Driver, request: Request) -> tuple[Version | None, Version | None]:
-    """The version of what a request is about and the one before, as far as the last steps hold them."""
-    subject = request.subject
-    points = await driver.history(before=request.step + 1, limit=_STEPS) if subject else ()
-    written = await driver.written(points[-1].step, points[0].step) if points else {}
-    versions: list[Version | None] = []
-    for point in points:
-        if len(versions) < 2 and written.get(point.step, {}).get(subject or ""):
-            updates = (await driver.updates(point.step, point.step, subject))[point.step]
-            changed = [update for update in updates if update.channel == subject and update.changed]
-            if changed:
-                who = changed[-1].actor or point.node or point.source
-                versions.append(Version(point.step, who, changed[-1].after))
-    version, previous = (*versions, None, None)[:2]
+async def newest_versions(
+    session: ViewSession, channel: str, step: int
+) -> tuple[Version | None, Version | None]:
+    """The newest version of a channel up to a step and the one before, as far as the last steps hold them."""
+    found = (await session.versions(channel, step, 2)).found
+    version, previous = (*(Version(point.step, who, value) for point, who, value in found), None, None)[:2]
     return version, previous
 
 

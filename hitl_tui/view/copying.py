@@ -13,7 +13,7 @@ from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean
-from hitl_tui.view.card import ReviewCard, Version, review_card
+from hitl_tui.view.card import ReviewCard, newest_versions, review_card
 from hitl_tui.view.diff_lines import changes
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.revision import Revision, revision
@@ -130,7 +130,7 @@ async def copied_text(session: ViewSession, kind: TextKind, channel: str = "") -
                 "nothing waits for a decision, so there is no card", "copy a value, or the command"
             )
         subject = request.subject
-        version, previous = await newest_two(session, subject, request.step) if subject else (None, None)
+        version, previous = await newest_versions(session, subject, request.step) if subject else (None, None)
         card = review_card(request, view, view.values, version=version, previous=previous)
         return card_copy(card, view.values.get(request.subject or ""))
     named = channel or (request.subject if request is not None else None) or ""
@@ -145,16 +145,9 @@ async def copied_text(session: ViewSession, kind: TextKind, channel: str = "") -
     return diff_copy(revised)
 
 
-async def newest_two(session: ViewSession, channel: str, step: int) -> tuple[Version | None, Version | None]:
-    """The newest version of a channel up to a step, and the one before."""
-    found = (await session.versions(channel, step, 2)).found
-    versions = [Version(point.step, who, value) for point, who, value in found]
-    return (*versions, None, None)[:2]  # type: ignore[return-value]
-
-
 async def became(session: ViewSession, channel: str, step: int) -> Revision | None:
     """What the version of a channel before became up to a step; None where there is none before."""
-    version, previous = await newest_two(session, channel, step)
+    version, previous = await newest_versions(session, channel, step)
     return revision(previous.value, version.value) if version and previous else None
 
 

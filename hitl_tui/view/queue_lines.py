@@ -9,9 +9,8 @@ from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.records import END
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.view.card import ReviewCard, Version, review_card
+from hitl_tui.view.card import ReviewCard, Version, newest_versions, review_card
 from hitl_tui.view.cells import cells, fitted
-from hitl_tui.view.copying import newest_two
 from hitl_tui.view.diff_lines import changes
 from hitl_tui.view.format import ago, cost, duration
 from hitl_tui.view.glyphs import UNICODE
@@ -128,7 +127,7 @@ async def preview_lines(hub: Hub, row: QueueRow, now: int, width: int, *, marked
         values = session.view.values
         version, previous = None, None
         if request.subject and values.get(request.subject, PRIVATE) is not PRIVATE:
-            version, previous = await newest_two(session, request.subject, request.step)
+            version, previous = await newest_versions(session, request.subject, request.step)
         card = review_card(request, session.view, values, version=version, previous=previous)
         return list(_preview(row, session, card, (version, previous), now=now, width=width, marked=marked))
 

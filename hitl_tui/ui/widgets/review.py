@@ -21,7 +21,7 @@ from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.form import AnswerForm
 from hitl_tui.ui.widgets.lines import LineView, TextView
 from hitl_tui.ui.widgets.safe_text import ReasonField
-from hitl_tui.view.card import ReviewCard, Version, choice_answer
+from hitl_tui.view.card import ReviewCard, choice_answer, newest_versions
 from hitl_tui.view.form import Reading
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.review import Decision, Effect, Review, Send, Since, Write
@@ -310,10 +310,9 @@ class ReviewPane(Vertical):
         """Fetch what the subject was before, and where each answer would lead."""
         session, request = self._session, self._review.request
         if request.subject:
-            points = (await session.versions(request.subject, request.step, 2)).found
-            versions = [Version(point.step, who, value) for point, who, value in points] + [None, None]
+            known = await newest_versions(session, request.subject, request.step)
             if request is self._review.request:
-                self.review.show_versions(versions[0], versions[1])
+                self.review.show_versions(*known)
                 self._do(())
         ways: dict[str, str] = {}
         for choice in self._review.card.choices:
