@@ -138,29 +138,31 @@ def _text(info: GraphInfo, look: RunMarks | None, *, expand: bool = False) -> It
 
 
 @click.command()
-@click.argument("word", default="")
+@click.argument("words", default="")
 @on_thread()
-async def graphs(opened: OpenThread, *, word: str) -> ExitCode:
+async def graphs(opened: OpenThread, *, words: str) -> ExitCode:
     """List the graphs that a thread can be started of.
 
-    Those of the newest threads of the store, what else was run from it, and the samples; with WORD those
-    whose name or file contains it. Nothing of them is imported.
+    Those of the newest threads of the store, what else was run from it, and the samples; with WORDS those
+    whose name or file has each of them. Nothing of them is imported.
     """
     from hitl_tui.cli.reports import GraphRow, GraphsDocument
     from hitl_tui.view.sanitise import sanitise_line
 
-    known = [
+    known = await opened.hub.known_graphs()
+    listed = [
         GraphRow(
             each.name, each.origin, str(each.source.get("graph", "")), dict(each.source.get("options") or {})
         )
-        for each in await opened.hub.known_graphs()
+        for each in known
+        if each.matches(words)
     ]
-    listed = [row for row in known if word.lower() in f"{row.name} {row.graph}".lower()]
     if opened.as_json:
         emit(GraphsDocument(graphs=tuple(listed)))
     else:
         cells = [
             tuple(sanitise_line(cell, 120) for cell in (row.name, row.origin, row.graph)) for row in listed
         ]
-        say(*(table([("GRAPH", "KNOWN", "RUN TAKES"), *cells]) if cells else ["no graph is known"]))
+        none = "no graph matches" if known else "no graph is known"
+        say(*(table([("GRAPH", "KNOWN", "RUN TAKES"), *cells]) if cells else [none]))
     return ExitCode.DONE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from hitl_tui.config import Settings
     from hitl_tui.engine.log.threads import ThreadSummary
     from hitl_tui.stores import Checkpointer
-    from hitl_tui.view.queue import QueueView
+    from hitl_tui.view.queue import QueueRow, QueueView
     from hitl_tui.view.queue_facts import WaitingRequest
 
 _HEADINGS = ("THREAD", "ORIGIN", "GRAPH", "STATUS", "STEP", "WAITS FOR", "LAST", "CHANGED")
@@ -96,20 +97,12 @@ def threads(
 
 def _requests(settings: Settings, shown: Sequence[ThreadSummary]) -> tuple[WaitingRequest, ...]:
     """What these threads ask, the most urgent first."""
-    wait = {summary.info.thread_id for summary in shown if summary.waiting_since is not None}
-    opened = _opened(settings, waiting=True) if wait else None
-    if opened is None:
-        return ()
-    from hitl_tui.view.queue import MOST, QueueView, fact_of, rows_of
+    from hitl_tui.view.queue import QueueView, fact_of
 
-    try:
-        rows, now = (
-            rows_of(each for each in opened.waiting(MOST) if each.thread.info.thread_id in wait),
-            opened.now(),
-        )
-    finally:
-        opened.close()
-    return tuple(fact_of(row, now) for row in QueueView().shown(rows, now, settings.reviewer))
+    wait = {summary.info.thread_id for summary in shown if summary.waiting_since is not None}
+    rows, now = _waiting(settings) if wait else ((), 0)
+    theirs = [row for row in rows if row.name in wait]
+    return tuple(fact_of(row, now) for row in QueueView().shown(theirs, now, settings.reviewer))
 
 
 def _tell_mirrors(settings: Settings) -> None:
@@ -140,17 +133,11 @@ def _queue_view(wanted: str | None, sort: str | None, *, reverse: bool) -> Queue
 
 def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_json: bool) -> None:
     """What waits, as on its screen."""
-    from hitl_tui.view.queue import MOST, due_words, fact_of, notes_words, rows_of, span_words
+    from hitl_tui.view.queue import due_words, fact_of, notes_words, span_words
     from hitl_tui.view.sanitise import sanitise_line
 
     me = settings.reviewer
-    opened = _opened(settings, waiting=True)
-    try:
-        waits = rows_of(opened.waiting(MOST)) if opened is not None else ()
-        now = opened.now() if opened is not None else 0
-    finally:
-        if opened is not None:
-            opened.close()
+    waits, now = _waiting(settings)
     named = [row for row in waits if query.lower() in row.name.lower()]
     rows = view.shown(named, now, me)
     shown, more = rows[:limit], len(rows) > limit
@@ -184,6 +171,17 @@ def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_js
     _tell_mirrors(settings)
 
 
+def _waiting(settings: Settings) -> tuple[Sequence[QueueRow], int]:
+    """All that waits, and the store's time."""
+    from hitl_tui.view.queue import MOST, rows_of
+
+    opened = _opened(settings, waiting=True)
+    if opened is None:
+        return (), 0
+    with closing(opened):
+        return rows_of(opened.waiting(MOST)), opened.now()
+
+
 def _opened(settings: Settings, *, waiting: bool) -> Checkpointer | None:
     """The store; None where none was made yet, unless it was named."""
     from hitl_tui.cli.storage import open_existing
@@ -214,14 +212,12 @@ def _rows(
     opened = _opened(settings, waiting=waiting)
     if opened is None:
         return [], 0
-    try:
+    with closing(opened):
         theirs = None if waiting else listed(opened, query, limit, None if query else "")
         top: Iterable[ThreadSummary] = theirs or all_threads(opened, query, None if query else "")
         rows = _nested(opened, top, 0 if inside and not query else None)
         rows = (row for row in rows if not waiting or row[0].waiting_since is not None)
         return list(islice(rows, limit)), opened.now()
-    finally:
-        opened.close()
 
 
 def _nested(

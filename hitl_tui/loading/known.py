@@ -36,6 +36,11 @@ class KnownGraph(msgspec.Struct, frozen=True):
     origin: str
     source: Mapping[str, Any]
 
+    def matches(self, query: str) -> bool:
+        """Whether its name or its file has each of these words, in any case."""
+        text = f"{self.name} {self.source.get('graph')}".lower()
+        return all(word in text for word in query.lower().split())
+
 
 class KnownGraphs:
     """The graphs known in a store, and by whoever uses it."""

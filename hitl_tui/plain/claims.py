@@ -15,7 +15,7 @@ from hitl_tui.view.allowances import (
     split_patterns,
 )
 from hitl_tui.view.lines import name, sentence
-from hitl_tui.view.presence import at_request, attending_words
+from hitl_tui.view.presence import attending_words, claim_of
 
 
 def claim(context: Context, typed: str) -> None:
@@ -31,10 +31,8 @@ def claim(context: Context, typed: str) -> None:
     if request is None:
         return
     me, driver = context.actor, context.driver
-    own = any(
-        there.claims and there.actor == me for there in at_request(context.snapshot().attending, request)
-    )
-    if own:
+    standing = claim_of(context.snapshot().attending, request, context.hub.now())
+    if standing is not None and standing.actor == me:
         context.run(driver.execute(Unclaim(request.id, me)))
     else:
         context.run(driver.execute(Claim(request.id, me, context.claim_minutes, take_over=take_over)))

@@ -40,12 +40,11 @@ def list_workers(context: Context) -> None:
 def list_graphs(context: Context, typed: str) -> tuple[KnownGraph, ...]:
     """Say which graphs a thread can be started of, each with a number; a word looks for their names."""
     known: Sequence[KnownGraph] = context.run(context.hub.known_graphs())
-    listed = tuple(
-        graph for graph in known if typed.lower() in f"{graph.name} {graph.source.get('graph')}".lower()
-    )
+    listed = tuple(graph for graph in known if graph.matches(typed))
     for number, graph in enumerate(listed, 1):
         context.console.say(f"{number}. {name(graph.name)}: {name(graph.origin)}")
-    context.console.say("N and a number starts one." if listed else "No graph is known here.")
+    none = "No graph matches." if known else "No graph is known here."
+    context.console.say("N and a number starts one." if listed else none)
     return listed
 
 

@@ -22,9 +22,10 @@ def at_request(attending: Iterable[Presence], request: Request) -> tuple[Presenc
     return tuple(presence for presence in attending if presence.request == request.id)
 
 
-def claim_of(attending: Iterable[Presence], request: Request) -> Presence | None:
+def claim_of(attending: Iterable[Presence], request: Request, now: int) -> Presence | None:
     """Who has claimed one of a thread's requests, None for nobody."""
-    return next((there for there in at_request(attending, request) if there.claims), None)
+    at = at_request(attending, request)
+    return next((there for there in at if there.claims and there.until > now), None)
 
 
 class Attention(msgspec.Struct, frozen=True):

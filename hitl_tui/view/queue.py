@@ -18,7 +18,7 @@ from hitl_tui.suggest import did_you_mean
 from hitl_tui.view.answers import APPROVING
 from hitl_tui.view.card import answer_form
 from hitl_tui.view.format import count, inline
-from hitl_tui.view.presence import handed_words
+from hitl_tui.view.presence import at_request, claim_of, handed_words
 from hitl_tui.view.queue_facts import WaitingRequest
 from hitl_tui.view.sanitise import sanitise_line
 
@@ -105,7 +105,7 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
 
     def claim(self, now: int) -> Presence | None:
         """Who has claimed it, None for nobody."""
-        return next((there for there in self._attending if there.claims and there.until > now), None)
+        return claim_of(self.thread.attending, self.request, now) if self.request else None
 
     def claimed(self, now: int) -> str:
         """The name of who has claimed it, "" for nobody."""
@@ -115,12 +115,8 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
     @property
     def looking(self) -> tuple[str, ...]:
         """Who has it open, by name."""
-        return tuple(dict.fromkeys(there.actor for there in self._attending if not there.claims))
-
-    @property
-    def _attending(self) -> Sequence[Presence]:
-        wanted = self.request.id if self.request else ""
-        return [there for there in self.thread.attending if there.request == wanted]
+        there = at_request(self.thread.attending, self.request) if self.request else ()
+        return tuple(dict.fromkeys(each.actor for each in there if not each.claims))
 
 
 def rows_of(waiting: Iterable[Waiting]) -> tuple[QueueRow, ...]:

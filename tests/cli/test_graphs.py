@@ -23,4 +23,4 @@ def test_a_word_looks_for_names_and_files(twelve: App) -> None:
     heading, *rows = twelve.expect(0, "graphs", "webpage").out.splitlines()
     assert heading.split() == ["GRAPH", "KNOWN", "RUN", "TAKES"]
     assert [row.split()[0] for row in rows] == ["webpage", "webpage"]
-    assert twelve.expect(0, "graphs", "nothing-such").out == "no graph is known\n"
+    assert twelve.expect(0, "graphs", "nothing-such").out == "no graph matches\n"

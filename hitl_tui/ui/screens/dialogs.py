@@ -17,9 +17,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input
 
-from hitl_tui.engine.commands import Cancel, CancelAttempt, ExtendLimits, Fork, HandOver
-from hitl_tui.engine.log.requests import Request
-from hitl_tui.engine.log.threads import Presence
+from hitl_tui.engine.commands import Cancel, CancelAttempt, ExtendLimits, Fork
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.modal import Host, Modal
 from hitl_tui.ui.widgets.choices import Choices
@@ -29,7 +27,7 @@ from hitl_tui.view.format import count
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.rows import wrap_line
-from hitl_tui.view.sanitise import sanitise, sanitise_line
+from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
 
@@ -335,59 +333,6 @@ def ask_limits(screen: Host, session: ViewSession, actor: str) -> None:
 
 def _proposal(limit: float | None) -> str:
     return "" if limit is None else f"{limit * 2:g}"
-
-
-def ask_hand_over(
-    app: App[Any], request: Request, actor: str, seen: bytes, hand: Callable[[HandOver], Any]
-) -> None:
-    """Ask to whom a request is passed on, and why.
-
-    Args:
-        seen: the hash of the state that is on screen.
-        hand: carries it out.
-    """
-
-    def answered(answer: DialogResult | None) -> None:
-        if answer is not None and answer.id == "hand":
-            to, note = answer.fields["to"].strip().removeprefix("@"), answer.fields["why"].strip()
-            hand(HandOver(request.id, request.step, to, actor, note or None, seen))
-
-    text = [
-        sanitise_line(request.title, 200),
-        "It is theirs to decide then; whoever may answer it still can.",
-    ]
-    if request.reviewers:
-        text.append(f"Reviewers: {sanitise_line(', '.join(request.reviewers), 200)}")
-    fields = [DialogField("to", "to whom, by name"), DialogField("why", "why, for them")]
-    options = [Option("hand", "h", "pass it on"), Option("back", "ask.back", "go back")]
-    app.push_screen(Dialog("Hand over", text, options, fields), answered)
-
-
-def ask_take_over(
-    app: App[Any], request: Request, claim: Presence, words: str, take: Callable[[str | None], Any]
-) -> None:
-    """Ask whether to take over what somebody else has claimed.
-
-    Args:
-        words: how long their claim lasts still.
-        take: carries it out, with why.
-    """
-
-    def answered(answer: DialogResult | None) -> None:
-        if answer is not None and answer.id == "take":
-            take(answer.fields["why"].strip() or None)
-
-    who = sanitise_line(claim.actor, 80)
-    text = [
-        sanitise_line(request.title, 200),
-        f"{who} has claimed it, {words}. The ledger keeps that you take it.",
-    ]
-    # The way back comes first, so that enter alone takes nothing from anybody.
-    options = [
-        Option("back", "ask.back", "leave it to them"),
-        Option("take", "t", f"take it over from {who}"),
-    ]
-    app.push_screen(Dialog("Take it over?", text, options, [DialogField("why", "why")]), answered)
 
 
 def ask_policy(app: App[Any], rows: int, decide_by: Callable[[Path], None]) -> None:

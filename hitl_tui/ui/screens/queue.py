@@ -21,7 +21,7 @@ from textual.widgets import Input
 
 from hitl_tui.drivers.node_streams import in_browser
 from hitl_tui.drivers.protocol import Hub
-from hitl_tui.engine.commands import Claim, Command, Unclaim
+from hitl_tui.engine.commands import Claim, Command
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
 from hitl_tui.ui.screens.page import KeysBar, LiveScreen, failure_words
@@ -36,7 +36,6 @@ from hitl_tui.view.queue import (
     QueueChoice,
     QueueRow,
     QueueView,
-    left_words,
     read_filter,
     rows_of,
     summary_words,
@@ -553,18 +552,13 @@ class QueueScreen(LiveScreen):
         row = self._list.selected
         if row is None or row.request is None or not row.asks:
             return
-        request, me, minutes, claim = row.request, self._me, self._claim_minutes, row.claim(self._now())
-        if claim is None:
-            self._do(row, Claim(request.id, me, minutes))
-        elif claim.actor == me:
-            self._do(row, Unclaim(request.id, me))
-        else:
-            from hitl_tui.ui.screens.dialogs import ask_take_over
+        from hitl_tui.ui.screens.claiming import claim
 
-            def take(note: str | None) -> None:
-                self._do(row, Claim(request.id, me, minutes, take_over=claim.actor, note=note))
-
-            ask_take_over(self.app, request, claim, left_words(claim, self._now()), take)
+        own, now = Claim(row.request.id, self._me, self._claim_minutes), self._now()
+        claim(
+            self.app, row.request, own, lambda command: self._do(row, command),
+            standing=row.claim(now), now=now,
+        )  # fmt: skip
 
     def _do(self, row: QueueRow, command: Command[Any]) -> None:
         self.run_worker(self._execute(row, command), group="row", exit_on_error=False)
@@ -580,7 +574,7 @@ class QueueScreen(LiveScreen):
 
     def action_hand_over(self) -> None:
         """Ask to whom the selected row is passed on."""
-        from hitl_tui.ui.screens.dialogs import ask_hand_over
+        from hitl_tui.ui.screens.claiming import ask_hand_over
 
         row = self._list.selected
         if row is not None and row.request is not None and row.asks:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from hitl_tui.engine.commands import Claim, LookAt, Unclaim
+from hitl_tui.engine.commands import Claim, Command, LookAt, Unclaim
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.errors import UsageError
 from hitl_tui.ui.widgets.channels import ChannelsPane
@@ -129,25 +129,20 @@ class Reviewing:
         session, request = self.screen.session, self._asked_about
         if session is None or request is None:
             return
-        actor, minutes = self.screen.actor, self.screen.attention.claim_minutes
-        driver, claim = session.driver, claim_of(session.view.attending, request)
-        if claim is None:
-            self.screen.command(driver.execute(Claim(request.id, actor, minutes)))
-        elif claim.actor == actor:
-            self.screen.command(driver.execute(Unclaim(request.id, actor)))
-        else:
-            from hitl_tui.ui.screens.dialogs import ask_take_over
-            from hitl_tui.view.queue import left_words
+        from hitl_tui.ui.screens.claiming import claim
 
-            def take(note: str | None) -> None:
-                taken = Claim(request.id, actor, minutes, take_over=claim.actor, note=note)
-                self.screen.command(driver.execute(taken))
+        own = Claim(request.id, self.screen.actor, self.screen.attention.claim_minutes)
+        now = self.screen.now()
+        standing = claim_of(session.view.attending, request, now)
 
-            ask_take_over(self.screen.app, request, claim, left_words(claim, self.screen.now()), take)
+        def execute(command: Command[Any]) -> None:
+            self.screen.command(session.driver.execute(command))
+
+        claim(self.screen.app, request, own, execute, standing=standing, now=now)
 
     def hand_over(self) -> None:
         """Ask to whom what is asked is passed on, and why."""
-        from hitl_tui.ui.screens.dialogs import ask_hand_over
+        from hitl_tui.ui.screens.claiming import ask_hand_over
 
         session, request = self.screen.session, self._asked_about
         if session is not None and request is not None:
@@ -298,10 +293,11 @@ class Reviewing:
             self.coming = False
             session, asked = self.screen.session, card.review.request
             self._look_away()
-            claim = claim_of(session.view.attending, asked) if session and asked in session.requests else None
-            if session is not None and claim is not None and claim.actor == self.screen.actor:
-                left = Unclaim(asked.id, self.screen.actor, left=True)
-                self.screen.command(session.driver.execute(left))
+            if session is not None and asked in session.requests:
+                standing = claim_of(session.view.attending, asked, self.screen.now())
+                if standing is not None and standing.actor == self.screen.actor:
+                    left = Unclaim(asked.id, self.screen.actor, left=True)
+                    self.screen.command(session.driver.execute(left))
             self.screen.remove_class("-deciding")
             self.screen.query_one(ChannelsPane).focus()
             if session is not None:

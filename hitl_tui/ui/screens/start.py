@@ -71,12 +71,7 @@ class StartScreen(OverlayScreen):
         self._show(event.value)
 
     def _show(self, query: str) -> None:
-        words = query.lower().split()
-        self._shown = [
-            graph
-            for graph in self._known
-            if all(word in f"{graph.name} {graph.source.get('graph')}".lower() for word in words)
-        ]
+        self._shown = [graph for graph in self._known if graph.matches(query)]
         view = self.query_one("#places", LineView)
         view.cursor_row = 0 if self._shown else None
         view.set_titles("Graphs that are known here", count(len(self._shown), "graph"))
