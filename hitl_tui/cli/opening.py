@@ -186,8 +186,9 @@ def agreed(question: Question) -> bool:
     """Ask on the terminal; ctrl+c is a no."""
     from hitl_tui.cli.output import say
     from hitl_tui.drivers.node_streams import interruptible, own_input
+    from hitl_tui.view.format import capital
 
-    say(f"{question.why[0].upper()}{question.why[1:]}. It would run:", err=True)
+    say(f"{capital(question.why)}. It would run:", err=True)
     say(*(f"  {line}" for line in question.lines), err=True)
     with interruptible():
         try:

@@ -10,6 +10,7 @@ from hitl_tui.errors import UsageError
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import waiting_requests, which_request
 from hitl_tui.view.comments import Passage, comment_lines, destination, passages, pin
+from hitl_tui.view.format import capital
 from hitl_tui.view.lines import content, name, sentence, spans
 
 _PASSAGES: Final = 60
@@ -52,7 +53,7 @@ def tell_comments(context: Context, request: Request) -> None:
     comments = context.comments_on(request)
     if comments:
         goes = sentence(destination(request))
-        context.console.say("Your comments:", *spans(comment_lines(comments)), f"{goes[0].upper()}{goes[1:]}")
+        context.console.say("Your comments:", *spans(comment_lines(comments)), capital(goes))
 
 
 def _numbered(found: tuple[Passage, ...], typed: str) -> Comment:

@@ -17,6 +17,7 @@ from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import ServerBusy
 from hitl_tui.plain.console import Console
 from hitl_tui.view.comments import in_order
+from hitl_tui.view.format import capital
 from hitl_tui.view.lines import content
 from hitl_tui.view.spans import Line
 
@@ -100,7 +101,7 @@ class Context:
             self.run(self.driver.execute(command))
         except ServerBusy as busy:
             self.console.say(
-                f"{busy.message[0].upper()}{busy.message[1:]}.",
+                f"{capital(busy.message)}.",
                 "enqueue waits for it; interrupt ends it and keeps its saved steps, rollback drops them.",
             )
             known: dict[str, DoubleTexting] = {word: word for word in get_args(DoubleTexting)}

@@ -8,6 +8,7 @@ from hitl_tui.errors import UsageError
 from hitl_tui.plain.context import Context
 from hitl_tui.view.clipboard import copy, to_own_terminal
 from hitl_tui.view.copying import TextKind, copied_text
+from hitl_tui.view.format import capital
 from hitl_tui.view.session import ViewSession
 
 _KINDS: dict[str, TextKind] = {kind: kind for kind in get_args(TextKind)}
@@ -26,4 +27,4 @@ def take_along(context: Context, typed: str) -> None:
     session = context.run(ViewSession.open(context.hub, context.driver))
     text = context.run(copied_text(session, kind, channel.strip()))
     words = context.run(copy(to_own_terminal(), text)).words
-    context.console.say(f"{words[0].upper()}{words[1:]}.")
+    context.console.say(f"{capital(words)}.")

@@ -12,7 +12,7 @@ from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.context import Context, Places
 from hitl_tui.view.followed import followed, followed_in, followed_lines
-from hitl_tui.view.format import count, inline
+from hitl_tui.view.format import capital, count, inline
 from hitl_tui.view.hits import answer_line, hit_line, moment_line
 from hitl_tui.view.lines import content, name, spans
 from hitl_tui.view.run_view import open_view
@@ -111,7 +111,7 @@ def _moments(context: Context, expression: str) -> Places:
 
     answer: Asked = context.run(context.driver.ask(expression, tell))
     told = answer_line(answer)
-    context.console.say(f"{told[0].upper()}{told[1:]}.")
+    context.console.say(f"{capital(told)}.")
     return Places(tuple(("", moment.step, moment_line(moment)) for moment in answer.moments))
 
 

@@ -60,7 +60,7 @@ from hitl_tui.plain.trust import declassify, reveal, why_tainted
 from hitl_tui.view.answers import read_limit
 from hitl_tui.view.family import free_name
 from hitl_tui.view.findings import MEANING, checked_words, finding_line
-from hitl_tui.view.format import typed_input
+from hitl_tui.view.format import capital, typed_input
 from hitl_tui.view.lines import content, name
 from hitl_tui.view.notices import Notice
 from hitl_tui.view.queue import QueueRow
@@ -118,7 +118,7 @@ def check(context: Context, typed: str) -> None:
         raise UsageError(f"there is no check {typed!r}", "V, V strict or V replay")
     checked: Checked = context.run(context.driver.check(kind, lambda done, total: None))
     words = checked_words(checked)
-    context.console.say(f"{words[0].upper()}{words[1:]}.")
+    context.console.say(f"{capital(words)}.")
     for mismatch in checked.mismatches[:_SHOWN]:
         context.console.say(*content([finding_line(mismatch)]), f"  {MEANING[mismatch.kind]}")
     if len(checked.mismatches) > _SHOWN:
@@ -191,7 +191,7 @@ def run_plain(
             return hub, driver
 
         async def ask(question: Question) -> bool:
-            said.say(f"{question.why[0].upper()}{question.why[1:]}. It would run:")
+            said.say(f"{capital(question.why)}. It would run:")
             said.say(*content(question.lines, len(question.lines)))
             with interruptible(), suppress(Left):
                 return confirm(said, "Trust it, and run it?")

@@ -24,7 +24,7 @@ from hitl_tui.view.deletion import (
     stays_lines,
     vacuum_words,
 )
-from hitl_tui.view.format import count
+from hitl_tui.view.format import capital, count
 from hitl_tui.view.lines import content
 
 _SIZES: Final = 20
@@ -81,7 +81,7 @@ def _delete(context: Context, what: Sequence[str] | Retention, *, force: bool) -
     hub, say = context.hub, context.console.say
     plan: DeletionPlan = context.run(hub.plan_deletion(what, force=force, spared=context.driver.thread_id))
     words = plan_words(plan)
-    say(f"{words[0].upper()}{words[1:]}.")
+    say(f"{capital(words)}.")
     say(*content(leaving_lines(plan.going, hub.now()), len(plan.going) + 1))
     if stays := stays_lines(plan):
         say("These would stay:", *content(stays, _STAYS))
@@ -110,7 +110,7 @@ def _delete(context: Context, what: Sequence[str] | Retention, *, force: bool) -
             stopped = True
             say("Stopping behind those that are being deleted.")
     words = result_words(plan, gone)
-    say(f"{words[0].upper()}{words[1:]}.")
+    say(f"{capital(words)}.")
 
 
 def sizes(context: Context, typed: str) -> None:
@@ -123,7 +123,7 @@ def sizes(context: Context, typed: str) -> None:
     say = context.console.say
     if typed == "vacuum":
         words = vacuum_words(*context.run(context.hub.vacuum()))
-        say(f"{words[0].upper()}{words[1:]}.")
+        say(f"{capital(words)}.")
         return
     if typed == "deleted":
         say(
@@ -144,4 +144,4 @@ def sizes(context: Context, typed: str) -> None:
     if len(threads) > _SIZES:
         say(f"And {count(len(threads) - _SIZES, 'smaller thread')}; S THREAD tells of one.")
     if words := space_words(space):
-        say(f"{words[0].upper()}{words[1:]}; S vacuum gives back what is free.")
+        say(f"{capital(words)}; S vacuum gives back what is free.")

@@ -170,6 +170,11 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
+def capital(words: str) -> str:
+    """The same with a capital letter in front."""
+    return words[:1].upper() + words[1:]
+
+
 def preview_line(value: Any, limit: int = 80) -> Line:
     """`preview` as spans: the size dim, the value itself with role value."""
     what = kind(value)

@@ -9,6 +9,7 @@ from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.requests import Choice
 from hitl_tui.view.card import ReviewCard
 from hitl_tui.view.diff_lines import changes
+from hitl_tui.view.format import capital
 from hitl_tui.view.lines import content, name, numbered, sentence, spans
 from hitl_tui.view.spans import Line, plain_text
 from hitl_tui.view.status import deadline_words, votes_words
@@ -30,11 +31,11 @@ def card_lines(card: ReviewCard, now: int) -> list[str]:
         lines += ["It is about:", *spans(card.about)]
     if card.revised is not None and card.revised.changed:
         lines += ["What changed:", *spans(changes(card.revised))]
-    lines += [sentence(words[0].upper() + words[1:]) for words in map(plain_text, card.attending)]
+    lines += [sentence(capital(words)) for words in map(plain_text, card.attending)]
     if card.before:
         lines += ["Decided here last time:", *spans(card.before)]
     for term, more in terms(card, now):
-        lines += [sentence(term[0].upper() + term[1:]), *spans(more)]
+        lines += [sentence(capital(term)), *spans(more)]
     return [*lines, f"It is {card.bound}."]
 
 

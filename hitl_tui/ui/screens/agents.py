@@ -35,7 +35,7 @@ from hitl_tui.view.agents import (
     trial_of,
     turn_lines,
 )
-from hitl_tui.view.format import count
+from hitl_tui.view.format import capital, count
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.rows import wrap_line, wrap_spans, wrapped
@@ -115,7 +115,7 @@ class TryDialog(Modal[SettingsChange | None]):
         more = f" Agent {self._at + 1} of {len(self._agents)}." if len(self._agents) > 1 else ""
         keymap = keymap_of(self.app)
         keys = f"{keymap.shown('form.next')} goes on, {keymap.shown('form.leave')} goes to the answers."
-        self._say(f"{name} now speaks to {model}.{more} {keys[0].upper()}{keys[1:]}")
+        self._say(f"{name} now speaks to {model}.{more} {capital(keys)}")
         form = self.query_one(AnswerForm)
         form.show_form(settings_form(info, self._fork))
         self.query_one(Choices).set_options(self._options())

@@ -21,6 +21,7 @@ from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.deletion import leaving_line, plan_words, result_words, stays_lines, unrest
+from hitl_tui.view.format import capital
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
@@ -139,7 +140,7 @@ class DeletionScreen(OverlayScreen):
             view.set_titles(f"{len(self._gone):,} of {len(plan.going):,} deleted", stopping)
         else:
             words = plan_words(plan)
-            view.set_titles(f"{words[0].upper()}{words[1:]}")
+            view.set_titles(capital(words))
 
     def _lines(self, width: int) -> Iterator[Line]:
         """What goes, then what stays and why."""

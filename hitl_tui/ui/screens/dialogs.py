@@ -23,7 +23,7 @@ from hitl_tui.ui.screens.modal import Host, Modal
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
-from hitl_tui.view.format import count
+from hitl_tui.view.format import capital, count
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.rows import wrap_line
@@ -219,7 +219,7 @@ class TrustDialog(Dialog):
             Option("back", "ask.back", "don't run it", "the thread can be looked at"),
             Option("trust", "t", "trust it, and run it"),
         ]
-        text = [f"{question.why[0].upper()}{question.why[1:]}. It would run:", *question.lines]
+        text = [f"{capital(question.why)}. It would run:", *question.lines]
         super().__init__("Trust this graph?", text, options)
         self.agreed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
