@@ -12,9 +12,8 @@ from hitl_tui.view.allowances import (
     call_asked_about,
     exact_args,
     read_patterns,
-    split_patterns,
 )
-from hitl_tui.view.lines import name, sentence
+from hitl_tui.view.lines import name, sentence, split_words
 from hitl_tui.view.presence import attending_words, claim_of
 
 
@@ -81,7 +80,7 @@ def allow(context: Context, typed: str) -> None:
         else:
             exact = word == "call"
             call = call_asked_about(snapshot.progress.pending) if exact else None
-            args = exact_args(call) if call else read_patterns(split_patterns(rest))
+            args = exact_args(call) if call else read_patterns(split_words(rest))
             note = context.console.ask("Why, for the record; empty for nothing:") or None
             tool = call.name if call else word
             context.run(driver.execute(Allow(tool, actor, args, exact, note=note, seen=snapshot.state_hash)))

@@ -15,11 +15,15 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import ServerBusy
+from hitl_tui.loading.known import KnownGraph
 from hitl_tui.plain.console import Console
 from hitl_tui.view.comments import in_order
 from hitl_tui.view.format import capital
 from hitl_tui.view.lines import content
+from hitl_tui.view.notices import Notice
+from hitl_tui.view.queue import QueueRow
 from hitl_tui.view.spans import Line
+from hitl_tui.view.transcript import NodeText
 
 T = TypeVar("T")
 
@@ -47,6 +51,10 @@ class Context:
         seen: the number of the last event that was told.
         places: what was looked for last.
         stepping: whether the person was stepping just before, so that an answer lets nothing run.
+        told: what nodes write, as far as it was told.
+        listed: what waits, as it was listed last.
+        graphs: what can be started, as it was listed last.
+        news: what has happened elsewhere in the store and was not told yet.
         comments: what was said about passages of what waits, by its thread and the id of its request.
         within: the step whose inside was listed last, None for what goes on or the newest that has one.
     """
@@ -62,6 +70,10 @@ class Context:
     within: int | None = None
     places: Places = Places()
     stepping: bool = False
+    told: NodeText = field(default_factory=NodeText)
+    listed: tuple[QueueRow, ...] = ()
+    graphs: tuple[KnownGraph, ...] = ()
+    news: list[str] = field(default_factory=list)
     comments: dict[tuple[str, str], tuple[Comment, ...]] = field(default_factory=dict)
 
     def comments_on(self, request: Request) -> tuple[Comment, ...]:
@@ -84,6 +96,10 @@ class Context:
 
     def _asked(self, request: Request) -> tuple[str, str]:
         return self.driver.thread_id, request.id
+
+    def shows(self, notice: Notice) -> bool:
+        """Whether the person sees here what a notice says."""
+        return notice.thread == self.driver.thread_id
 
     def snapshot(self) -> Snapshot:
         """Where the thread is now; everything up to it counts as told."""

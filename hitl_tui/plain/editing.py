@@ -10,6 +10,7 @@ from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.console import ask_text, confirm, json_of
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import give_back, ready_to
+from hitl_tui.plain.running import look
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.view.edits import as_node_lines, withdrawn_lines
 from hitl_tui.view.glyphs import ASCII
@@ -82,6 +83,7 @@ def fork(context: Context) -> None:
     context.run(context.driver.execute(Fork(int(typed), new, actor=context.actor)))
     context.open(context.run(context.hub.open(new)))
     context.console.say(f"Made {name(new)} from step {typed}; this is it now.")
+    look(context)
 
 
 def _chosen_node(context: Context, changes: Mapping[str, Any], head: int) -> str | None:

@@ -1,4 +1,4 @@
-"""A thread's history in lines: where a text stands, when a condition began to hold, what is watched."""
+"""A thread's log in lines: its steps, where a text stands, when a condition held, watches, a check."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Final
 from hitl_tui.config import watches_file
 from hitl_tui.drivers.expressions import check_expression
 from hitl_tui.drivers.history import Asked, Moment, SearchHit
-from hitl_tui.drivers.protocol import Snapshot
+from hitl_tui.drivers.protocol import Check, Checked, Snapshot
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.context import Context, Places
+from hitl_tui.view.findings import MEANING, checked_words, finding_line
 from hitl_tui.view.followed import followed, followed_in, followed_lines
 from hitl_tui.view.format import capital, count, inline
 from hitl_tui.view.hits import answer_line, hit_line, moment_line
@@ -26,6 +27,8 @@ _STEPS: Final = 10
 _DECISIONS: Final = 20
 _STRIP: Final = 40
 _VALUE: Final = 60
+_MISMATCHES: Final = 50
+_CHECKS: Final[dict[str, Check]] = {"": "log", "log": "log", "strict": "strict", "replay": "replay"}
 
 
 def list_steps(context: Context, typed: str) -> None:
@@ -183,3 +186,17 @@ def _tell(context: Context, texts: Sequence[str], step: StepView) -> None:
         )
         rows: list[Line] = [strip(samples, _STRIP)] if samples and not shown.why else []
         context.console.say(*spans(rows))
+
+
+def check(context: Context, typed: str) -> None:
+    """Check the log against itself; "strict" reduces every update again, "replay" runs the graph again."""
+    kind = _CHECKS.get(typed)
+    if kind is None:
+        raise UsageError(f"there is no check {typed!r}", "V, V strict or V replay")
+    checked: Checked = context.run(context.driver.check(kind, lambda done, total: None))
+    words = checked_words(checked)
+    context.console.say(f"{capital(words)}.")
+    for mismatch in checked.mismatches[:_MISMATCHES]:
+        context.console.say(*content([finding_line(mismatch)]), f"  {MEANING[mismatch.kind]}")
+    if len(checked.mismatches) > _MISMATCHES:
+        context.console.say(f"And {len(checked.mismatches) - _MISMATCHES} more.")

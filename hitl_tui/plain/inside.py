@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.log.events import AppliedUpdate
 from hitl_tui.errors import UsageError
 from hitl_tui.plain.context import Context
+from hitl_tui.plain.running import open_thread
 from hitl_tui.view.branches import BranchRow, branch_detail, branch_rows, branches_of_step, items_of
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.inside import BranchView
@@ -18,8 +18,8 @@ _LISTED: Final = 200
 _ROWS: Final = 400
 
 
-def look_within(context: Context, typed: str) -> bool:
-    """`i`, `i NUMBER`, `i step NUMBER`, `i back`; True where another thread is open now.
+def look_within(context: Context, typed: str) -> None:
+    """`i`, `i NUMBER`, `i step NUMBER`, `i back`.
 
     Raises:
         UsageError: there is nothing inside, or nothing of that number.
@@ -27,7 +27,10 @@ def look_within(context: Context, typed: str) -> bool:
     snapshot = context.snapshot()
     word, _, rest = typed.partition(" ")
     if word == "back":
-        return _back(context, snapshot)
+        if not snapshot.owners:
+            raise UsageError("this thread runs inside no other", "t lists the threads")
+        open_thread(context, snapshot.owners[-1].thread_id)
+        return
     if word == "step":
         context.within = _number(rest, "i step 4 lists what is inside step 4")
     elif not word:
@@ -38,16 +41,14 @@ def look_within(context: Context, typed: str) -> bool:
         if word and word != "step":
             if _number(word, "i lists what is inside") != 1:
                 raise UsageError(f"there is no {name(word)} inside", "i lists what is inside")
-            context.open(context.run(context.hub.open(place.thread)))
-            return True
+            open_thread(context, place.thread)
+            return
         thread = f"1. the thread {name(place.thread)}"
         context.console.say(f"Inside {name(place.node)}, step {place.step}:", thread, "i 1 opens it.")
-        return False
-    if word and word != "step":
+    elif word and word != "step":
         _show(context, view, place, word)
     else:
         _list(context, view, place)
-    return False
 
 
 def _list(context: Context, view: RunView, place: InsidePlace) -> None:
@@ -59,13 +60,6 @@ def _list(context: Context, view: RunView, place: InsidePlace) -> None:
     if len(rows) > _LISTED:
         context.console.say(f"and {len(rows) - _LISTED} more, by their numbers.")
     context.console.say("i and a number tells of one.")
-
-
-def _back(context: Context, snapshot: Snapshot) -> bool:
-    if not snapshot.owners:
-        raise UsageError("this thread runs inside no other", "t lists the threads")
-    context.open(context.run(context.hub.open(snapshot.owners[-1].thread_id)))
-    return True
 
 
 def _place(context: Context, view: RunView) -> InsidePlace:

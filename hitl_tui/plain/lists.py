@@ -1,4 +1,4 @@
-"""What can be listed in lines: threads, workers, known graphs, items of the long-term store."""
+"""What is there, in lines: threads, workers, graphs to start a thread of, items of the long-term store."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hitl_tui.loading.known import KnownGraph
 from hitl_tui.plain.context import Context
+from hitl_tui.plain.running import begin, look
 from hitl_tui.view.items import MOST, item_lines
 from hitl_tui.view.jobs import job_words, orphan_words, summary_words, worker_words
 from hitl_tui.view.lines import name, spans
@@ -37,15 +38,20 @@ def list_workers(context: Context) -> None:
         context.console.say(f"{name(job.thread)} of {name(job.graph)}: {job_words(job, work.now)}.")
 
 
-def list_graphs(context: Context, typed: str) -> tuple[KnownGraph, ...]:
-    """Say which graphs a thread can be started of, each with a number; a word looks for their names."""
+def new_thread(context: Context, typed: str) -> None:
+    """Start a thread of a graph by its number, or list those that are known; words look for their names."""
+    if typed.isdigit() and 1 <= int(typed) <= len(context.graphs):
+        graph = context.graphs[int(typed) - 1]
+        context.open(context.run(context.hub.start(graph, context.actor)))
+        begin(context)
+        look(context)
+        return
     known: Sequence[KnownGraph] = context.run(context.hub.known_graphs())
-    listed = tuple(graph for graph in known if graph.matches(typed))
+    listed = context.graphs = tuple(graph for graph in known if graph.matches(typed))
     for number, graph in enumerate(listed, 1):
         context.console.say(f"{number}. {name(graph.name)}: {name(graph.origin)}")
     none = "No graph matches." if known else "No graph is known here."
     context.console.say("N and a number starts one." if listed else none)
-    return listed
 
 
 def list_items(context: Context, typed: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -12,8 +11,9 @@ from hitl_tui.engine.thread.journal import account
 from hitl_tui.errors import UsageError
 from hitl_tui.plain.console import confirm
 from hitl_tui.plain.context import Context
+from hitl_tui.plain.running import open_thread
 from hitl_tui.view.batch import Decider, decide, plan, plan_by, plan_words, result_words, run_on
-from hitl_tui.view.lines import name
+from hitl_tui.view.lines import name, split_words
 from hitl_tui.view.queue import (
     MOST,
     QueueRow,
@@ -30,14 +30,18 @@ from hitl_tui.view.queue_facts import Planned
 _SORT: Final = "sort:"
 
 
-def list_queue(context: Context, typed: str) -> tuple[QueueRow, ...]:
-    """Say what waits and passes a filter, each with a number, and give the rows.
+def queue(context: Context, typed: str) -> None:
+    """Open one of those that were listed by its number, or say what waits and passes a filter, numbered.
 
     The most urgent is the first; "sort:due" sorts otherwise, "sort:-due" the other way round.
 
     Raises:
         UsageError: there is nothing of that name to sort by.
     """
+    if typed.isdigit() and 1 <= int(typed) <= len(context.listed):
+        open_thread(context, context.listed[int(typed) - 1].name)
+        context.console.say(f"It is {int(typed)} of {len(context.listed)} that wait.")
+        return
     now, me = context.hub.now(), context.actor
     words = typed.split()
     sorts = [word.removeprefix(_SORT) for word in words if word.startswith(_SORT)]
@@ -57,17 +61,18 @@ def list_queue(context: Context, typed: str) -> tuple[QueueRow, ...]:
         context.console.say(f"{number}. {name(row.title)}: {name(row.name)} of {name(row.graph)}, {told}")
     if not rows:
         context.console.say("Nothing that waits passes." if typed else "Nothing waits for a human.")
-    return tuple(rows)
+    context.listed = tuple(rows)
 
 
-def decide_several(context: Context, listed: Sequence[QueueRow], typed: str) -> None:
+def decide_several(context: Context, typed: str) -> None:
     """Decide what was listed: an answer, or "@" and the file of a policy, and the numbers; without them all.
 
     Raises:
         UsageError: nothing was listed, no answer was given, the policy can't be read, or there is no such
             number.
     """
-    answer, *numbers = _words(typed) or [""]
+    answer, *numbers = split_words(typed) or [""]
+    listed = context.listed
     if not listed or not answer:
         raise UsageError("nothing says what is to be decided", "n lists what waits; then D approve 1 3 4")
     rows = [_numbered(listed, word) for word in numbers] or [row for row in listed if row.asks]
@@ -96,14 +101,6 @@ def decide_several(context: Context, listed: Sequence[QueueRow], typed: str) -> 
     context.console.say(f"{result_words(results)}.")
     for thread in dict.fromkeys(result.thread for result in results if result.outcome == "decided"):
         context.run(run_on(context.hub, thread))
-
-
-def _words(typed: str) -> list[str]:
-    """The words, of which those in quotes may hold spaces."""
-    try:
-        return shlex.split(typed)
-    except ValueError as error:
-        raise UsageError(f"it can't be read: {error}", "quotes come in pairs") from None
 
 
 def _numbered(listed: Sequence[QueueRow], word: str) -> QueueRow:

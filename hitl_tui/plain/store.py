@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Sequence
 from typing import Final
 
@@ -25,7 +24,7 @@ from hitl_tui.view.deletion import (
     vacuum_words,
 )
 from hitl_tui.view.format import capital, count
-from hitl_tui.view.lines import content
+from hitl_tui.view.lines import content, split_words
 
 _SIZES: Final = 20
 _STAYS: Final = 40
@@ -69,10 +68,7 @@ def prune(context: Context, typed: str) -> None:
 
 
 def _words(typed: str) -> tuple[list[str], bool]:
-    try:
-        words = shlex.split(typed)
-    except ValueError as error:
-        raise UsageError(f"this can't be read: {error}", "a name with blanks is put in quotes") from None
+    words = split_words(typed)
     return [word for word in words if word != _FORCE], _FORCE in words
 
 

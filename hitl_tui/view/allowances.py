@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -54,18 +53,6 @@ def exact_args(call: ToolAction) -> Mapping[str, Any]:
     if not isinstance(call.args, dict):
         raise UsageError("the arguments of this call have no names", "allow the tool, whatever they are")
     return call.args
-
-
-def split_patterns(typed: str) -> list[str]:
-    """The words of "path=docs/* title='two words'".
-
-    Raises:
-        UsageError: a quotation mark is left open.
-    """
-    try:
-        return shlex.split(typed)
-    except ValueError as error:
-        raise UsageError(f"it can't be read: {error}", "quotes come in pairs") from None
 
 
 def read_patterns(given: Iterable[str]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hitl_tui.drivers.node_streams import own_out, terminal_columns
+from hitl_tui.errors import UsageError
 from hitl_tui.view.cells import cells, cut, narrow
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, plain_text
@@ -80,6 +81,20 @@ def _rows(clean: str, room: int) -> Iterator[str]:
 def name(text: str) -> str:
     """Somebody else's word inside a line of ours."""
     return sanitise_line(text, _NAME)
+
+
+def split_words(typed: str) -> list[str]:
+    """The words of a line, of which those in quotes may hold spaces, as "path=docs/* title='two words'".
+
+    Raises:
+        UsageError: a quotation mark is left open.
+    """
+    import shlex
+
+    try:
+        return shlex.split(typed)
+    except ValueError as error:
+        raise UsageError(f"it can't be read: {error}", "quotes come in pairs") from None
 
 
 def sentence(text: str) -> str:

@@ -11,8 +11,9 @@ from hitl_tui.engine.thread.approval_formats import ToolAction
 from hitl_tui.errors import UsageError
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.modal import Host
-from hitl_tui.view.allowances import allowance_words, args_words, exact_args, read_patterns, split_patterns
+from hitl_tui.view.allowances import allowance_words, args_words, exact_args, read_patterns
 from hitl_tui.view.keymap import Option
+from hitl_tui.view.lines import split_words
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 
@@ -33,7 +34,7 @@ def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) 
             return
         exact, note = answer.id == "call", answer.fields["why"].strip() or None
         try:
-            like = read_patterns(split_patterns(answer.fields["like"]))
+            like = read_patterns(split_words(answer.fields["like"]))
             if exact and like:
                 raise UsageError(
                     "this call is taken with the arguments that it has", "l allows those like yours"

@@ -1,0 +1,273 @@
+"""Running a thread in lines: opened, begun, stepped, run on, ended, undone; what happens, where it stands."""
+
+from __future__ import annotations
+
+from hitl_tui.drivers.breakpoints import fits, read_breakpoint
+from hitl_tui.drivers.protocol import Snapshot
+from hitl_tui.engine.commands import (
+    Cancel,
+    CancelAttempt,
+    ExtendLimits,
+    Pause,
+    PrepareGraph,
+    ReloadGraph,
+    Rerun,
+    Rollback,
+    Run,
+    Start,
+    Step,
+)
+from hitl_tui.engine.graph.description import InputField
+from hitl_tui.engine.log.events import RunEnded
+from hitl_tui.engine.thread.breakpoints import Breakpoint
+from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.plain.console import confirm, refusal
+from hitl_tui.plain.context import Context
+from hitl_tui.plain.deciding import card_of, decide, give_back, ready_to, waiting_request
+from hitl_tui.view.answers import read_limit
+from hitl_tui.view.family import free_name
+from hitl_tui.view.format import typed_input
+from hitl_tui.view.lines import content, name
+from hitl_tui.view.repeats import repeat_lines, standing_words
+from hitl_tui.view.request_lines import question
+from hitl_tui.view.rollback import entry_line, remaining, summary
+from hitl_tui.view.status import standing_line
+from hitl_tui.view.transcript import channel_lines, unfinished_lines
+
+_ENTRIES = 200
+
+
+def begin(context: Context) -> None:
+    """Ask a new thread for its input, again until it fits."""
+    snapshot = context.snapshot()
+    while snapshot.progress.head < 0:
+        graph = snapshot.graph
+        given = {
+            field.name: typed_input(graph, field.name, _ask_for(context, field)) for field in graph.inputs
+        }
+        try:
+            context.run(context.driver.execute(Start(given, context.actor)))
+        except HitlError as error:
+            if not given:
+                raise
+            context.console.say(*refusal(error))
+        snapshot = context.snapshot()
+
+
+def _ask_for(context: Context, field: InputField) -> str:
+    """What is typed for an input."""
+    example = f" (as in: {name(field.example)})" if field.example else ""
+    while not (typed := context.console.ask(f"{name(field.label)}{example}:")):
+        context.console.say("It is needed; ctrl+d leaves.")
+    return typed
+
+
+def look(context: Context) -> None:
+    """Where the thread stands, what it holds and what it asks."""
+    snapshot = context.snapshot()
+    context.console.say(f"Thread {name(snapshot.thread_id)}, graph {name(snapshot.graph.name)}.")
+    if unbuilt := context.driver.can(PrepareGraph):
+        context.console.say("Note:", *content([unbuilt]))
+    if snapshot.notice:
+        context.console.say(f"Note: {name(snapshot.notice)}.")
+    newest = snapshot.checkpoints[-1:]
+    tainted = [taint.channel for point in newest for taint in point.tainted]
+    context.console.say(*channel_lines(snapshot.values, tainted))
+    _say_standing(context, snapshot)
+
+
+def _say_standing(context: Context, snapshot: Snapshot) -> None:
+    context.console.say(standing_line(snapshot.progress, snapshot.held_by, snapshot.ledger))
+    context.console.say(*unfinished_lines(snapshot.unfinished))
+    if snapshot.owners:
+        context.console.say(f"It runs inside {name(snapshot.owners[-1].thread_id)}: i back goes there.")
+    request = waiting_request(snapshot)
+    if request is not None:
+        card = card_of(context, snapshot, request)
+        context.console.say(*question(card, snapshot.values, context.hub.now()), "d decides.")
+
+
+def step(context: Context, typed: str) -> None:
+    """One step: over a subgraph, into it, or out of one."""
+    if typed not in ("", "into", "out"):
+        raise UsageError(f"there is no step {typed!r}", "s, s into or s out")
+    if typed == "out":
+        owners = context.snapshot().owners
+        if not owners:
+            raise UsageError("this thread runs for no other one", "s steps")
+        open_thread(context, owners[-1].thread_id)
+    _go(context, Step(typed == "into", _points(context)))
+    inside = context.snapshot().unfinished
+    if typed == "into" and inside is not None and inside.child:
+        open_thread(context, inside.child)
+
+
+def run_on(context: Context, typed: str) -> None:
+    """Run on and on, or up to a node."""
+    points = _points(context)
+    if typed:
+        points = (*points, read_breakpoint(typed, context.snapshot().graph))
+    _go(context, Run(points))
+
+
+def _points(context: Context) -> tuple[Breakpoint, ...]:
+    """The breakpoints that the graph can have as it is now."""
+    graph = context.snapshot().graph
+    return tuple(point for point in context.breakpoints if fits(point, graph))
+
+
+def _go(context: Context, command: Step | Run) -> None:
+    """Run, and tell what happens until it stops."""
+    once = isinstance(command, Step)
+    snapshot = context.snapshot()
+    if waiting_request(snapshot) is not None:
+        raise UsageError("it waits for your decision", "d decides")
+    if snapshot.progress.status in ("completed", "cancelled"):
+        raise UsageError(f"the run is {snapshot.progress.status}", "f forks from any of its steps")
+    ready_to(context, Step if once else Run)
+    context.stepping = once
+    if _may_try_again(context, snapshot) and context.in_turn(command):
+        _follow(context)
+
+
+def _may_try_again(context: Context, snapshot: Snapshot) -> bool:
+    """Tell what failed or was given up and is tried again; where it reaches outside, ask first."""
+    progress = snapshot.progress
+    if progress.status != "failed" and not progress.uses:
+        return True
+    repeats = context.run(context.driver.preview(Run())).repeats
+    context.console.say(*(repeat_lines(repeats) if repeats else ()))
+    return repeats is None or not repeats.outside or confirm(context.console, "Try it again?")
+
+
+def decide_and_go_on(context: Context, typed: str) -> None:
+    """Ask for a decision; the thread goes on to its next stop unless it was being stepped through."""
+    if not decide(context, typed):
+        return
+    tell_events(context)
+    snapshot = context.snapshot()
+    if snapshot.progress.pending:
+        return
+    if snapshot.progress.status == "waiting" and not (context.stepping or snapshot.handed):
+        _go(context, Run(_points(context)))
+    else:
+        _say_standing(context, snapshot)
+
+
+def _follow(context: Context) -> None:
+    """Tell what runs until it has ended; ctrl+c pauses it."""
+    driver = context.driver
+    asked = False
+    while True:
+        try:
+            context.run(_until_ended(context))
+            break
+        except KeyboardInterrupt:
+            context.stepping = True
+            context.run(driver.execute(CancelAttempt() if asked else Pause()))
+            if not asked:
+                context.console.say("Pausing after this node; ctrl+c again gives the node up.")
+            asked = True
+    _say_standing(context, context.snapshot())
+
+
+async def _until_ended(context: Context) -> None:
+    while True:
+        await context.driver.changed(context.seen)
+        if tell_events(context):
+            return
+
+
+def tell_events(context: Context) -> bool:
+    """Tell the events since the last time; True if a run has ended among them."""
+    ended = False
+    for stamped in context.driver.events(context.seen):
+        context.seen = stamped.number
+        context.console.say(*context.told.lines(stamped.event))
+        ended = ended or isinstance(stamped.event, RunEnded)
+    return ended
+
+
+def run_again(context: Context) -> None:
+    """Say what stands under the code as it is now; run on from there in a fork, or load it here."""
+    ready_to(context, Rerun)
+    family = context.run(context.driver.family())
+    new = free_name(context.driver.thread_id, {relative.thread_id for relative in family})
+    repeats = context.run(context.driver.preview(Rerun(new))).repeats
+    if repeats is not None:
+        context.console.say(standing_words(repeats), *repeat_lines(repeats))
+    if repeats is not None and confirm(context.console, f"Run it again in the fork {name(new)}?"):
+        context.run(context.driver.execute(Rerun(new, context.actor)))
+        context.open(context.run(context.hub.open(new)))
+        context.console.say(f"Made {name(new)} from step {repeats.step}; this is it now.")
+        _go(context, Run(_points(context)))
+    elif context.snapshot().graph_changed is not None and confirm(context.console, "Load it here?"):
+        _reload(context)
+
+
+def _reload(context: Context) -> None:
+    """Go on with the graph as it is in its file now."""
+    differences = context.run(context.driver.execute(ReloadGraph(context.actor)))
+    context.console.say("The graph was loaded again.", *content([*differences], 40))
+    _say_standing(context, context.snapshot())
+
+
+def extend(context: Context) -> None:
+    """Raise the limit that stopped the run."""
+    seen = ready_to(context, ExtendLimits).state_hash
+    typed = context.console.ask("Which limit, as in max_iterations=50; empty changes none:")
+    if typed:
+        limits = dict([read_limit(typed)])
+        context.run(context.driver.execute(ExtendLimits(limits, context.actor, seen=seen)))
+        _say_standing(context, context.snapshot())
+
+
+def cancel(context: Context) -> None:
+    """End the thread for good, after a yes."""
+    snapshot = ready_to(context, Cancel)
+    if not confirm(context.console, "End this thread for good?"):
+        context.console.say("It goes on as it was.")
+        return
+    note = context.console.ask("Why, for the record; empty for nothing:") or None
+    try:
+        context.run(context.driver.execute(Cancel(context.actor, note, snapshot.state_hash)))
+    except HitlError as error:
+        give_back(context, error, snapshot.progress.head, ("words were", note))
+        return
+    _say_standing(context, context.snapshot())
+
+
+def roll_back(context: Context) -> None:
+    """Say what would be undone, in its order, and do it after a yes."""
+    snapshot = ready_to(context, Rollback)
+    entries = context.run(context.driver.rollback_entries())
+    left = remaining(entries)
+    if not left:
+        context.console.say(f"Nothing is left to undo: {summary(entries)}.")
+        return
+    context.console.say(
+        "These would run, in this order:", *content([entry_line(entry) for entry in left], _ENTRIES)
+    )
+    if not confirm(context.console, "Run them?"):
+        context.console.say("Nothing was undone.")
+        return
+    note = context.console.ask("Why, for the record; empty for nothing:") or None
+    try:
+        context.run(context.driver.execute(Rollback(context.actor, note)))
+    except HitlError as error:
+        give_back(context, error, snapshot.progress.head, ("words were", note))
+        return
+    _follow(context)
+
+
+def open_thread(context: Context, typed: str) -> None:
+    """Turn to another thread; without a name it is asked for, and empty is the one that this one runs for.
+
+    Raises:
+        UnknownThread: there is none of that name.
+    """
+    owners = context.snapshot().owners
+    back = f" (empty for {name(owners[-1].thread_id)})" if owners else ""
+    thread = typed or context.console.ask(f"Thread{back}:") or (owners[-1].thread_id if owners else "")
+    context.open(context.run(context.hub.open(thread)))
+    look(context)
