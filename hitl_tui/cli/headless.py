@@ -207,8 +207,12 @@ async def run_on(
     """
     from hitl_tui.engine.commands import Run, Step
 
+    before = (await driver.snapshot()).notice
     await tell_run(driver, command or Run(), settings, as_json=as_json)
-    progress = (await driver.snapshot()).progress
+    snapshot = await driver.snapshot()
+    if snapshot.notice not in ("", before):
+        say(f"hitl-tui: {snapshot.notice}", err=True)
+    progress = snapshot.progress
     stepped = isinstance(command, Step) and progress.status == "waiting" and progress.reason == "paused"
     return await report(driver, as_json=as_json, done=stepped)
 

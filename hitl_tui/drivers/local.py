@@ -367,7 +367,8 @@ class LocalDriver:
         async def work() -> R:
             self._opened()
             if why := self.can(type(command)):
-                raise UsageError(f"thread {self.thread_id!r} can only be looked at", why)
+                what = "can only be looked at" if self.can(Run) else f"takes no {verb(type(command))}"
+                raise UsageError(f"thread {self.thread_id!r} {what}", why)
             result: R = await self._handlers.get(type(command), self._commit)(command)
             return result
 

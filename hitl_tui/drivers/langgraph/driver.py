@@ -93,7 +93,7 @@ class LangGraphDriver(WindowDriver):
             return session
 
         inside = _INSIDE_NOT if mirror.outer else {}
-        refusals = {**_WHY_NOT, **inside}
+        refusals = {**_WHY_NOT, **inside, **getattr(mirror.app.root, "refusals", {})}
         super().__init__(line, open_session, mirror.store, window=window, refusals=refusals, **options)
         self._owners = Owners(mirror)
         self._mirror = mirror
@@ -264,7 +264,7 @@ class LangGraphDriver(WindowDriver):
 
     async def _refuse_over(self) -> None:
         await self._look_around()
-        if why := self.can(Step):
+        if why := self.can(Run):
             raise UsageError(f"thread {self.thread_id!r} can only be looked at", why)
 
     async def _fork(self, command: Fork) -> str:
@@ -308,6 +308,8 @@ class LangGraphDriver(WindowDriver):
         await self._refuse_busy()
         await self._refuse_moved()
         await self._refuse_over()
+        if breakpoints and (why := self.can(Step)):
+            raise UsageError("a run does not stop at breakpoints there", why)
         stops = RunStops(breakpoints, self._opened().graph.info, self._hits) if breakpoints else None
 
         def make(session: Session, **options: Any) -> Any:

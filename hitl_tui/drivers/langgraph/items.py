@@ -14,7 +14,8 @@ from hitl_tui.drivers.protocol import StoredItem
 from hitl_tui.engine.state.frozen import thaw
 
 NO_STORE: Final = "the graph was compiled without a store"
-_PAGE: Final = 200
+_PAGE: Final = 100
+"""Items that are asked for at once; aegra gives no more."""
 _MOST: Final = 10_000
 """Items that are looked through."""
 

@@ -72,7 +72,7 @@ from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.breakpoints import Stops
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import AnswerRefused, HitlError, NodeFailed, ServerBusy
+from hitl_tui.errors import AnswerRefused, HitlError, NodeFailed, ServerBusy, ServerRefused
 
 _PAGE = 100
 _FIRST_LOOK, _LAST_LOOK = 0.02, 10.0
@@ -508,8 +508,8 @@ class PregelLoop:
                 threads = self._threads or SyncCaller()
                 job = threads.job(work, ()) if app.was_quick else None
                 await (job or threads.call(work))
-        except ServerBusy as busy:
-            self.session.notice = str(busy)  # no node is to blame, and nothing was begun
+        except (ServerBusy, ServerRefused) as refused:
+            self.session.notice = str(refused)  # no node is to blame, and nothing was begun
             raise
         except (Exception, Dropped, asyncio.CancelledError) as raised:
             return superstep, None if is_drained(raised) else raised

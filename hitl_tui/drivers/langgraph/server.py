@@ -9,9 +9,11 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from langgraph.types import Command
 
 from hitl_tui.config import SERVER_HEADERS
 from hitl_tui.drivers.langgraph.recorded import unknown_channel
@@ -37,9 +39,18 @@ if TYPE_CHECKING:
 SERVER: Final = "server"
 """What a thread's `ThreadInfo.source` has a server's URL under."""
 _MOST: Final = 100
-_NO_SUCH_THREAD: Final = (404, 422)
-"""What a server answers where there is no thread of a name, and where a name is no UUID."""
+_UNREADABLE: Final = 422
+"""What a server answers to what it can't read: another form of it, or a thread's name that is no UUID."""
+_NO_ID: Final = 400
+"""What aegra answers where a subgraph's newest checkpoint is asked for in the way that Agent Servers want."""
 _MOST_STATES: Final = 1_000
+_NO_STOPS: Final = "aegra stops a run nowhere: it goes on to where the graph asks, or to its end"
+_AEGRA_CANT: Final[Mapping[str, str]] = {
+    "step": _NO_STOPS,
+    "pause": _NO_STOPS,
+    "update_state": "aegra copies no thread, and an edit is tried on a copy before it is made",
+}
+"""What a thread on aegra can't be told, and why, by verb."""
 _JOINS: Final = 30
 _BETWEEN_JOINS: Final = 1.0
 """Times that a run is joined again while the server can't be reached, and seconds between them."""
@@ -124,8 +135,8 @@ class ServerStore:
         from langgraph.store.base import Item
 
         told = again_if_cut(lambda: self._client.store.search_items(list(prefix), limit=limit, offset=offset))
-        names = ("value", "key", "namespace", "created_at", "updated_at")
-        return [Item(**{name: item[name] for name in names}) for item in told["items"]]
+        names = ("value", "key", "namespace", "created_at", "updated_at")  # aegra tells no times
+        return [Item(**{name: item.get(name) for name in names}) for item in told["items"]]
 
 
 class _Edge(NamedTuple):
@@ -206,6 +217,8 @@ class ServerGraph:
     interrupt_before_nodes: tuple[str, ...] = ()
     interrupt_after_nodes: tuple[str, ...] = ()
     builder = None
+    refusals: Mapping[str, str]
+    """What its threads can't be told, and why, by verb."""
 
     def __init__(self, url: str, assistant: str = "") -> None:
         from langgraph.pregel.remote import RemoteGraph
@@ -217,6 +230,10 @@ class ServerGraph:
         self._client: Any = client
         self._remote = RemoteGraph(name, sync_client=client, name=chosen["graph_id"])
         self.graph_id = str(chosen["graph_id"])
+        is_aegra = _is_aegra(client)
+        self.refusals = _AEGRA_CANT if is_aegra else {}
+        # Of an input that is null aegra makes a new one, and begins anew.
+        self._going_on: Command[Any] | None = Command(resume={}) if is_aegra else None
         self.checkpointer: Any = ServerThreads(client, self.graph_id)
         self.store = ServerStore(client)
         drawn = _asked(url, self.get_graph)
@@ -251,8 +268,9 @@ class ServerGraph:
         if at := place.get("checkpoint_id"):  # RemoteGraph leaves it out
             kept["checkpoint"] = {"checkpoint_ns": place.get("checkpoint_ns", ""), "checkpoint_id": at}
         try:
+            given = self._going_on if input is None else input
             with telling_busy():
-                for part in self._remote.stream(input, config, version="v2", **options, **kept):
+                for part in self._remote.stream(given, config, version="v2", **options, **kept):
                     told: Any = revived_part(part)
                     if part["type"] != "messages" or hasattr(told["data"][0], "content"):
                         yield told
@@ -267,14 +285,21 @@ class ServerGraph:
         """
         for _ in range(_JOINS):
             try:
-                for run in self._open_runs(thread):
-                    self._client.runs.join(thread, run["run_id"])
+                self._wait_for(thread, self._open_runs(thread))
                 return
             except ServerLost:
                 time.sleep(_BETWEEN_JOINS)
         raise StoreUnusable(
             "the connection to the server was lost; the run goes on there", "open the thread again later"
         )
+
+    def _wait_for(self, thread: str, runs: Iterable[Mapping[str, Any]]) -> None:
+        """Wait until runs have ended; some servers answer a join after a while, whether they have or not."""
+        for run in runs:
+            self._client.runs.join(thread, run["run_id"])
+            while _is_open(self._client.runs.get(thread, run["run_id"])):
+                time.sleep(_BETWEEN_LOOKS)
+                self._client.runs.join(thread, run["run_id"])
 
     def cancel(self, thread: str) -> None:
         """Let the server give up what runs in a thread; what its supersteps have saved stays."""
@@ -302,7 +327,7 @@ class ServerGraph:
         runs = self._runs(thread)
         for run in filter(_is_open, runs):
             if strategy == "enqueue":
-                self._client.runs.join(thread, run["run_id"])
+                self._wait_for(thread, [run])
             else:
                 try:
                     self._client.runs.cancel(thread, run["run_id"], wait=True, action=strategy)
@@ -320,49 +345,72 @@ class ServerGraph:
         try:
             return list(again_if_cut(lambda: self._client.runs.list(thread, limit=_MOST)))
         except ServerRefused as error:
-            if error.status not in _NO_SUCH_THREAD:
+            if not _is_no_thread(error, thread):
                 raise
             return []  # there is no such thread yet
 
     def get_state(self, config: Any, *, subgraphs: bool = False) -> StateSnapshot:
         """As `Pregel.get_state`."""
         place = dict(config["configurable"])
-        asked = place if place.get("checkpoint_id") or place.get("checkpoint_ns") else None
         try:
-            state = again_if_cut(
-                lambda: self._client.threads.get_state(
-                    place["thread_id"], checkpoint=asked, subgraphs=subgraphs
-                )
-            )
+            state = again_if_cut(partial(self._state_at, place, subgraphs))
         except ServerRefused as error:
             if failed_there(error):
                 raise _unreadable(place["thread_id"]) from None
-            if error.status not in _NO_SUCH_THREAD:
+            if not _is_no_thread(error, place["thread_id"]):
                 raise
             return no_state(config)
         return snapshot_of(state, config)
+
+    def _state_at(self, place: Mapping[str, Any], subgraphs: bool) -> Any:
+        ask, thread = self._client.threads.get_state, place["thread_id"]
+        if place.get("checkpoint_id"):
+            return ask(thread, checkpoint=place, subgraphs=subgraphs)
+        ns = place.get("checkpoint_ns")
+        if not ns:
+            return ask(thread, subgraphs=subgraphs)
+        try:
+            return ask(thread, checkpoint=place, subgraphs=subgraphs)
+        except ServerRefused as error:
+            if error.status != _NO_ID:
+                raise
+            return ask(thread, subgraphs=subgraphs, params={"checkpoint_ns": ns})
 
     def get_state_history(
         self, config: Any, *, before: Any = None, limit: int | None = None
     ) -> Iterator[StateSnapshot]:
         """As `Pregel.get_state_history`."""
         place = config["configurable"]
-        inside = {"checkpoint_ns": ns} if (ns := place.get("checkpoint_ns")) else None
         try:
-            # RemoteGraph sends `before` in a form that servers don't take.
-            states = again_if_cut(
-                lambda: self._client.threads.get_history(
-                    place["thread_id"], limit=limit or _MOST_STATES, before=before, checkpoint=inside
-                )
-            )
+            states = again_if_cut(partial(self._history, place, before, limit or _MOST_STATES))
         except ServerRefused as error:
             if failed_there(error):
                 raise _unreadable(place["thread_id"]) from None
-            if error.status not in _NO_SUCH_THREAD:
+            if not _is_no_thread(error, place["thread_id"]):
                 raise
             states = []
         for state in states:
             yield snapshot_of(state, config)
+
+    def _history(self, place: Mapping[str, Any], before: Any, limit: int) -> Sequence[Any]:
+        thread, ns = place["thread_id"], place.get("checkpoint_ns")
+        inside = {"checkpoint_ns": ns} if ns else None
+        ask = partial(self._client.threads.get_history, thread, checkpoint=inside)
+        try:
+            # RemoteGraph sends `before` in a form that servers don't take.
+            return list(ask(limit=limit, before=before))
+        except ServerRefused as error:
+            if before is None or error.status != _UNREADABLE:
+                raise
+        # aegra pages by no form of it.
+        states, last = ask(limit=_MOST_STATES), before["configurable"]["checkpoint_id"]
+        older = [state for state in states if state["checkpoint"]["checkpoint_id"] < last][:limit]
+        if len(older) < limit and len(states) == _MOST_STATES:
+            raise StoreUnusable(
+                f"the server tells no more than the newest {_MOST_STATES:,} checkpoints of thread {thread!r}",
+                "look at a thread that is shorter",
+            )
+        return older
 
     def update_state(self, config: Any, values: Any, as_node: str | None = None) -> Any:
         """As `Pregel.update_state`, of a checkpoint that the config names.
@@ -380,6 +428,25 @@ class ServerGraph:
     def trial(self, config: Any) -> ServerTrial:
         """Where edits of a checkpoint are tried: a copy of its thread, which is deleted at the end."""
         return ServerTrial(self._client, config, self.get_state)
+
+
+def _is_aegra(client: Any) -> bool:
+    try:
+        about = client.http.get("/info")
+    except ServerRefused:
+        return False
+    return isinstance(about, Mapping) and about.get("name") == "Aegra"
+
+
+def _is_no_thread(error: ServerRefused, thread: str) -> bool:
+    """Whether a server refuses since it has no thread of a name; those of Agent Servers are UUIDs."""
+    if error.status != _UNREADABLE:
+        return error.status == 404
+    try:
+        uuid.UUID(thread)
+    except ValueError:
+        return True
+    return False
 
 
 def _is_open(run: Mapping[str, Any]) -> bool:

@@ -24,6 +24,8 @@ TRIAL: Final = "hitl_tui_trial"
 """In a thread's metadata: it is a copy for trying things out."""
 _KEPT: Final = {"strategy": "delete", "ttl": 10}
 """Minutes after which a server deletes a copy that was left behind, where it deletes threads by itself."""
+_NOT_THERE: Final = (404, 405)
+"""What a server answers that can't do what it is asked for, as aegra does for copies."""
 _OVERWRITE: Final = "__overwrite__"
 _REMOVE_ALL: Final = {"type": "remove", "id": "__remove_all__", "content": ""}
 _MADE: Final = "response_metadata"
@@ -68,9 +70,11 @@ class ServerTrial:
             self._before = self._read({"configurable": self._place}).values
         except ServerRefused as error:
             self._end()
+            missing = error.status in _NOT_THERE
+            problem = "this server copies no threads" if missing else f"it is not copied: {error.message}"
             raise UsageError(
-                f"the thread can't be copied there: {error.message}",
-                "an edit is tried on a copy before it is made",
+                f"an edit of thread {self._place['thread_id']!r} can't be tried: {problem}",
+                "an edit is made once it was tried on a copy of its thread on the server",
             ) from None
         except HitlError:
             self._end()

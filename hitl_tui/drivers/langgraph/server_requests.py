@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
@@ -52,6 +52,7 @@ def worded(client: Any) -> Any:
     """A client of the SDK whose failures are told in words."""
     for part in (client.assistants, client.threads, client.runs, client.store):
         part.http = Requests(part.http)
+    client.http = Requests(client.http)
     return client
 
 
@@ -62,7 +63,7 @@ def _in_words() -> Iterator[None]:
     try:
         yield
     except httpx.HTTPStatusError as error:
-        raise _refused(error.request, error.response.status_code, str(error)) from None
+        raise _refused(error) from None
     except httpx.TransportError as error:
         said = str(error) or type(error).__name__
         raise ServerLost(f"the server gives no answer: {said}", "is it running?") from None
@@ -71,11 +72,21 @@ def _in_words() -> Iterator[None]:
         raise ServerRefused(f"the server's answer is no JSON: {error}", hint, 0) from None
 
 
-def _refused(request: Any, status: int, said: str) -> ServerRefused:
-    said = said.partition("\n")[0][:_LONGEST]
+def _refused(error: Any) -> ServerRefused:
+    status, request = error.response.status_code, error.request
+    said = _details(getattr(error, "body", None)) or str(error).partition("\n")[0]
     what = f"the server refuses {request.method} {request.url.path} ({status})"
     hint = _HINTS.get(status) or (_ITS_LOG if status >= 500 else _OTHER_KIND)
-    return ServerRefused(f"{what}: {said}", hint, status)
+    return ServerRefused(f"{what}: {said[:_LONGEST]}", hint, status)
+
+
+def _details(body: Any) -> str:
+    """What is wrong with which parts of a request, as a server lists it; "" where it lists nothing."""
+    listed = body.get("detail") if isinstance(body, Mapping) else None
+    if not isinstance(listed, list):
+        return ""
+    wrong = [each for each in listed if isinstance(each, Mapping) and "msg" in each]
+    return "; ".join(f"{'.'.join(map(str, each.get('loc') or ()))}: {each['msg']}" for each in wrong)
 
 
 def busy() -> ServerBusy:

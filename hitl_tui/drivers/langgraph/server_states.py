@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ MESSAGES: Final = {
     "AIMessageChunk": "AIMessageChunk",
 }
 """The classes of messages by the type that their JSON names."""
+_ASKED: Final = inspect.signature(Interrupt).parameters.keys() & {"value", "id", "response_schema"}
 
 
 def looks_like_message(value: Any) -> bool:
@@ -44,21 +46,28 @@ def snapshot_of(state: Mapping[str, Any], config: Any) -> StateSnapshot:
         created_at=state["created_at"],
         parent_config=_config(parent) if (parent := state.get("parent_checkpoint")) else None,
         tasks=tuple(_task(task, config) for task in state["tasks"]),
-        interrupts=tuple(Interrupt(**each) for each in state.get("interrupts") or ()),
+        interrupts=tuple(_interrupt(each) for each in state.get("interrupts") or ()),
     )
 
 
 def _task(task: Mapping[str, Any], config: Any) -> PregelTask:
-    inner, place = task.get("state"), task.get("checkpoint")
+    inner, place = task.get("state") or {}, task.get("checkpoint")
+    if "configurable" in inner:  # so aegra tells a checkpoint
+        inner, place = {}, inner["configurable"]
     return PregelTask(
         task["id"],
         task["name"],
         tuple(task.get("path") or ()),
         error=task["error"] or None,
-        interrupts=tuple(Interrupt(**each) for each in task["interrupts"]),
+        interrupts=tuple(_interrupt(each) for each in task["interrupts"]),
         state=snapshot_of(inner, config) if inner else _config(place) if place else None,
         result=revived(task.get("result")),
     )
+
+
+def _interrupt(given: Mapping[str, Any]) -> Interrupt:
+    """An interrupt with those of its fields that the LangGraph here knows, which may be older."""
+    return Interrupt(**{name: value for name, value in given.items() if name in _ASKED})
 
 
 def _config(place: Mapping[str, Any]) -> Any:
@@ -73,7 +82,7 @@ def revived_part(part: Any) -> Any:
         message, metadata = data
         return {**part, "data": (revived(message), metadata)}
     if part["type"] == "tasks" and "interrupts" in data:
-        asked = [Interrupt(**given) for given in data["interrupts"] or ()]
+        asked = [_interrupt(given) for given in data["interrupts"] or ()]
         return {**part, "data": {**data, "result": revived(data.get("result")), "interrupts": asked}}
     if part["type"] == "checkpoints":
         return {**part, "data": {**data, "values": revived(data["values"])}}
