@@ -637,7 +637,10 @@ class PregelLoop:
             self._hand_woken(leaf, refusal)
             if leaf is not None:
                 await self._tell_inside(leaf)
-        if leaf is not None and (not (node and leaf.tasks) or self._mirror.stops_compiled_in(session, leaf)):
+        elif self._mirror.app.runs_through:
+            leaf = await self._mirror.app.state(config_of(self._thread), subgraphs=True)
+        is_over = self._mirror.app.runs_through or not (node and leaf and leaf.tasks)
+        if leaf is not None and (is_over or self._mirror.stops_compiled_in(session, leaf)):
             self._mirror.settle(session, leaf)
         return node
 

@@ -237,6 +237,8 @@ class App:
             graph = graph.copy({"checkpointer": AwaitedSaver(saver)})
         self.graph = self.root = graph
         self.ns = ""
+        self.runs_through: bool = getattr(graph, "runs_through", False)
+        """Whether a run stops nowhere but where the graph asks or ends, whatever it is told."""
         self.single = isinstance(graph.stream_channels_asis, str)
         """Whether its state is one value, as of the functional API; it is that of the channel `OUTPUT`."""
         self._worker = _Worker()

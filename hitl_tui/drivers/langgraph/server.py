@@ -231,6 +231,7 @@ class ServerGraph:
         self._remote = RemoteGraph(name, sync_client=client, name=chosen["graph_id"])
         self.graph_id = str(chosen["graph_id"])
         is_aegra = _is_aegra(client)
+        self.runs_through = is_aegra
         self.refusals = _AEGRA_CANT if is_aegra else {}
         # Of an input that is null aegra makes a new one, and begins anew.
         self._going_on: Command[Any] | None = Command(resume={}) if is_aegra else None

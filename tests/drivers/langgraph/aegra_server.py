@@ -1,0 +1,194 @@
+"""A server in this process that speaks the protocol as aegra 0.6 does, over a graph with its checkpointer."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from langgraph.types import Command, Interrupt
+
+
+class Refusal(Exception):
+    """An answer with an error of HTTP."""
+
+    def __init__(self, status: int, body: Any) -> None:
+        super().__init__(status)
+        self.status = status
+        self.body = body
+
+
+class Aegra(ThreadingHTTPServer):
+    """The server of one graph, `g`.
+
+    Attributes:
+        graph: it, with a checkpointer.
+        interrupted: the threads that a run has left waiting: no other one takes a `resume`.
+        asked: the method and the path of each request.
+        runs: what each run was begun with.
+        most: the most states that a page of a history has.
+        items: of its store.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, graph: Any) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.graph = graph
+        self.interrupted: set[str] = set()
+        self.threads: list[str] = []
+        self.asked: list[str] = []
+        self.runs: list[dict[str, Any]] = []
+        self.most = 1_000
+        self.items: list[dict[str, Any]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def start(self) -> None:
+        """Answer requests, until it is closed."""
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def answer(self, method: str, path: str, query: str, body: Mapping[str, Any]) -> Any:
+        """What it says to a request.
+
+        Raises:
+            Refusal: it refuses.
+        """
+        match path.strip("/").split("/"):
+            case ["info"]:
+                return {"name": "Aegra", "version": "0.1.0", "flags": {"assistants": True, "crons": False}}
+            case ["assistants", *rest]:
+                return self._assistant(rest[-1], xray="xray=true" in query)
+            case ["threads", "search"]:
+                rows = [{"thread_id": name, "metadata": {"graph_id": "g"}} for name in self.threads]
+                return rows[body["offset"] : body["offset"] + body["limit"]]
+            case ["threads", name, "state"] if method == "GET":
+                ns = query.partition("checkpoint_ns=")[2].partition("&")[0].replace("%3A", ":")
+                return self._state(name, {"checkpoint_ns": ns}, subgraphs="subgraphs=true" in query)
+            case ["threads", name, "state", "checkpoint"]:
+                if not body["checkpoint"].get("checkpoint_id"):
+                    raise Refusal(400, {"error": "bad_request", "message": "checkpoint_id is required"})
+                return self._state(name, body["checkpoint"], subgraphs=bool(body.get("subgraphs")))
+            case ["threads", name, "history"]:
+                return self._history(name, body)
+            case ["threads", _, "runs"] if method == "GET":
+                return []
+            case ["threads", name, "runs", "stream"]:
+                return self._stream(name, body)
+            case ["store", "items", "search"]:
+                return {"items": self.items, "total": len(self.items), "limit": 20, "offset": 0}
+        raise Refusal(404, {"detail": "Not Found"})
+
+    def _assistant(self, asked: str, *, xray: bool) -> Any:
+        if asked == "search":
+            return [{"assistant_id": "a", "graph_id": "g", "name": "g"}]
+        if asked == "subgraphs":
+            inside = self.graph.get_subgraphs()
+            return {name: {"state_schema": inner.get_output_jsonschema()} for name, inner in inside}
+        if asked == "schemas":
+            return {"state_schema": self.graph.get_output_jsonschema()}
+        drawn = self.graph.get_graph(xray=xray).to_json()
+        return {**drawn, "nodes": [{**node, "data": {"name": node["id"]}} for node in drawn["nodes"]]}
+
+    def _state(self, name: str, place: Mapping[str, Any], *, subgraphs: bool = False) -> Any:
+        if name not in self.threads:
+            raise Refusal(404, {"error": "not_found", "message": f"Thread '{name}' not found"})
+        config = {"configurable": {**place, "thread_id": name}}
+        return _told(self.graph.get_state(config, subgraphs=subgraphs))
+
+    def _history(self, name: str, body: Mapping[str, Any]) -> Any:
+        if body.get("before") is not None:
+            wrong = {"loc": ["body", "before"], "msg": "Input should be a valid string"}
+            raise Refusal(422, {"detail": [wrong]})
+        config = {"configurable": {"thread_id": name, **(body.get("checkpoint") or {})}}
+        return list(map(_told, self.graph.get_state_history(config, limit=min(body["limit"], self.most))))
+
+    def _stream(self, name: str, body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+        self.runs.append(body)
+        given, command = body.get("input"), body.get("command")
+        if given is None and command is None and not body.get("checkpoint"):
+            wrong = {"loc": ["body"], "msg": "Must specify either 'input' or 'command'"}
+            raise Refusal(422, {"detail": [wrong]})
+        if command is not None and command.get("resume") is not None and name not in self.interrupted:
+            message = "Cannot resume: thread is not in interrupted state"
+            raise Refusal(400, {"error": "bad_request", "message": message})
+        if name not in self.threads:
+            self.threads.append(name)
+        config = {"configurable": {**(body.get("checkpoint") or {}), "thread_id": name}}
+        entry = Command(resume=command["resume"]) if command is not None else given or {}
+        modes = ["messages" if mode == "messages-tuple" else mode for mode in body["stream_mode"]]
+        return self._run(name, entry, config, modes)  # what is to stop it is left out
+
+    def _run(self, name: str, entry: Any, config: Any, modes: list[str]) -> Iterator[tuple[str, Any]]:
+        self.interrupted.discard(name)
+        for mode, data in self.graph.stream(entry, config, stream_mode=modes):
+            if "__interrupt__" in data:
+                self.interrupted.add(name)
+            yield mode, data
+
+
+def _told(snapshot: Any) -> Any:
+    if snapshot is None:
+        return None
+    config, parent = snapshot.config["configurable"], snapshot.parent_config
+    tasks = [
+        {
+            "id": task.id, "name": task.name, "error": task.error, "interrupts": list(task.interrupts),
+            "checkpoint": None, "result": task.result,
+            "state": _told(task.state) if hasattr(task.state, "values") and not isinstance(task.state, dict)
+            else task.state,
+        }
+        for task in snapshot.tasks
+    ]  # fmt: skip
+    return {
+        "values": snapshot.values, "next": list(snapshot.next), "tasks": tasks, "interrupts": [],
+        "metadata": snapshot.metadata or {}, "created_at": snapshot.created_at,
+        "checkpoint": {name: config.get(name) for name in ("thread_id", "checkpoint_ns", "checkpoint_id")},
+        "parent_checkpoint": parent and parent["configurable"],
+    }  # fmt: skip
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Interrupt):
+        return {"value": value.value, "id": value.id}  # without the schema of its answer
+    return value.model_dump() if hasattr(value, "model_dump") else str(value)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Aegra
+
+    def _reply(self) -> None:
+        given = self.rfile.read(int(self.headers.get("content-length") or 0))
+        path, _, query = self.path.partition("?")
+        self.server.asked.append(f"{self.command} {self.path}")
+        try:
+            told = self.server.answer(self.command, path, query, json.loads(given or b"{}"))
+        except Refusal as refusal:
+            self._send(refusal.status, refusal.body)
+            return
+        if not isinstance(told, Iterator):
+            self._send(200, told)
+            return
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        for mode, data in told:
+            self.wfile.write(f"event: {mode}\ndata: {json.dumps(data, default=_as_json)}\n\n".encode())
+            self.wfile.flush()
+
+    def _send(self, status: int, body: Any) -> None:
+        data = json.dumps(body, default=_as_json).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _reply  # noqa: N815
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        pass

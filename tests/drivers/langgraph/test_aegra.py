@@ -1,0 +1,148 @@
+"""aegra, which speaks the protocol otherwise in places: run, answered and read as far as it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("langgraph", reason="the extra `langgraph` is not installed")
+
+from langgraph.checkpoint.memory import InMemorySaver
+
+from hitl_tui.drivers.langgraph.hub import LangGraphHub
+from hitl_tui.drivers.langgraph.server import SERVER, ServerGraph
+from hitl_tui.engine.commands import Pause, Run, Step, UpdateState
+from hitl_tui.engine.thread.breakpoints import Breakpoint
+from hitl_tui.errors import UsageError
+from hitl_tui.stores import open_store
+from tests.drivers.langgraph.aegra_server import Aegra
+from tests.drivers.langgraph.flows import asking
+from tests.drivers.langgraph.graphs import team_of
+from tests.support.commands import App
+
+ONE = "11111111-2222-4333-8444-555555555555"
+
+
+def serving(graph: Any) -> Iterator[Aegra]:
+    server = Aegra(graph)
+    server.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def aegra() -> Iterator[Aegra]:
+    yield from serving(asking(InMemorySaver()))
+
+
+@pytest.fixture
+def with_team() -> Iterator[Aegra]:
+    yield from serving(team_of([]).compile(checkpointer=InMemorySaver()))
+
+
+def store(server: Aegra) -> tuple[str, str]:
+    return "--store", f"langgraph+{server.url}#g"
+
+
+def begun(app: App, server: Aegra, given: str = 'items=["in"]') -> str:
+    """A thread that was run up to its question."""
+    done = app.expect(3, "run", "--server", server.url, "--headless", "--json", "--input", given)
+    return str(done.document["thread"])
+
+
+def request(app: App, server: Aegra, thread: str) -> str:
+    (waiting,) = app.expect(0, "show", thread, "--json", *store(server)).document["standing"]["pending"]
+    return str(waiting["id"])
+
+
+def test_a_thread_is_run_listed_answered_and_gone_on_with(aegra: Aegra, app: App) -> None:
+    thread = begun(app, aegra)
+    assert thread in app.expect(0, "threads", "--server", aegra.url).out
+    asked = request(app, aegra, thread)
+    app.expect(0, "answer", thread, asked, "yes", "--step", "2", "--note", "fine", *store(aegra))
+    app.expect(0, "resume", thread, "--headless", *store(aegra))
+    state = app.expect(0, "show", thread, "--json", *store(aegra)).document["state"]
+    assert state["items"] == ["in", "plan", "work 0", "work 1", "yes"]
+    assert "Step 1 by plan" in app.expect(0, "log", thread, *store(aegra)).out
+    assert "ok" in app.expect(0, "verify", thread, *store(aegra)).out
+    assert all(run.get("input") is not None or run["command"] is not None for run in aegra.runs)
+
+
+def test_no_thread_begins_anew_where_it_was_to_go_on_from_a_fork(aegra: Aegra, app: App) -> None:
+    thread = begun(app, aegra)
+    app.expect(0, "fork", f"{thread}@1", "f", *store(aegra))
+    aegra.runs.clear()
+    app.expect(3, "resume", "f", "--headless", *store(aegra))
+    (run,) = aegra.runs
+    assert (run["command"]["resume"], run["checkpoint"]["checkpoint_ns"]) == ({}, "")
+    state = app.expect(0, "show", "f", "--json", *store(aegra)).document["state"]
+    assert state["items"] == ["in", "plan", "work 0", "work 1"]
+
+
+def test_what_it_will_not_go_on_with_is_told_and_no_node_is_to_blame(aegra: Aegra, app: App) -> None:
+    thread = begun(app, aegra)
+    app.expect(0, "fork", f"{thread}@1", "f", *store(aegra))
+    aegra.interrupted.clear()
+    refused = app.expect(3, "resume", "f", "--headless", *store(aegra))
+    assert "thread is not in interrupted state" in refused.err
+    shown = app.expect(0, "show", "f", "--json", *store(aegra)).document
+    assert (shown["standing"]["status"], shown["standing"]["reason"]) == ("waiting", "paused")
+    assert "failed" not in app.expect(0, "log", "f", *store(aegra)).out
+
+
+def test_what_it_can_not_do_is_refused_in_words(aegra: Aegra, app: App) -> None:
+    thread = begun(app, aegra)
+    runs = len(aegra.runs)
+    assert "stops a run nowhere" in app.expect(2, "step", thread, *store(aegra)).err
+    assert "copies no thread" in app.expect(2, "update-state", thread, "n=2", *store(aegra)).err
+    stops = ("--headless", "--break", "ask")
+    assert "stops a run nowhere" in app.expect(2, "resume", thread, *stops, *store(aegra)).err
+    assert len(aegra.runs) == runs
+
+
+async def test_what_it_can_not_do_is_greyed(aegra: Aegra) -> None:
+    hub = LangGraphHub(ServerGraph(aegra.url), open_store("memory:"), name="g", source={SERVER: aegra.url})
+    try:
+        driver = await hub.begin(ONE)
+        assert {"step", "pause", "update_state"} <= (await driver.snapshot()).refusals.keys()
+        assert [bool(driver.can(kind)) for kind in (Step, Pause, UpdateState, Run)] == [
+            True,
+            True,
+            True,
+            False,
+        ]
+        with pytest.raises(UsageError, match="breakpoints"):
+            await driver.execute(Run((Breakpoint("before", "ask"),)))
+    finally:
+        await hub.close()
+
+
+@pytest.mark.parametrize(("most", "code"), [(1_000, 0), (2, 1)])
+def test_a_history_is_read_to_its_end_or_said_to_be_too_long(
+    aegra: Aegra, app: App, monkeypatch: pytest.MonkeyPatch, most: int, code: int
+) -> None:
+    monkeypatch.setattr("hitl_tui.drivers.langgraph.mirror._FIRST_PAGE", 2)
+    monkeypatch.setattr("hitl_tui.drivers.langgraph.mirror._PAGE", 2)
+    monkeypatch.setattr("hitl_tui.drivers.langgraph.server._MOST_STATES", most)
+    aegra.most = most
+    aegra.threads.append(ONE)
+    aegra.graph.invoke({"items": ["in"]}, {"configurable": {"thread_id": ONE}})
+    done = app.expect(code, "log", ONE, *store(aegra))
+    assert ("Step 2 by work" in done.out) is (code == 0)
+    assert ("no more than the newest 2 checkpoints" in done.err) is (code == 1)
+
+
+def test_a_subgraph_is_looked_into(with_team: Aegra, app: App) -> None:
+    thread = begun(app, with_team, "draft=x")
+    inside = app.expect(0, "show", thread, "--json", *store(with_team)).document["unfinished"]["thread"]
+    assert app.expect(0, "show", inside, "--json", *store(with_team)).document["state"]["log"] == ["gather"]
+    assert any("checkpoint_ns=team" in asked for asked in with_team.asked)
+
+
+def test_items_without_times_are_looked_at(aegra: Aegra, app: App) -> None:
+    aegra.items.append({"namespace": ["users", "ann"], "key": "drink", "value": {"likes": "tea"}})
+    (item,) = app.expect(0, "items", "--json", *store(aegra)).document["items"]
+    assert (item["key"], item["value"]) == ("drink", {"likes": "tea"})
