@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from hitl_tui.drivers.local import Observe
     from hitl_tui.engine.graph.description import GraphInfo
     from hitl_tui.engine.log.signing import Signer
-    from hitl_tui.engine.log.threads import ThreadSummary
+    from hitl_tui.engine.log.threads import Space, ThreadSize, ThreadSummary
     from hitl_tui.loading.langgraph import LangGraphSource
     from hitl_tui.stores import Checkpointer
+    from hitl_tui.stores.deletion import Watch
 
 T = TypeVar("T")
 GRAPH_SCHEME: Final = "langgraph:"
@@ -133,6 +134,28 @@ def listed(
     threads = _awaited(lambda: hub.threads(query, limit, None, within))
     _tell_unreadable(_OPENED[store])
     return threads
+
+
+def measured(
+    store: Checkpointer, thread: str | None, watch: Watch | None
+) -> tuple[list[ThreadSize], Space] | None:
+    """What threads of LangGraph take, as for `Hub.sizes`; None where a store is no mirror of such.
+
+    Args:
+        thread: the only one that is looked at.
+    """
+    if not keeps_langgraph(store):
+        return None
+    from hitl_tui.drivers.langgraph.discovery import thread_named
+    from hitl_tui.drivers.langgraph.sizes import sizes_of, space_of
+
+    saver = _FILES[store].saver if store in _FILES else _OPENED[store].source.app.checkpointer
+    names = None if thread is None else [thread_named(store, thread)]
+
+    async def measure() -> tuple[list[ThreadSize], Space]:
+        return await sizes_of(saver, store, names, watch), await space_of(saver)
+
+    return _awaited(measure)
 
 
 def open_graph_store(

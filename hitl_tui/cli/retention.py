@@ -155,20 +155,24 @@ def size(*, thread: str | None, limit: int, store: str | None, as_json: bool) ->
 
     The largest thread first, or all channels of one. Bytes of what was written; the store takes more on
     the disk for its own order, and `vacuum` gives back what is free. A fork shares its parent's steps.
+    Of LangGraph threads it is what their checkpointer keeps, forks and subgraphs included.
     """
+    from hitl_tui.cli.langgraph import measured
     from hitl_tui.cli.opening import find_thread
-    from hitl_tui.cli.storage import open_own
+    from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
     from hitl_tui.stores.deletion import sizes
     from hitl_tui.view.deletion import SIZE_HEADS, part_rows, size_rows, space_words
 
-    with closing(open_own(load_settings({"store": store}))) as opened:
-        if thread is not None:
-            threads = [opened.size(find_thread(opened, thread))]
-        else:
-            with progress("looking", as_json=as_json) as watch:
-                threads = sizes(opened, watch)
-        space = opened.space()
+    settings = load_settings({"store": store})
+    with closing(open_existing(settings, part="none", thread=thread)) as opened:
+        name = None if thread is None else find_thread(opened, thread)
+        with progress("looking", as_json=as_json) as watch:
+            if (theirs := measured(opened, name, watch)) is not None:
+                threads, space = theirs
+            else:
+                threads = sizes(opened, watch) if name is None else [opened.size(name)]
+                space = opened.space()
     if as_json:
         from hitl_tui.cli.reports import SizeDocument
 

@@ -140,4 +140,5 @@ def sizes(context: Context, typed: str) -> None:
     if len(threads) > _SIZES:
         say(f"And {count(len(threads) - _SIZES, 'smaller thread')}; S THREAD tells of one.")
     if words := space_words(space):
-        say(f"{capital(words)}; S vacuum gives back what is free.")
+        hint = "" if context.hub.no_upkeep else "; S vacuum gives back what is free"
+        say(f"{capital(words)}{hint}.")

@@ -48,7 +48,7 @@ ON_THREADS: dict[str, tuple[int, tuple[str, ...]]] = {
     "rollback": (USAGE, ("t", "--yes")),
     "run": (WAITING, ("flow.py", "--input", "task=seas", "--thread", "u", "--headless")),
     "show": (DONE, ("t",)),
-    "size": (USAGE, ()),
+    "size": (DONE, ()),
     "step": (WAITING, ("t",)),
     "taint": (DONE, ("t",)),
     "test": (DONE, ("t@1",)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.langgraph.driver import LangGraphDriver
@@ -13,6 +13,7 @@ from hitl_tui.drivers.langgraph.listing import listing_of
 from hitl_tui.drivers.langgraph.mirror import Mirror, SubgraphRun, namespace_of, their_thread
 from hitl_tui.drivers.langgraph.pregel import App
 from hitl_tui.drivers.langgraph.server import SERVER, new_server_thread
+from hitl_tui.drivers.langgraph.sizes import sizes_of, space_of
 from hitl_tui.drivers.langgraph.window import Window, newest_page
 from hitl_tui.drivers.langgraph.window_driver import Mirroring
 from hitl_tui.drivers.local import LocalDriver, Observe
@@ -23,6 +24,10 @@ from hitl_tui.engine.log.threads import ORIGIN, ThreadInfo, ThreadSummary, Waiti
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.errors import UnknownThread, UsageError
 from hitl_tui.loading.known import KnownGraph
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.log.threads import Space, ThreadSize
+    from hitl_tui.stores.deletion import Watch
 
 NO_UPKEEP: Final = (
     "LangGraph's checkpointer keeps these threads: delete them there, `threads` forgets them then"
@@ -188,6 +193,11 @@ class LangGraphHub(LocalHub):
     def no_upkeep(self) -> str:
         """See `Hub.no_upkeep`."""
         return NO_UPKEEP
+
+    async def sizes(self, watch: Watch | None = None) -> tuple[tuple[ThreadSize, ...], Space]:
+        """See `Hub.sizes`; as their checkpointer keeps them."""
+        saver = self.mirror.app.root.checkpointer
+        return tuple(await sizes_of(saver, self._store, watch=watch)), await space_of(saver)
 
     @property
     def no_items(self) -> str:

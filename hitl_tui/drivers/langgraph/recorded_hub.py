@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.langgraph.discovery import outdated, thread_heads, thread_named
@@ -14,12 +14,17 @@ from hitl_tui.drivers.langgraph.listing import ThreadListing
 from hitl_tui.drivers.langgraph.mirror import Mirror
 from hitl_tui.drivers.langgraph.pregel import App
 from hitl_tui.drivers.langgraph.recorded import Checkpoints
+from hitl_tui.drivers.langgraph.sizes import sizes_of, space_of
 from hitl_tui.drivers.langgraph.window import Window, newest_page
 from hitl_tui.drivers.langgraph.window_driver import Mirroring, WindowDriver
 from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadSummary, Waiting
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.log.threads import Space, ThreadSize
+    from hitl_tui.stores.deletion import Watch
 
 
 class RecordedThreads:
@@ -63,6 +68,11 @@ class RecordedThreads:
             tell(done, len(moved))
             with self._lend(thread) as mirror:
                 await mirror.sync(thread)
+
+    async def sizes(self, watch: Watch | None = None) -> tuple[tuple[ThreadSize, ...], Space]:
+        """See `Hub.sizes`; as the file keeps them."""
+        saver = self._checkpoints.saver
+        return tuple(await sizes_of(saver, self._store, watch=watch)), await space_of(saver)
 
     async def long_thread(self, thread: str) -> tuple[Mirror, Window] | None:
         """What mirrors a thread of theirs, and the window on its newest page; None where it needs none.
@@ -143,6 +153,10 @@ class RecordedHub(LocalHub):
         self._drivers[thread_id] = driver
         self._mirroring.begin(driver, mirror)
         return driver
+
+    async def sizes(self, watch: Watch | None = None) -> tuple[tuple[ThreadSize, ...], Space]:
+        """See `Hub.sizes`."""
+        return await self._recorded_threads.sizes(watch)
 
     async def close(self) -> tuple[str, ...]:
         """See `LocalHub.close`; what is being mirrored is left where it is."""

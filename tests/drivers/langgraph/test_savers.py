@@ -305,3 +305,39 @@ async def test_a_subgraph_is_stepped_into_and_edited_inside_and_goes_on_with_tha
     assert (state.values["draft"], state.values["log"][-1]) == ("edited", "ask yes")
     for watcher in (outer, inner):
         assert (await watcher.driver.check("log", lambda _done, _all: None)).mismatches == ()
+
+
+async def test_what_a_thread_takes_is_told_by_channel_as_its_checkpointer_keeps_it(
+    saver: Any, hubs: Hubs, request: pytest.FixtureRequest
+) -> None:
+    class Large(TypedDict, total=False):
+        text: str
+        n: int
+
+    graph = StateGraph(Large)
+    graph.add_node("count", lambda state: {"n": state.get("n", 0) + 1})
+    graph.add_edge(START, "count")
+    graph.add_conditional_edges("count", lambda state: "count" if state["n"] < 10 else "__end__")
+    compiled = graph.compile(checkpointer=saver)
+    await run_by_langgraph_alone(compiled, "large", {"text": "x" * 10_000})
+    await run_by_langgraph_alone(compiled, "small", {"text": "x"})
+    hub = hubs.over(compiled)
+    looked: list[tuple[int, int]] = []
+    sizes, space = await hub.sizes(lambda done, of: looked.append((done, of)))
+    assert [size.thread_id for size in sizes] == ["large", "small"]
+    assert looked == [(1, 2), (2, 2)]
+    assert sizes[0].steps == 12
+    # Where a value that stays is kept once it is there as what was written, and as what the channel holds.
+    kept = (
+        2
+        if any(kind.__name__ in ("InMemorySaver", "BasePostgresSaver") for kind in type(saver).__mro__)
+        else 12
+    )
+    assert sizes[0].channels["text"] == pytest.approx(kept * 10_000, rel=0.05)
+    if "[sqlite]" in request.node.name:
+        (stored,) = saver.conn.execute(
+            "SELECT (SELECT sum(length(checkpoint) + length(metadata)) FROM checkpoints)"
+            " + (SELECT sum(length(value)) FROM writes)"
+        ).fetchone()
+        assert sum(size.bytes for size in sizes) == pytest.approx(stored, rel=0.05)
+        assert space.used > stored
