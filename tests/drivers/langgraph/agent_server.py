@@ -1,4 +1,4 @@
-"""A real server of LangGraph for tests, `langgraph dev` in an environment of its own, without network."""
+"""Real servers for tests, in environments of their own and without network: `langgraph dev`, and aegra."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.places import SAMPLES
+from tests.support.postgres import Postgres, binaries
 
 SLOW = """
 import pathlib, time
@@ -76,7 +77,7 @@ graph = builder.compile()
 """A graph with one inside it that asks."""
 
 
-_UP = b"Starting 1 background workers"
+_QUIET = {"LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1"}
 
 
 class Proxy:
@@ -136,20 +137,20 @@ def until(there: Path) -> None:
         time.sleep(0.05)
 
 
-def installed(folder: Path) -> Path:
-    """The server's program; it is never one of our dependencies, since its licence is Elastic-2.0."""
+def installed(folder: Path, *packages: str) -> Path:
+    """Where the programs of a server are; `langgraph dev` is no dependency: its licence is Elastic-2.0."""
     uv = shutil.which("uv")
     if uv is None:
-        pytest.skip("there is no uv to install `langgraph-cli[inmem]` with")
+        pytest.skip(f"there is no uv to install {packages} with")
     venv = folder / "venv"
     for command in (
         [uv, "venv", "-q", "--python", sys.executable, str(venv)],
-        [uv, "pip", "install", "-q", "--python", str(venv), "langgraph-cli[inmem]", "langchain>=1.0"],
+        [uv, "pip", "install", "-q", "--python", str(venv), *packages, "langchain>=1.0"],
     ):
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode:
-            pytest.skip(f"`langgraph-cli[inmem]` can't be installed here: {done.stderr.strip()[-300:]}")
-    return venv / "bin" / "langgraph"
+            pytest.skip(f"{packages} can't be installed here: {done.stderr.strip()[-300:]}")
+    return venv / "bin"
 
 
 def free_port() -> int:
@@ -158,12 +159,45 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _read(process: subprocess.Popen[bytes], told: list[bytes], is_up: threading.Event) -> None:
+def _project(folder: Path) -> Path:
+    """The samples, with `slow` and `team`."""
+    project = folder / "project"
+    shutil.copytree(SAMPLES / "langgraph", project, ignore=shutil.ignore_patterns("__pycache__"))
+    config = json.loads((project / "langgraph.json").read_text())
+    for name, source in (("slow", SLOW), ("team", TEAM)):
+        (project / f"{name}.py").write_text(source)
+        config["graphs"][name] = f"./{name}.py:graph"
+    (project / "langgraph.json").write_text(json.dumps(config))
+    return project
+
+
+@contextlib.contextmanager
+def _serving(command: list[str], project: Path, up: bytes, **environment: str) -> Iterator[None]:
+    """A server while it runs; it is up once it says so."""
+    path = f"{Path(command[0]).parent}{os.pathsep}{os.environ['PATH']}"
+    process = subprocess.Popen(
+        command, cwd=project, env={**os.environ, **_QUIET, **environment, "PATH": path},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    told: list[bytes] = []
+    is_up = threading.Event()
+    threading.Thread(target=_read, args=(process, told, up, is_up), daemon=True).start()
+    try:
+        if not is_up.wait(120) or process.poll() is not None:
+            pytest.skip(f"{command[0]} does not start here: {b''.join(told).decode()[-500:]}")
+        yield
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(30)
+
+
+def _read(process: subprocess.Popen[bytes], told: list[bytes], up: bytes, is_up: threading.Event) -> None:
     """Read what a server says, to its end; it is up once it says so."""
     assert process.stdout is not None
     for line in process.stdout:
         told.append(line)
-        if _UP in line:
+        if up in line:
             is_up.set()
     is_up.set()
 
@@ -172,29 +206,27 @@ def _read(process: subprocess.Popen[bytes], told: list[bytes], is_up: threading.
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a server that has the samples."""
     folder = tmp_path_factory.mktemp("server")
-    program, port = installed(folder), free_port()
-    project = folder / "project"
-    shutil.copytree(SAMPLES / "langgraph", project, ignore=shutil.ignore_patterns("__pycache__"))
-    config = json.loads((project / "langgraph.json").read_text())
-    for name, source in (("slow", SLOW), ("team", TEAM)):
-        (project / f"{name}.py").write_text(source)
-        config["graphs"][name] = f"./{name}.py:graph"
-    (project / "langgraph.json").write_text(json.dumps(config))
-    quiet = {"LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1"}
-    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-    process = subprocess.Popen(
-        [str(program), "dev", "--port", str(port), "--no-browser", "--no-reload", "--allow-blocking"],
-        cwd=folder / "project", env={**os.environ, **quiet, "PATH": path}, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
-    told: list[bytes] = []
-    is_up = threading.Event()
-    threading.Thread(target=_read, args=(process, told, is_up), daemon=True).start()
-    try:
-        if not is_up.wait(120) or process.poll() is not None:
-            pytest.skip(f"`langgraph dev` does not start here: {b''.join(told).decode()[-500:]}")
+    program, port = installed(folder, "langgraph-cli[inmem]") / "langgraph", free_port()
+    given = ("--no-browser", "--no-reload", "--allow-blocking")
+    command = [str(program), "dev", "--port", str(port), *given]
+    with _serving(command, _project(folder), b"Starting 1 background workers"):
         yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture(scope="session")
+def aegra_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of an aegra that has the samples, with a PostgreSQL server of its own."""
+    if (programs := binaries()) is None:
+        pytest.skip("there is no PostgreSQL for aegra to keep its threads in")
+    folder = tmp_path_factory.mktemp("aegra")
+    program, port = installed(folder, "aegra-api==0.6.0", "greenlet", "uvicorn") / "uvicorn", free_port()
+    command = [str(program), "aegra_api.main:app", "--port", str(port)]
+    postgres = Postgres(programs)
+    try:
+        with postgres.admin() as database:
+            database.execute(b"CREATE DATABASE aegra")
+        given = {"AUTH_TYPE": "noop", "DATABASE_URL": postgres.url("aegra")}
+        with _serving(command, _project(folder), b"Application startup complete", **given):
+            yield f"http://127.0.0.1:{port}"
     finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait(30)
+        postgres.stop("immediate")

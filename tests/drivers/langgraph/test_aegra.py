@@ -18,9 +18,12 @@ from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.errors import UsageError
 from hitl_tui.stores import open_store
 from tests.drivers.langgraph.aegra_server import Aegra
+from tests.drivers.langgraph.agent_server import aegra_server
 from tests.drivers.langgraph.flows import asking
 from tests.drivers.langgraph.graphs import team_of
 from tests.support.commands import App
+
+__all__ = ["aegra_server"]
 
 ONE = "11111111-2222-4333-8444-555555555555"
 
@@ -146,3 +149,24 @@ def test_items_without_times_are_looked_at(aegra: Aegra, app: App) -> None:
     aegra.items.append({"namespace": ["users", "ann"], "key": "drink", "value": {"likes": "tea"}})
     (item,) = app.expect(0, "items", "--json", *store(aegra)).document["items"]
     assert (item["key"], item["value"]) == ("drink", {"likes": "tea"})
+
+
+@pytest.mark.slow
+def test_the_real_one_is_run_answered_and_read_as_the_one_of_these_tests(aegra_server: str, app: App) -> None:
+    given = ("--server", aegra_server, "--assistant", "approval")
+    place = ("--store", f"langgraph+{aegra_server}#approval")
+    thread = app.expect(3, "run", *given, "--headless", "--json", "--input", "amount=5").document["thread"]
+    assert thread in app.expect(0, "threads", *given).out
+    (asked,) = app.expect(0, "show", thread, "--json", *place).document["standing"]["pending"]
+    assert "stops a run nowhere" in app.expect(2, "step", thread, *place).err
+    assert "copies no thread" in app.expect(2, "update-state", thread, "amount=6", *place).err
+    answer = '{"approved": true, "amount": 9, "reason": "goodwill"}'
+    app.expect(0, "answer", thread, asked["id"], "--value", answer, "--step", "1", *place)
+    app.expect(0, "resume", thread, "--headless", *place)
+    shown = app.expect(0, "show", thread, "--json", *place).document
+    assert (shown["state"]["offer"], shown["standing"]["status"]) == ("Paid: 9 €.", "completed")
+    assert "ok" in app.expect(0, "verify", thread, *place).out
+    app.expect(0, "fork", f"{thread}@1", "f", *place)
+    assert "not in interrupted state" in app.expect(3, "resume", "f", "--headless", *place).err
+    assert "no items" in app.expect(0, "items", *place).out
+    assert "Step 3 by pay" in app.expect(0, "log", thread, *place).out
