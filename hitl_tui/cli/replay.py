@@ -56,7 +56,8 @@ def replay(thread: str, store: str | None, as_json: bool) -> int:
 
 def _lines(report: ReplayReport) -> list[str]:
     from hitl_tui.view.findings import finding_line
+    from hitl_tui.view.format import count
 
     lines = [finding_line(mismatch) for mismatch in report.mismatches]
-    counted = f"{report.steps:,} steps replayed, the results of {report.nodes:,} nodes served"
-    return [*lines, f"{'ok' if report.ok else f'{len(lines)} findings'}: {counted}"]
+    counted = f"{count(report.steps, 'step')} replayed, the results of {count(report.nodes, 'node')} served"
+    return [*lines, f"{'ok' if report.ok else count(len(lines), 'finding')}: {counted}"]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hitl_tui.config import Settings
     from hitl_tui.drivers.hub import LocalHub
     from hitl_tui.drivers.protocol import Driver, Hub
+    from hitl_tui.plain.loop import OpenDriver
     from hitl_tui.stores import Checkpointer
     from hitl_tui.ui.app import AppResult
     from hitl_tui.ui.theme import Look
@@ -71,7 +72,7 @@ def show(
         UsageError: no such theme.
         HitlError: the thread can't be opened.
     """
-    shows = has_screen() and not plain
+    shows = has_screen() and not plain  # asked before the standard streams are the nodes'
     keep_nodes_apart()
 
     def make_hub(store: Checkpointer) -> LocalHub:
@@ -79,41 +80,18 @@ def show(
         unbuilt = partial(_unbuilt, same_store())
         return hub_over(store, settings, unbuilt, asks=not guest, guest=person, read_only=read_only)
 
+    opened = Opened(prepare_hub)
+    open_thread = partial(_open, settings, open_store, choose, breaks, opened, make_hub=make_hub)
     if not shows:
-        collect_as_usual()
-        from hitl_tui.plain.loop import run_plain
-
-        talked = Opened()
-
-        def notices(tell: Callable[[str], object], sees: Callable[[Notice], bool]) -> Callable[[], object]:
-            from hitl_tui.cli.notify import writing_to
-
-            if not (sys.stdin.isatty() and own_out().isatty()):
-                return lambda: None  # nobody sits there
-            return talked.begin_notices(settings, writing_to(own_out()), sees, tell)
-
-        try:
-            return run_plain(
-                lambda: _open(settings, open_store, choose, breaks, talked, make_hub=make_hub),
-                actor=settings.reviewer,
-                breaks=breaks,
-                go_on=lambda thread: _resume_command(thread, settings),
-                claim_minutes=settings.claim_minutes,
-                notices=notices,
-            )
-        finally:
-            talked.end_notices()
+        return _show_lines(settings, open_thread, opened, breaks)
     from hitl_tui.ui.app import run_app
     from hitl_tui.view.presence import Attention
 
     _check_theme(settings)
-    opened = Opened(prepare_hub)
 
     async def open_driver() -> tuple[Hub, Driver]:
         try:
-            return await _open(
-                settings, open_store, choose, breaks, opened, make_hub=make_hub, on_screen=True
-            )
+            return await open_thread(on_screen=True)
         except HitlError:
             raise
         except Exception as error:
@@ -141,6 +119,31 @@ def show(
         opened.end_notices()
     keep_nodes_apart()
     return _after_screen(result, settings)
+
+
+def _show_lines(settings: Settings, open_driver: OpenDriver, opened: Opened, breaks: Sequence[str]) -> int:
+    """The same in lines."""
+    collect_as_usual()
+    from hitl_tui.plain.loop import run_plain
+
+    def notices(tell: Callable[[str], object], sees: Callable[[Notice], bool]) -> Callable[[], object]:
+        from hitl_tui.cli.notify import writing_to
+
+        if not (sys.stdin.isatty() and own_out().isatty()):
+            return lambda: None  # nobody sits there
+        return opened.begin_notices(settings, writing_to(own_out()), sees, tell)
+
+    try:
+        return run_plain(
+            open_driver,
+            actor=settings.reviewer,
+            breaks=breaks,
+            go_on=lambda thread: _resume_command(thread, settings),
+            claim_minutes=settings.claim_minutes,
+            notices=notices,
+        )
+    finally:
+        opened.end_notices()
 
 
 def browse(store_url: str | None) -> bool:

@@ -469,15 +469,16 @@ def _compared(store: Checkpointer, thread: str, watch: Watch | None) -> tuple[Mi
 
 def _findings(report: VerifyReport) -> list[str]:
     from hitl_tui.view.findings import decision_line, finding_line
+    from hitl_tui.view.format import count
 
     lines = [finding_line(mismatch) for mismatch in report.mismatches]
     also = f", those of {_inside_it(report.threads)} among them" if report.threads else ""
-    checked = f"{report.records:,} records and {report.checkpoints:,} checkpoints checked{also}"
+    checked = f"{count(report.records, 'record')} and {count(report.checkpoints, 'checkpoint')} checked{also}"
     if report.since:
         checked += f", of step {report.since} and after it; what lies before it is taken on the anchor's word"
     if report.unchecked:
         checked += f"; --strict would check {report.unchecked:,} more"
-    verdict = f"{len(lines):,} finding{'s' if len(lines) > 1 else ''}" if lines else "ok"
+    verdict = count(len(lines), "finding") if lines else "ok"
     signed = [decision_line(decision) for decision in report.decisions or ()]
     if report.decisions is not None and not signed:
         signed = ["no decisions"]

@@ -135,8 +135,9 @@ def sizes(context: Context, typed: str) -> None:
             raise UsageError(f"there is no thread {typed!r}", "t lists them")
         say(*(f"{part}: {filled}" for part, filled in part_rows(chosen)))
         return
-    for thread, steps, filled, most in size_rows(threads[:_SIZES]):
-        say(f"{thread}: {filled} in {steps} steps, most of it {most}")
+    largest = threads[:_SIZES]
+    for size, (thread, _, filled, most) in zip(largest, size_rows(largest), strict=True):
+        say(f"{thread}: {filled} in {count(size.steps, 'step')}, most of it {most}")
     if len(threads) > _SIZES:
         say(f"And {count(len(threads) - _SIZES, 'smaller thread')}; S THREAD tells of one.")
     if words := space_words(space):

@@ -42,10 +42,10 @@ def checked_words(checked: Checked) -> str:
     """What a check has come to, and how much it has looked at."""
     wrong = len(checked.mismatches)
     verdict = count(wrong, "finding") if wrong else "nothing is wrong"
-    words = f"{verdict}: {checked.steps:,} steps, {checked.records:,} records"
+    words = f"{verdict}: {count(checked.steps, 'step')}, {count(checked.records, 'record')}"
     if checked.kind == "replay":
-        words += f", the results of {checked.nodes:,} nodes served"
-    return words + (f"; {checked.unchecked:,} states not compared" if checked.unchecked else "")
+        words += f", the results of {count(checked.nodes, 'node')} served"
+    return words + (f"; {count(checked.unchecked, 'state')} not compared" if checked.unchecked else "")
 
 
 def place_of(finding: Mismatch) -> str:

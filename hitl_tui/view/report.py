@@ -20,7 +20,7 @@ from hitl_tui.view.agents import entry_words
 from hitl_tui.view.comments import comment_lines
 from hitl_tui.view.diff_lines import changes
 from hitl_tui.view.findings import finding_line
-from hitl_tui.view.format import PRIVATE_TEXT, cost, duration, identity, person, tokens, writer
+from hitl_tui.view.format import PRIVATE_TEXT, cost, count, duration, identity, person, tokens, writer
 from hitl_tui.view.revision import revision
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, plain_text, trusted
@@ -159,9 +159,9 @@ def _hash(digest: bytes, *, secret: bool) -> str:
 
 
 def _check(verified: VerifyReport) -> CheckReport:
-    words = f"{verified.records:,} records and {verified.checkpoints:,} checkpoints checked"
+    words = f"{count(verified.records, 'record')} and {count(verified.checkpoints, 'checkpoint')} checked"
     if verified.unchecked:
-        words += f"; {verified.unchecked:,} states not compared"
+        words += f"; {count(verified.unchecked, 'state')} not compared"
     return CheckReport(verified.ok, words, tuple(map(finding_line, verified.mismatches)))
 
 

@@ -40,7 +40,7 @@ def test_replay_leaves_with_1_where_the_graph_goes_another_way(app: App, file: P
     for module in [name for name in sys.modules if name.startswith("hitl_graph_turns")]:
         del sys.modules[module]
     said = app.expect(1, "replay", "t").out
-    assert said.startswith("node: step 1: node: expected 'turn', found 'other'\n1 findings: ")
+    assert said.startswith("node: step 1: node: expected 'turn', found 'other'\n1 finding: ")
     found = app.expect(1, "replay", "t", "--json").document["mismatches"]
     assert [(one["kind"], one["expected"], one["actual"]) for one in found] == [("node", "'turn'", "'other'")]
 

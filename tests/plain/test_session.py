@@ -390,6 +390,9 @@ def test_forks_are_listed_and_compared_with_any_other_step(app: App, talk: Talke
     assert "there is no thread 'gone'" in gone
     own = talk("=\nq\n", "resume", "c", "--plain").out
     assert "Step 2, beside step 3 here:" in own
+    first = talk("limit\n=\nV\nq\n", "run", "counter", "--plain", "--thread", "first").out
+    assert "there is no step before the newest" in first
+    assert "1 step, 0 records; 1 state not compared" in first
 
 
 def test_steps_lead_into_a_subgraph_and_out_of_it(talk: Talker, tmp_path: Path) -> None:

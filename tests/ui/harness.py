@@ -22,6 +22,7 @@ from hitl_tui.ui.screens.run import RunScreen
 from hitl_tui.ui.screens.run_stage import PANES
 from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.review import ReviewPane
+from hitl_tui.view.review import GRACE
 from hitl_tui.view.session import ViewSession
 from tests.support import tape as tapes
 from tests.support.replay_driver import ReplayDriver, ReplayHub
@@ -107,6 +108,13 @@ class Screen:
     async def gone(self, word: str) -> None:
         """Wait until a word is no longer on screen."""
         await self.until(lambda: word not in self.text(), f"{word!r} going away")
+
+    async def card_listens(self, *words: str) -> None:
+        """Wait until the card is open and has all these words, and let the moment to read it pass."""
+        await self.shows(*words, "keys listen in half")
+        assert isinstance(self.run.clock, Clock)
+        self.run.clock.advance(GRACE + 0.01)
+        await self.gone("keys listen in half")
 
 
 class Desk(Screen):

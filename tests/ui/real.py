@@ -12,7 +12,7 @@ from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.theme import Look
-from hitl_tui.view.review import GRACE, UNDO
+from hitl_tui.view.review import UNDO
 from tests.support import nested
 from tests.support.replay_driver import ReplayDriver
 from tests.ui.harness import Clock, Desk
@@ -41,9 +41,7 @@ async def real(make: Any, size: tuple[int, int] = (120, 40), look: Look | None =
 
 async def asked(it: Desk, *words: str) -> None:
     """The card is there with these words, and the moment to read is over."""
-    await it.shows("Your decision", *words, "keys listen in half")
-    it.clock.advance(GRACE + 0.01)
-    await it.gone("keys listen in half")
+    await it.card_listens("Your decision", *words)
 
 
 async def answer(it: Desk, *keys: str) -> None:

@@ -60,9 +60,7 @@ async def test_an_answer_without_a_letter_is_taken_with_enter_and_says_so() -> N
 
 async def opened(it: Desk, words: str) -> None:
     await it.press("d")
-    await it.shows(words, "keys listen in half")
-    it.clock.advance(GRACE + 0.01)
-    await it.gone("keys listen in half")
+    await it.card_listens(words)
 
 
 async def sent(it: Desk, *more: str) -> Any:

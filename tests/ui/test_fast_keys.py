@@ -149,9 +149,7 @@ async def test_a_sentence_that_begins_before_the_card_can_be_read_decides_and_op
 async def test_the_first_letters_of_words_are_not_choices_however_fast_they_come():
     async with desk() as it:
         await it.press("d")
-        await it.shows("keys listen in half")
-        it.clock.advance(GRACE + 0.01)
-        await it.gone("keys listen in half")
+        await it.card_listens()
         for letter in "reap it":
             it.app.post_message(Key("space" if letter == " " else letter, letter))
         await it.until(lambda: it.card.review.reason == "eap it")

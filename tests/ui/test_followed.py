@@ -8,7 +8,7 @@ import pytest
 
 from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.view.presence import Attention
-from hitl_tui.view.review import GRACE, UNDO
+from hitl_tui.view.review import UNDO
 from tests.ui.harness import Clock, live
 from tests.ui.test_waiting_threads import card_of, waiting
 
@@ -63,9 +63,7 @@ async def test_after_a_decision_the_card_gives_way_to_what_comes_of_it_live(
         it.run.clock = clock = Clock()
         it.run.attention = Attention(stays=way == "setting")
         await it.press("d")
-        await it.shows("Your decision", "keys listen in half")
-        clock.advance(GRACE + 0.01)
-        await it.gone("keys listen in half")
+        await it.card_listens("Your decision")
         await it.press("a")
         await it.shows("send it now")
         if way == "key":
@@ -91,9 +89,7 @@ async def test_without_the_setting_the_card_closes_alone() -> None:
     async with live(runner, ready="WAITING") as it:
         it.run.clock = clock = Clock()
         await it.press("d")
-        await it.shows("Your decision", "keys listen in half")
-        clock.advance(GRACE + 0.01)
-        await it.gone("keys listen in half")
+        await it.card_listens("Your decision")
         await it.press("a")
         await it.shows("send it now")
         clock.advance(UNDO + 0.01)

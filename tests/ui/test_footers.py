@@ -10,7 +10,6 @@ import pytest
 from hitl_tui import SQLiteCheckpointer
 from hitl_tui.view.actions import ALL_ACTIONS
 from hitl_tui.view.cells import cells
-from hitl_tui.view.review import GRACE
 from tests.support import rich_queue
 from tests.ui.harness import Clock, Screen
 from tests.ui.test_queue import queue
@@ -69,11 +68,9 @@ async def test_each_key_of_each_screen_can_be_read_at_80x24(twelve: SQLiteCheckp
 
 async def test_each_key_of_the_card_can_be_read_at_80x24(twelve: SQLiteCheckpointer) -> None:
     async with queue(twelve, size=(80, 24), first="press-q3") as it:
-        it.run.clock = clock = Clock()
+        it.run.clock = Clock()
         await it.press("escape")
         await it.shows("palette")
         await it.press("d")
-        await it.shows("keys listen in half")
-        clock.advance(GRACE + 0.01)
-        await it.gone("keys listen in half")
+        await it.card_listens()
         assert {"Reason", "Comment", "Claim", "Hand over", "palette"} <= set(read(it))

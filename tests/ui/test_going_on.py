@@ -18,9 +18,7 @@ async def answered(it: Screen, key: str) -> None:
     """The card that is open is answered by this key, and the answer sent."""
     clock = it.run.clock
     assert isinstance(clock, Clock)
-    await it.shows("keys listen in half")
-    clock.advance(GRACE + 0.01)
-    await it.gone("keys listen in half")
+    await it.card_listens()
     await it.press(key, *(("enter", "enter") if key == "r" else ()))  # a refusal asks for words first
     await it.shows("send it now")
     clock.advance(GRACE + 0.01)

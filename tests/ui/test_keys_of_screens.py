@@ -151,9 +151,7 @@ async def test_a_form_on_the_card():
     tape = asking({"title": "What to order?", "schema": SCHEMA})
     async with desk(tape, look=MY_LOOK) as it:
         await it.press("d")
-        await it.shows("Your answer (w), * must be given", "keys listen in half")
-        it.clock.advance(GRACE + 0.01)
-        await it.gone("keys listen in half")
+        await it.card_listens("Your answer (w), * must be given")
         await it.press(*"ink", "f7", *"3", "f6", "right", "f8", "f9")
         await it.shows("take it back")
 

@@ -12,7 +12,7 @@ from hitl_tui import END, START, Channel, GraphRunner, StateGraph
 from hitl_tui.stores import Checkpointer
 from hitl_tui.stores.postgres import server
 from hitl_tui.stores.postgres.store import PostgresCheckpointer
-from hitl_tui.view.review import GRACE, UNDO
+from hitl_tui.view.review import UNDO
 from tests.support.postgres import Postgres
 from tests.ui.harness import Clock, Screen, live
 from tests.ui.test_waiting_threads import reviewed
@@ -43,9 +43,7 @@ async def listens(it: Screen) -> Clock:
     """The card is open, and its keys decide."""
     it.run.clock = clock = Clock()
     await it.press("d")
-    await it.shows("Your decision", "keys listen in half")
-    clock.advance(GRACE + 0.01)
-    await it.gone("keys listen in half")
+    await it.card_listens("Your decision")
     return clock
 
 

@@ -13,7 +13,6 @@ from hitl_tui.engine.log.records import Commit, Cursor
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.stores import Checkpointer
 from hitl_tui.stores.lineage import Carried
-from hitl_tui.view.review import GRACE
 from tests.ui.harness import Clock, Screen, live
 
 GATE = Gate(
@@ -53,9 +52,7 @@ async def waiting(*names: str, first: str = "t") -> AsyncIterator[Screen]:
 async def card_of(it: Screen, thread: str) -> None:
     """The card of that thread is open and listens."""
     await it.until(lambda: it.session.thread_id == thread, thread)
-    await it.shows("Your decision", "keys listen in half")
-    it.run.clock.advance(GRACE + 0.01)  # type: ignore[attr-defined]
-    await it.gone("keys listen in half")
+    await it.card_listens("Your decision")
 
 
 def statuses(it: Screen) -> dict[str, str]:

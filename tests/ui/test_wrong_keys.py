@@ -100,9 +100,7 @@ async def memo(it: Screen) -> Clock:
     it.run.clock = clock = Clock()
     await it.press(*["down"] * ORDER.index("memo-42"), "enter")
     await it.until(lambda: it.session.thread_id == "memo-42", "the thread")
-    await it.shows("Your decision", "keys listen in half")
-    clock.advance(GRACE + 0.01)
-    await it.gone("keys listen in half")
+    await it.card_listens("Your decision")
     return clock
 
 
@@ -122,9 +120,7 @@ async def test_a_wrong_key_on_the_card_costs_few_keys_and_decides_nothing(
             await it.shows("12, live")
         elif key == "n":
             await it.until(lambda: it.session.thread_id == "press-q3", "another thread")
-            await it.shows("keys listen in half")
-            clock.advance(GRACE + 0.01)
-            await it.gone("keys listen in half")
+            await it.card_listens()
         for pressed in back:
             await it.press(pressed)
             await it.pilot.pause()

@@ -137,7 +137,7 @@ class SearchPane(Vertical):
         told_places = (
             count(len(self.places), "place") if len(self.places) < MOST else f"the first {MOST} places"
         )
-        self._show("nothing found", f"{told_places} in {told:,} steps")
+        self._show("nothing found", f"{told_places} in {count(told, 'step')}")
 
     async def _ask(self, query: str, expression: str) -> None:
         def more(moments: tuple[Moment, ...], looked: int, of: int) -> None:

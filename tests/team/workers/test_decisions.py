@@ -10,7 +10,7 @@ import pytest
 
 from hitl_tui.loading.sources import open_graph
 from hitl_tui.stores.postgres.store import PostgresCheckpointer
-from hitl_tui.view.review import GRACE, UNDO
+from hitl_tui.view.review import UNDO
 from tests.plain.conftest import talk
 from tests.plain.talker import Talker
 from tests.support.workers import write_flow
@@ -54,9 +54,7 @@ async def test_on_screen(store: PostgresCheckpointer, tmp_path: Path, place: str
         it.run.clock = clock = Clock()
         if place == "card":
             await it.press("d")
-            await it.shows("Your decision", "keys listen in half")
-            clock.advance(GRACE + 0.01)
-            await it.gone("keys listen in half")
+            await it.card_listens("Your decision")
             await it.press("a")
             await it.shows("sending")
             clock.advance(UNDO + 0.01)
