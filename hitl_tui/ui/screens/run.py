@@ -28,8 +28,10 @@ from hitl_tui.ui.screens import BREAKPOINTS, HEIGHTS
 from hitl_tui.ui.screens.modal import Severity
 from hitl_tui.ui.screens.run_actions import DOERS
 from hitl_tui.ui.screens.run_edit import Editing
-from hitl_tui.ui.screens.run_look import Earlier, Search, ShownValue, go
+from hitl_tui.ui.screens.run_look import ShownValue, go
 from hitl_tui.ui.screens.run_review import Reviewing
+from hitl_tui.ui.screens.run_search import Search
+from hitl_tui.ui.screens.run_spare_rows import SpareRows
 from hitl_tui.ui.screens.run_stage import Stage
 from hitl_tui.ui.screens.run_stepping import Stepping
 from hitl_tui.ui.screens.run_threads import Threads
@@ -156,7 +158,7 @@ class RunScreen(RoleScreen):
         """How far threads were that were on screen before."""
         self.now: Callable[[], int] = self.hub.now
         self.shown_value: ShownValue = ShownValue(self)
-        self.earlier: Earlier = Earlier(self)
+        self.spare_rows: SpareRows = SpareRows(self)
         self.search: Search = Search(self)
         self.watches: Watches = Watches(self)
         self.stepping: Stepping = Stepping(self)
@@ -404,7 +406,7 @@ class RunScreen(RoleScreen):
             if self._laid_out:  # the first one is painted with all else
                 self.shown_value.show()
             self.share_rows(session)
-            self.earlier.show(session)
+            self.spare_rows.show(session)
 
     def share_rows(self, session: ViewSession) -> None:
         """A value of a word, or a stream with nothing to show, leaves its rows to the pane above it."""

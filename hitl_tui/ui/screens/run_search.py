@@ -1,0 +1,144 @@
+"""The search on the run screen: asking what to look for, and walking from place to place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.widgets.value import ValuePane
+from hitl_tui.view.session import ViewSession
+
+if TYPE_CHECKING:
+    from hitl_tui.ui.screens.run import RunScreen
+    from hitl_tui.ui.widgets.search import Finding, SearchPane
+
+_DOCKED: Final = 140
+"""Cells from which on the search stands beside the other panes."""
+
+
+class Search:
+    """Asking what to look for, and walking from place to place.
+
+    With room the pane of the search stands beside the others, else on a screen of its own.
+
+    Attributes:
+        finding: what is looked for, where it stands, and which place is shown; None while none was gone to.
+    """
+
+    def __init__(self, screen: RunScreen) -> None:
+        self._screen = screen
+        self.finding: Finding | None = None
+        self.pane: SearchPane | None = None
+        self._query = ""
+        self._thread = ""  # that was looked through
+
+    @property
+    def open(self) -> bool:
+        """Whether a search goes on: from the first place gone to until esc or another thread."""
+        return self.finding is not None
+
+    @property
+    def coming(self) -> bool:
+        """Whether the pane is about to take what is typed."""
+        return self.pane is not None and not self.pane.is_mounted
+
+    def begin(self, session: ViewSession) -> None:
+        """A thread is shown: a search goes on in those that its places are in, and ends in any other."""
+        places = self.finding[1] if self.finding else ()
+        if session.thread_id not in {self._thread, *(place.thread for place in places)}:
+            self.close()
+
+    def close(self) -> None:
+        """The search is over; its text is where the next one begins."""
+        if self.finding is None and self.pane is None:
+            return
+        if self.finding is not None:
+            self._query, self.finding = self.finding[0], None
+            self._screen.query_one(ValuePane).mark("")
+        self._undock()
+        self._screen.show_all()
+
+    def ask(self) -> None:
+        """Ask what to look for, and where to go."""
+        from hitl_tui.ui.screens.find import FindScreen
+        from hitl_tui.ui.widgets.search import SearchPane
+
+        session = self._screen.session
+        if session is None:
+            return
+        ways = (self._screen.ways["app.next"], self._screen.ways["app.before"])
+        query = self.finding[0] if self.finding else self._query
+        self._thread = session.thread_id
+        if not self._has_room:
+            self._undock()
+            self._screen.app.push_screen(FindScreen(session, query, ways), self._go_to_found)
+        elif self.pane is not None:
+            self.pane.ask(session)
+        else:
+            self.pane = SearchPane(session, query)
+            self._screen.read_styles("search")
+            self._screen.add_class("-searching")
+            self._screen.query_one("#right").mount(self.pane, before=0)
+            self._screen.call_after_refresh(self._screen.show_all)
+
+    @property
+    def _has_room(self) -> bool:
+        taken = any(self._screen.has_class(name) for name in ("-deciding", "-followed", "-spotlight"))
+        return self._screen.size.width >= _DOCKED and not taken
+
+    def resize(self) -> None:
+        """The pane goes where there is no room for it any more; the search goes on."""
+        if self._screen.size.width < _DOCKED:
+            self._undock()
+
+    def _undock(self) -> None:
+        if self.pane is not None:
+            self.pane.remove()
+            self.pane = None
+            self._screen.remove_class("-searching")
+            self._screen.query_one(ChannelsPane).focus()
+
+    def go(self, finding: Finding) -> None:
+        """A place was chosen in the pane: show it; keys are the run's again."""
+        self._screen.query_one(ChannelsPane).focus()
+        self._go_to_found(finding)
+
+    def walk(self, by: int) -> None:
+        """Go to the next place where it stands, or to the one before."""
+        if self.finding is not None:
+            query, places, at = self.finding
+            if self.pane is not None and self.pane.looked_for == query:
+                places = self.pane.places  # there may be more of them by now
+            self._go_to_found((query, places, (at + by) % len(places)))
+
+    def _go_to_found(self, finding: Finding | None) -> None:
+        """Show a place: its step, its channel, and the line in it."""
+        from hitl_tui.ui.widgets.search import CONDITION
+
+        session = self._screen.session
+        if finding is None or session is None:
+            return
+        query, places, at = self.finding = finding
+        place = places[at]
+        if self.pane is not None:
+            self.pane.point_at(at)
+        if (thread_id := place.thread or self._thread) != session.thread_id:
+            self._screen.command(self._go_to_thread(thread_id, finding))
+            return
+        if place.step != session.step_view.step:
+            self._screen.travel((session.thread_id, place.step))
+        if place.channel:
+            pane = self._screen.query_one(ValuePane)
+            pane.seek = (place.channel, place.line)
+            pane.mark("" if query.strip().startswith(CONDITION) else query)
+            self._screen.query_one(ChannelsPane).select(place.channel, picked=True)
+            self._screen.shown_value.set_mode("text")
+            pane.show_sought()
+        self._screen.show_bars()
+        self._screen.tell(f"{place.where}, {at + 1} of {len(places)}", f"“{query}”")
+
+    async def _go_to_thread(self, thread_id: str, finding: Finding) -> None:
+        """Open the thread that a place is in, and go there."""
+        await self._screen.threads.open(thread_id)
+        if self._screen.session is not None and self._screen.session.thread_id == thread_id:
+            self._go_to_found(finding)

@@ -1,0 +1,246 @@
+"""What fills the rows that the run screen's panes have left: on a high screen, and in the spotlight."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from hitl_tui.engine.log.outcomes import Frame
+from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.widgets.lens import LensPane
+from hitl_tui.ui.widgets.stream import StreamPane
+from hitl_tui.ui.widgets.timeline import TimelinePane
+from hitl_tui.ui.widgets.value import ValuePane
+from hitl_tui.view.format import writer
+from hitl_tui.view.rows import GrowingText
+from hitl_tui.view.session import ViewSession
+from hitl_tui.view.spans import Line, Span, untrusted
+from hitl_tui.view.value_source import (
+    READ,
+    declared_lines,
+    other_values,
+    read_values,
+    version_lines,
+)
+
+if TYPE_CHECKING:
+    from textual.timer import Timer
+
+    from hitl_tui.ui.screens.run import RunScreen
+
+_LEAST: Final = 4
+"""Rows below which nothing more is told."""
+_SHARE: Final = 0.55
+"""The most that the lens may have of its column, as in run.tcss."""
+_CODE: Final = 200
+"""Rows of code that one may scroll through."""
+_BRIEF_STREAM: Final = 9
+"""Rows of a stream pane beside which it has all else."""
+_STANDS: Final = 0.4
+"""Seconds after which a step that is shown while a run goes on is worth more than its own rows."""
+
+
+class SpareRows:
+    """What a high screen, or a pane in the spotlight, has rows left for while a step is shown for some time.
+
+    The versions of the value and the long values of other channels stand below it, the changes of earlier
+    steps below those of the shown one; the code of the node at hand below what that has written, and that of
+    other nodes in the rows that the values leave; without code, contracts; beside a card, what the channels
+    are for.  In the spotlight, the channels have their values below them, the timeline what its steps
+    changed, and the stream what earlier steps wrote.
+    """
+
+    def __init__(self, screen: RunScreen) -> None:
+        self._screen = screen
+        self._wanted: tuple[object, ...] = ()
+        self._seen: Checkpoint | None = None
+        self._since = 0.0
+        self._later: Timer | None = None
+
+    def show(self, session: ViewSession) -> None:
+        """Bring the panes up to the shown step, once its value is there."""
+        screen = self._screen
+        spotlight = screen.stage.pane
+        has_room = screen.has_class("-high") or spotlight in ("channels", "timeline", "stream")
+        # In the spotlight what comes is looked at, and alone.
+        stands = has_room and (not session.running or (not spotlight and self._stands(session)))
+        if spotlight != "channels" or not stands:
+            screen.query_one(ChannelsPane).show_below(())
+        if spotlight != "timeline" or not stands:
+            screen.query_one(TimelinePane).show_below(())
+        if not has_room:
+            self._wanted = ()
+            screen.query_one(StreamPane).show_below(())
+            return
+        channel, mode = screen.query_one(ChannelsPane).selected, screen.shown_value.mode
+        rest = stands and not screen.shown_value.loading
+        failed = screen.shown_value.shows_failure(session)
+        deciding = screen.has_class("-deciding")
+        wanted = (
+            *(session, session.step_view.checkpoint, session.node_at_hand, channel, mode, screen.size),
+            *(rest, failed, deciding, spotlight, screen.has_class("-searching")),
+        )
+        if wanted != self._wanted:
+            self._wanted = wanted
+            if rest:
+                screen.run_worker(
+                    self._load(session, channel), group="spare rows", exclusive=True, exit_on_error=False
+                )
+            else:
+                screen.query_one(ValuePane).show_below(())
+                screen.query_one(StreamPane).show_below(())
+
+    def _stands(self, session: ViewSession) -> bool:
+        """Whether the same step has been shown for a while, as behind it a model writes."""
+        now, point = time.monotonic(), session.step_view.checkpoint
+        if point is not self._seen:
+            self._seen, self._since = point, now
+        stands = now - self._since >= _STANDS
+        if not stands and self._later is None:
+            self._later = self._screen.set_timer(self._since + _STANDS - now, self._show_later)
+        return stands
+
+    def _show_later(self) -> None:
+        self._later = None
+        if self._screen.session is not None:
+            self.show(self._screen.session)
+
+    async def _load(self, session: ViewSession, channel: str) -> None:
+        laid_out = asyncio.Event()
+        self._screen.call_after_refresh(laid_out.set)
+        await laid_out.wait()  # before, the rows that are left are those of another step
+        spotlight = self._screen.stage.pane
+        if spotlight in ("channels", "timeline"):
+            await self._in_spotlight(session, channel, spotlight)
+            return
+        value, stream = self._screen.query_one(ValuePane), self._screen.query_one(StreamPane)
+        deciding = self._screen.has_class("-deciding")
+        about = await self._about_node(session, stream.scrollable_content_region.width)
+        if spotlight == "stream":
+            stream.show_below((*await self._written_before(session), *about))
+            return
+        stream.show_below(about)
+        self._screen.share_rows(session)
+        rows: list[Line] = []
+        left = 0 if self._screen.shown_value.shows_failure(session) else value.rows_left
+        if channel and left > _LEAST:
+            versions = () if deciding else await version_lines(session, channel, left - 2)
+            rows += [(), *versions] if versions else []
+            width = min(value.scrollable_content_region.width, READ)
+            rows += other_values(session.step_view, channel, width, left - len(rows))
+            if deciding or not await session.code(session.node_at_hand):
+                rows += declared_lines(session.view.graph, width)
+            if not deciding:
+                room = left - len(rows)
+                rows += await self._other_code(session, width, room) or _contracts(session, room)
+        value.show_below(tuple(rows[: max(left, 0)]))
+        if not deciding:
+            await self._show_before(session)
+
+    async def _show_before(self, session: ViewSession) -> None:
+        """The changes of the steps before the shown one, in the rows that its own leave."""
+        lens, column = self._screen.query_one(LensPane), self._screen.query_one("#right")
+        high = column.size.height
+        if self._screen.search.pane is not None or self._screen.stage.pane == "lens":
+            most = lens.outer_size.height
+        else:
+            most = high - _BRIEF_STREAM if column.has_class("-no-stream") else int(high * _SHARE)
+        room = most - 2 - lens.own_rows
+        before = await session.changes_before(session.step_view.step, room // 3) if room > _LEAST else ()
+        lens.show_before(session, _before(before, room))
+
+    async def _about_node(self, session: ViewSession, width: int) -> tuple[Line, ...]:
+        """The code of the node at hand, its contract, what it is about to read, what its channels are for."""
+        from hitl_tui.view.frames import code_lines
+        from hitl_tui.view.taint import contract_of
+
+        frames = await session.code(session.node_at_hand)
+        graph, step = session.view.graph, session.step_view
+        rows = [*code_lines(frames, width, _CODE), *read_values(step, session.next_reads, width)]
+        if (node := graph.node(session.node_at_hand)) is not None:
+            done = step.checkpoint if step.checkpoint and step.checkpoint.node == node.name else None
+            rows += contract_of(node, done, step.updates)
+        if frames:
+            rows += declared_lines(graph, width)
+        return tuple(rows if not rows or rows[0] else rows[1:])
+
+    async def _written_before(self, session: ViewSession) -> tuple[Line, ...]:
+        """What the steps before the shown one printed and streamed, and what the steps up to it changed.
+
+        Half of the rows are left to the code of the node at hand, where that is known.
+        """
+        stream, step = self._screen.query_one(StreamPane), session.step_view.step
+        room = stream.rows_left // 2 if await session.code(session.node_at_hand) else stream.rows_left
+        rows: list[Line] = []
+        for point, text in await session.streams_before(step, max(room // 3, 0)):
+            written = GrowingText(stream.scrollable_content_region.width)
+            written.append(text.rstrip("\n"))
+            told = [_title(point), *((Span(row),) for row in written.rows), ()]
+            if len(rows) + len(told) > room:
+                break
+            rows += told
+        changes = await session.changes_before(step + 1, max(room - len(rows), 0) // 3)
+        changed = _before(changes, room - len(rows))
+        return (*rows, *changed[1:], *changed[:1])
+
+    async def _other_code(self, session: ViewSession, width: int, room: int) -> tuple[Line, ...]:
+        """The code of the other nodes, and the file of the graph, as far as there is room."""
+        from hitl_tui.view.frames import code_lines
+
+        names = [node.name for node in session.view.graph.nodes]
+        at = names.index(session.node_at_hand) if session.node_at_hand in names else -1
+        if self._screen.stage.pane == "value":  # the pane with that of the node at hand is hidden
+            names, at = [*names[at:], *names[: max(at, 0)]], -1
+        frames: list[Frame] = []
+        for name in (*names[at + 1 :], *names[: max(at, 0)], ""):
+            if sum(len(frame.lines) + 2 for frame in frames) >= room:
+                break
+            frames += await session.code(name)
+        return ((), *code_lines(frames, width, room - 1)) if frames and room > _LEAST else ()
+
+    async def _in_spotlight(self, session: ViewSession, channel: str, spotlight: str) -> None:
+        """Below the timeline what its steps changed; below the table first what its rows do not hold."""
+        step, screen = session.step_view, self._screen
+        timeline, table = screen.query_one(TimelinePane), screen.query_one(ChannelsPane)
+        room = timeline.rows_left if spotlight == "timeline" else table.rows_left
+        rows: list[Line] = []
+        if spotlight == "channels":
+            width = min(table.scrollable_content_region.width, READ)
+            versions = await version_lines(session, channel, room // 3) if channel and room > _LEAST else ()
+            if versions:
+                rows = [(), (Span("── ", "dim"), untrusted(channel, "name")), *versions]
+            rows += declared_lines(session.view.graph, width)
+            rows += other_values(step, "", width, room - len(rows))
+        if (left := room - len(rows)) > _LEAST:
+            rows += _before(await session.changes_before(step.step + 1, left // 3), left)
+        below = tuple(rows[: max(room, 0)])
+        if spotlight == "timeline":
+            timeline.show_below(below)
+        else:
+            table.show_below(below)
+
+
+def _contracts(session: ViewSession, room: int) -> tuple[Line, ...]:
+    """What the other nodes may read and write, as many of them as there is room for."""
+    from hitl_tui.view.taint import contracts
+
+    others = [node for node in session.view.graph.nodes if node.name != session.node_at_hand]
+    return contracts(others, room)
+
+
+def _title(point: Checkpoint) -> Line:
+    return (Span(f"step {point.step}  ", "dim"), untrusted(writer(point), "node"))
+
+
+def _before(changes: Sequence[tuple[Checkpoint, tuple[Line, ...]]], room: int) -> tuple[Line, ...]:
+    """As many steps as there is room for, whole."""
+    rows: list[Line] = []
+    for point, lines in changes:
+        told = [(), _title(point), *(lines or [(Span("no channel was changed", "dim"),)])]
+        if len(rows) + len(told) > room:
+            break
+        rows += told
+    return tuple(rows)
