@@ -12,7 +12,7 @@ from hitl_tui.drivers.breakpoints import RunStops
 from hitl_tui.drivers.langgraph.audit import compare
 from hitl_tui.drivers.langgraph.discovery import run_of, stale
 from hitl_tui.drivers.langgraph.editing import Editor
-from hitl_tui.drivers.langgraph.graph import functions
+from hitl_tui.drivers.langgraph.graph import entry_of, functions
 from hitl_tui.drivers.langgraph.interrupts import repeats_of_answer, whole_subgraphs
 from hitl_tui.drivers.langgraph.loop import PregelLoop
 from hitl_tui.drivers.langgraph.mirror import Mirror, their_thread
@@ -139,9 +139,8 @@ class LangGraphDriver(WindowDriver):
             raise UsageError("a LangGraph thread takes no context here", "give it in the graph's config")
         if not isinstance(command.inputs, Mapping):
             raise UsageError("the input is no dict", 'give a dict, as {"messages": "…"}')
-        run = PregelLoop(
-            session, mirror=self._mirror, leaf=self._leaf, newest=self._newest, given=_input(command.inputs)
-        )
+        given = entry_of(self._mirror.app.graph, _input(command.inputs))
+        run = PregelLoop(session, mirror=self._mirror, leaf=self._leaf, newest=self._newest, given=given)
         await run.take_input()
         self._leaf, self._newest = run.leaf, run.newest
         if run.error is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from langgraph.errors import InvalidUpdateError
 
-from hitl_tui.drivers.langgraph.pregel import saved_of
+from hitl_tui.drivers.langgraph.pregel import OUTPUT, given_to, saved_of
 from hitl_tui.drivers.langgraph.scratch import ScratchSaver
 from hitl_tui.drivers.langgraph.steps import branch_path, in_order
 from hitl_tui.engine.log.events import AsNode
@@ -88,7 +88,7 @@ class LocalTrial:
             as_node: ours; None lets LangGraph infer it.
         """
         update, problems = update_of(self._app, values)
-        tried = await try_update(self._root, self._config, update, as_node)
+        tried = await try_update(self._root, self._config, update, as_node, inner=self._app)
         lost = [] if tried.problem else lost_by(tried, update)
         return tried._replace(update=update, problems=problems, lost=lost)
 
@@ -100,6 +100,8 @@ def replacing(app: Pregel[Any, Any, Any, Any], name: str, value: Any) -> Any:
         UsageError: there is no such channel, or it can't be set; says why.
     """
     kind = _kind(app, name)
+    if value is None and isinstance(app.stream_channels_asis, str):
+        raise UsageError(f"{name!r} can't be set to null: LangGraph takes that for no edit", "give a value")
     if kind in _REPLACES:
         return value
     if kind not in _REDUCES:
@@ -121,13 +123,15 @@ def _kind(app: Pregel[Any, Any, Any, Any], name: str) -> str:
         raise UsageError(
             f"the state of {app.name} has no channel {name!r}", f"channels: {', '.join(known) or 'none'}"
         )
-    return type(app.channels[name]).__name__
+    whole = app.stream_channels_asis
+    return type(app.channels[whole if isinstance(whole, str) else name]).__name__
 
 
 def editable(app: Pregel[Any, Any, Any, Any]) -> tuple[str, ...]:
     """The channels of the state: what LangGraph keeps for itself and what it manages are none."""
     names = app.stream_channels_asis
-    names = [names] if isinstance(names, str) else names
+    if isinstance(names, str):
+        return (OUTPUT,)
     return tuple(name for name in names if name in app.channels and not name.startswith("__"))
 
 
@@ -170,22 +174,29 @@ async def try_update(
     config: RunnableConfig,
     update: Mapping[str, Any],
     as_node: str | None = None,
+    *,
+    inner: Pregel[Any, Any, Any, Any] | None = None,
 ) -> Tried:
     """Do an edit on a copy of a checkpoint: operators, writers and routes get copies, nothing is stored.
 
     Args:
         config: names the checkpoint, with the namespace of its subgraph where it is inside one.
         as_node: ours; None lets LangGraph infer it.
+        inner: that subgraph.
     """
     trial = app.copy({"checkpointer": ScratchSaver(_saver(app))})
     before: Mapping[str, Any] = {}
+    edited_graph = inner or app
+    single = isinstance(edited_graph.stream_channels_asis, str)
     try:
-        before = _values(await trial.aget_state(config))
-        edited = await trial.aupdate_state(config, dict(update), as_node=their_node(as_node))
+        before = _values(await trial.aget_state(config), single)
+        edited = await trial.aupdate_state(
+            config, given_to(edited_graph, update), as_node=their_node(as_node)
+        )
         state = await trial.aget_state(edited)
     except Exception as error:  # an operator or a route of the graph's own may raise anything
         return Tried(before, {}, (), *_why(error))
-    return Tried(before, _values(state), next_of(state))
+    return Tried(before, _values(state, single), next_of(state))
 
 
 async def as_nodes(trial: Any, values: Mapping[str, Any], nodes: Iterable[str]) -> tuple[AsNode, ...]:
@@ -230,8 +241,9 @@ def next_of(state: StateSnapshot) -> tuple[str, ...]:
     return tuple(path or task.name for path, task in zip(paths, tasks, strict=True))
 
 
-def _values(state: StateSnapshot) -> Mapping[str, Any]:
-    return state.values if isinstance(state.values, dict) else {"__root__": state.values}
+def _values(state: StateSnapshot, single: bool) -> Mapping[str, Any]:
+    saved = saved_of(state, single=single)
+    return saved.values if saved else {}
 
 
 def _saver(app: Pregel[Any, Any, Any, Any]) -> Any:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 from msgspec.structs import replace
 
@@ -18,9 +19,14 @@ from hitl_tui.engine.log.records import END, START
 from hitl_tui.engine.state.channel import BoundChannel, Channel, ChannelInfo
 from hitl_tui.engine.state.reducers import Reducer, overwrite
 from hitl_tui.engine.thread.recorded import RecordedGraph, graph_of_info
+from hitl_tui.errors import UsageError
 
 _THEIR_START, _THEIR_END = "__start__", "__end__"
 _DEEPEST = 8
+IN_ONE_GO: Final = "LangGraph runs an entrypoint's tasks in one go, and stops there for a question alone"
+_IN_ONE_GO: Final = (
+    "LangGraph runs an entrypoint's tasks in one go and stops between them for a question alone"
+)
 _PLAIN_CHANNELS = ("LastValue", "LastValueAfterFinish", "AnyValue", "EphemeralValue", "UntrackedValue")
 
 
@@ -159,10 +165,70 @@ def _node(app: Graph, name: str, inner: Any, depth: int) -> NodeInfo:
         writes=("*",),
         kind="subgraph" if inner is not None else "node",
         graph=describe(inner, name, depth=depth + 1) if inner is not None else None,
-        closed=getattr(inner, "why_no_steps", "") or why_closed(inner) if inner is not None else "",
+        closed=_closed(app, inner),
         attempts=max((policy.max_attempts for policy in policies), default=1),
         timeout=_seconds(getattr(node, "timeout", None)),
     )
+
+
+def _closed(app: Graph, inner: Any) -> str:
+    """Why a node can't be stepped into, in words; "" where it can, or where there is nothing inside."""
+    if is_entrypoint(app):
+        return (
+            "LangGraph runs the tasks of an entrypoint in one go, and stops between them for a question alone"
+        )
+    return getattr(inner, "why_no_steps", "") or why_closed(inner) if inner is not None else ""
+
+
+def is_entrypoint(app: Graph) -> bool:
+    """Whether a graph is one function of the functional API."""
+    return bool(app.stream_channels_asis == _THEIR_END)
+
+
+def entry_of(app: Graph, inputs: Mapping[str, Any]) -> Any:
+    """What a graph is begun with, of inputs by name: of an entrypoint what its parameter takes.
+
+    Raises:
+        UsageError: its parameter takes no such names.
+    """
+    parameter, kind = _parameter(app)
+    if parameter and inputs.keys() == {parameter}:
+        return inputs[parameter]
+    if parameter and kind is not Any:
+        raise UsageError(
+            f"the entrypoint {app.name} takes one input, {parameter!r}, not {', '.join(inputs) or 'none'}",
+            f"give it as {parameter}=…",
+        )
+    if hasattr(kind, "model_validate") or dataclasses.is_dataclass(kind):
+        try:
+            return kind(**inputs)
+        except Exception as error:  # their validation
+            raise UsageError(f"the input does not fit: {error}", "give its fields") from error
+    return dict(inputs)
+
+
+def _parameter(app: Graph) -> tuple[str, Any]:
+    """The parameter of an entrypoint that takes one value, and its type; "" where it takes values by name."""
+    called = next((function for node in app.nodes for function in functions(app, node)), None)
+    if not is_entrypoint(app) or called is None:
+        return "", None
+    name = next(iter(inspect.signature(called).parameters))
+    try:
+        kind = get_type_hints(called).get(name, Any)
+    except Exception:  # a name that is known to a type checker alone
+        kind = Any
+    return ("" if _fields(kind) is not None else name), kind
+
+
+def _fields(kind: Any) -> tuple[str, ...] | None:
+    """The names that a type of values by name has; None for any other type."""
+    plain = getattr(kind, "__origin__", None) or kind
+    if not isinstance(plain, type):
+        return None
+    if issubclass(plain, Mapping) or hasattr(plain, "model_fields") or dataclasses.is_dataclass(plain):
+        own = getattr(plain, "__annotations__", {}) if plain is not dict else {}
+        return tuple(own)
+    return None
 
 
 def _seconds(timeout: Any) -> float | None:
@@ -184,7 +250,11 @@ def _ours(node: str) -> str:
 
 
 def _inputs(app: Graph, channels: Iterable[ChannelInfo]) -> tuple[InputField, ...]:
-    """What a thread is begun with: the channels of the input's schema."""
+    """What a thread is begun with: the channels of the input's schema, or what an entrypoint takes."""
+    if is_entrypoint(app):
+        parameter, kind = _parameter(app)
+        fields = (parameter,) if parameter else _fields(kind) or ()
+        return tuple(InputField(name, name, name) for name in fields)
     builder: Any = getattr(app, "builder", None)
     schemas = getattr(builder, "schemas", {})
     wanted = schemas.get(getattr(builder, "input_schema", None), {})

@@ -47,6 +47,7 @@ from hitl_tui.drivers.langgraph.steps import (
     tool_use,
 )
 from hitl_tui.drivers.langgraph.subgraphs import START_NODE
+from hitl_tui.drivers.langgraph.values import as_json
 from hitl_tui.engine.commands.answering import pass_breakpoints
 from hitl_tui.engine.commands.decisions import decision_entry
 from hitl_tui.engine.log.events import (
@@ -62,12 +63,13 @@ from hitl_tui.engine.log.events import (
     TextStreamed,
     ToolCalled,
 )
-from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo, ModelUse
+from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo, ModelUse, StreamedText
 from hitl_tui.engine.log.records import START, Cursor, LedgerEntry
-from hitl_tui.engine.nodes.activity import StreamKeeper
+from hitl_tui.engine.nodes.activity import StreamKeeper, newest_texts
 from hitl_tui.engine.nodes.attempt import masks_of
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.frames import frames_of
+from hitl_tui.engine.state.canonical import canonical
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.breakpoints import Stops
@@ -75,6 +77,9 @@ from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import AnswerRefused, HitlError, NodeFailed, ServerBusy, ServerRefused
 
 _PAGE = 100
+_RETURNED = "__return__"
+_LONGEST_RESULT = 4_000
+"""Characters of what a `@task` gave that are shown."""
 _FIRST_LOOK, _LAST_LOOK = 0.02, 10.0
 """Seconds between looks at what a graph inside has saved."""
 log = logging.getLogger(__name__)
@@ -115,11 +120,15 @@ class Superstep:
         self.before: Saved | None = None
         self.after: list[tuple[Saved | None, Saved]] = []
         """The checkpoints that it has saved, each with the one before."""
+        self.calls: tuple[BranchOutcome, ...] = ()
+        """The `@task`s that its nodes have called, in the order in which they began."""
         self.streams = StreamKeeper()
         self.durations: dict[str, int] = {}
         self._started: dict[str, int] = {}
         self._tasks: dict[str, TaskRun] = {}
         self._announced = False
+        self._calls: dict[str, BranchOutcome] = {}
+        """What nodes call as `@task`s, by id; of one that has its result from before no end is told."""
         self._asked: dict[str, Any] = {}
         self._replies: dict[str, tuple[Any, Mapping[str, Any]]] = {}
         """What models have answered, with what the stream says of it, by the ids of messages."""
@@ -180,12 +189,23 @@ class Superstep:
         self.after.append((self.before._replace(tasks=tasks), saved))
         self._count(tasks)
         self.before = saved
-        self._tasks, self._started, self._announced = {}, {}, False
+        self.calls = tuple(self._calls.values())
+        self._tasks, self._started, self._calls, self._announced = {}, {}, {}, False
 
     def unkept(self) -> tuple[ModelUse, ...]:
         """The calls of models whose answers no task has written: their tokens are told nowhere else."""
         self._count(self._tasks.values())
         return tuple(self._unkept)
+
+    def finished_texts(self) -> list[StreamedText]:
+        """What those have written that have finished: they don't run again, whatever becomes of the rest."""
+        tasks = in_order(self._tasks.values())
+        paths = {branch_path(tasks, place) for place, task in enumerate(tasks) if task.result is not None}
+        paths |= {call.path for key, call in self._calls.items() if key in self.durations}
+        texts = self.streams.texts if self.streams.used else ()
+        return [
+            text for text in texts if any(f"{text.path}/".startswith(f"{path}/") for path in paths if path)
+        ]
 
     def _count(self, tasks: Iterable[TaskRun]) -> None:
         written = {message.id for task in tasks for message in messages_in(task.result)}
@@ -212,6 +232,9 @@ class Superstep:
 
     def _task(self, data: Any) -> None:
         now, key = self._session.clock(), data["id"]
+        if self.before is not None and all(task.id != key for task in self.before.tasks):
+            self._call(data, now)
+            return
         if "input" in data:
             pushed = any("push" in str(trigger) for trigger in data["triggers"])
             self._tasks[key] = TaskRun(key, data["name"], pushed)
@@ -235,6 +258,30 @@ class Superstep:
             outcome = BranchOutcome(path, known.name, place, status, attempts=1, duration=self.durations[key])
             self._tell(BranchEnded(place_of(dict.fromkeys(task.name for task in tasks)), outcome, now))
 
+    def _call(self, data: Any, now: int) -> None:
+        """Take the begin or the end of a `@task` that a node has called: it is a branch of the step."""
+        self._announce()
+        key, name = data["id"], str(data["name"])
+        if "input" in data:
+            number = sum(call.name == name for call in self._calls.values())
+            place = len(self._calls) + (len(self._tasks) if len(self._tasks) > 1 else 0)
+            call = BranchOutcome(f"{name}[{number}]", name, place, "ok", attempts=1)
+            self._calls[key], self._started[key] = call, now
+            self._tell(BranchStarted(self.node, call.path, name, place, 0, 1, now))
+        elif key in self._calls and not data["interrupts"]:
+            status: Any = "failed" if data["error"] else "ok"
+            took = self.durations[key] = now - self._started[key]
+            ended = self._calls[key] = replace(self._calls[key], status=status, duration=took)
+            self._tell_result(ended, (data["result"] or {}).get(_RETURNED))
+            self._tell(BranchEnded(self.node, ended, now))
+
+    def _tell_result(self, call: BranchOutcome, result: Any) -> None:
+        """Show what a call gave, unless it was streamed."""
+        if result is None or any(text.path == call.path for text in self.streams.texts):
+            return
+        text = result if isinstance(result, str) else canonical(as_json(result)).decode()
+        self._write(call.name, f"{text[:_LONGEST_RESULT]}\n", call.path)
+
     def _announce(self) -> None:
         """Tell what runs, once all of its tasks are known."""
         if self._announced or not self._tasks:
@@ -254,6 +301,9 @@ class Superstep:
         scopes = [scope.partition(":") for scope in ns]
         if not scopes or not scopes[0][0]:
             return ""
+        for at, (_, _, key) in reversed(list(enumerate(scopes))):
+            if key in self._calls:
+                return "/".join((self._calls[key].path, *(name for name, _, _ in scopes[at + 1 :])))
         tasks = in_order(self._tasks.values())
         place = next((place for place, task in enumerate(tasks) if task.id == scopes[0][2]), None)
         branch = "" if place is None else branch_path(tasks, place)
@@ -287,11 +337,13 @@ class Superstep:
     def _text(self, agent: str, text: str, ns: tuple[str, ...]) -> None:
         if text:
             self._announce()
-            path = self._path_of(ns)
-            self.streams.add(text, agent, path, self._session.cursor.attempt)
-            self._tell(TextStreamed(self.node, agent, text, path))
+            self._write(agent, text, self._path_of(ns))
             if self._inside is not None:
                 self._inside.write(ns, agent, text)
+
+    def _write(self, agent: str, text: str, path: str) -> None:
+        self.streams.add(text, agent, path, self._session.cursor.attempt)
+        self._tell(TextStreamed(self.node, agent, text, path))
 
 
 def _node_of(about: Mapping[str, Any]) -> str:
@@ -614,6 +666,7 @@ class PregelLoop:
                 durations=superstep.durations,
                 streamed=superstep.streams.texts if superstep.streams.used else (),
                 unkept=superstep.unkept() if saved is superstep.after[-1][1] else (),
+                calls=superstep.calls,
             )
             if before is not None:
                 threads = await self._mirror.sync_inside(session.thread_id, before)
@@ -622,9 +675,8 @@ class PregelLoop:
             pauses = self._once and last and bool(saved.tasks) and not self._mirror.app.has_stops
             self._mirror.append(session, before, saved, facts, pauses=pauses)
             node = facts.node or START
-        if not node and (unkept := superstep.unkept()):
-            cursor = journal.spent(session.cursor, unkept, 0)
-            session.commit_cursor(replace(cursor, uses=(*cursor.uses, *unkept)))
+        if not node:
+            self._keep_attempt(superstep)
         refusal = refusal_of(error) if error is not None else None
         if error is not None and refusal is None:
             self._failed(superstep, error)
@@ -643,6 +695,14 @@ class PregelLoop:
         if leaf is not None and (is_over or self._mirror.stops_compiled_in(session, leaf)):
             self._mirror.settle(session, leaf)
         return node
+
+    def _keep_attempt(self, superstep: Superstep) -> None:
+        """Keep what an attempt that saved no checkpoint has used, and what was written for good."""
+        session, unkept, texts = self.session, superstep.unkept(), superstep.finished_texts()
+        if unkept or texts:
+            cursor = journal.spent(session.cursor, unkept, 0)
+            streamed = newest_texts((*cursor.streamed, *texts))
+            session.commit_cursor(replace(cursor, uses=(*cursor.uses, *unkept), streamed=streamed))
 
     async def _tell_inside(self, leaf: Saved) -> None:
         """Mirror what goes on in subgraphs that have begun, and tell where they stand."""

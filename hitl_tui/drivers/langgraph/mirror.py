@@ -46,6 +46,7 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ORIGIN, Owner, ThreadInfo
+from hitl_tui.engine.nodes.activity import newest_texts
 from hitl_tui.engine.nodes.children import WITHIN
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.graph_change import change_graph
@@ -254,7 +255,9 @@ class Mirror:
             )
         cursor = moved(session.cursor, facts, after)
         if facts.source in RAN:  # attempts before it were counted when they ended
-            facts = replace(facts, uses=(*session.cursor.uses, *facts.uses))
+            kept = session.cursor
+            streamed = newest_texts((*kept.streamed, *facts.streamed)) if kept.streamed else facts.streamed
+            facts = replace(facts, uses=(*kept.uses, *facts.uses), streamed=streamed)
         session.commit_step(cursor, changes, facts, pauses=pauses, ledger=ledger)
 
     def settle(self, session: Session, leaf: Saved) -> None:

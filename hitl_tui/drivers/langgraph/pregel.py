@@ -145,6 +145,11 @@ def saved_of(snapshot: Snapshot, *, single: bool = False) -> Saved | None:
     return Saved(identity, checkpoint_of(snapshot.parent_config), values, source, tasks, at, step)
 
 
+def given_to(graph: Graph, update: Mapping[str, Any]) -> Any:
+    """What `update_state` is given for values by channel: of a graph whose state is one value, that."""
+    return update[OUTPUT] if isinstance(graph.stream_channels_asis, str) else dict(update)
+
+
 def _by_channel(value: Any) -> dict[str, Any] | None:
     return None if value is None else {OUTPUT: value}
 
@@ -344,9 +349,9 @@ class App:
             )
         return [saved for snapshot in snapshots if (saved := saved_of(snapshot, single=self.single))]
 
-    async def update(self, config: Config, values: Any, as_node: str | None = None) -> str:
-        """As `update_state`; gives the id of the new checkpoint."""
-        config = self._at(config)
+    async def update(self, config: Config, update: Mapping[str, Any], as_node: str | None = None) -> str:
+        """As `update_state`, by channel; gives the id of the new checkpoint."""
+        config, values = self._at(config), given_to(self.graph, update)
         if self.is_async:
             return checkpoint_of(await self._there(self.root.aupdate_state(config, values, as_node)))
         return checkpoint_of(await self.call(lambda: self.root.update_state(config, values, as_node)))

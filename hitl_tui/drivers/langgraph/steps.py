@@ -211,6 +211,7 @@ def facts_of(
     streamed: tuple[StreamedText, ...] = (),
     durations: Mapping[str, int] | None = None,
     unkept: Iterable[ModelUse] = (),
+    calls: Iterable[BranchOutcome] = (),
 ) -> StepFacts:
     """What happened in a superstep besides its changes; an edit is another program's unless one knows better.
 
@@ -219,6 +220,7 @@ def facts_of(
         streamed: what was streamed in it.
         durations: of its tasks, by their ids.
         unkept: calls of models whose answers no task has written.
+        calls: of `@task`s by its nodes.
     """
     tasks = in_order(before.tasks) if before else []
     source = source_of(before, after)
@@ -243,7 +245,7 @@ def facts_of(
             *unkept,
         ),
         calls=_calls(tasks, messages, before),
-        branches=branches,
+        branches=(*branches, *calls),
         streamed=streamed,
         origin=after.id,
     )
@@ -258,13 +260,16 @@ def inside_of(facts: StepFacts, before: Saved, threads: Mapping[str, str]) -> St
     if not threads or facts.source not in RAN:
         return facts
     tasks = in_order(before.tasks)
-    branches = facts.branches or (
-        BranchOutcome(tasks[0].name, tasks[0].name, 0, "ok", attempts=1, duration=facts.duration),
-    )
+    own, calls = facts.branches[: len(tasks)], facts.branches[len(tasks) :]
+    if len(tasks) == 1:
+        name = tasks[0].name
+        own = (BranchOutcome(name, name, 0, "ok", attempts=1, duration=facts.duration),)
+        calls = facts.branches
     named = tuple(
-        replace(branch, thread=threads.get(task.id, "")) for branch, task in zip(branches, tasks, strict=True)
+        replace(branch, thread=threads.get(task.id, "")) for branch, task in zip(own, tasks, strict=True)
     )
-    return replace(facts, branches=named, source="subgraph" if len(tasks) == 1 else facts.source)
+    source = "subgraph" if len(tasks) == 1 else facts.source
+    return replace(facts, branches=(*named, *calls), source=source)
 
 
 def source_of(before: Saved | None, after: Saved) -> Source:
@@ -300,6 +305,7 @@ def moved(cursor: Cursor, facts: StepFacts, after: Saved) -> Cursor:
         answers=(),
         exchanges=(),
         uses=() if ran else cursor.uses,
+        streamed=() if ran else cursor.streamed,
         pending=(),
         error=None,
     )

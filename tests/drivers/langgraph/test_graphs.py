@@ -17,7 +17,6 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_stream_writer
-from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
@@ -274,21 +273,6 @@ async def test_a_graph_inside_is_one_step_of_its_parent_and_drawn_inside_it(save
     assert node is not None
     assert (node.kind, node.graph.nodes[0].name) == ("subgraph", "work")
     assert watcher.view.values["log"] == ["in", "in", "inner"]
-
-
-async def test_an_entrypoint_runs_as_one_node_on_its_input(saver: Any, hubs: Hubs) -> None:
-    @task
-    def double(number: int) -> int:
-        return number * 2
-
-    @entrypoint(checkpointer=saver)
-    def workflow(given: dict[str, int]) -> dict[str, int]:
-        return {"sum": double(given["n"]).result() + 1}
-
-    watcher = await _ran(hubs, workflow, {"n": 4})
-    assert watcher.view.progress.status == "completed"
-    assert watcher.view.values == {"output": {"sum": 9}}
-    assert [step.source for step in watcher.view.checkpoints] == ["input", "node"]
 
 
 def test_a_channel_has_the_type_that_it_is_annotated_with() -> None:
