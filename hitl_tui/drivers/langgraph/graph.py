@@ -24,9 +24,6 @@ from hitl_tui.errors import UsageError
 _THEIR_START, _THEIR_END = "__start__", "__end__"
 _DEEPEST = 8
 IN_ONE_GO: Final = "LangGraph runs an entrypoint's tasks in one go, and stops there for a question alone"
-_IN_ONE_GO: Final = (
-    "LangGraph runs an entrypoint's tasks in one go and stops between them for a question alone"
-)
 _PLAIN_CHANNELS = ("LastValue", "LastValueAfterFinish", "AnyValue", "EphemeralValue", "UntrackedValue")
 
 
@@ -174,9 +171,7 @@ def _node(app: Graph, name: str, inner: Any, depth: int) -> NodeInfo:
 def _closed(app: Graph, inner: Any) -> str:
     """Why a node can't be stepped into, in words; "" where it can, or where there is nothing inside."""
     if is_entrypoint(app):
-        return (
-            "LangGraph runs the tasks of an entrypoint in one go, and stops between them for a question alone"
-        )
+        return IN_ONE_GO
     return getattr(inner, "why_no_steps", "") or why_closed(inner) if inner is not None else ""
 
 
