@@ -15,7 +15,7 @@ from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.view.card import ReviewCard, newest_versions, review_card
 from hitl_tui.view.diff_lines import changes
-from hitl_tui.view.keymap import Option
+from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.revision import Revision, revision
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.session import ViewSession
@@ -33,7 +33,6 @@ _OPTIONS: Final[tuple[tuple[CopyKind, str, str], ...]] = (
     ("card", "m", "the whole card, as Markdown"),
     ("command", "s", "the shell command that does the same"),
 )
-_BACK: Final = Option("back", "ask.back", "go back")
 _MOST: Final = 10_000_000
 """Characters of a value that are put together at most."""
 
@@ -47,7 +46,7 @@ def copy_options(*, card: bool, changed: bool) -> list[Option]:
     """
     there = {"card": card, "diff": changed}
     options = [Option(kind, key, label) for kind, key, label in _OPTIONS if there.get(kind, True)]
-    return [*options, _BACK]
+    return [*options, BACK]
 
 
 def value_copy(value: Any) -> str:

@@ -147,6 +147,10 @@ class Option(msgspec.Struct, frozen=True):
         return tuple(key for name in names for key in keymap.bindings.get(name, (name,)))
 
 
+BACK: Final = Option("back", "ask.back", "go back")
+"""The choice that decides nothing."""
+
+
 def load_keymap(
     table: Mapping[str, Any], where: Callable[[str], str] = lambda name: f"keys.{name}"
 ) -> Keymap:

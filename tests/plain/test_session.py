@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
 
 from hitl_tui.config import default_store
 from hitl_tui.loading.sources import reopen_graph
+from hitl_tui.plain.loop import COMMANDS, HELP
 from hitl_tui.stores import open_store
 from tests.plain.talker import Talker
 from tests.support import reviewed_flow
@@ -24,6 +26,12 @@ ways = {"on": "a", "off": END}
 graph = graph.add_edge(START, "a").add_conditional_edge("a", lambda state: "on", ways)
 graph = graph.compile(checkpointer=MemoryCheckpointer(), limits=Limits(max_iterations=2))
 """
+
+
+def test_the_help_has_each_command_and_no_other() -> None:
+    told = {re.split(r"[ :]", clause)[0] for line in HELP for clause in re.split(r"\.  |; ", line)}
+    one_letter = {word for word in told if len(word) == 1}
+    assert one_letter == COMMANDS.keys() - {"?", "help"} | {"q"}
 
 
 @pytest.fixture

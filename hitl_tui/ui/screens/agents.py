@@ -36,7 +36,7 @@ from hitl_tui.view.agents import (
     turn_lines,
 )
 from hitl_tui.view.format import capital, count
-from hitl_tui.view.keymap import Option
+from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.rows import wrap_line, wrap_spans, wrapped
 from hitl_tui.view.sanitise import sanitise_line
@@ -410,7 +410,7 @@ class AgentsScreen(OverlayScreen):
             f"{info.name} forgets its {turns} and begins anew with the next step. The state stays as it is; "
             "the turns can't be brought back. The log says who did it."
         ]
-        options = [Option("back", "ask.back", "go back"), Option("forget", "f", "forget them")]
+        options = [BACK, Option("forget", "f", "forget them")]
 
         def answered(answer: DialogResult | None) -> None:
             if answer is not None and answer.id == "forget":

@@ -12,7 +12,7 @@ from hitl_tui.errors import UsageError
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.modal import Host
 from hitl_tui.view.allowances import allowance_words, args_words, exact_args, read_patterns
-from hitl_tui.view.keymap import Option
+from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.lines import split_words
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
@@ -54,7 +54,7 @@ def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) 
         Option("call", "c", "this call, with these arguments"),
         Option("like", "l", "this tool, with arguments like that"),
         Option("allowed", "w", "what is allowed already"),
-        Option("back", "ask.back", "go back"),
+        BACK,
     ]
     screen.app.push_screen(Dialog("Allow in this thread", text, options, fields), answered)
 
@@ -73,7 +73,7 @@ async def ask_allowed(screen: Host, session: ViewSession, actor: str) -> None:
 
     text = ["Calls like these need no approval here. One that you choose can be taken back."]
     # The way back comes first, so that enter alone chooses none.
-    options = [Option("back", "ask.back", "go back")]
+    options = [BACK]
     options += [
         Option(each.id, str(number) if number < 10 else "", allowance_words(each))
         for number, each in enumerate(known, 1)
@@ -90,6 +90,6 @@ def _ask_revoke(screen: Host, session: ViewSession, actor: str, allowance: Allow
         if answer is not None:
             screen.command(revoke(answer.fields["why"].strip() or None))
 
-    options = [Option("revoke", "t", "take it back"), Option("back", "ask.back", "go back")]
+    options = [Option("revoke", "t", "take it back"), BACK]
     text = [allowance_words(allowance), "Its calls are asked about again; the ledger keeps that you did."]
     screen.app.push_screen(Dialog("Take it back?", text, options, [DialogField("why", "why")]), answered)

@@ -12,7 +12,7 @@ from hitl_tui.engine.commands import Claim, Command, HandOver, Unclaim
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import Presence
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
-from hitl_tui.view.keymap import Option
+from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.queue import left_words
 from hitl_tui.view.sanitise import sanitise_line
 
@@ -40,7 +40,7 @@ def claim(
         return
 
     def answered(answer: DialogResult | None) -> None:
-        if answer is not None and answer.id == "take":
+        if answer is not None:
             execute(replace(own, take_over=standing.actor, note=answer.fields["why"].strip() or None))
 
     who = sanitise_line(standing.actor, 80)
@@ -67,7 +67,7 @@ def ask_hand_over(
     """
 
     def answered(answer: DialogResult | None) -> None:
-        if answer is not None and answer.id == "hand":
+        if answer is not None:
             to, note = answer.fields["to"].strip().removeprefix("@"), answer.fields["why"].strip()
             hand(HandOver(request.id, request.step, to, actor, note or None, seen))
 
@@ -78,5 +78,5 @@ def ask_hand_over(
     if request.reviewers:
         text.append(f"Reviewers: {sanitise_line(', '.join(request.reviewers), 200)}")
     fields = [DialogField("to", "to whom, by name"), DialogField("why", "why, for them")]
-    options = [Option("hand", "h", "pass it on"), Option("back", "ask.back", "go back")]
+    options = [Option("hand", "h", "pass it on"), BACK]
     app.push_screen(Dialog("Hand over", text, options, fields), answered)

@@ -22,7 +22,7 @@ from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.deletion import leaving_line, plan_words, result_words, stays_lines, unrest
 from hitl_tui.view.format import capital
-from hitl_tui.view.keymap import Option
+from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 
@@ -288,7 +288,7 @@ def ask_prune(app: App[object], given: Mapping[str, object], prune: Callable[[Re
             "yes" if given.get("keep_decided") else "no",
         ),
     ]
-    options = [Option("list", "l", "list what would go"), Option("back", "ask.back", "go back")]
+    options = [Option("list", "l", "list what would go"), BACK]
     text = ["What runs or waits stays, and what a fork shares. Nothing goes before you have seen the list."]
     app.push_screen(Dialog("Prune", text, options, fields), answered)
 

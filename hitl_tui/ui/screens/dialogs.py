@@ -24,7 +24,7 @@ from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.format import capital, count
-from hitl_tui.view.keymap import Option
+from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise
@@ -158,7 +158,7 @@ def ask_cancel(screen: Host, session: ViewSession, actor: str) -> None:
     """Ask whether to give up the node in flight or to end the thread."""
     driver, node = session.driver, session.view.running_node
     # The way back comes first, so that enter alone ends nothing.
-    options = [Option("back", "ask.back", "go back")]
+    options = [BACK]
     options += [Option("attempt", "g", f"give up {node}", "the thread waits before it")] if node else []
     options += [Option("thread", "e", "end the thread for good", "as cancelled")]
 
@@ -266,7 +266,7 @@ def ask_fork(screen: Host, session: ViewSession, actor: str) -> None:
     options = [
         Option("go", "g", "fork and go there"),
         Option("stay", "s", "fork and stay here"),
-        Option("back", "ask.back", "go back"),
+        BACK,
     ]
     text = [
         f"A new thread begins at step {step} of {thread_id}. This thread stays as it is.",
@@ -314,7 +314,7 @@ def ask_limits(screen: Host, session: ViewSession, actor: str) -> None:
         DialogField("max_seconds", "seconds of work in all", _proposal(limits.max_seconds)),
     ]
     fields = [field for field in fields if field.value]
-    options = [Option("raise", "m", "raise the limits"), Option("back", "ask.back", "go back")]
+    options = [Option("raise", "m", "raise the limits"), BACK]
 
     def answered(answer: DialogResult | None) -> None:
         if answer is None:
@@ -348,7 +348,7 @@ def ask_policy(app: App[Any], rows: int, decide_by: Callable[[Path], None]) -> N
             decide_by(Path(typed).expanduser())
 
     text = [f"Of {count(rows, 'request')}; nothing is decided before you have seen the list."]
-    options = [Option("list", "l", "list what it would decide"), Option("back", "ask.back", "go back")]
+    options = [Option("list", "l", "list what it would decide"), BACK]
     app.push_screen(
         Dialog("Decide by a policy", text, options, [DialogField("file", "file of rules")]), answered
     )

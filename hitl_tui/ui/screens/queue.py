@@ -589,7 +589,7 @@ class QueueScreen(LiveScreen):
     def action_sort(self) -> None:
         """Ask by which column to sort."""
         from hitl_tui.ui.screens.dialogs import Dialog, DialogResult
-        from hitl_tui.view.keymap import Option
+        from hitl_tui.view.keymap import BACK, Option
 
         def answered(answer: DialogResult | None) -> None:
             if answer is not None:
@@ -600,7 +600,7 @@ class QueueScreen(LiveScreen):
             Option(name, sort.key, sort.label, "as it is now" if name == now else "")
             for name, sort in SORTS.items()
         ]
-        options.append(Option("back", "ask.back", "go back"))
+        options.append(BACK)
         turn = keymap_of(self.app).way("queue.reverse")
         self.app.push_screen(Dialog("Sort by", [f"{turn} turns it round."], options), answered)
 

@@ -24,13 +24,12 @@ from hitl_tui.ui.screens.dialogs import DialogField, Labelled
 from hitl_tui.ui.screens.modal import Host, Modal
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
-from hitl_tui.view.keymap import Option
+from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.rollback import entry_rows, remaining, summary
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Span, untrusted
 
 _MOST_ROWS = 14
-_BACK = Option("back", "ask.back", "go back")
 
 
 class RollbackDialog(Modal[None]):
@@ -57,7 +56,7 @@ class RollbackDialog(Modal[None]):
             yield LineView("undo-entries")
             if some:
                 yield Labelled(DialogField("why", "why (optional)"))
-            yield Choices([_BACK, go] if some else [_BACK])
+            yield Choices([BACK, go] if some else [BACK])
 
     def on_mount(self) -> None:
         """The way back comes first, so that enter alone runs nothing."""
@@ -146,7 +145,7 @@ class RollbackDialog(Modal[None]):
         if event.state is WorkerState.ERROR and error is not None:
             words = error.message if isinstance(error, HitlError) else f"{type(error).__name__}: {error}"
             self._say(sanitise_line(words, 200), "error")
-            self.query_one(Choices).set_options([_BACK])
+            self.query_one(Choices).set_options([BACK])
 
 
 async def ask_rollback(screen: Host, driver: Driver, actor: str) -> None:

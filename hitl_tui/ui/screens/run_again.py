@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hitl_tui.engine.commands import ReloadGraph, Rerun
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.ui.screens.dialogs import Dialog, DialogResult
-from hitl_tui.view.keymap import Option
+from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.repeats import repeat_lines, standing_words
 from hitl_tui.view.session import ViewSession
 
@@ -47,7 +47,7 @@ def _options(session: ViewSession, repeats: Repeats, name: str) -> list[Option]:
         options.append(Option("again", "run.again", f"{begin} in the fork {name}"))
     if session.view.graph_changed is not None:
         options.append(Option("reload", "l", "only load the graph again, and go on here"))
-    return [*options, Option("back", "ask.back", "go back")]
+    return [*options, BACK]
 
 
 async def _run_again(screen: RunScreen, session: ViewSession, name: str) -> None:

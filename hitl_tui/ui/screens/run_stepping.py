@@ -10,7 +10,7 @@ from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import DoubleText, Pause, Run, Step
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.errors import ServerBusy
-from hitl_tui.view.keymap import Option
+from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Stepping:
             if answer is not None and answer.id == "again" and session is self.screen.session:
                 self.screen.command(self.in_turn(session, start))
 
-        options = [Option("again", action, "try it again"), Option("back", "ask.back", "go back")]
+        options = [Option("again", action, "try it again"), BACK]
         self.screen.app.push_screen(Dialog("Try again", repeat_lines(repeats), options), answered)
 
     def look_at_retry(self, session: ViewSession) -> None:

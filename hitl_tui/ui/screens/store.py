@@ -221,7 +221,7 @@ class StoreScreen(OverlayScreen):
     def action_vacuum(self) -> None:
         """Ask, then give back what is free."""
         from hitl_tui.ui.screens.dialogs import Dialog, DialogResult
-        from hitl_tui.view.keymap import Option
+        from hitl_tui.view.keymap import BACK, Option
 
         def answered(answer: DialogResult | None) -> None:
             if answer is not None and answer.id == "vacuum":
@@ -231,7 +231,7 @@ class StoreScreen(OverlayScreen):
             return
         options = [
             Option("vacuum", "v", "give back what is free"),
-            Option("back", "ask.back", "go back"),
+            BACK,
         ]
         text = [
             f"Now {space_words(self._space) or 'it is on no disk'}.",

@@ -10,15 +10,13 @@ from hitl_tui.errors import StaleWriter
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.modal import Host
 from hitl_tui.ui.screens.page import PageScreen
-from hitl_tui.view.keymap import Option
+from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import Revealed, ViewSession
 from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
 from hitl_tui.view.step_view import ChannelRow
 from hitl_tui.view.taint import contract_lines, lineage_lines, taint_line
 from hitl_tui.view.value_lines import value_lines
-
-_BACK = Option("back", "ask.back", "go back")
 
 
 async def _shown(session: ViewSession) -> tuple[Driver, int]:
@@ -89,7 +87,7 @@ def ask_reveal(
         f"{channel} is private. Its value is shown until you select another channel or step.",
         "The ledger keeps that you looked.",
     ]
-    options = [Option("reveal", "r", "show it"), _BACK]
+    options = [Option("reveal", "r", "show it"), BACK]
     screen.app.push_screen(Dialog("Reveal", text, options), answered)
 
 
@@ -130,7 +128,7 @@ def ask_declassify(screen: Host, session: ViewSession, row: ChannelRow, actor: s
             "One new step says that it may be trusted. No value changes; other channels stay as they are.",
         ]
         fields = [DialogField("why", "why it may be trusted (required)", reason)]
-        options = [Option("declassify", "d", "trust it from now on"), _BACK]
+        options = [Option("declassify", "d", "trust it from now on"), BACK]
         screen.app.push_screen(Dialog("Declassify", text, options, fields), answered)
 
     screen.command(ask())
