@@ -160,8 +160,14 @@ def reopen_graph(
         return GraphRunner(inner_graph(runner.graph, source), store).with_store(store, source)
     spec = source.get("graph")
     if not isinstance(spec, str):
+        of_checkpoints = "langgraph" in source
+        why = (
+            "is of checkpoints, which don't"
+            if of_checkpoints
+            else "was begun from Python or imported and doesn't"
+        )
         raise UsageError(
-            f"the thread {thread_id!r} was begun from Python or imported and doesn't name its graph",
+            f"the thread {thread_id!r} {why} name its graph",
             f"open it with its graph: hitl-tui run GRAPH --thread {shlex.quote(thread_id)}{options}",
         )
     directory = source.get("directory")

@@ -158,6 +158,11 @@ class RecordedHub(LocalHub):
         """See `Hub.sizes`."""
         return await self._recorded_threads.sizes(watch)
 
+    @property
+    def no_items(self) -> str:
+        """See `Hub.no_items`."""
+        return "a graph's store of items is not in the file of its checkpoints"
+
     async def close(self) -> tuple[str, ...]:
         """See `LocalHub.close`; what is being mirrored is left where it is."""
         await asyncio.to_thread(self._mirroring.end)

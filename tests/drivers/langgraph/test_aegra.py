@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -17,9 +16,9 @@ from hitl_tui.engine.commands import Pause, Run, Step, UpdateState
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.errors import UsageError
 from hitl_tui.stores import open_store
-from tests.drivers.langgraph.aegra_server import Aegra
 from tests.drivers.langgraph.agent_server import aegra_server
 from tests.drivers.langgraph.flows import asking
+from tests.drivers.langgraph.graph_server import GraphServer, serving
 from tests.drivers.langgraph.graphs import team_of
 from tests.support.commands import App
 
@@ -28,40 +27,34 @@ __all__ = ["aegra_server"]
 ONE = "11111111-2222-4333-8444-555555555555"
 
 
-def serving(graph: Any) -> Iterator[Aegra]:
-    server = Aegra(graph)
-    server.start()
-    yield server
-    server.shutdown()
-    server.server_close()
+@pytest.fixture
+def aegra() -> Iterator[GraphServer]:
+    with serving(asking(InMemorySaver()), is_aegra=True) as server:
+        yield server
 
 
 @pytest.fixture
-def aegra() -> Iterator[Aegra]:
-    yield from serving(asking(InMemorySaver()))
+def with_team() -> Iterator[GraphServer]:
+    with serving(team_of([]).compile(checkpointer=InMemorySaver()), is_aegra=True) as server:
+        yield server
 
 
-@pytest.fixture
-def with_team() -> Iterator[Aegra]:
-    yield from serving(team_of([]).compile(checkpointer=InMemorySaver()))
-
-
-def store(server: Aegra) -> tuple[str, str]:
+def store(server: GraphServer) -> tuple[str, str]:
     return "--store", f"langgraph+{server.url}#g"
 
 
-def begun(app: App, server: Aegra, given: str = 'items=["in"]') -> str:
+def begun(app: App, server: GraphServer, given: str = 'items=["in"]') -> str:
     """A thread that was run up to its question."""
     done = app.expect(3, "run", "--server", server.url, "--headless", "--json", "--input", given)
     return str(done.document["thread"])
 
 
-def request(app: App, server: Aegra, thread: str) -> str:
+def request(app: App, server: GraphServer, thread: str) -> str:
     (waiting,) = app.expect(0, "show", thread, "--json", *store(server)).document["standing"]["pending"]
     return str(waiting["id"])
 
 
-def test_a_thread_is_run_listed_answered_and_gone_on_with(aegra: Aegra, app: App) -> None:
+def test_a_thread_is_run_listed_answered_and_gone_on_with(aegra: GraphServer, app: App) -> None:
     thread = begun(app, aegra)
     assert thread in app.expect(0, "threads", "--server", aegra.url).out
     asked = request(app, aegra, thread)
@@ -74,7 +67,7 @@ def test_a_thread_is_run_listed_answered_and_gone_on_with(aegra: Aegra, app: App
     assert all(run.get("input") is not None or run["command"] is not None for run in aegra.runs)
 
 
-def test_no_thread_begins_anew_where_it_was_to_go_on_from_a_fork(aegra: Aegra, app: App) -> None:
+def test_no_thread_begins_anew_where_it_was_to_go_on_from_a_fork(aegra: GraphServer, app: App) -> None:
     thread = begun(app, aegra)
     app.expect(0, "fork", f"{thread}@1", "f", *store(aegra))
     aegra.runs.clear()
@@ -85,7 +78,7 @@ def test_no_thread_begins_anew_where_it_was_to_go_on_from_a_fork(aegra: Aegra, a
     assert state["items"] == ["in", "plan", "work 0", "work 1"]
 
 
-def test_what_it_will_not_go_on_with_is_told_and_no_node_is_to_blame(aegra: Aegra, app: App) -> None:
+def test_what_it_will_not_go_on_with_is_told_and_no_node_is_to_blame(aegra: GraphServer, app: App) -> None:
     thread = begun(app, aegra)
     app.expect(0, "fork", f"{thread}@1", "f", *store(aegra))
     aegra.interrupted.clear()
@@ -96,7 +89,7 @@ def test_what_it_will_not_go_on_with_is_told_and_no_node_is_to_blame(aegra: Aegr
     assert "failed" not in app.expect(0, "log", "f", *store(aegra)).out
 
 
-def test_what_it_can_not_do_is_refused_in_words(aegra: Aegra, app: App) -> None:
+def test_what_it_can_not_do_is_refused_in_words(aegra: GraphServer, app: App) -> None:
     thread = begun(app, aegra)
     runs = len(aegra.runs)
     assert "stops a run nowhere" in app.expect(2, "step", thread, *store(aegra)).err
@@ -106,7 +99,7 @@ def test_what_it_can_not_do_is_refused_in_words(aegra: Aegra, app: App) -> None:
     assert len(aegra.runs) == runs
 
 
-async def test_what_it_can_not_do_is_greyed(aegra: Aegra) -> None:
+async def test_what_it_can_not_do_is_greyed(aegra: GraphServer) -> None:
     hub = LangGraphHub(ServerGraph(aegra.url), open_store("memory:"), name="g", source={SERVER: aegra.url})
     try:
         driver = await hub.begin(ONE)
@@ -125,7 +118,7 @@ async def test_what_it_can_not_do_is_greyed(aegra: Aegra) -> None:
 
 @pytest.mark.parametrize(("most", "code"), [(1_000, 0), (2, 1)])
 def test_a_history_is_read_to_its_end_or_said_to_be_too_long(
-    aegra: Aegra, app: App, monkeypatch: pytest.MonkeyPatch, most: int, code: int
+    aegra: GraphServer, app: App, monkeypatch: pytest.MonkeyPatch, most: int, code: int
 ) -> None:
     monkeypatch.setattr("hitl_tui.drivers.langgraph.mirror._FIRST_PAGE", 2)
     monkeypatch.setattr("hitl_tui.drivers.langgraph.mirror._PAGE", 2)
@@ -138,14 +131,14 @@ def test_a_history_is_read_to_its_end_or_said_to_be_too_long(
     assert ("no more than the newest 2 checkpoints" in done.err) is (code == 1)
 
 
-def test_a_subgraph_is_looked_into(with_team: Aegra, app: App) -> None:
+def test_a_subgraph_is_looked_into(with_team: GraphServer, app: App) -> None:
     thread = begun(app, with_team, "draft=x")
     inside = app.expect(0, "show", thread, "--json", *store(with_team)).document["unfinished"]["thread"]
     assert app.expect(0, "show", inside, "--json", *store(with_team)).document["state"]["log"] == ["gather"]
     assert any("checkpoint_ns=team" in asked for asked in with_team.asked)
 
 
-def test_items_without_times_are_looked_at(aegra: Aegra, app: App) -> None:
+def test_items_without_times_are_looked_at(aegra: GraphServer, app: App) -> None:
     aegra.items.append({"namespace": ["users", "ann"], "key": "drink", "value": {"likes": "tea"}})
     (item,) = app.expect(0, "items", "--json", *store(aegra)).document["items"]
     assert (item["key"], item["value"]) == ("drink", {"likes": "tea"})

@@ -1,10 +1,13 @@
-"""A server in this process that speaks the protocol as aegra 0.6 does, over a graph with its checkpointer."""
+"""A server in this process over a graph in memory: as an Agent Server speaks, or as aegra 0.6 does."""
 
 from __future__ import annotations
 
 import json
 import threading
+import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -20,11 +23,14 @@ class Refusal(Exception):
         self.body = body
 
 
-class Aegra(ThreadingHTTPServer):
+class GraphServer(ThreadingHTTPServer):
     """The server of one graph, `g`.
 
+    Args:
+        graph: it, with an `InMemorySaver`.
+        is_aegra: it speaks as aegra does: other forms, less that it can do.
+
     Attributes:
-        graph: it, with a checkpointer.
         interrupted: the threads that a run has left waiting: no other one takes a `resume`.
         asked: the method and the path of each request.
         runs: what each run was begun with.
@@ -34,9 +40,10 @@ class Aegra(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, graph: Any) -> None:
+    def __init__(self, graph: Any, *, is_aegra: bool = False) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.graph = graph
+        self.is_aegra = is_aegra
         self.interrupted: set[str] = set()
         self.threads: list[str] = []
         self.asked: list[str] = []
@@ -48,10 +55,6 @@ class Aegra(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
-    def start(self) -> None:
-        """Answer requests, until it is closed."""
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
     def answer(self, method: str, path: str, query: str, body: Mapping[str, Any]) -> Any:
         """What it says to a request.
 
@@ -59,7 +62,7 @@ class Aegra(ThreadingHTTPServer):
             Refusal: it refuses.
         """
         match path.strip("/").split("/"):
-            case ["info"]:
+            case ["info"] if self.is_aegra:
                 return {"name": "Aegra", "version": "0.1.0", "flags": {"assistants": True, "crons": False}}
             case ["assistants", *rest]:
                 return self._assistant(rest[-1], xray="xray=true" in query)
@@ -70,9 +73,19 @@ class Aegra(ThreadingHTTPServer):
                 ns = query.partition("checkpoint_ns=")[2].partition("&")[0].replace("%3A", ":")
                 return self._state(name, {"checkpoint_ns": ns}, subgraphs="subgraphs=true" in query)
             case ["threads", name, "state", "checkpoint"]:
-                if not body["checkpoint"].get("checkpoint_id"):
+                if self.is_aegra and not body["checkpoint"].get("checkpoint_id"):
                     raise Refusal(400, {"error": "bad_request", "message": "checkpoint_id is required"})
                 return self._state(name, body["checkpoint"], subgraphs=bool(body.get("subgraphs")))
+            case ["threads", name, "state"]:
+                at = {"configurable": {**(body.get("checkpoint") or {}), "thread_id": name}}
+                config = self.graph.update_state(at, body["values"], as_node=body.get("as_node"))
+                return {"checkpoint": config["configurable"]}
+            case ["threads", name, "copy"] if not self.is_aegra:
+                return self._copy(name)
+            case ["threads", name] if not self.is_aegra and method in ("PATCH", "DELETE"):
+                if method == "DELETE":
+                    self.graph.checkpointer.delete_thread(name)
+                return {"thread_id": name}
             case ["threads", name, "history"]:
                 return self._history(name, body)
             case ["threads", _, "runs"] if method == "GET":
@@ -95,40 +108,67 @@ class Aegra(ThreadingHTTPServer):
         return {**drawn, "nodes": [{**node, "data": {"name": node["id"]}} for node in drawn["nodes"]]}
 
     def _state(self, name: str, place: Mapping[str, Any], *, subgraphs: bool = False) -> Any:
-        if name not in self.threads:
+        if name not in self.graph.checkpointer.storage:
             raise Refusal(404, {"error": "not_found", "message": f"Thread '{name}' not found"})
         config = {"configurable": {**place, "thread_id": name}}
         return _told(self.graph.get_state(config, subgraphs=subgraphs))
 
     def _history(self, name: str, body: Mapping[str, Any]) -> Any:
-        if body.get("before") is not None:
+        if self.is_aegra and body.get("before") is not None:
             wrong = {"loc": ["body", "before"], "msg": "Input should be a valid string"}
             raise Refusal(422, {"detail": [wrong]})
         config = {"configurable": {"thread_id": name, **(body.get("checkpoint") or {})}}
-        return list(map(_told, self.graph.get_state_history(config, limit=min(body["limit"], self.most))))
+        given = {"before": body.get("before"), "limit": min(body["limit"], self.most)}
+        return list(map(_told, self.graph.get_state_history(config, **given)))
+
+    def _copy(self, name: str) -> Any:
+        saver, copy = self.graph.checkpointer, str(uuid.uuid4())
+        saver.storage[copy] = deepcopy(saver.storage[name])
+        for kept in (saver.blobs, saver.writes):
+            kept.update({(copy, *key[1:]): value for key, value in list(kept.items()) if key[0] == name})
+        return {"thread_id": copy}
 
     def _stream(self, name: str, body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         self.runs.append(body)
         given, command = body.get("input"), body.get("command")
+        if not self.is_aegra:
+            stops = {name: body[name] for name in ("interrupt_before", "interrupt_after") if name in body}
+            return self._begun(name, body, given if command is None else _command(command), stops)
         if given is None and command is None and not body.get("checkpoint"):
             wrong = {"loc": ["body"], "msg": "Must specify either 'input' or 'command'"}
             raise Refusal(422, {"detail": [wrong]})
         if command is not None and command.get("resume") is not None and name not in self.interrupted:
             message = "Cannot resume: thread is not in interrupted state"
             raise Refusal(400, {"error": "bad_request", "message": message})
+        return self._begun(name, body, (given or {}) if command is None else _command(command), {})
+
+    def _begun(
+        self, name: str, body: Mapping[str, Any], entry: Any, stops: Mapping[str, Any]
+    ) -> Iterator[tuple[str, Any]]:
         if name not in self.threads:
             self.threads.append(name)
         config = {"configurable": {**(body.get("checkpoint") or {}), "thread_id": name}}
-        entry = Command(resume=command["resume"]) if command is not None else given or {}
         modes = ["messages" if mode == "messages-tuple" else mode for mode in body["stream_mode"]]
-        return self._run(name, entry, config, modes)  # what is to stop it is left out
+        return self._parts(name, self.graph.stream(entry, config, stream_mode=modes, **stops))
 
-    def _run(self, name: str, entry: Any, config: Any, modes: list[str]) -> Iterator[tuple[str, Any]]:
+    def _parts(self, name: str, parts: Iterator[Any]) -> Iterator[tuple[str, Any]]:
         self.interrupted.discard(name)
-        for mode, data in self.graph.stream(entry, config, stream_mode=modes):
+        for mode, data in parts:
             if "__interrupt__" in data:
                 self.interrupted.add(name)
             yield mode, data
+
+
+@contextmanager
+def serving(graph: Any, *, is_aegra: bool = False) -> Iterator[GraphServer]:
+    """A server while it answers requests."""
+    server = GraphServer(graph, is_aegra=is_aegra)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def _told(snapshot: Any) -> Any:
@@ -152,6 +192,10 @@ def _told(snapshot: Any) -> Any:
     }  # fmt: skip
 
 
+def _command(told: Mapping[str, Any]) -> Command[Any]:
+    return Command(resume=told["resume"])
+
+
 def _as_json(value: Any) -> Any:
     if isinstance(value, Interrupt):
         return {"value": value.value, "id": value.id}  # without the schema of its answer
@@ -159,7 +203,7 @@ def _as_json(value: Any) -> Any:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Aegra
+    server: GraphServer
 
     def _reply(self) -> None:
         given = self.rfile.read(int(self.headers.get("content-length") or 0))
