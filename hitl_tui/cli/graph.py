@@ -138,9 +138,9 @@ def _text(info: GraphInfo, look: RunMarks | None, *, expand: bool = False) -> It
 
 
 @click.command()
-@click.argument("words", default="")
-@on_thread()
-async def graphs(opened: OpenThread, *, words: str) -> ExitCode:
+@click.argument("words", nargs=-1)
+@on_thread(alone=True)
+async def graphs(opened: OpenThread, *, words: tuple[str, ...]) -> ExitCode:
     """List the graphs that a thread can be started of.
 
     Those of the newest threads of the store, what else was run from it, and the samples; with WORDS those
@@ -149,13 +149,12 @@ async def graphs(opened: OpenThread, *, words: str) -> ExitCode:
     from hitl_tui.cli.reports import GraphRow, GraphsDocument
     from hitl_tui.view.sanitise import sanitise_line
 
-    known = await opened.hub.known_graphs()
     listed = [
         GraphRow(
             each.name, each.origin, str(each.source.get("graph", "")), dict(each.source.get("options") or {})
         )
-        for each in known
-        if each.matches(words)
+        for each in await opened.hub.known_graphs()
+        if each.matches(" ".join(words))
     ]
     if opened.as_json:
         emit(GraphsDocument(graphs=tuple(listed)))
@@ -163,6 +162,5 @@ async def graphs(opened: OpenThread, *, words: str) -> ExitCode:
         cells = [
             tuple(sanitise_line(cell, 120) for cell in (row.name, row.origin, row.graph)) for row in listed
         ]
-        none = "no graph matches" if known else "no graph is known"
-        say(*(table([("GRAPH", "KNOWN", "RUN TAKES"), *cells]) if cells else [none]))
+        say(*(table([("GRAPH", "KNOWN", "RUN TAKES"), *cells]) if cells else ["no graph matches"]))
     return ExitCode.DONE

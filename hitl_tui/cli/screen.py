@@ -20,7 +20,7 @@ from hitl_tui.cli.options import same_store
 from hitl_tui.cli.output import keep_nodes_apart, say
 from hitl_tui.collector import collect_as_usual
 from hitl_tui.drivers.node_streams import has_screen, own_out
-from hitl_tui.errors import ExitCode, HitlError, NoSuchStore, UsageError
+from hitl_tui.errors import ExitCode, HitlError, UsageError
 from hitl_tui.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -152,15 +152,12 @@ def browse(store_url: str | None) -> bool:
     Raises:
         NoSuchStore: there is no store of that name.
     """
-    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.cli.storage import open_if_made
     from hitl_tui.config import load_settings
 
     settings = load_settings({"store": store_url})
-    try:
-        store = open_existing(settings, part="none")
-    except NoSuchStore:
-        if store_url is not None:
-            raise
+    store = open_if_made(settings, part="none")
+    if store is None:
         return False
     newest = listed(store, "", 1, None) or store.threads(limit=1)
     if newest:

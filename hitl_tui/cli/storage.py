@@ -60,6 +60,26 @@ def open_existing(settings: Settings, *, part: Part = "all", thread: str | None 
     return open_store(settings.store, settings.durability, create=False)
 
 
+def open_if_made(settings: Settings, *, part: Part = "all") -> Checkpointer | None:
+    """The store of the settings; None where none was made yet, unless it was named.
+
+    Raises: as `open_existing`.
+    """
+    try:
+        return open_existing(settings, part=part)
+    except NoSuchStore:
+        if settings.origins["store"] == "flag":
+            raise
+        return None
+
+
+def open_or_empty(settings: Settings) -> Checkpointer:
+    """As `open_if_made`; an empty store in memory where none was made yet."""
+    from hitl_tui.stores import MemoryCheckpointer
+
+    return open_if_made(settings) or MemoryCheckpointer()
+
+
 def open_own(settings: Settings) -> Checkpointer:
     """The store of the settings, which must be there, and ours: what is taken out of it is gone.
 

@@ -56,23 +56,24 @@ class OpenStored(NamedTuple):
 
 
 def on_thread(
-    *, acts: bool = False, builds: bool = False
+    *, acts: bool = False, builds: bool = False, alone: bool = False
 ) -> Callable[[Callable[..., Awaitable[T]]], Callable[..., T]]:
     """A decorator for commands that work on threads of a store that is there: it adds their options.
 
     Args:
         acts: what is done is somebody's: `--reviewer`.
         builds: it may take the thread's graph: `--graph` and `--trust`.
+        alone: it is also of use where no store was made yet: there it has an empty one.
     """
 
     def decorate(work: Callable[..., Awaitable[T]]) -> Callable[..., T]:
         @wraps(work)
         def command(*, store: str | None, as_json: bool, reviewer: str | None = None, **given: Any) -> T:
-            from hitl_tui.cli.storage import open_existing
+            from hitl_tui.cli.storage import open_existing, open_or_empty
             from hitl_tui.config import load_settings
 
             settings = load_settings({"store": store, "reviewer": reviewer})
-            opening = partial(open_existing, thread=_named(given))
+            opening = open_or_empty if alone else partial(open_existing, thread=_named(given))
             return work_on(settings, opening, lambda opened: work(opened, **given), as_json=as_json)
 
         wrapped = _with_options(command, acts=acts)

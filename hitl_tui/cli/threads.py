@@ -12,7 +12,7 @@ from hitl_tui.cli.langgraph import listed, server_store, waiting_in_mirrors
 from hitl_tui.cli.options import server_option, store_option
 from hitl_tui.cli.output import emit, json_option, say, table
 from hitl_tui.drivers.node_streams import own_out
-from hitl_tui.errors import NoSuchStore, UsageError
+from hitl_tui.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -173,25 +173,14 @@ def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_js
 
 def _waiting(settings: Settings) -> tuple[Sequence[QueueRow], int]:
     """All that waits, and the store's time."""
+    from hitl_tui.cli.storage import open_if_made
     from hitl_tui.view.queue import MOST, rows_of
 
-    opened = _opened(settings, waiting=True)
+    opened = open_if_made(settings, part="waiting")
     if opened is None:
         return (), 0
     with closing(opened):
         return rows_of(opened.waiting(MOST)), opened.now()
-
-
-def _opened(settings: Settings, *, waiting: bool) -> Checkpointer | None:
-    """The store; None where none was made yet, unless it was named."""
-    from hitl_tui.cli.storage import open_existing
-
-    try:
-        return open_existing(settings, part="waiting" if waiting else "none")
-    except NoSuchStore:
-        if settings.origins["store"] == "flag":
-            raise
-        return None
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
@@ -207,9 +196,10 @@ def _rows(
     settings: Settings, query: str, limit: int, *, inside: bool, waiting: bool
 ) -> tuple[list[tuple[ThreadSummary, int]], int]:
     """The threads, each with how many it is below, and the store's time."""
+    from hitl_tui.cli.storage import open_if_made
     from hitl_tui.engine.log.store import all_threads
 
-    opened = _opened(settings, waiting=waiting)
+    opened = open_if_made(settings, part="waiting" if waiting else "none")
     if opened is None:
         return [], 0
     with closing(opened):

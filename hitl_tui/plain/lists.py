@@ -50,8 +50,7 @@ def new_thread(context: Context, typed: str) -> None:
     listed = context.graphs = tuple(graph for graph in known if graph.matches(typed))
     for number, graph in enumerate(listed, 1):
         context.console.say(f"{number}. {name(graph.name)}: {name(graph.origin)}")
-    none = "No graph matches." if known else "No graph is known here."
-    context.console.say("N and a number starts one." if listed else none)
+    context.console.say("N and a number starts one." if listed else "No graph matches.")
 
 
 def list_items(context: Context, typed: str) -> None:

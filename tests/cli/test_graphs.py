@@ -19,6 +19,12 @@ def test_those_of_threads_come_first_and_each_is_what_run_takes(twelve: App) -> 
     assert "new" in twelve.expect(0, "threads", "new").out
 
 
+def test_samples_are_there_before_any_store(app: App) -> None:
+    rows = app.expect(0, "graphs", "adv", "isor", "--json").document["graphs"]
+    assert [(row["name"], row["origin"]) for row in rows] == [("advisor", "a sample")]
+    assert "there is no store" in app.expect(2, "graphs", "--store", "none.db").err
+
+
 def test_a_word_looks_for_names_and_files(twelve: App) -> None:
     heading, *rows = twelve.expect(0, "graphs", "webpage").out.splitlines()
     assert heading.split() == ["GRAPH", "KNOWN", "RUN", "TAKES"]
