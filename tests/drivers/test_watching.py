@@ -233,11 +233,13 @@ async def test_of_two_processes_one_wins_and_the_other_is_told(
 
 
 async def test_an_idle_screen_wakes_once_for_the_store_and_the_file() -> None:
-    now = asyncio.get_running_loop().time()
-    looks_at_file = now + until_next(graph_file.EVERY)
-    for every in (watching.EVERY, watching._EVERY_IN_QUIET):
-        beats = (looks_at_file - (now + until_next(every))) / every
-        assert beats == pytest.approx(round(beats), abs=0.01)
+    for now in (1000.01, 1000.33, 1000.79):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(asyncio.get_running_loop(), "time", lambda now=now: now)
+            looks_at_file = until_next(graph_file.EVERY)
+            for every in (watching.EVERY, watching._EVERY_IN_QUIET):
+                beats = (looks_at_file - until_next(every)) / every
+                assert beats == pytest.approx(round(beats), abs=1e-6)
 
 
 async def test_a_commit_elsewhere_is_told_by_the_server_and_not_found_by_looking(
