@@ -132,7 +132,6 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
 
     TITLE = "hitl-tui"
     ENABLE_COMMAND_PALETTE = True
-    COMMAND_PALETTE_BINDING = "ctrl+p"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {action_commands}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "ask_to_quit", "Quit", show=False, priority=True),

@@ -37,19 +37,6 @@ _TERMINAL: Final = (
 """
 )
 
-_MESSAGE: Final = (
-    _HEAD
-    + """</head>
-<body>
-<main>
-<h1>hitl-tui</h1>
-<p class="problem" role="alert">{problem}</p>
-</main>
-</body>
-</html>
-"""
-)
-
 _LOGIN: Final = (
     _HEAD
     + """</head>
@@ -95,11 +82,6 @@ def login_page(to: str, problem: str = "") -> str:
     """
     told = f'<p class="problem" role="alert">{_text(problem)}</p>\n' if problem else ""
     return _LOGIN.format(title="hitl-tui: log in", to=escape(to), problem=told)
-
-
-def message_page(problem: str) -> str:
-    """A page that says why there is no other."""
-    return _MESSAGE.format(title="hitl-tui", problem=_text(problem))
 
 
 def again_page(to: str) -> str:
