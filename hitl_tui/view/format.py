@@ -60,15 +60,21 @@ def _finite(digits: str) -> float:
 def typed_input(graph: GraphInfo, name: str, word: str) -> Any:
     """The value that a word gives an input or a channel; JSON where it is and the channel isn't text.
 
-    The input of a list is one of its items, and so is text, too.
+    The input of a channel that appends is one of its items, and so is text, too; that of another list is
+    the list, or text where it is none.
 
     Args:
         name: of an input field, or of a channel.
     """
     fields = {field.name: field.channel for field in graph.inputs}
-    kind = next((channel.type for channel in graph.channels if channel.name == fields.get(name, name)), "")
-    is_text = kind == "text" or (kind == "list" and name in fields)
-    return word if is_text else json_or_text(word)
+    channel = next((each for each in graph.channels if each.name == fields.get(name, name)), None)
+    if channel is None or channel.type not in ("text", "list"):
+        return json_or_text(word)
+    appends = channel.reducer == "append" or channel.reducer.startswith("last_n(")
+    if channel.type == "text" or (appends and name in fields):
+        return word
+    value = json_or_text(word)
+    return value if isinstance(value, list) or name not in fields else word
 
 
 def json_or_text(word: str) -> Any:

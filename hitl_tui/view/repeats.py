@@ -35,8 +35,12 @@ def running_words(repeats: Repeats) -> str:
     )
 
 
-def repeat_lines(repeats: Repeats) -> list[str]:
-    """The same at length, a sentence a line; sanitised."""
+def repeat_lines(repeats: Repeats, *, brief: bool = False) -> list[str]:
+    """The same at length, a sentence a line; sanitised.
+
+    Args:
+        brief: without what only reassures.
+    """
     lines = []
     if repeats.nodes:
         lines.append(f"Runs again: {_names(_run_words(repeat) for repeat in repeats.nodes)}.")
@@ -44,7 +48,7 @@ def repeat_lines(repeats: Repeats) -> list[str]:
         f"{sanitise_line(repeat.node, _NAME)} reaches outside: {_names(repeat.outside)}."
         for repeat in repeats.outside[:_NAMED]
     ]
-    if repeats.nodes and not repeats.outside:
+    if repeats.nodes and not repeats.outside and not brief:
         lines.append("None of it is known to reach outside.")
     if used := _used(repeats):
         lines.append(f"The last time it used {', '.join(used)}.")

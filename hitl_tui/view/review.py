@@ -165,7 +165,7 @@ class Review:
         self.state: State = "grace"
         self.decision: Decision | None = None
         self.ways: dict[str, str] = {}
-        self.repeats: tuple[Line, ...] = ()
+        self.repeats: Repeats | None = None
         self._versions: tuple[Version | None, Version | None] = (None, None)
         self._wanted: ChoiceView | None = None
         self._pressed = ""
@@ -369,7 +369,7 @@ class Review:
 
     def tell_repeats(self, repeats: Repeats) -> None:
         """What runs again once it is answered."""
-        self.repeats = tuple((Span(words, "accent"),) for words in repeat_lines(repeats))
+        self.repeats = repeats
 
     def comment(self, comment: Comment) -> None:
         """Keep what is said about a passage; it goes with the answer, so one on its way is taken back."""
@@ -636,7 +636,8 @@ class Review:
         """The card's text for a width, below what is said `above` it and what has changed `since`.
 
         Args:
-            rows: how many can be seen at once: where that is too few for all, what changed comes first.
+            rows: how many can be seen at once: where that is too few for all, what runs again, in brief, and
+                what changed come first.
             marked: as for `part_spans`.
         """
         card = self.card
@@ -647,6 +648,29 @@ class Review:
         if card.facts:
             lines += _wrapped((card.facts,), width)
         lines += _wrapped(card.attending, width)
+        head, body = lines, self._text(width, rows - len(lines), marked=marked)
+        again = self._again(width)
+        if again and rows and len(head) + len(body) + len(again) + 2 > rows:
+            again = self._again(width, brief=True)
+            lines = [*head, *again, *self._text(width, rows - len(head) - len(again), marked=marked)]
+        elif again:
+            lines = [*head, *body, (), (Span("Once it is answered", "dim"),), *again]
+        else:
+            lines = [*head, *body]
+        if card.before:
+            lines += [(), (Span("Decided here last time", "dim"),), *_wrapped(card.before, width)]
+        if card.signing:
+            lines += [(), *_wrapped((card.signing,), width)]
+        return [*lines, ()]
+
+    def _again(self, width: int, *, brief: bool = False) -> list[Line]:
+        """What runs again once it is answered."""
+        told = repeat_lines(self.repeats, brief=brief) if self.repeats is not None else []
+        return _wrapped(tuple((Span(words, "accent"),) for words in told), width)
+
+    def _text(self, width: int, rows: int, *, marked: bool) -> list[Line]:
+        """What is decided about, with all that is said of it; what changed first where `rows` are too few."""
+        card = self.card
         words: list[Line] = []
         if self.draft.comments:
             where = Span(f"Your comments: {destination(self.request)}", "dim")
@@ -659,21 +683,12 @@ class Review:
         about: list[Line] = []
         if card.about:
             about += [(), (Span("You are deciding on", "dim"),), *_wrapped(card.about, width)]
-        if card.revised is not None and card.revised.changed:
-            changed = _wrapped(excerpt(card.revised, _CHANGES, marked=marked), width)
-            if len(lines) + len(words) + len(about) + len(changed) <= rows:
-                lines += [*words, *about, *changed]
-            else:
-                lines += [*changed[: max(rows - len(lines), _CHANGES)], *words, *about]
-        else:
-            lines += [*words, *about]
-        if self.repeats:
-            lines += [(), (Span("Once it is answered", "dim"),), *_wrapped(self.repeats, width)]
-        if card.before:
-            lines += [(), (Span("Decided here last time", "dim"),), *_wrapped(card.before, width)]
-        if card.signing:
-            lines += [(), *_wrapped((card.signing,), width)]
-        return [*lines, ()]
+        if card.revised is None or not card.revised.changed:
+            return [*words, *about]
+        changed = _wrapped(excerpt(card.revised, _CHANGES, marked=marked), width)
+        if len(words) + len(about) + len(changed) <= rows:
+            return [*words, *about, *changed]
+        return [*changed[: max(rows, _CHANGES)], *words, *about]
 
     def note(self, now: float) -> tuple[str, Role]:
         """What is said below the options: how it stands, what went wrong, which words are wanted."""

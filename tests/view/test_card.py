@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from hitl_tui.engine.log.repeats import NodeRepeat, Repeats
 from hitl_tui.engine.log.requests import Choice, HandedOn, Request, Vote
 from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import AnswerRefused, StoreUnusable
@@ -502,6 +503,23 @@ def test_whose_it_is_stands_above_all_that_may_have_to_be_scrolled() -> None:
     title, _, whose, *rest = card.text(60).splitlines()
     assert (title[:12], whose) == ("The advisor ", "handed to ben by cy: “you know them”")
     assert any("Your comments" in line for line in rest)
+
+
+def test_what_runs_again_stands_where_it_is_seen_however_few_the_rows() -> None:
+    card = Card(tapes.verdict_request(**TEXT)).opened()
+    card.review.tell_repeats(Repeats(1, 1, (NodeRepeat("advisor", 1, ()),), tokens_in=900, cost=0.01))
+
+    def shown(rows: int) -> list[str]:
+        return [plain_text(line) for line in card.review.lines(60, rows=rows)]
+
+    many, few = shown(60), shown(4)
+    assert many[many.index("Once it is answered") + 1 :][:3] == [
+        "Runs again: advisor.",
+        "None of it is known to reach outside.",
+        "The last time it used $0.0100, 900 tok.",
+    ]
+    assert few[2:4] == ["Runs again: advisor.", "The last time it used $0.0100, 900 tok."]
+    assert "Once it is answered" not in few
 
 
 def test_where_rows_are_few_what_changed_stands_above_the_comments() -> None:

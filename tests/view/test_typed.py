@@ -19,13 +19,21 @@ GRAPH = (
             "sure": Channel(False, schema=bool),
             "facts": Channel({}, schema=dict),
             "lines": Channel([], reducer="append", schema=list[str]),
+            "kept": Channel([], reducer="last_n(3)", schema=list[str]),
+            "spliced": Channel([], reducer="extend", schema=list),
             "free": Channel(None),
         }
     )
     .add_node("node", lambda state: {})
     .add_edge(START, "node")
     .add_edge("node", END)
-    .compile(inputs=[InputField("line", "lines", "Line")])
+    .compile(
+        inputs=[
+            InputField("line", "lines", "Line"),
+            InputField("kept", "kept", "Kept"),
+            InputField("all", "spliced", "All"),
+        ]
+    )
     .graph.info
 )
 
@@ -41,6 +49,11 @@ GRAPH = (
         ("facts", '{"a": 1}', {"a": 1}),
         ("lines", '["a"]', ["a"]),
         ("line", "5", "5"),
+        ("line", '["a"]', '["a"]'),
+        ("kept", '["a"]', '["a"]'),
+        ("all", '[["user", "hi"]]', [["user", "hi"]]),
+        ("all", "5", "5"),
+        ("all", "hi", "hi"),
         ("free", "null", None),
         ("free", "as it is", "as it is"),
     ],

@@ -38,7 +38,8 @@ def describe(app: Graph, name: str, *, depth: int = 0) -> GraphInfo:
     names = [node for node in app.nodes if node != _THEIR_START]
     inside = dict(app.get_subgraphs()) if depth < _DEEPEST else {}
     nodes = tuple(_node(app, node, inside.get(node) or _graph_of(app, node), depth) for node in names)
-    edges = tuple(_edge(edge) for edge in drawn.edges)
+    labelled = not is_entrypoint(app)
+    edges = tuple(_edge(edge, labelled=labelled and edge.conditional) for edge in drawn.edges)
     channels = tuple(_channel(app, channel) for channel in state_channels(app))
     return GraphInfo(name=name, nodes=nodes, edges=edges, channels=channels, inputs=_inputs(app, channels))
 
@@ -233,9 +234,9 @@ def _seconds(timeout: Any) -> float | None:
     return float(total()) if callable(total) else None
 
 
-def _edge(edge: Any) -> EdgeInfo:
+def _edge(edge: Any, *, labelled: bool) -> EdgeInfo:
     label = ""
-    if edge.conditional:
+    if labelled:
         label = str(edge.data) if edge.data is not None else _ours(edge.target)
     return EdgeInfo(_ours(edge.source), _ours(edge.target), label)
 
