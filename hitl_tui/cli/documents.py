@@ -66,13 +66,6 @@ def to_lines(values: Sequence[Any]) -> str:
     return "".join([f"{to_json(value)}\n" for value in values])
 
 
-def to_text(value: Any) -> str:
-    """A value as JSON that is read: letters of all languages stay, so that it is not yet harmless."""
-    import json
-
-    return json.dumps(value, ensure_ascii=False, default=_other)
-
-
 def _other(value: Any) -> Any:
     if value is PRIVATE:
         return PRIVATE_TEXT
