@@ -208,17 +208,21 @@ async def run_on(
     from hitl_tui.engine.commands import Run, Step
 
     before = (await driver.snapshot()).notice
-    await tell_run(driver, command or Run(), settings, as_json=as_json)
+    broken = await tell_run(driver, command or Run(), settings, as_json=as_json)
     snapshot = await driver.snapshot()
     if snapshot.notice not in ("", before):
         say(f"hitl-tui: {snapshot.notice}", err=True)
     progress = snapshot.progress
     stepped = isinstance(command, Step) and progress.status == "waiting" and progress.reason == "paused"
-    return await report(driver, as_json=as_json, done=stepped)
+    return await report(driver, as_json=as_json, done=stepped, broken=broken)
 
 
-async def tell_run(driver: Driver, command: Command[None], settings: Settings, *, as_json: bool) -> None:
-    """Start something that runs, and tell its events until it has ended; a signal ends it, and is told so."""
+async def tell_run(driver: Driver, command: Command[None], settings: Settings, *, as_json: bool) -> ExitCode:
+    """Start something that runs, and tell its events until it has ended; a signal ends it, and is told so.
+
+    Returns:
+        That of a run that was broken off, else 0.
+    """
     snapshot = await driver.snapshot()
     telling = _Telling(driver, snapshot, as_json)
     try:
@@ -231,6 +235,7 @@ async def tell_run(driver: Driver, command: Command[None], settings: Settings, *
             await asyncio.sleep(told_at + _TOGETHER - time.monotonic())
             telling.news()
             told_at = time.monotonic()
+        return telling.exit_code
     except asyncio.CancelledError:
         # The run is put down first, so that its end is the last that is told.
         lost = await driver.close()
@@ -240,13 +245,19 @@ async def tell_run(driver: Driver, command: Command[None], settings: Settings, *
 
 
 async def report(
-    driver: Driver, *, as_json: bool, done: bool = False, made_step: int | None = None
+    driver: Driver,
+    *,
+    as_json: bool,
+    done: bool = False,
+    made_step: int | None = None,
+    broken: ExitCode = ExitCode.DONE,
 ) -> ExitCode:
     """Tell where a thread stands; returns the exit code for it.
 
     Args:
         done: the command has done its work wherever the thread stands.
         made_step: the step that the command made.
+        broken: the exit code of a run that was broken off.
     """
     from msgspec import UNSET
 
@@ -255,7 +266,7 @@ async def report(
 
     snapshot = await driver.snapshot()
     progress = snapshot.progress
-    code = ExitCode.DONE if done else standing_code(progress)
+    code = broken or (ExitCode.DONE if done else standing_code(progress))
     if as_json:
         emit(
             ResultDocument(
@@ -305,6 +316,7 @@ class _Telling:
 
         self.seen = snapshot.last_event
         self.ended = False
+        self.exit_code = ExitCode.DONE
         self._driver = driver
         self._thread_id = driver.thread_id
         self._secret = has_secrets(snapshot.graph)
@@ -322,7 +334,9 @@ class _Telling:
         if (lost := news[0].number - self.seen - 1) > 0:
             say(f"({lost} events were too fast to be told; `hitl-tui log` has the steps)", err=True)
         self.seen = news[-1].number
-        self.ended = any(isinstance(event, RunEnded) for event in events)
+        for event in events:
+            if isinstance(event, RunEnded):
+                self.ended, self.exit_code = True, ExitCode(event.exit_code)
         self._tell(events)
 
     def _tell(self, events: Sequence[Event]) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("langgraph.checkpoint.sqlite")
 
+from hitl_tui.loading.sources import open_langgraph_graph
 from hitl_tui.stores.sqlite.store import read_only
 from tests.support.commands import App
 
@@ -88,13 +92,82 @@ def test_an_answer_goes_to_what_asked_and_the_thread_ends(flow: App) -> None:
 
 
 def test_what_others_ran_is_listed_and_opened(flow: App, tmp_path: Path) -> None:
-    from hitl_tui.loading.sources import open_langgraph_graph
-
-    source = open_langgraph_graph("flow.py", tmp_path)
-    assert source is not None
-    source.app.invoke({"task": "rivers"}, {"configurable": {"thread_id": "theirs"}})
+    with another_program(tmp_path) as app:
+        app.invoke({"task": "rivers"}, {"configurable": {"thread_id": "theirs"}})
     assert "theirs" in flow.expect(0, "threads", *STORE).out
     assert "about rivers" in flow.expect(0, "show", "theirs", *STORE).out
+
+
+@contextmanager
+def another_program(folder: Path) -> Iterator[Any]:
+    """The graph of flow.py as a program has it that uses LangGraph alone."""
+    source = open_langgraph_graph("flow.py", folder)
+    assert source is not None
+    try:
+        yield source.app
+    finally:
+        source.close()
+
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+
+
+def test_what_another_program_answered_or_ran_is_seen_and_no_answer_is_lost_on_it(
+    flow: App, tmp_path: Path
+) -> None:
+    from langgraph.types import Command
+
+    asked = request(flow)
+    with another_program(tmp_path) as app:
+        app.invoke(Command(resume="no"), THREAD)
+    late = flow.expect(4, "answer", "t", asked, "yes", "--step", "1", *STORE)
+    assert "hitl-tui: Answer refused: " in late.err
+    refused = flow.expect(4, "answer", "t", asked, "yes", "--step", "1", "--json", *STORE).document
+    assert (refused["kind"], refused["exit_code"]) == ("error", 4)
+    assert flow.expect(0, "show", "t", "--json", *STORE).document["state"]["lines"] == ["about hills", "no"]
+
+
+def test_an_edit_where_another_program_has_edited_is_refused_and_that_one_is_shown_as_its(
+    flow: App, tmp_path: Path
+) -> None:
+    with another_program(tmp_path) as app:
+        app.update_state(THREAD, {"task": "rivers"}, as_node="write")
+    given = ("update-state", "t", "task=seas", "--expected-step", "1")
+    assert "the edit was made on 1" in flow.expect(4, *given, *STORE).err
+    assert flow.expect(0, "show", "t", "--json", *STORE).document["state"]["task"] == "rivers"
+    assert "Step 2 by another program" in flow.expect(0, "log", "t", *STORE).out
+    assert "another program" in flow.expect(0, "blame", "t", "task", *STORE).out
+
+
+MEDDLED = """
+class Meddled(SqliteSaver):
+    def put(self, config, checkpoint, metadata, versions):
+        saved = super().put(config, checkpoint, metadata, versions)
+        if metadata["step"] == 1:
+            theirs = SqliteSaver(sqlite3.connect("theirs.sqlite", check_same_thread=False))
+            builder.compile(checkpointer=theirs).update_state(
+                {"configurable": {"thread_id": "m"}}, {"task": "rivers"}, as_node="write"
+            )
+        return saved
+
+graph = builder.compile(Meddled(sqlite3.connect("theirs.sqlite", check_same_thread=False)), name="flow")
+"""
+"""A checkpointer behind whose back another program edits the thread `m` as soon as step 1 is saved."""
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["words", "json"])
+def test_a_run_that_another_program_has_moved_meanwhile_ends_with_a_conflict(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_json: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "meddled.py").write_text(FLOW + MEDDLED)
+    given = ("run", "meddled.py", "--input", "task=hills", "--thread", "m")
+    done = app.expect(4, *given, "--json" if as_json else "--headless")
+    assert "somebody else has run thread 'm'" in done.err
+    if as_json:
+        ended, result = done.documents[-2:]
+        assert (ended["event"], ended["exit_code"], result["exit_code"]) == ("run_ended", 4, 4)
+    assert "Step 2 by another program" in app.expect(0, "log", "m", "--store", "langgraph:meddled.py").out
 
 
 def test_the_list_of_our_threads_says_where_theirs_wait(flow: App) -> None:
@@ -205,3 +278,20 @@ def test_a_subgraph_is_stepped_into_edited_and_left_by_commands(app: App) -> Non
     app.expect(0, "resume", "r", "--headless", *store)
     assert "A page about: edited" in app.expect(0, "show", "r", *store).out
     assert inside in app.expect(0, "threads", "--inside", *store).out
+
+
+def test_what_a_thread_has_used_and_how_two_differ_is_told_as_of_ours(app: App) -> None:
+    given = ("--headless", "--input", 'messages=[["user", "What is a closure?"]]')
+    store = ("--store", "langgraph:langgraph/chat")
+    app.expect(0, "run", "langgraph/chat", *given, "--thread", "c")
+    cost = app.expect(0, "cost", "c", "--json", *store).document
+    assert [(row["node"], row["tokens_in"], row["tokens_out"]) for row in cost["nodes"]] == [
+        ("chatbot", 12, 17),
+        ("judge", 0, 0),
+    ]
+    assert "chatbot" in app.expect(0, "cost", "c", *store).out
+    app.expect(0, "fork", "c@1", "d", "mood=calm", "--as-node", "judge", *store)
+    app.expect(0, "resume", "d", "--headless", *store)
+    told = app.expect(0, "diff", "c", "d", "--json", *store).document
+    assert "mood" in [channel["channel"] for channel in told["channels"]]
+    assert "mood: changed" in app.expect(0, "diff", "c", "d", *store).out

@@ -447,6 +447,7 @@ class PregelLoop:
         self._task = asyncio.current_task()
         session.stops = self._stops
         begun = idle = False
+        code = 0
         try:
             with session.writing(self._begun_at_once()) as taken, session.keeping():
                 try:
@@ -464,6 +465,10 @@ class PregelLoop:
                             self._due = self._stopped_after(node, before)
                             yield node
                     idle = not begun
+                except HitlError as error:
+                    # No node is to blame: the run was refused, or somebody else has moved the thread.
+                    code, session.notice = int(error.exit_code), str(error)
+                    raise
                 finally:
                     self.ended = True
                     if session.cursor.status == "running":
@@ -473,7 +478,7 @@ class PregelLoop:
             if begun and self._owners is not None:
                 await self._owners.settle()
             if begun or idle:
-                session.emit(RunEnded(session.progress))
+                session.emit(RunEnded(session.progress, code))
 
     async def take_input(self) -> None:
         """Commit the input as a step; nothing else runs."""
@@ -560,8 +565,7 @@ class PregelLoop:
                 threads = self._threads or SyncCaller()
                 job = threads.job(work, ()) if app.was_quick else None
                 await (job or threads.call(work))
-        except (ServerBusy, ServerRefused) as refused:
-            self.session.notice = str(refused)  # no node is to blame, and nothing was begun
+        except (ServerBusy, ServerRefused):
             raise
         except (Exception, Dropped, asyncio.CancelledError) as raised:
             return superstep, None if is_drained(raised) else raised

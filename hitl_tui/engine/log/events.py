@@ -397,6 +397,10 @@ class RunEnded(Fact, frozen=True):
     """The one terminal event of a run or a single step."""
 
     progress: Inline[Progress]
+    exit_code: Annotated[
+        int,
+        about("Of a run that was broken off, as 4 where somebody else has gone on with the thread; else 0."),
+    ] = 0
 
 
 Event = (
