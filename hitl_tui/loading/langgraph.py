@@ -178,7 +178,7 @@ def open_langgraph(
     """Build a graph of LangGraph and give it a checkpointer where it has none.
 
     Args:
-        checkpointer: takes the place of its own; None for that.
+        checkpointer: takes the place of its own; None for that. It is read strictly.
         source: for threads that it starts, as `ThreadInfo.source`.
         data: the directory for checkpoints of graphs that keep none, and for our own files beside them.
 
@@ -218,6 +218,8 @@ def _open(
                 f"{config.place('checkpointer', 'path')}: {config.checkpointer} is {in_words(saver)}",
                 "it must be a BaseCheckpointSaver, or a function or context manager that gives one",
             )
+    if given is not None:
+        given.serde = _strict(app)
     place = Path(data) / "langgraph"
     if saver is None:
         file = place / f"{_file_stem(name, [str(source.get(key)) for key in sorted(source)])}.sqlite"
@@ -236,6 +238,31 @@ def _open(
         close=opening.close,
         loop=opening.loop,
     )
+
+
+def _strict(app: Any) -> Any:
+    """What reads a file that anybody may have written: it builds what the state of a graph is made of.
+
+    LangGraph's own serializer calls whatever a row names (CVE-2026-28277).
+
+    Raises:
+        UsageError: this LangGraph can't.
+    """
+    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+    try:
+        from langgraph._internal._serde import build_serde_allowlist
+
+        known: set[tuple[str, ...]] = set()
+        for graph in (app, *(inner for _, inner in app.get_subgraphs(recurse=True))):
+            schemas = list(getattr(getattr(graph, "builder", None), "schemas", ()))
+            known |= build_serde_allowlist(schemas=schemas, channels=graph.channels)
+        return JsonPlusSerializer(allowed_msgpack_modules=known)
+    except (ImportError, TypeError):
+        raise UsageError(
+            "this LangGraph calls whatever a file of checkpoints names",
+            "install a newer one, or compile the graph with a SqliteSaver on that file",
+        ) from None
 
 
 def _file_stem(name: str, parts: list[str]) -> str:

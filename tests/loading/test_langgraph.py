@@ -14,7 +14,7 @@ import pytest
 
 from hitl_tui.errors import GraphInvalid, UsageError
 from hitl_tui.loading.code import CodeFailed
-from hitl_tui.loading.langgraph import LangGraphSource
+from hitl_tui.loading.langgraph import LangGraphSource, open_sqlite
 from hitl_tui.loading.sources import open_graph, open_langgraph_graph, reopen_graph, source_files
 from hitl_tui.loading.trust import NotTrusted, Trust
 from hitl_tui.stores import MemoryCheckpointer
@@ -346,3 +346,60 @@ def test_a_project_of_a_record_is_asked_about_with_all_its_files(folder: Path, t
     lines = "\n".join(caught.value.question.lines)
     assert all(str(folder / name) in lines for name in ("langgraph.json", "flow.py", ".env"))
     assert not [name for name in sys.modules if name.startswith("hitl_graph_flow")]
+
+
+PLAN = """
+from dataclasses import dataclass
+from typing_extensions import TypedDict
+from pydantic import BaseModel
+from langgraph.graph import START, StateGraph
+
+class Plan(BaseModel):
+    words: list[str]
+
+@dataclass
+class Note:
+    text: str
+
+class State(TypedDict, total=False):
+    plan: Plan
+    notes: list[Note]
+    other: object
+
+def add(state):
+    assert isinstance(state["plan"], Plan)
+    return {"notes": [Note("kept")], "plan": Plan(words=[*state["plan"].words, "more"])}
+
+builder = StateGraph(State)
+builder.add_node(add)
+builder.add_edge(START, "add")
+"""
+
+
+def test_a_file_of_others_is_read_strictly_and_builds_what_the_state_is_made_of(folder: Path) -> None:
+    import ormsgpack
+
+    (folder / "plan.py").write_text(PLAN)
+    evil = folder / "evil"
+    saver = open_sqlite(folder / "others.sqlite")
+    source = open_langgraph_graph("plan.py", folder.parent / "data", checkpointer=saver)
+    assert source is not None
+    plan = sys.modules[source.app.nodes["add"].bound.func.__module__].Plan
+    config: Any = {"configurable": {"thread_id": "t"}}
+    source.app.invoke({"plan": plan(words=["one"])}, config)
+    source.app.update_state(config, {"other": "planted"}, as_node="add")
+    values = source.app.get_state(config).values
+    assert (type(values["plan"]).__name__, type(values["notes"][0]).__name__) == ("Plan", "Note")
+    rows = saver.conn.execute("SELECT rowid, checkpoint FROM checkpoints").fetchall()
+    for row, content in rows:
+        call = ormsgpack.packb(("os", "system", f"touch {evil}"))
+        held = ormsgpack.unpackb(content, ext_hook=ormsgpack.Ext)
+        if held["channel_values"].get("other"):
+            held["channel_values"]["other"] = ormsgpack.Ext(0, call)
+            saver.conn.execute(
+                "UPDATE checkpoints SET checkpoint = ? WHERE rowid = ?", (ormsgpack.packb(held), row)
+            )
+    values = source.app.get_state(config).values
+    assert (values["plan"].words, values["other"]) == (["one", "more"], f"touch {evil}")
+    assert not evil.exists()
+    source.close()

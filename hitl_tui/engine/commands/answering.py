@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from hitl_tui.engine.commands.claiming import claim_of, give_back
 from hitl_tui.engine.commands.command import Answer
-from hitl_tui.engine.commands.decisions import decision_entry, origin_of, shown
+from hitl_tui.engine.commands.decisions import decision_entry, head_origin, shown
 from hitl_tui.engine.log.outcomes import Exchange
 from hitl_tui.engine.log.records import Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import DEADLINE_PASSED, Request
@@ -95,13 +95,6 @@ def _facts(command: Answer) -> dict[str, Any]:
     return {**facts, "policy": dict(command.policy)} if command.policy else facts
 
 
-def _mirrored(session: Session) -> Mapping[str, Any]:
-    """For the ledger: the checkpoint of another engine that a decision is about."""
-    if session.store is None or session.cursor.head < 0:
-        return {}
-    return origin_of(session.store.checkpoint(session.thread_id, session.cursor.head))
-
-
 def _apply_answer(
     session: Session,
     request: Request,
@@ -121,7 +114,7 @@ def _apply_answer(
     login = session.store.login if session.store else ""
     now = session.clock()
     voted, settled = vote(request, value, actor, note, account=account(), login=login, now=now)
-    data = {"answer": value, **_mirrored(session), **(facts or {})}
+    data = {"answer": value, **head_origin(session), **(facts or {})}
     if not settled and kind == "answer":
         pending = tuple(voted if other.id == request.id else other for other in cursor.pending)
         if deadlocked(voted):

@@ -45,6 +45,13 @@ def origin_of(point: Checkpoint | None) -> dict[str, str]:
     return {CHECKPOINT: point.origin} if point is not None and point.origin else {}
 
 
+def head_origin(session: Session) -> dict[str, str]:
+    """The data of a decision about where a thread stands, as `origin_of`."""
+    if session.store is None or session.cursor.head < 0:
+        return {}
+    return origin_of(session.store.checkpoint(session.thread_id, session.cursor.head))
+
+
 def decision_entry(
     session: Session,
     written: Sequence[LedgerEntry],
@@ -287,5 +294,8 @@ def cancel(session: Session, command: Cancel) -> None:
         )
     abandon(session)
     seen = shown(session, command.seen)
-    entry = decision_entry(session, [], "cancel", actor=command.actor, note=command.note, seen=seen)
+    entry = decision_entry(
+        session, [], "cancel", actor=command.actor, note=command.note, seen=seen,
+        data=head_origin(session) or None,
+    )  # fmt: skip
     session.commit_cursor(replace(cursor, status="cancelled", reason="user", pending=()), [entry])

@@ -13,7 +13,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 from hitl_tui.drivers.langgraph import pregel
-from hitl_tui.engine.commands import Answer, Fork, Run, Start, UpdateState
+from hitl_tui.engine.commands import Answer, Cancel, Fork, Run, Start, UpdateState
 from hitl_tui.engine.log.events import TextStreamed
 from hitl_tui.errors import StaleWriter
 from tests.drivers.langgraph.conftest import Hubs
@@ -129,6 +129,12 @@ async def test_decisions_keep_the_checkpoints_that_they_are_about(saver: Any, hu
     await watcher.driver.execute(UpdateState({"n": 7}, expected_step=3, actor="ann"))
     edits = [entry for entry in (await watcher.look()).ledger if entry.kind == "update_state"]
     assert [entry.data["checkpoint"] for entry in edits] == [end]
+    await watcher.driver.execute(Start({"items": ["again"]}, actor="ann"))
+    await watcher.driver.execute(Cancel(actor="ann", note="enough"))
+    await watcher.look()
+    begun = origin(watcher, 5)
+    (cancelled,) = (entry for entry in watcher.view.ledger if entry.kind == "cancel")
+    assert cancelled.data == {"checkpoint": begun}
 
 
 async def test_a_fork_keeps_the_checkpoint_and_the_state_that_it_was_made_on(saver: Any, hubs: Hubs) -> None:
