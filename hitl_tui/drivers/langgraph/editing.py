@@ -54,7 +54,7 @@ class Editor:
         saved = await self._saved(step)
         theirs, rejected = _theirs(command.values, saved)
         point = self._mirror.store.checkpoint(self._session.thread_id, step)
-        nodes = edits.candidates(self._app, names_in(point.node) if point else ())
+        nodes = edits.candidates(self._app, names_in(point.node, self._app.nodes) if point else ())
         async with self._trial(saved) as trial:
             tried = await trial.make(theirs, command.as_node)
             as_nodes = await edits.as_nodes(trial, theirs, nodes[: trial.most_nodes])

@@ -519,7 +519,7 @@ class PregelLoop:
             return False
         node = cursor.next_node or ""
         if self._stops and not self._once:
-            for name in names_in(node):
+            for name in names_in(node, self._mirror.app.graph.nodes):
                 self.stopped_by = self._stops.before(session, name, first) or self.stopped_by
         return not self.stopped_by
 
@@ -527,7 +527,10 @@ class PregelLoop:
         """The breakpoint that stops behind a superstep, "" for none."""
         if self._stops is None:
             return ""
-        asked = [self._stops.after(self.session, name, before) for name in names_in(node)]
+        asked = [
+            self._stops.after(self.session, name, before)
+            for name in names_in(node, self._mirror.app.graph.nodes)
+        ]
         return next(filter(None, asked), "")
 
     async def _run_superstep(self, command: Any = None) -> str:
@@ -654,6 +657,8 @@ class PregelLoop:
         node = ""
         if superstep.leaf != self.leaf:
             self.leaf = self.newest = superstep.leaf
+        if error is not None and superstep.after:
+            superstep.after = await self._stored(superstep.after)
         if error is None and superstep.before is not None and superstep.is_open:
             # An older LangGraph does not tell the checkpoint behind which it stops.
             newest = await self._mirror.app.state(config_of(self._thread), subgraphs=True)
@@ -699,6 +704,17 @@ class PregelLoop:
         if leaf is not None and (is_over or self._mirror.stops_compiled_in(session, leaf)):
             self._mirror.settle(session, leaf)
         return node
+
+    async def _stored(self, after: list[tuple[Saved | None, Saved]]) -> list[tuple[Saved | None, Saved]]:
+        """Those of a run's checkpoints that are there: LangGraph tells of each before it is stored."""
+        try:
+            head = await self._mirror.app.head(self._thread)
+        except (
+            Exception
+        ) as error:  # whatever keeps it from being read kept it from being written, most likely
+            log.info("thread %s: what was stored is looked up later: %s", self._thread, error)
+            head = ""
+        return [(before, saved) for before, saved in after if saved.id <= head]
 
     def _keep_attempt(self, superstep: Superstep) -> None:
         """Keep what an attempt that saved no checkpoint has used, and what was written for good."""

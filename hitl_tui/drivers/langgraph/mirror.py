@@ -327,7 +327,7 @@ class Mirror:
             return ()
         app = self.app.graph
         point = self.store.checkpoint(session.thread_id, session.cursor.head)
-        ran = names_in(point.node) if point else ()
+        ran = names_in(point.node, app.nodes) if point else ()
         return stops_compiled_in(ran, leaf, app.interrupt_before_nodes, app.interrupt_after_nodes)
 
 

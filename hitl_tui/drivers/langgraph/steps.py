@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -51,9 +51,22 @@ def place_of(names: Iterable[str]) -> str:
     return "+".join(names)
 
 
-def names_in(place: str) -> list[str]:
-    """The nodes of a superstep, by what it is called."""
-    return place.split("+") if place else []
+def names_in(place: str, nodes: Collection[str]) -> list[str]:
+    """The nodes of a superstep, by what it is called.
+
+    Args:
+        nodes: those of the graph, whose names may have a "+" themselves.
+    """
+    if not place or place in nodes:
+        return [place] if place else []
+    parts = place.split("+")
+    if all(part in nodes for part in parts):
+        return parts
+    ways: list[list[str] | None] = [[]]
+    for end in range(1, len(parts) + 1):
+        last = ((ways[at], "+".join(parts[at:end])) for at in range(end))
+        ways.append(next(([*way, name] for way, name in last if way is not None and name in nodes), None))
+    return ways[-1] or parts
 
 
 def position_of(saved: Saved) -> str:

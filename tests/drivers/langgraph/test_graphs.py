@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import operator
+import sqlite3
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
@@ -16,6 +18,7 @@ from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import interrupt
@@ -23,8 +26,9 @@ from typing_extensions import TypedDict
 
 from hitl_tui.drivers.langgraph.graph import describe
 from hitl_tui.drivers.langgraph.pregel import App
-from hitl_tui.engine.commands import Answer, CancelAttempt, Run, Start
+from hitl_tui.engine.commands import Answer, CancelAttempt, Run, Start, UpdateState
 from hitl_tui.engine.log.events import AttemptDropped, TextStreamed
+from hitl_tui.engine.thread.breakpoints import Breakpoint
 from tests.drivers.langgraph.conftest import Hubs
 from tests.drivers.langgraph.graphs import fan_out
 
@@ -204,6 +208,41 @@ async def test_a_node_that_fails_is_told_with_its_line_and_runs_again(saver: Any
     assert error.frames[-1].function.startswith("work")
     await watcher.run()
     assert (await watcher.check()).values["log"] == ["luck"]
+
+
+async def test_what_the_checkpointer_does_not_take_is_no_step_and_runs_again(
+    tmp_path: Path, hubs: Hubs
+) -> None:
+    given: list[Any] = [len, "text"]
+    connection = sqlite3.connect(tmp_path / "theirs.sqlite", check_same_thread=False)
+    graph = one_node(lambda _state: {"goal": given.pop(0)}, SqliteSaver(connection))
+    watcher = await _ran(hubs, graph, {"log": []})
+    progress = watcher.view.progress
+    assert (progress.status, progress.head) == ("failed", 0)
+    assert progress.error is not None
+    assert (progress.error.node, "not msgpack serializable" in progress.error.message) == ("work", True)
+    await watcher.run()
+    view = await watcher.check()
+    assert (view.progress.status, view.progress.head, view.values["goal"]) == ("completed", 1, "text")
+    assert (await watcher.driver.check("log", lambda *_: None)).mismatches == ()
+    connection.close()
+
+
+async def test_a_node_with_a_plus_in_its_name_is_one_node(saver: Any, hubs: Hubs) -> None:
+    graph = StateGraph(Numbers)
+    for name in ("a", "a+b", "c"):
+        graph.add_node(name, lambda _state, name=name: {"log": [name]})
+    graph.add_edge(START, "a")
+    graph.add_edge("a", "a+b")
+    graph.add_edge("a", "c")
+    watcher = await hubs.watch(graph.compile(checkpointer=saver))
+    await watcher.driver.execute(Start({"log": []}))
+    await watcher.run(breakpoints=(Breakpoint("before", "a+b"),))
+    assert (await watcher.check()).progress.next_node == "a+b+c"
+    await watcher.run(breakpoints=(Breakpoint("after", "a+b"),))
+    assert (await watcher.check()).values["log"] == ["a", "a+b", "c"]
+    told = await watcher.driver.preview(UpdateState({"goal": "x"}, as_node="a+b"))
+    assert [way.node for way in told.as_nodes][:2] == ["a+b", "c"]
 
 
 async def test_a_node_that_blocks_is_given_up_and_saves_nothing(saver: Any, hubs: Hubs) -> None:
