@@ -180,7 +180,7 @@ class LangGraphHub(LocalHub):
     ) -> LangGraphDriver:
         return LangGraphDriver(
             thread_id,
-            mirror or self.mirror,
+            (mirror or self.mirror).apart(),
             leaf,
             newest,
             actor=actor,

@@ -142,6 +142,12 @@ class Mirror:
         inner.outer, inner.place = self, place
         return inner
 
+    def apart(self) -> Mirror:
+        """The same, for a line that is run beside others."""
+        other = copy(self)
+        other.app = self.app.apart()
+        return other
+
     def line(self, thread: str) -> str:
         """The name of the line in which a thread of theirs begins."""
         return self.place.name if self.place else thread

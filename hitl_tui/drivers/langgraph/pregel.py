@@ -13,13 +13,15 @@ import inspect
 import threading
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
+from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langgraph import types
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
@@ -255,16 +257,27 @@ class App:
             if "version" in parameters:
                 self._options["version"] = "v2"
         self._new_control = _run_control() if "control" in parameters else None
+        stop_inside(graph)
+        self.was_quick = False
+        """Whether the last run took so little that it may hold its caller up."""
+        self._reads_quickly = False
+        self._forget_run()
+
+    def _forget_run(self) -> None:
+        """Begin with no run: nothing of it is shared with another one of the graph."""
+        self._threads = _KeptThreads()
         self._control: Any = None
         self._stops: InnerStops | None = None
-        stop_inside(graph)
         self._lock = threading.Lock()
         self._at_work: int | None = None
         self._thread = ""
         self._dropped = False
-        self.was_quick = False
-        """Whether the last run took so little that it may hold its caller up."""
-        self._reads_quickly = False
+
+    def apart(self) -> App:
+        """The same graph, to be run beside this one."""
+        other = copy.copy(self)
+        other._forget_run()
+        return other
 
     def inside(self, node: str, ns: str) -> App:
         """The subgraph of a node, as one of its tasks runs it.
@@ -272,7 +285,7 @@ class App:
         Args:
             ns: the namespace of the task's checkpoints.
         """
-        inner = copy.copy(self)
+        inner = self.apart()
         inner.graph = dict(self.graph.get_subgraphs())[node]
         inner.ns = ns
         inner.single = isinstance(inner.graph.stream_channels_asis, str)
@@ -389,7 +402,7 @@ class App:
         self._thread = str(config["configurable"]["thread_id"])
         self._at_work = threading.get_ident()
         try:
-            with self._stopping(into):
+            with self._stopping(into), self._threads.lent():
                 config, hear, options = self._heard(config, hear, options)
                 parts: Any = self.root.stream(given, config, **options)
                 try:
@@ -464,8 +477,9 @@ class App:
         return await asyncio.wrap_future(self._worker.submit(work))
 
     def close(self) -> None:
-        """Let the thread end once it has done what it does."""
+        """Let its threads end once they have done what they do."""
         self._worker.close()
+        self._threads.close()
 
 
 def _id_of(saved: Any) -> str:
@@ -614,6 +628,65 @@ def _tap_of(graph: Graph) -> Callable[[Config, Hear], Config] | None:
         return {"configurable": {**config["configurable"], **heard}, "callbacks": handlers}
 
     return tap
+
+
+_LENT: ContextVar[Executor | None] = ContextVar("threads that are lent to a run", default=None)
+
+
+class _KeptThreads:
+    """Threads for one run of a graph after the other; they begin with the first one that needs any.
+
+    LangGraph begins two of its own for each run, which take a fifth of a quick superstep.
+    """
+
+    def __init__(self) -> None:
+        self._executor: Executor | None = None
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Let the run that begins in this context take them."""
+        if self._executor is None:
+            _take_lent_threads()
+            self._executor = ContextThreadPoolExecutor()
+        _LENT.set(self._executor)
+        try:
+            yield
+        except BaseException:
+            self.close()  # what was given up may hold some of them for good
+            raise
+        finally:
+            _LENT.set(None)
+
+    def close(self) -> None:
+        """Let them end once they have done what they do."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=False)
+        self._executor = None
+
+
+def _take_lent_threads() -> None:
+    """Let LangGraph take the threads that are lent to a run; elsewhere, and inside it, it begins its own."""
+    try:
+        from langgraph.pregel import _executor
+
+        begin: Any = _executor.get_executor_for_config  # type: ignore[attr-defined]
+    except (ImportError, AttributeError):
+        return
+    if getattr(begin, "takes_lent", False):
+        return
+
+    @contextmanager
+    def executor_of(config: Any) -> Iterator[Executor]:
+        lent = _LENT.get()
+        if lent is None or (config or {}).get("max_concurrency"):
+            with begin(config) as executor:
+                yield executor
+            return
+        _LENT.set(None)  # a graph inside would wait for threads that wait for it
+        yield lent
+
+    setattr(executor_of, "takes_lent", True)  # noqa: B010
+    _executor.get_executor_for_config = executor_of  # type: ignore[attr-defined]
 
 
 class _Worker:
