@@ -70,7 +70,9 @@ def test_every_sample_has_an_input_and_is_in_the_project() -> None:
 
 def test_a_chat_goes_through_its_reducers(tmp_path: Path) -> None:
     values, after = ran("chat", tmp_path)
-    assert (len(values["messages"]), values["turns"], values["mood"], after) == (2, 1, "curious", ())
+    assert [message.type for message in values["messages"]] == ["human", "ai"]
+    assert values["messages"][-1].usage_metadata["total_tokens"] == 29
+    assert (values["turns"], values["mood"], after) == (1, "curious", ())
 
 
 def test_jokes_are_told_side_by_side(tmp_path: Path) -> None:
@@ -96,6 +98,7 @@ def test_an_agents_call_waits_and_is_refused(tmp_path: Path) -> None:
     answer = {"decisions": [{"type": "reject", "message": "not now"}]}
     values, after = ran("agent", tmp_path, answer)
     assert after == ()
+    assert [message.type for message in values["messages"]] == ["human", "ai", "tool", "ai"]
     assert "not now" in values["messages"][-1].text
 
 
@@ -111,3 +114,6 @@ def test_a_sample_runs_as_its_own_text_teaches(name: str, app: App) -> None:
     done = app.expect(3 if waits else 0, *shlex.split(command), "--headless", "--json").documents[-1]
     assert bool(done["pending"]) is waits
     assert done["state"]
+    if name in ("agent", "chat"):
+        assert [message["type"] for message in done["state"]["messages"]] == ["human", "ai"]
+        assert done["tokens_in"] > 0

@@ -151,3 +151,15 @@ async def test_a_subgraph_is_looked_at_and_edited_inside_and_not_stepped_into(se
     await child.execute(UpdateState({"mood": "merry"}, None, "gather", "ann"))
     place = served.client.threads.get_state(driver.thread_id, subgraphs=True)["tasks"][0]["state"]
     assert place["values"]["mood"] == "merry"
+
+
+def test_a_server_stops_at_no_node_inside_a_subgraph_so_stepping_into_one_is_refused(server: str) -> None:
+    client: Any = get_sync_client(url=server)
+    thread = str(client.threads.create(graph_id="team")["thread_id"])
+    stops = {"interrupt_before": "*", "interrupt_after": "*"}
+    client.runs.wait(thread, "team", input={"log": ["in"]}, **stops)
+    assert client.threads.get_state(thread)["next"] == ["team"]
+    client.runs.wait(thread, "team", input=None, **stops)
+    (task,) = client.threads.get_state(thread, subgraphs=True)["tasks"]
+    assert [asked["value"] for asked in task["interrupts"]] == ["go on?"]  # of its second node
+    assert task["state"]["values"]["log"] == ["in", "gathered"]
