@@ -662,8 +662,10 @@ class PregelLoop:
         if error is None and superstep.before is not None and superstep.is_open:
             # An older LangGraph does not tell the checkpoint behind which it stops.
             newest = await self._mirror.app.state(config_of(self._thread), subgraphs=True)
-            if newest is not None and newest.parent == superstep.before.id:
+            if newest is not None and (newest.source, newest.parent) == ("loop", superstep.before.id):
                 superstep.close(newest)
+            elif newest is not None and newest.id != superstep.before.id:
+                raise await stale(self._mirror.app, self._thread, newest.id)
         for before, saved in superstep.after:
             self.leaf = self.newest = saved.id
             if is_no_step(before, saved):

@@ -10,6 +10,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -59,6 +60,10 @@ _BETWEEN_LOOKS: Final = 0.1
 """Seconds that a run which has told its end may still count as running, and between looks at that."""
 _TIMEOUT: Final = (5.0, 300.0, 300.0, 5.0)
 """Seconds to connect, to read, to write and to wait for a connection."""
+
+
+_THEIR_MODES: Final = {"messages": "messages-tuple"}
+"""What the SDK calls modes of a stream otherwise than a graph does."""
 
 
 class MadeRoom(NamedTuple):
@@ -221,14 +226,13 @@ class ServerGraph:
     """What its threads can't be told, and why, by verb."""
 
     def __init__(self, url: str, assistant: str = "") -> None:
-        from langgraph.pregel.remote import RemoteGraph
         from langgraph_sdk import get_sync_client
 
         client = worded(get_sync_client(url=url, headers=server_headers(), timeout=_TIMEOUT))
         chosen = _chosen(url, client, assistant)
         name = chosen["assistant_id"]
         self._client: Any = client
-        self._remote = RemoteGraph(name, sync_client=client, name=chosen["graph_id"])
+        self._assistant = name
         self.graph_id = str(chosen["graph_id"])
         is_aegra = _is_aegra(client)
         self.runs_through = is_aegra
@@ -248,33 +252,52 @@ class ServerGraph:
 
     def get_graph(self) -> Any:
         """As `Pregel.get_graph`."""
-        return self._remote.get_graph()
+        drawn = self._client.assistants.get_graph(self._assistant)
+        edges = [
+            _Edge(edge["source"], edge["target"], edge.get("data"), bool(edge.get("conditional")))
+            for edge in drawn["edges"]
+        ]
+        return _Drawn(tuple(str(node["id"]) for node in drawn["nodes"]), tuple(edges))
 
     def get_subgraphs(self, **_options: Any) -> Iterator[tuple[str, Any]]:
         """As `Pregel.get_subgraphs`; what is inside can be looked at and edited, not stepped through."""
         return iter(self._inside.items())
 
-    def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:  # noqa: A002
-        """As `Pregel.stream`; a run that is under way is never doubled.
+    def stream(
+        self,
+        input: Any,  # noqa: A002
+        config: Any = None,
+        *,
+        stream_mode: Sequence[str] = (),
+        subgraphs: bool = False,
+        **options: Any,
+    ) -> Iterator[Any]:
+        """As `Pregel.stream` with `version="v2"`; a run that is under way is never doubled.
 
         Raises:
             ServerBusy: the server runs the thread already.
+            RemoteException: the run has failed there.
         """
-        kept: dict[str, Any] = {
-            "multitask_strategy": "reject",
-            "on_disconnect": "continue",
-            "stream_resumable": True,
-        }
         place = config["configurable"]
-        if at := place.get("checkpoint_id"):  # RemoteGraph leaves it out
-            kept["checkpoint"] = {"checkpoint_ns": place.get("checkpoint_ns", ""), "checkpoint_id": at}
+        given = self._going_on if input is None else input
+        if at := place.get("checkpoint_id"):
+            options["checkpoint"] = {"checkpoint_ns": place.get("checkpoint_ns", ""), "checkpoint_id": at}
         try:
-            given = self._going_on if input is None else input
             with telling_busy():
-                for part in self._remote.stream(given, config, version="v2", **options, **kept):
-                    told: Any = revived_part(part)
-                    if part["type"] != "messages" or hasattr(told["data"][0], "content"):
-                        yield told
+                parts = self._client.runs.stream(
+                    place["thread_id"],
+                    self._assistant,
+                    input=None if isinstance(given, Command) else given,
+                    command=asdict(given) if isinstance(given, Command) else None,
+                    stream_mode=[_THEIR_MODES.get(mode, mode) for mode in stream_mode],
+                    stream_subgraphs=subgraphs,
+                    if_not_exists="create",
+                    multitask_strategy="reject",
+                    on_disconnect="continue",
+                    stream_resumable=True,
+                    **options,
+                )
+                yield from _told(parts, stream_mode)
         except ServerLost:
             self._join(place["thread_id"])
 
@@ -398,7 +421,6 @@ class ServerGraph:
         inside = {"checkpoint_ns": ns} if ns else None
         ask = partial(self._client.threads.get_history, thread, checkpoint=inside)
         try:
-            # RemoteGraph sends `before` in a form that servers don't take.
             return list(ask(limit=limit, before=before))
         except ServerRefused as error:
             if before is None or error.status != _UNREADABLE:
@@ -429,6 +451,20 @@ class ServerGraph:
     def trial(self, config: Any) -> ServerTrial:
         """Where edits of a checkpoint are tried: a copy of its thread, which is deleted at the end."""
         return ServerTrial(self._client, config, self.get_state)
+
+
+def _told(parts: Iterable[Any], modes: Sequence[str]) -> Iterator[Any]:
+    """The parts of a stream, as a local graph gives those of its modes."""
+    for event, data, *_ in parts:
+        mode, *ns = event.split("|")
+        if mode == "error":
+            from langgraph.pregel.remote import RemoteException
+
+            raise RemoteException(data)
+        if mode in modes:
+            part: Any = revived_part({"type": mode, "ns": tuple(ns), "data": data})
+            if mode != "messages" or hasattr(part["data"][0], "content"):
+                yield part
 
 
 def _is_aegra(client: Any) -> bool:

@@ -74,7 +74,8 @@ def _in_words() -> Iterator[None]:
 
 def _refused(error: Any) -> ServerRefused:
     status, request = error.response.status_code, error.request
-    said = _details(getattr(error, "body", None)) or str(error).partition("\n")[0]
+    told = getattr(error, "message", "") or str(error)
+    said = _details(getattr(error, "body", None)) or str(told).partition("\n")[0]
     what = f"the server refuses {request.method} {request.url.path} ({status})"
     hint = _HINTS.get(status) or (_ITS_LOG if status >= 500 else _OTHER_KIND)
     return ServerRefused(f"{what}: {said[:_LONGEST]}", hint, status)

@@ -30,7 +30,7 @@ def no_state(config: Any) -> StateSnapshot:
 
 
 def snapshot_of(state: Mapping[str, Any], config: Any) -> StateSnapshot:
-    """A thread's state; `RemoteGraph` makes none of a subgraph that has not begun, and tells no `Send`s.
+    """A thread's state.
 
     Args:
         config: what was asked for; `no_state` keeps it.

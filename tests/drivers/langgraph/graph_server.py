@@ -149,14 +149,16 @@ class GraphServer(ThreadingHTTPServer):
             self.threads.append(name)
         config = {"configurable": {**(body.get("checkpoint") or {}), "thread_id": name}}
         modes = ["messages" if mode == "messages-tuple" else mode for mode in body["stream_mode"]]
-        return self._parts(name, self.graph.stream(entry, config, stream_mode=modes, **stops))
+        parts = self.graph.stream(entry, config, stream_mode=[*modes, "updates"], **stops)
+        return self._parts(name, parts, modes)
 
-    def _parts(self, name: str, parts: Iterator[Any]) -> Iterator[tuple[str, Any]]:
+    def _parts(self, name: str, parts: Iterator[Any], modes: list[str]) -> Iterator[tuple[str, Any]]:
         self.interrupted.discard(name)
         for mode, data in parts:
             if "__interrupt__" in data:
                 self.interrupted.add(name)
-            yield mode, data
+            if mode in modes:
+                yield mode, data
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from hitl_tui.engine.commands import CancelAttempt, Run, Start
 from hitl_tui.engine.log.events import AttemptDropped, RunEnded
 from hitl_tui.stores import open_store
 from tests.drivers.langgraph.agent_server import Proxy, server, until
+from tests.drivers.langgraph.graphs import HAS_SCHEMAS
 from tests.support.commands import App
 from tests.support.watching import Watcher
 
@@ -30,6 +31,7 @@ def at(url: str, assistant: str) -> tuple[str, ...]:
     return "--server", url, "--assistant", assistant
 
 
+@pytest.mark.skipif(not HAS_SCHEMAS, reason="this LangGraph has no response_schema of an interrupt yet")
 def test_a_thread_is_run_asked_and_answered_by_several_processes(server: str, app: App) -> None:
     asked = app.expect(3, "run", *at(server, "approval"), "--input", "amount=1200", "--json").documents[-1]
     thread = asked["thread"]
