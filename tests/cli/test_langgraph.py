@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,9 @@ def test_of_a_file_only_the_thread_that_is_gone_on_with_is_read(flow: App, tmp_p
     assert sorted(mirrored) == [["t"], ["t", "u"]]
 
 
+@pytest.mark.skipif(
+    find_spec("langgraph._internal._serde") is None, reason="an older LangGraph is given no file of others"
+)
 def test_a_graph_runs_on_a_file_of_checkpoints_that_is_named(flow: App, tmp_path: Path) -> None:
     pytest.importorskip("langgraph._internal._serde", reason="this LangGraph reads no checkpoints strictly")
     store = ("--store", "langgraph+sqlite:///other.sqlite")

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -379,6 +380,8 @@ builder.add_edge(START, "add")
 def test_a_file_of_others_is_read_strictly_and_builds_what_the_state_is_made_of(folder: Path) -> None:
     import ormsgpack
 
+    if find_spec("langgraph._internal._serde") is None:
+        pytest.skip("this LangGraph calls whatever a row names: such a file is refused")
     (folder / "plan.py").write_text(PLAN)
     evil = folder / "evil"
     saver = open_sqlite(folder / "others.sqlite")
@@ -403,3 +406,15 @@ def test_a_file_of_others_is_read_strictly_and_builds_what_the_state_is_made_of(
     assert (values["plan"].words, values["other"]) == (["one", "more"], f"touch {evil}")
     assert not evil.exists()
     source.close()
+
+
+def test_a_langgraph_that_can_not_read_strictly_is_given_no_file_of_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "plan.py").write_text(PLAN)
+    monkeypatch.setitem(sys.modules, "langgraph._internal._serde", None)
+    saver = open_sqlite(folder / "others.sqlite")
+    with pytest.raises(UsageError) as refused:
+        open_langgraph_graph("plan.py", folder.parent / "data", checkpointer=saver)
+    assert refused.value.hint == "install a newer one, or compile the graph with a SqliteSaver on that file"
+    saver.conn.close()
