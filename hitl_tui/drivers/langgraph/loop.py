@@ -78,6 +78,8 @@ from hitl_tui.errors import AnswerRefused, HitlError, NodeFailed, ServerBusy, Se
 
 _PAGE = 100
 _RETURNED = "__return__"
+_TASK = "task"
+"""Who is said to have written what a `@task` gave."""
 _LONGEST_RESULT = 4_000
 """Characters of what a `@task` gave that are shown."""
 _FIRST_LOOK, _LAST_LOOK = 0.02, 10.0
@@ -280,7 +282,7 @@ class Superstep:
         if result is None or any(text.path == call.path for text in self.streams.texts):
             return
         text = result if isinstance(result, str) else canonical(as_json(result)).decode()
-        self._write(call.name, f"{text[:_LONGEST_RESULT]}\n", call.path)
+        self._write(_TASK, f"{text[:_LONGEST_RESULT]}\n", call.path)
 
     def _announce(self) -> None:
         """Tell what runs, once all of its tasks are known."""

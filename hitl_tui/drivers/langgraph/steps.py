@@ -338,10 +338,16 @@ def messages_in(value: Any) -> list[Any]:
 def new_messages(before: Saved | None, tasks: Iterable[TaskRun]) -> list[list[Any]]:
     """The messages of each task that were not there before: a graph inside gives all of them back."""
     held = [messages_in(task.result) for task in tasks]
-    if before is None or not any(held):
+    told = {message.id for messages in held for message in messages if _tells(message)} - {None}
+    if before is None or not told:
         return held
-    known = {message.id for message in messages_in(before.values)} - {None}
+    known = {message.id for message in messages_in(before.values) if message.id in told}
     return [[message for message in messages if message.id not in known] for messages in held]
+
+
+def _tells(message: Any) -> bool:
+    """Whether a message tells what a model has used, or what a tool gave."""
+    return message.type == "tool" or bool(getattr(message, "usage_metadata", None))
 
 
 _PROVIDERS: Final[Mapping[str, str]] = {

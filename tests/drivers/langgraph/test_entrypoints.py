@@ -70,10 +70,10 @@ async def test_a_step_is_shown_by_its_tasks_with_what_each_gave(saver: Any, hubs
         ("double[1]", "double", 1, "ok"),
         ("add[0]", "add", 2, "ok"),
     ]
-    assert {(text.path, text.text) for text in step.streamed} == {
-        ("double[0]", "0\n"),
-        ("double[1]", "2\n"),
-        ("add[0]", "2\n"),
+    assert {(text.agent, text.path, text.text) for text in step.streamed} == {
+        ("task", "double[0]", "0\n"),
+        ("task", "double[1]", "2\n"),
+        ("task", "add[0]", "2\n"),
     }
 
 
