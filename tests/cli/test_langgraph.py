@@ -141,27 +141,35 @@ def test_an_edit_where_another_program_has_edited_is_refused_and_that_one_is_sho
 
 
 MEDDLED = """
+def meddle():
+    theirs = SqliteSaver(sqlite3.connect("theirs.sqlite", check_same_thread=False))
+    builder.compile(checkpointer=theirs).update_state(
+        {"configurable": {"thread_id": "m"}}, {"task": "rivers"}, as_node="write"
+    )
+
 class Meddled(SqliteSaver):
     def put(self, config, checkpoint, metadata, versions):
         saved = super().put(config, checkpoint, metadata, versions)
-        if metadata["step"] == 1:
-            theirs = SqliteSaver(sqlite3.connect("theirs.sqlite", check_same_thread=False))
-            builder.compile(checkpointer=theirs).update_state(
-                {"configurable": {"thread_id": "m"}}, {"task": "rivers"}, as_node="write"
-            )
+        if metadata["step"] == MEDDLED_AT:
+            meddle()
         return saved
 
 graph = builder.compile(Meddled(sqlite3.connect("theirs.sqlite", check_same_thread=False)), name="flow")
 """
-"""A checkpointer behind whose back another program edits the thread `m` as soon as step 1 is saved."""
+"""A checkpointer behind whose back another program edits the thread `m` as soon as a step is saved."""
+BETWEEN = f"{FLOW}MEDDLED_AT = 1\n{MEDDLED}"
+WHILE_ASKED = f"{FLOW}MEDDLED_AT = None\n{MEDDLED}".replace(
+    "def ask(state):", "def ask(state):\n    meddle()"
+)
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["words", "json"])
+@pytest.mark.parametrize("text", [BETWEEN, WHILE_ASKED], ids=["between supersteps", "while it is asked"])
 def test_a_run_that_another_program_has_moved_meanwhile_ends_with_a_conflict(
-    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_json: bool
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, as_json: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "meddled.py").write_text(FLOW + MEDDLED)
+    (tmp_path / "meddled.py").write_text(text)
     given = ("run", "meddled.py", "--input", "task=hills", "--thread", "m")
     done = app.expect(4, *given, "--json" if as_json else "--headless")
     assert "somebody else has run thread 'm'" in done.err
