@@ -221,7 +221,6 @@ def test_of_a_file_only_the_thread_that_is_gone_on_with_is_read(flow: App, tmp_p
     find_spec("langgraph._internal._serde") is None, reason="an older LangGraph is given no file of others"
 )
 def test_a_graph_runs_on_a_file_of_checkpoints_that_is_named(flow: App, tmp_path: Path) -> None:
-    pytest.importorskip("langgraph._internal._serde", reason="this LangGraph reads no checkpoints strictly")
     store = ("--store", "langgraph+sqlite:///other.sqlite")
     flow.expect(3, "run", "flow.py", "--headless", "--input", "task=seas", "--thread", "s", *store)
     with sqlite3.connect(tmp_path / "other.sqlite") as database:

@@ -4,29 +4,37 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hitl_tui.drivers.langgraph.hub import LangGraphHub
-from hitl_tui.stores import open_store
-from tests.support.watching import Watcher
-
 pytest.importorskip("langgraph", reason="the extra `langgraph` is not installed")
+
+from langgraph.checkpoint.memory import InMemorySaver
+
+from hitl_tui.drivers.langgraph.hub import LangGraphHub
+from hitl_tui.drivers.langgraph.server import ServerGraph
+from hitl_tui.stores import open_store
+from tests.drivers.langgraph.graph_server import serving
+from tests.support.watching import Watcher
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    from langgraph.checkpoint.memory import InMemorySaver
     from langgraph.checkpoint.sqlite import SqliteSaver
 
-    if request.param == "memory":
-        yield InMemorySaver()
+    if request.param != "sqlite":
+        yield ServersSaver() if request.param == "server" else InMemorySaver()
         return
     connection = sqlite3.connect(tmp_path / "theirs.sqlite", check_same_thread=False)
     yield SqliteSaver(connection)
     connection.close()
+
+
+class ServersSaver(InMemorySaver):
+    """That of a graph which is on a server."""
 
 
 class Hubs:
@@ -35,8 +43,11 @@ class Hubs:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._opened: list[LangGraphHub] = []
+        self._servers = ExitStack()
 
     def over(self, graph: Any, mirror: str = "memory:") -> LangGraphHub:
+        if isinstance(graph.checkpointer, ServersSaver):
+            graph = ServerGraph(self._servers.enter_context(serving(graph)).url)
         store = open_store(mirror if mirror == "memory:" else str(self._directory / mirror))
         hub = LangGraphHub(graph, store, name="graph", source={"graph": "app.py"})
         self._opened.append(hub)
@@ -49,6 +60,7 @@ class Hubs:
         for hub in self._opened:
             await hub.close()
         self._opened.clear()
+        self._servers.close()
 
 
 @pytest.fixture

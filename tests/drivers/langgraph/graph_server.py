@@ -125,7 +125,7 @@ class GraphServer(ThreadingHTTPServer):
         saver, copy = self.graph.checkpointer, str(uuid.uuid4())
         saver.storage[copy] = deepcopy(saver.storage[name])
         for kept in (saver.blobs, saver.writes):
-            kept.update({(copy, *key[1:]): value for key, value in list(kept.items()) if key[0] == name})
+            kept.update({(copy, *key[1:]): deepcopy(kept[key]) for key in list(kept) if key[0] == name})
         return {"thread_id": copy}
 
     def _stream(self, name: str, body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -154,11 +154,14 @@ class GraphServer(ThreadingHTTPServer):
 
     def _parts(self, name: str, parts: Iterator[Any], modes: list[str]) -> Iterator[tuple[str, Any]]:
         self.interrupted.discard(name)
-        for mode, data in parts:
-            if "__interrupt__" in data:
-                self.interrupted.add(name)
-            if mode in modes:
-                yield mode, data
+        try:
+            for mode, data in parts:
+                if "__interrupt__" in data:
+                    self.interrupted.add(name)
+                if mode in modes:
+                    yield mode, data
+        except Exception as error:  # of a node
+            yield "error", {"error": type(error).__name__, "message": str(error)}
 
 
 @contextmanager

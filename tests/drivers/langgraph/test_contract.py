@@ -6,7 +6,6 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
 from hitl_tui.engine.commands import (
@@ -46,6 +45,9 @@ CANT = {
     "rollback", "rerun", "reload_graph", "configure_agents", "clear_turns", "declassify", "allow", "revoke",
     "extend_limits",
 }  # fmt: skip
+
+
+pytestmark = pytest.mark.parametrize("saver", ["memory", "sqlite", "server"], indirect=True)
 
 
 async def test_the_view_equals_a_fresh_one_after_every_command(saver: Any, hubs: Hubs) -> None:
@@ -206,8 +208,10 @@ async def test_an_answer_on_a_state_that_was_not_seen_is_refused(saver: Any, hub
     assert (await watcher.run()).progress.status == "completed"
 
 
-async def test_what_can_not_be_done_is_said_beforehand_and_refused_in_the_same_words(hubs: Hubs) -> None:
-    watcher = await hubs.watch(asking(InMemorySaver()))
+async def test_what_can_not_be_done_is_said_beforehand_and_refused_in_the_same_words(
+    saver: Any, hubs: Hubs
+) -> None:
+    watcher = await hubs.watch(asking(saver))
     driver = watcher.driver
     await driver.execute(Start({"items": []}))
     refusals = (await driver.snapshot()).refusals
