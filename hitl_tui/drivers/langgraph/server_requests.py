@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
@@ -75,10 +76,20 @@ def _in_words() -> Iterator[None]:
 def _refused(error: Any) -> ServerRefused:
     status, request = error.response.status_code, error.request
     told = getattr(error, "message", "") or str(error)
-    said = _details(getattr(error, "body", None)) or str(told).partition("\n")[0]
+    said = _details(_body(error)) or str(told).partition("\n")[0]
     what = f"the server refuses {request.method} {request.url.path} ({status})"
     hint = _HINTS.get(status) or (_ITS_LOG if status >= 500 else _OTHER_KIND)
     return ServerRefused(f"{what}: {said[:_LONGEST]}", hint, status)
+
+
+def _body(error: Any) -> Any:
+    """What a server answered; where a request may be sent elsewhere the SDK has it in a note alone."""
+    if (body := getattr(error, "body", None)) is not None:
+        return body
+    try:
+        return json.loads(error.__notes__[-1])
+    except (AttributeError, IndexError, ValueError):
+        return None
 
 
 def _details(body: Any) -> str:

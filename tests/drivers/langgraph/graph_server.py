@@ -36,6 +36,7 @@ class GraphServer(ThreadingHTTPServer):
         runs: what each run was begun with.
         most: the most states that a page of a history has.
         items: of its store.
+        open_runs: what it says runs in each thread; aegra rolls none back.
     """
 
     daemon_threads = True
@@ -50,6 +51,7 @@ class GraphServer(ThreadingHTTPServer):
         self.runs: list[dict[str, Any]] = []
         self.most = 1_000
         self.items: list[dict[str, Any]] = []
+        self.open_runs: list[dict[str, Any]] = []
 
     @property
     def url(self) -> str:
@@ -89,7 +91,13 @@ class GraphServer(ThreadingHTTPServer):
             case ["threads", name, "history"]:
                 return self._history(name, body)
             case ["threads", _, "runs"] if method == "GET":
-                return []
+                return self.open_runs
+            case ["threads", _, "runs", _, "cancel"] if "action=rollback" in query:
+                wrong = {
+                    "loc": ["query", "action"],
+                    "msg": "String should match pattern '^(cancel|interrupt)$'",
+                }
+                raise Refusal(422, {"detail": [wrong]})
             case ["threads", name, "runs", "stream"]:
                 return self._stream(name, body)
             case ["store", "items", "search"]:

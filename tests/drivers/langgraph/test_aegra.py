@@ -99,6 +99,14 @@ def test_what_it_can_not_do_is_refused_in_words(aegra: GraphServer, app: App) ->
     assert len(aegra.runs) == runs
 
 
+def test_a_run_that_it_does_not_roll_back_is_left_alone_in_words(aegra: GraphServer, app: App) -> None:
+    thread = begun(app, aegra)
+    aegra.open_runs.append({"run_id": "r", "status": "running"})
+    assert "--on-busy" in app.expect(4, "resume", thread, "--headless", *store(aegra)).err
+    given = ("resume", thread, "--headless", "--on-busy", "rollback")
+    assert "query.action: String should match pattern" in app.expect(1, *given, *store(aegra)).err
+
+
 async def test_what_it_can_not_do_is_greyed(aegra: GraphServer) -> None:
     hub = LangGraphHub(ServerGraph(aegra.url), open_store("memory:"), name="g", source={SERVER: aegra.url})
     try:

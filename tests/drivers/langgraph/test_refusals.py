@@ -125,3 +125,10 @@ def test_what_is_no_server_of_langgraph_is_told(
     assert done.code in (1, 2)
     assert server.url in done.err
     assert "this is a bug" not in done.err
+
+
+def test_what_is_wrong_with_which_part_of_a_request_is_told(server: Refusing, app: App) -> None:
+    wrong = {"loc": ["query", "limit"], "msg": "Input should be less than 100"}
+    server.answer = (422, json.dumps({"detail": [wrong]}))
+    refused = app.expect(1, "log", THREAD, "--store", f"langgraph+{server.url}#g").err
+    assert "(422): query.limit: Input should be less than 100" in refused
