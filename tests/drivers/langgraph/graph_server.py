@@ -57,7 +57,7 @@ class GraphServer(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
-    def answer(self, method: str, path: str, query: str, body: Mapping[str, Any]) -> Any:
+    def answer(self, method: str, path: str, query: str, body: dict[str, Any]) -> Any:
         """What it says to a request.
 
         Raises:
@@ -90,18 +90,20 @@ class GraphServer(ThreadingHTTPServer):
                 return {"thread_id": name}
             case ["threads", name, "history"]:
                 return self._history(name, body)
-            case ["threads", _, "runs"] if method == "GET":
-                return self.open_runs
-            case ["threads", _, "runs", _, "cancel"] if "action=rollback" in query:
-                wrong = {
-                    "loc": ["query", "action"],
-                    "msg": "String should match pattern '^(cancel|interrupt)$'",
-                }
-                raise Refusal(422, {"detail": [wrong]})
-            case ["threads", name, "runs", "stream"]:
-                return self._stream(name, body)
+            case ["threads", name, "runs", *rest]:
+                return self._of_runs(name, rest, method, query, body)
             case ["store", "items", "search"]:
                 return {"items": self.items, "total": len(self.items), "limit": 20, "offset": 0}
+        raise Refusal(404, {"detail": "Not Found"})
+
+    def _of_runs(self, name: str, rest: list[str], method: str, query: str, body: dict[str, Any]) -> Any:
+        if not rest and method == "GET":
+            return self.open_runs
+        if rest == ["stream"]:
+            return self._stream(name, body)
+        if rest[-1] == "cancel" and "action=rollback" in query:
+            message = "String should match pattern '^(cancel|interrupt)$'"
+            raise Refusal(422, {"detail": [{"loc": ["query", "action"], "msg": message}]})
         raise Refusal(404, {"detail": "Not Found"})
 
     def _assistant(self, asked: str, *, xray: bool) -> Any:
