@@ -364,16 +364,18 @@ class _LeaseKeeper:
         with self._lock:
             self._running[session] = None
             if not self._awake:
-                self._awake = True
-                # A `Thread` waits until it runs, which takes as long as many steps on a busy machine.
-                _thread.start_new_thread(self._work, ())
+                # One that waits for the interpreter is woken in vain by each hash of a fast run, which wakes it.
+                (begun := threading.Lock()).acquire()
+                _thread.start_new_thread(self._work, (begun.release,))
+                self._awake = begun.acquire()
 
     def remove(self, session: Session) -> None:
         """Renew it no more."""
         with self._lock:
             del self._running[session]
 
-    def _work(self) -> None:
+    def _work(self, begun: Callable[[], None]) -> None:
+        begun()
         while True:
             time.sleep(HEARTBEAT)
             with self._lock:
