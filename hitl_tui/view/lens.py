@@ -8,6 +8,7 @@ messages  append
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
@@ -39,7 +40,8 @@ def lens(updates: Sequence[AppliedUpdate], glyphs: Glyphs = UNICODE) -> tuple[Li
 
 def update_lines(update: AppliedUpdate, glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
     """The lines of one update."""
-    title = (untrusted(update.channel, "name"), trusted("  "), *_how(update), *taint_remark(update, glyphs))
+    how = _set_by(update) if update.op == "set" else _reduced_by(update.reducer, update.path)
+    title = (untrusted(update.channel, "name"), _INDENT, *how, *taint_remark(update, glyphs))
     if update.visibility == "private" or update.before is PRIVATE or update.after is PRIVATE:
         facts: list[Line] = [(_INDENT, trusted(PRIVATE_TEXT, "private"))]
     elif update.op == "set":
@@ -51,12 +53,15 @@ def update_lines(update: AppliedUpdate, glyphs: Glyphs = UNICODE) -> tuple[Line,
     return (title, *facts)
 
 
-def _how(update: AppliedUpdate) -> tuple[Span, ...]:
-    if update.op == "set":
-        return trusted("set by ", "human"), untrusted(person(update.actor, update.note), "human", 40)
-    tool = tool_of(update.path)
+def _set_by(update: AppliedUpdate) -> tuple[Span, ...]:
+    return trusted("set by ", "human"), untrusted(person(update.actor, update.note), "human", 40)
+
+
+@lru_cache(maxsize=256)  # each step of a loop says the same
+def _reduced_by(reducer: str, path: str) -> tuple[Span, ...]:
+    tool = tool_of(path)
     by = (trusted("  by ", "dim"), untrusted(f"{tool}()", "node", _SHORT)) if tool else ()
-    return (untrusted(update.reducer, "dim", 40), *by)
+    return (untrusted(reducer, "dim", 40), *by)
 
 
 def _reduced(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:
@@ -66,12 +71,12 @@ def _reduced(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:
         return _replaced(update, glyphs)
     if way == "extreme":
         call = f"{update.reducer}({inline(update.before, _SHORT)}, {inline(update.update, _SHORT)})"
-        return [(_INDENT, trusted(call, "value"), *_arrow(glyphs), *_result(update))]
+        return [(_INDENT, trusted(call, "value"), _between(glyphs.arrow), *_result(update))]
     old = trusted(_shape(update.before), "dim")
     new = trusted(inline(update.update, _WIDE), "added")
     if way in _ADDS:
         if kind(update.after) == "number":
-            return [(_INDENT, old, trusted(" + ", "dim"), new, *_arrow(glyphs), *_result(update))]
+            return [(_INDENT, old, trusted(" + ", "dim"), new, _between(glyphs.arrow), *_result(update))]
         return [(_INDENT, old, trusted(" + ", "dim"), new), _arrow_line(update, glyphs)]
     return [
         (_INDENT, trusted("old ", "dim"), trusted(inline(update.before, _WIDE), "removed")),
@@ -80,12 +85,18 @@ def _reduced(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:
     ]
 
 
-def _arrow(glyphs: Glyphs) -> tuple[Span, ...]:
-    return (trusted(f" {glyphs.arrow} ", "dim"),)
+@cache
+def _between(arrow: str) -> Span:
+    return trusted(f" {arrow} ", "dim")
+
+
+@cache
+def _before(arrow: str) -> Span:
+    return trusted(f"{arrow} ", "dim")
 
 
 def _arrow_line(update: AppliedUpdate, glyphs: Glyphs) -> Line:
-    return (_INDENT, trusted(f"{glyphs.arrow} ", "dim"), *_result(update))
+    return (_INDENT, _before(glyphs.arrow), *_result(update))
 
 
 def _result(update: AppliedUpdate) -> tuple[Span, ...]:
@@ -112,14 +123,14 @@ def _replaced(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:
     before, after = update.before, update.after
     if not update.changed:
         return [(*_one_line(before, after, glyphs, "value", "value"), trusted("  same value", "dim"))]
+    if _is_short(before) and _is_short(after):
+        return [_one_line(before, after, glyphs, "removed", "added")]
     if kind(before) == kind(after) == "text" and max(len(before), len(after)) > _LONG_TEXT:
         from hitl_tui.view.diff import changed_lines
 
         change = count(changed_lines(before, after), "line")
         sizes = f"text {len(before)} {glyphs.arrow} {len(after)}, {change} changed"
         return [(_INDENT, trusted(sizes, "dim")), _reworded(before, after) or _new_line(after, glyphs)]
-    if _is_short(before) and _is_short(after):
-        return [_one_line(before, after, glyphs, "removed", "added")]
     # Shorter texts are told whole, before and after: a run in lines has thousands of them.
     return [(_INDENT, trusted(inline(before, _WIDE), "removed")), _new_line(after, glyphs)]
 
@@ -145,10 +156,10 @@ def _one_line(before: Any, after: Any, glyphs: Glyphs, old: Role, new: Role) -> 
     return (
         _INDENT,
         trusted(inline(before, _SHORT), old),
-        *_arrow(glyphs),
+        _between(glyphs.arrow),
         trusted(inline(after, _SHORT), new),
     )
 
 
 def _new_line(value: Any, glyphs: Glyphs) -> Line:
-    return (_INDENT, trusted(f"{glyphs.arrow} ", "dim"), trusted(inline(value, _WIDE), "added"))
+    return (_INDENT, _before(glyphs.arrow), trusted(inline(value, _WIDE), "added"))

@@ -44,6 +44,8 @@ def inside_lines(event: ev.Event) -> list[str]:
 
 def branch_lines(point: Checkpoint) -> list[str]:
     """What became of the branches of a step: how many of a kind, and why those failed that did."""
+    if not point.branches:
+        return []
     threads = [branch for branch in point.branches if branch.thread]
     branches = [branch for branch in point.branches if not branch.thread]
     lines = [f"It ran as a thread of its own: {name(branch.thread)}." for branch in threads]
@@ -164,15 +166,20 @@ class NodeText:
     def lines(self, event: ev.Event) -> list[str]:
         """What an event says; a line without an end is told before the next other event."""
         if not isinstance(event, ev.TextStreamed):
-            rest = [line for writer, lines in self._open.items() for line in self._told(writer, lines.rest())]
+            rest = self._rest() if self._open else []
             if isinstance(event, ev.NodeStarted):
                 self._heard = ("", "")
-            self._open.clear()
-            return [*rest, *event_lines(event)]
+            return rest + event_lines(event)
         if event.agent:
             return []
         writer = (event.node, event.path)
         return self._told(writer, self._open.setdefault(writer, LineSplitter()).add(event.text))
+
+    def _rest(self) -> list[str]:
+        """The lines that have no end yet."""
+        rest = [line for writer, lines in self._open.items() for line in self._told(writer, lines.rest())]
+        self._open.clear()
+        return rest
 
     def _told(self, writer: tuple[str, str], lines: list[str]) -> list[str]:
         if not lines:
@@ -212,8 +219,8 @@ def step_lines(
     lines += branch_lines(checkpoint)
     if not updates:
         return [*lines, "It changed nothing."]
-    paths = {update.path for update in updates}
     # Branches that changed nothing have been told of before.
+    paths = {update.path for update in updates} if checkpoint.branches else ()
     wrote = [branch for branch in checkpoint.branches if branch.path in paths]
     if not wrote:
         return [*lines, *spans(lens(updates, ASCII), _LENS)]

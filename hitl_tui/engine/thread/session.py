@@ -364,7 +364,7 @@ class _LeaseKeeper:
         with self._lock:
             self._running[session] = None
             if not self._awake:
-                # One that waits for the interpreter is woken in vain by each hash of a fast run, which wakes it.
+                # While it waited for the interpreter, each hash of a fast run would wake it in vain.
                 (begun := threading.Lock()).acquire()
                 _thread.start_new_thread(self._work, (begun.release,))
                 self._awake = begun.acquire()
