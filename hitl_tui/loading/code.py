@@ -37,10 +37,13 @@ class CodeFailed(GraphInvalid):
 def import_file(path: Path) -> ModuleType:
     """Import a .py file; it sees its neighbours as under `python FILE`.
 
+    Its module has the name by which a program beside it imports it, so that what either of them keeps of its
+    classes is the other's, too; a name of its own where something else has that one.
+
     Raises:
         CodeFailed: the file's code raised.
     """
-    name = f"hitl_graph_{path.stem}_{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"
+    name = path.stem if _is_named(path.stem, path) else _own_name(path)
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
@@ -57,6 +60,21 @@ def import_file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def _is_named(name: str, path: Path) -> bool:
+    """Whether a name is a file's, or could be: nothing else would be imported by it."""
+    if not name.isidentifier():
+        return False
+    try:
+        spec = importlib.util.find_spec(name)
+    except ValueError:  # a module without a spec
+        return False
+    return spec is None or (spec.origin is not None and Path(spec.origin) == path)
+
+
+def _own_name(path: Path) -> str:
+    return f"hitl_graph_{path.stem}_{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"
 
 
 def import_named(name: str, directory: Path) -> ModuleType:

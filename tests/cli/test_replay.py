@@ -37,7 +37,8 @@ def test_replay_serves_what_was_recorded(app: App, file: Path) -> None:
 def test_replay_leaves_with_1_where_the_graph_goes_another_way(app: App, file: Path) -> None:
     app.expect(0, "run", str(file), "--headless", "--thread", "t")
     file.write_text(TURNS.format(name="other"))
-    for module in [name for name in sys.modules if name.startswith("hitl_graph_turns")]:
+    ours = [name for name, module in sys.modules.items() if getattr(module, "__file__", None) == str(file)]
+    for module in ours:
         del sys.modules[module]
     said = app.expect(1, "replay", "t").out
     assert said.startswith("node: step 1: node: expected 'turn', found 'other'\n1 finding: ")

@@ -76,8 +76,7 @@ def ssh(tmp_path: Path) -> Iterator[list[str]]:
 @pytest.mark.parametrize("wish", [[], ["bash"]], ids=["nothing", "shell"])
 def test_the_app_comes_up_whatever_is_asked_for(ssh: list[str], wish: list[str]) -> None:
     with Terminal([*ssh, "-tt", "127.0.0.1", *wish]) as terminal:
-        terminal.wait_for("Threads")
-        assert "r1" in terminal.text()
+        terminal.wait_for("r1")
         terminal.press("enter")
         terminal.wait_for("Timeline")
         terminal.resize(90, 30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import os
@@ -9,12 +10,13 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from hitl_tui.errors import GraphInvalid, UsageError
-from hitl_tui.loading.code import CodeFailed
+from hitl_tui.loading.code import CodeFailed, import_file
 from hitl_tui.loading.langgraph import LangGraphSource, open_sqlite
 from hitl_tui.loading.sources import open_graph, open_langgraph_graph, reopen_graph, source_files
 from hitl_tui.loading.trust import NotTrusted, Trust
@@ -39,19 +41,23 @@ def make(name="a", **options):
 """
 
 
+def loaded(file: Path) -> ModuleType | None:
+    """The module of a file, None where it was not imported."""
+    modules = [module for module in sys.modules.values() if getattr(module, "__file__", None) == str(file)]
+    return modules[0] if modules else None
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The current directory; its modules, paths and variables are forgotten afterwards."""
     home = tmp_path / "project"
     home.mkdir()
     monkeypatch.chdir(home)
-    for name in [name for name in sys.modules if name.startswith("hitl_graph_")]:  # of tests before
-        monkeypatch.delitem(sys.modules, name)
     before, path, variables = set(sys.modules), list(sys.path), dict(os.environ)
     yield home
     for name in set(sys.modules) - before:
         file = getattr(sys.modules[name], "__file__", None) or ""
-        if name.startswith("hitl_graph_") or file.startswith(str(tmp_path)):
+        if file.startswith(str(tmp_path)):
             del sys.modules[name]
     sys.path[:] = path
     os.environ.clear()
@@ -147,7 +153,8 @@ async def make_graph():
 """
     write(folder, code)
     source = opened(folder, "flow.py:make_graph")
-    module = next(module for name, module in sys.modules.items() if name.startswith("hitl_graph_flow"))
+    module = loaded(folder / "flow.py")
+    assert module is not None
     assert module.ends == []
     source.close()
     source.close()
@@ -346,7 +353,7 @@ def test_a_project_of_a_record_is_asked_about_with_all_its_files(folder: Path, t
         reopen_graph("1", source, MemoryCheckpointer(), trust=trust)
     lines = "\n".join(caught.value.question.lines)
     assert all(str(folder / name) in lines for name in ("langgraph.json", "flow.py", ".env"))
-    assert not [name for name in sys.modules if name.startswith("hitl_graph_flow")]
+    assert loaded(folder / "flow.py") is None
 
 
 PLAN = """
@@ -418,3 +425,13 @@ def test_a_langgraph_that_can_not_read_strictly_is_given_no_file_of_others(
         open_langgraph_graph("plan.py", folder.parent / "data", checkpointer=saver)
     assert refused.value.hint == "install a newer one, or compile the graph with a SqliteSaver on that file"
     saver.conn.close()
+
+
+def test_a_file_is_the_module_that_a_program_beside_it_imports(folder: Path) -> None:
+    """Else an object of one of its classes in a checkpoint of that program would be of another class here."""
+    module = import_file(write(folder, "class Person: ...\n", name="people_of_ours.py"))
+    assert importlib.import_module("people_of_ours") is module
+    assert module.Person.__module__ == "people_of_ours"
+    other = import_file(write(folder, "taken = True\n", name="json.py"))
+    assert other.taken
+    assert importlib.import_module("json") is not other

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 
 import pyte
 
-from tests.support.terminal import PATIENCE
+from tests.support.terminal import PATIENCE, readable
 
 WEB = {"TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver", "TEXTUAL_COLOR_SYSTEM": "truecolor"}
 
@@ -85,7 +84,7 @@ class Page:
     def _pump(self) -> None:
         assert self.program.stdout is not None
         out = self.program.stdout.fileno()
-        if not select.select([out], [], [], 0.05)[0]:
+        if not readable(out, 0.05):
             return
         data = os.read(out, 65536)
         assert data, f"the program has ended:\n{self.text()}"

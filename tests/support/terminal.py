@@ -40,6 +40,13 @@ PATIENCE = 60.0
 LEAVE_ALTERNATE = b"\x1b[?1049l"
 
 
+def readable(descriptor: int, seconds: float) -> bool:
+    """Whether there is something to read within that long; `select` takes no descriptor above 1,023."""
+    ready = select.poll()
+    ready.register(descriptor, select.POLLIN)
+    return bool(ready.poll(seconds * 1000))
+
+
 class Terminal:
     """A program in a terminal of its own; use it as a context manager, so that it never outlives a test."""
 
@@ -211,7 +218,7 @@ class Terminal:
             if self._closed:
                 time.sleep(left)
                 return painted
-            if not select.select([self._master], [], [], left)[0]:
+            if not readable(self._master, left):
                 return painted
             try:
                 data = os.read(self._master, 65536)
