@@ -1,7 +1,7 @@
-"""The README as PyPI shows it: its links lead somewhere away from a checkout, too.
+"""Makes the README that a package carries: its links must lead somewhere away from a checkout, too.
 
-They point into `Repository` of `[project.urls]`, at the tag of the version. While there is no such
-address, a link is its text with the path of the file, which the source distribution has, and pictures
+They point into `Repository` of `[project.urls]`, at the tag of the version. Until pyproject.toml has that
+address, a link becomes its text with the path of the file, which the source distribution has, and pictures
 are left out.
 """
 

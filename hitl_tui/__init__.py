@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         ReadDenied,
         ReducerError,
         ReplayMismatch,
+        ReplyIncomplete,
         SchemaMismatch,
         SigningFailed,
         StaleWriter,
@@ -97,8 +98,8 @@ _NAMES = {
     "engine.state.workflow_state": "WorkflowState",
     "errors": (
         "AnswerRefused GraphInvalid HitlError LimitReached LogCorrupt ModelFailed NodeFailed ReadDenied "
-        "ReducerError ReplayMismatch SchemaMismatch SigningFailed StaleWriter StoreUnusable ThreadBusy "
-        "UndeclaredChannel UnknownThread UsageError ValueRejected WriteDenied"
+        "ReducerError ReplayMismatch ReplyIncomplete SchemaMismatch SigningFailed StaleWriter StoreUnusable "
+        "ThreadBusy UndeclaredChannel UnknownThread UsageError ValueRejected WriteDenied"
     ),
     "signing": "AllowedSigners SshSigner",
     "team.telemetry": "Spans",
@@ -142,6 +143,7 @@ __all__ = [
     "ReadDenied",
     "ReducerError",
     "ReplayMismatch",
+    "ReplyIncomplete",
     "Request",
     "RetryPolicy",
     "RunResult",

@@ -10,11 +10,12 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
 import msgspec
 
 from hitl_tui.errors import UsageError, in_words
+from hitl_tui.given_files import home_directory
 from hitl_tui.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -77,11 +78,16 @@ class Settings(msgspec.Struct, frozen=True):
     origins: Mapping[str, str]
 
 
-_ON_LINUX: Final = {"config": ("XDG_CONFIG_HOME", ".config"), "data": ("XDG_DATA_HOME", ".local/share")}
+_ON_LINUX: Final = {
+    "config": ("XDG_CONFIG_HOME", ".config"),
+    "data": ("XDG_DATA_HOME", ".local/share"),
+    "state": ("XDG_STATE_HOME", ".local/state"),
+    "log": ("XDG_STATE_HOME", ".local/state"),
+}
 
 
-def _user_folder(kind: Literal["config", "data"]) -> Path:
-    """Our folder of that kind, where platformdirs has it.
+def user_folder(kind: Literal["config", "data", "state", "log"]) -> Path:
+    """Our folder of that kind, where platformdirs has it; a user without a home directory has one, too.
 
     On Linux it is not asked: to import it takes a twentieth of the time of `hitl-tui show`.
     """
@@ -89,16 +95,17 @@ def _user_folder(kind: Literal["config", "data"]) -> Path:
         import platformdirs
 
         dirs = platformdirs.PlatformDirs("hitl-tui", appauthor=False)
-        return dirs.user_config_path if kind == "config" else dirs.user_data_path
+        return cast("Path", getattr(dirs, f"user_{kind}_path"))
     variable, usual = _ON_LINUX[kind]
     named = os.environ.get(variable, "")
-    return (Path(named) if os.path.isabs(named) else Path.home() / usual) / "hitl-tui"
+    folder = (Path(named) if os.path.isabs(named) else home_directory() / usual) / "hitl-tui"
+    return folder / "log" if kind == "log" else folder
 
 
 def config_path() -> Path:
     """The configuration file in use, whether it exists or not."""
     named = os.environ.get(FILE_VARIABLE)
-    return Path(named) if named else _user_folder("config") / "config.toml"
+    return Path(named) if named else user_folder("config") / "config.toml"
 
 
 def user_themes() -> Path:
@@ -114,7 +121,7 @@ def default_store() -> str:
 
 def data_folder() -> Path:
     """The user's data directory."""
-    return _user_folder("data")
+    return user_folder("data")
 
 
 def trust_file() -> Path:
@@ -221,7 +228,7 @@ def _leaves(table: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[t
 def _from_file() -> _Layer:
     layer = _Layer()
     path = config_path()
-    if not path.exists():
+    if not os.path.exists(path):
         if FILE_VARIABLE in os.environ:
             layer.problems.append(f"{FILE_VARIABLE}: there is no file {path}")
         return layer

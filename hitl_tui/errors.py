@@ -1,16 +1,17 @@
 """Every error a user can meet: one base with a title, a message and a hint, and the exit codes.
 
-A message says what was wrong and where; a hint says how to mend it (DESIGN, "Bad input").
+A message says what was wrong and where; a hint says how to mend it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 
 class ExitCode(IntEnum):
-    """What a subcommand's exit code means (DESIGN, command line)."""
+    """What a subcommand's exit code means."""
 
     DONE = 0
     FAILED = 1
@@ -58,43 +59,43 @@ class NoSuchStore(UsageError):
 
 
 class ValueRejected(HitlError):
-    """A value outside JSON, too deep or too large (SPEC 1)."""
+    """A value outside JSON, too deep or too large."""
 
     title = "Value rejected"
 
 
 class UndeclaredChannel(HitlError):
-    """An update or a read names a channel that the graph does not declare (SPEC 6)."""
+    """An update or a read names a channel that the graph does not declare."""
 
     title = "Unknown channel"
 
 
 class ReadDenied(HitlError):
-    """A node read a channel outside its `reads` (SPEC 6)."""
+    """A node read a channel outside its `reads`."""
 
     title = "Read denied"
 
 
 class WriteDenied(HitlError):
-    """A node wrote a channel outside its `writes` (SPEC 6)."""
+    """A node wrote a channel outside its `writes`."""
 
     title = "Write denied"
 
 
 class SchemaMismatch(HitlError):
-    """A value does not fit its channel's schema (SPEC 3)."""
+    """A value does not fit its channel's schema."""
 
     title = "Value does not fit the schema"
 
 
 class ReducerError(HitlError):
-    """A reducer can't take an update (SPEC 4)."""
+    """A reducer can't take an update."""
 
     title = "Reducer refused the update"
 
 
 class GraphInvalid(HitlError):
-    """A graph that can't be built (SPEC 5)."""
+    """A graph that can't be built."""
 
     title = "The graph can't be built"
     exit_code = ExitCode.USAGE
@@ -107,7 +108,7 @@ class GraphDiffers(GraphInvalid):
 
 
 class NodeFailed(HitlError):
-    """A node raised, timed out or broke its contract; names node, attempt and cause (SPEC 5).
+    """A node raised, timed out or broke its contract; names node, attempt and cause.
 
     Args:
         node: name of the node.
@@ -144,14 +145,14 @@ class UnknownThread(HitlError):
 
 
 class StaleWriter(HitlError):
-    """The thread moved since the writer looked at it; nothing was stored (SPEC 10)."""
+    """The thread moved since the writer looked at it; nothing was stored."""
 
     title = "The thread has moved"
     exit_code = ExitCode.CONFLICT
 
 
 class ThreadBusy(HitlError):
-    """Another process or run holds the thread (SPEC 10, lease)."""
+    """Another process or run holds the thread."""
 
     title = "The thread is held"
     exit_code = ExitCode.CONFLICT
@@ -180,9 +181,16 @@ class ServerLost(HitlError):
 
 
 class AnswerRefused(HitlError):
-    """A late, unknown, duplicate, stale or unauthorised answer (SPEC 11)."""
+    """A late, unknown, duplicate, stale or unauthorised answer."""
 
     title = "Answer refused"
+    exit_code = ExitCode.CONFLICT
+
+
+class GateUnanswered(HitlError):
+    """A command would take a thread past a gate or a question that has no answer."""
+
+    title = "A question is not answered"
     exit_code = ExitCode.CONFLICT
 
 
@@ -193,13 +201,13 @@ class SigningFailed(HitlError):
 
 
 class LogCorrupt(HitlError):
-    """The log does not agree with itself or is not ours (SPEC 12)."""
+    """The log does not agree with itself or is not ours."""
 
     title = "The log is damaged"
 
 
 class ReplayMismatch(HitlError):
-    """A replay came to another node than the log has (SPEC 12).
+    """A replay came to another node than the log has.
 
     Args:
         step: where; recorded, replayed: the two nodes, or END.
@@ -222,8 +230,18 @@ class StoreUnusable(HitlError):
     title = "The store can't be used"
 
 
+class NotAllowed(StoreUnusable):
+    """The database does not let this login do that, whatever it tries again."""
+
+    title = "The database does not allow it"
+
+
+STORE_FAILURES = (StoreUnusable, LogCorrupt, StaleWriter)
+"""What a store raises that fails, is damaged, or was written by somebody else: nobody's node is to blame."""
+
+
 class LimitReached(HitlError):
-    """A limit stopped the run and the caller asked for an exception (SPEC 5)."""
+    """A limit stopped the run and the caller asked for an exception."""
 
     title = "A limit was reached"
 
@@ -232,6 +250,23 @@ class ModelFailed(HitlError):
     """A model call failed; names provider, model, reason and mend."""
 
     title = "The model call failed"
+
+
+class ReplyIncomplete(ModelFailed):
+    """A model's reply stopped before its end, so nothing may rest on it.
+
+    Args:
+        reason: "length": it reached its limit of tokens; "content_filter": the provider withheld the rest, or
+            the model refused.
+        text: the reply as far as it came.
+    """
+
+    title = "The model's reply is incomplete"
+
+    def __init__(self, message: str, hint: str, *, reason: str, text: str) -> None:
+        super().__init__(message, hint)
+        self.reason = reason
+        self.text = text
 
 
 def in_words(value: Any) -> str:
@@ -248,3 +283,46 @@ def in_words(value: Any) -> str:
     name = type(value).__name__
     article = "an" if name[0] in "aeiouAEIOU" else "a"
     return next((words for kind, words in kinds if isinstance(value, kind)), f"{article} {name}")
+
+
+def described(error: BaseException) -> str:
+    """Return the type and the text of an error; the text of a user's own class may itself raise."""
+    try:
+        text = str(error)
+    except Exception as broken:
+        text = f"(its text can't be read: {type(broken).__name__})"
+    return f"{type(error).__name__}: {text}"
+
+
+_MOST_CAUSES: Final = 5
+
+
+def described_with_causes(error: BaseException) -> str:
+    """Return an error as `described` does, with the errors of a group and those that led to it."""
+    text = described(error)
+    if isinstance(error, BaseExceptionGroup):
+        leaves = [described(leaf) for leaf in _leaves(error)]
+        more = [f"{len(leaves) - _MOST_CAUSES} more"] if len(leaves) > _MOST_CAUSES else []
+        text += f": {'; '.join([*leaves[:_MOST_CAUSES], *more])}"
+    seen = {id(error)}
+    while cause := error.__cause__ or (None if error.__suppress_context__ else error.__context__):
+        if id(cause) in seen or len(seen) > _MOST_CAUSES:
+            break
+        seen.add(id(cause))
+        text += f"; {'caused by' if error.__cause__ is cause else 'while handling'} {described(cause)}"
+        error = cause
+    return text
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
+
+
+class CallOutcomeUnknown(HitlError):
+    """A person ended a node because nobody knows whether a tool call of it was made."""
+
+    title = "It is not known whether a call was made"

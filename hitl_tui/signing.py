@@ -17,6 +17,7 @@ from typing import Final
 
 from hitl_tui.engine.log.signing import Signature
 from hitl_tui.errors import SigningFailed, UsageError
+from hitl_tui.given_files import expanded, read_given
 
 NAMESPACE: Final = "hitl-tui"
 """What the signatures are for (`-n`): one that was made for something else is none of a decision."""
@@ -36,7 +37,7 @@ class SshSigner:
     """
 
     def __init__(self, key: str | Path) -> None:
-        self._path = Path(key).expanduser()
+        self._path = expanded(key)
         self.key = str(key)
 
     def sign(self, words: bytes) -> str:
@@ -68,9 +69,9 @@ class AllowedSigners:
     """
 
     def __init__(self, file: str | Path) -> None:
-        self._file = Path(file).expanduser()
+        self._file = expanded(file)
         try:
-            self._file.read_bytes()
+            read_given(self._file)
         except OSError as error:
             raise UsageError(
                 f"{file} can't be read: {error.strerror}", "give a file of allowed signers"
@@ -137,7 +138,7 @@ def _run(arguments: list[str], given: bytes) -> subprocess.CompletedProcess[byte
     except subprocess.TimeoutExpired:
         raise SigningFailed(f"{_PROGRAM} took longer than {_PATIENCE:g} s", "try it by hand") from None
     except OSError as error:
-        raise SigningFailed(f"{_PROGRAM} can't be run: {error.strerror}", "mend that first") from None
+        raise SigningFailed(f"{_PROGRAM} can't be run: {error.strerror}", "fix that first") from None
 
 
 def _why(run: subprocess.CompletedProcess[bytes]) -> str:

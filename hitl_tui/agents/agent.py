@@ -7,17 +7,19 @@ import contextvars
 import logging
 import os
 import threading
-from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from copy import copy
 from functools import cached_property
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
 
 from hitl_tui.agents.backend import Cost, Message, ModelBackend, Tally, Tokens
 from hitl_tui.agents.models import check_settings, find_backend, options_for
 from hitl_tui.agents.turns import Turns, channel_name
+from hitl_tui.declared import declares, has
 from hitl_tui.engine.state.values import is_name
 from hitl_tui.errors import UsageError, in_words
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from hitl_tui.engine.nodes.activity import Activity
 
 T = TypeVar("T")
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 _log = logging.getLogger("hitl_tui.agents")
 _log.addHandler(logging.NullHandler())  # without it Python writes warnings over the screen
@@ -52,7 +55,8 @@ def _running_loop() -> asyncio.AbstractEventLoop:
     global _loop  # noqa: PLW0603  (the process has one)
     with _lock:
         if _loop is None:
-            _loop = asyncio.new_event_loop()
+            # A loop keeps the context in which it was made: that of a node would keep its store and state.
+            _loop = contextvars.Context().run(asyncio.new_event_loop)
             _loop.set_exception_handler(_note)
             threading.Thread(target=_loop.run_forever, name="hitl-tui-agents", daemon=True).start()
         return _loop
@@ -78,6 +82,40 @@ DEFAULT_RETRIES = 2
 
 _OURS = frozenset({"messages", "stream", "stream_options", "functions", "n"})
 """Options of litellm that would break what an agent promises: one text, streamed."""
+
+
+_OPTION_NAMES = """
+    name model instructions role tools approve approver max_tool_rounds max_tool_result history cassette
+    additional_drop_params allowed_openai_params api_base api_key api_version audio base_url
+    custom_llm_provider deployment_id drop_params extra_body extra_headers frequency_penalty headers
+    logit_bias logprobs max_completion_tokens max_retries max_tokens metadata modalities num_retries
+    organization parallel_tool_calls prediction presence_penalty reasoning_effort response_format
+    safety_settings seed service_tier stop store temperature thinking timeout tool_choice top_k
+    top_logprobs top_p user verbosity web_search_options
+"""
+"""Names that are meant where one is nearly given; a provider may take others, which are passed on."""
+_MISSPELT = 0.8
+"""How like a known name one is that nobody means."""
+
+
+def _refuse_misspelt(agent: str, options: Iterable[str]) -> None:
+    """Refuse an option that is nearly a known one: litellm drops what it does not know without a word.
+
+    Raises:
+        UsageError: names the option that is meant.
+    """
+    from difflib import get_close_matches
+
+    options_known = _OPTION_NAMES.split()
+    for option in options:
+        if option not in options_known and (near := get_close_matches(option, options_known, 1, _MISSPELT)):
+            raise UsageError(f"agent {agent!r}: there is no option {option!r}", f"did you mean {near[0]!r}?")
+
+
+def _meters_itself(method: _Method) -> _Method:
+    """Mark a method that counts and records its model calls; nobody else does then."""
+    method.meters_itself = True  # type: ignore[attr-defined]
+    return method
 
 
 class Agent:
@@ -112,6 +150,7 @@ class Agent:
             function that can't be a tool.
     """
 
+    @declares(UsageError)
     def __init__(
         self,
         name: str,
@@ -130,11 +169,20 @@ class Agent:
     ) -> None:
         if not is_name(name):
             raise UsageError(f"the agent's name {name!r} is not allowed", 'give text, as Agent("writer", …)')
+        if approver is not None and not callable(approver):
+            raise UsageError(
+                f"agent {name!r}: approver is {in_words(approver)}", "give a function of the request"
+            )
+        if cassette is not None and not has(cassette, "recording"):
+            raise UsageError(f"agent {name!r}: cassette is {in_words(cassette)}", "give a Cassette(path)")
+        if max_tool_rounds < 0 or max_tool_result < 0:
+            raise UsageError(f"agent {name!r}: a maximum is below 0", "give whole numbers of at least 0")
         refused = sorted(_OURS & litellm_options.keys())
         if refused:
             raise UsageError(
                 f"agent {name!r}: option {refused[0]!r} can't be set", "an agent streams one text reply"
             )
+        _refuse_misspelt(name, litellm_options)
         self.name = name
         self.model = model
         self.instructions = instructions
@@ -158,9 +206,25 @@ class Agent:
         self._turns = Turns(name, channel_name(history, name))
         self._tally = Tally()
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """A chat of a subclass's own is counted, limited and recorded as any other.
+
+        It serves `chat` and `achat`: whoever defines one of them need not define the other.
+        """
+        super().__init_subclass__(**options)
+        from hitl_tui.engine.nodes.foreign_agents import METERED, metered_method
+
+        own = vars(cls).keys() & set(METERED)
+        for name in own:
+            setattr(cls, name, metered_method(vars(cls)[name]))
+        for name, (other, served) in _SERVED_BY.items():
+            if name in own and other not in own:
+                setattr(cls, other, served)
+
     def __repr__(self) -> str:
         return f"Agent({self.name!r}, {self.model!r})"
 
+    @_meters_itself
     def chat(self, prompt: str) -> str:
         """Send `prompt` and wait for the whole reply.
 
@@ -171,10 +235,12 @@ class Agent:
         """
         return str(self._wait(self._begin(prompt)))
 
+    @_meters_itself
     async def achat(self, prompt: str) -> str:
         """As `chat`, without blocking the event loop it is awaited on."""
         return str(await self._await(self._begin(prompt)))
 
+    @_meters_itself
     def stream(self, prompt: str) -> Iterator[str]:
         """Send `prompt` when the first piece is asked for, and yield the reply as it comes.
 
@@ -184,6 +250,7 @@ class Agent:
         # Taken here, not in the generator: its body runs in the context of whoever iterates.
         return self._pieces(self._begin(prompt), contextvars.copy_context())
 
+    @_meters_itself
     def chat_structured(self, prompt: str, schema: Any) -> Any:
         """Send `prompt` and get data that fits a schema.
 
@@ -202,6 +269,7 @@ class Agent:
         answer = StructuredOutput(schema)
         return self._wait(self._begin(answer.ask(prompt)), answer.read)
 
+    @_meters_itself
     async def achat_structured(self, prompt: str, schema: Any) -> Any:
         """As `chat_structured`, without blocking the event loop it is awaited on."""
         from hitl_tui.agents.structured import StructuredOutput
@@ -281,7 +349,7 @@ class Agent:
         """
         self._turns.replace(turns, _activity())
 
-    def fresh(self) -> Agent:
+    def fresh(self) -> Self:
         """The same agent without turns and with its own counts."""
         return self._copy(self.history)
 
@@ -295,29 +363,19 @@ class Agent:
         """US dollars spent: `.last` and `.total`, None where a price is unknown."""
         return self._tally.cost
 
-    def aside(self) -> Agent:
+    def aside(self) -> Self:
         """A fresh copy for a question beside the conversation; what it uses counts here."""
-        copy = self._copy(None)
-        copy._tally = self._tally
-        return copy
+        other = self._copy(None)
+        other._tally = self._tally
+        return other
 
-    def _copy(self, history: str | None) -> Agent:
-        copy = Agent(
-            self.name,
-            *self._made,
-            self.role,
-            (*self._own.values(), *self._servers),
-            approve=self._approve,
-            approver=self._approver,
-            max_tool_rounds=self._max_rounds,
-            max_tool_result=self._max_result,
-            history=history,
-            cassette=self._cassette,
-            **self._given,
-        )
-        if self._settings:
-            copy.configure(self._settings)
-        return copy
+    def _copy(self, history: str | None) -> Self:
+        other = copy(self)
+        other.history = history
+        other._turns = Turns(self.name, channel_name(history, self.name))
+        other._tally = Tally()
+        other.configure(self._settings)
+        return other
 
     def _begin(self, prompt: str) -> ChatExchange:
         if not isinstance(prompt, str):
@@ -392,6 +450,20 @@ class Agent:
         self._turns.keep(exchange.new, exchange.conversation, exchange.activity)
 
 
+@_meters_itself
+async def _chat_in_thread(agent: Agent, prompt: str) -> str:
+    return await asyncio.to_thread(agent.chat, prompt)
+
+
+@_meters_itself
+def _wait_for_chat(agent: Agent, prompt: str) -> str:
+    return submit(agent.achat(prompt)).result()
+
+
+_SERVED_BY: Final = {"chat": ("achat", _chat_in_thread), "achat": ("chat", _wait_for_chat)}
+"""What serves the other kind of chat where a subclass defines one."""
+
+
 def _read_tools(tools: Any, approve: Any, agent: str) -> tuple[Mapping[str, Tool], tuple[McpServer, ...]]:
     """An agent's own tools by name, and its servers; raises as `Agent`."""
     from hitl_tui.agents.mcp import McpServer
@@ -430,7 +502,7 @@ def parallel_chat(agent: Agent, prompts: Sequence[str], *, limit: int = 5) -> li
     person, the others are heard out first, so that nothing they said is asked again.
 
     Raises:
-        UsageError: `limit` is below 1, or a prompt is no text.
+        UsageError: `limit` is below 1, a prompt is no text, or the agent is none of ours.
         AttemptCancelled: the node's attempt was given up meanwhile.
     """
     call = _begin(agent, prompts, limit)
@@ -458,6 +530,8 @@ async def aparallel_chat(agent: Agent, prompts: Sequence[str], *, limit: int = 5
 def _begin(agent: Agent, prompts: Sequence[str], limit: int) -> Future[list[Reply]]:
     if limit < 1:
         raise UsageError(f"limit={limit}: give at least 1")
+    if not has(agent, "aside"):
+        raise UsageError(f"parallel_chat was given {in_words(agent)}", "give an Agent, or a subclass of it")
     wrong = next((prompt for prompt in prompts if not isinstance(prompt, str)), None)
     if wrong is not None or isinstance(prompts, str):
         raise UsageError(

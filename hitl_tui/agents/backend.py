@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
+from hitl_tui.engine.log.outcomes import rough_tokens
 from hitl_tui.errors import ModelFailed
 
 Message = Mapping[str, Any]
@@ -29,6 +30,48 @@ class ToolCall(msgspec.Struct, frozen=True):
             return self.arguments
         return msgspec.json.encode(self.arguments).decode()
 
+    @property
+    def turn(self) -> dict[str, Any]:
+        """The call as a turn keeps it."""
+        arguments = sendable_arguments(self.text)
+        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": arguments}}
+
+
+def sendable_arguments(text: Any) -> str:
+    """Arguments that every provider takes back: the JSON object as it is written, "{}" for anything else."""
+    if isinstance(text, Mapping):
+        return msgspec.json.encode(text).decode()
+    return text if isinstance(text, str) and is_json_object(text) else "{}"
+
+
+def is_json_object(text: str) -> bool:
+    """Whether a text is one whole JSON object."""
+    try:
+        msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
+    return True
+
+
+class Thought(msgspec.Struct, frozen=True):
+    """A piece of a model's thinking, which is shown and is no part of its reply."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Finish(msgspec.Struct, frozen=True):
+    """Why a model stopped before its reply was complete.
+
+    Args:
+        reason: "length" (its limit of tokens) or "content_filter" (the provider withheld the rest, or the
+            model refused).
+    """
+
+    reason: Literal["length", "content_filter"]
+
 
 class Use(msgspec.Struct, frozen=True):
     """What one model call used; `cost` in US dollars, None where the price is unknown."""
@@ -38,6 +81,10 @@ class Use(msgspec.Struct, frozen=True):
     tokens_in: int
     tokens_out: int
     cost: float | None
+
+
+Piece = str | Thought | ToolCall | Finish | Use
+"""What a backend yields: text of the reply, thinking, calls of tools, why it is incomplete, what it used."""
 
 
 class TokenCount(msgspec.Struct, frozen=True):
@@ -104,10 +151,10 @@ class CallFailed(ModelFailed):
 class ModelBackend(Protocol):
     """A model that answers a conversation."""
 
-    def stream(
-        self, messages: Sequence[Message], options: Mapping[str, Any]
-    ) -> AsyncGenerator[str | ToolCall | Use, None]:
+    def stream(self, messages: Sequence[Message], options: Mapping[str, Any]) -> AsyncGenerator[Piece, None]:
         """Yield the reply in pieces of text, the tools it calls, then what the call used.
+
+        A reply that is not complete has a `Finish` before its use.
 
         Runs on the agents' background loop and must not block it.
 
@@ -132,16 +179,12 @@ def _text(message: Message) -> str:
     return f"{message.get('content') or ''}{written}"
 
 
-def rough_tokens(text: str) -> int:
-    """About how many tokens `text` is: four characters each, the usual rule of thumb."""
-    return -(-len(text) // 4)
-
-
 class Outcome(msgspec.Struct, frozen=True):
     """How a call of a tool ended: the arguments it ran with and its result, or what went wrong.
 
     `ran` says that the tool was called, so that something from outside may have come in; `duration` is
-    in microseconds; `updates` are those of channels that the tool made.
+    in microseconds; `updates` are those of channels that the tool made; `note` is what a person changed;
+    `is_unknown` says that no result came back, so that the call may have been made.
     """
 
     arguments: Any
@@ -150,8 +193,11 @@ class Outcome(msgspec.Struct, frozen=True):
     duration: int = 0
     ran: bool = False
     updates: tuple[tuple[str, Any], ...] = ()
+    note: str = ""
+    is_unknown: bool = False
 
     @property
     def reply(self) -> str:
         """What the model reads."""
-        return self.result if self.result is not None else f"Error: {self.error}"
+        text = self.result if self.result is not None else f"Error: {self.error}"
+        return f"{self.note}\n{text}" if self.note else text

@@ -15,19 +15,26 @@ import msgspec
 
 from hitl_tui.agents.backend import (
     CallFailed,
+    Finish,
     Message,
     ModelBackend,
     Outcome,
+    Piece,
+    Thought,
     ToolCall,
     Use,
     rough_size,
-    rough_tokens,
 )
 from hitl_tui.agents.redaction import redactor
 from hitl_tui.agents.tempo import TEMPO
+from hitl_tui.engine.log.outcomes import rough_tokens
 from hitl_tui.errors import UsageError
+from hitl_tui.given_files import open_given
 
 VERSION: Final = 1
+_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NONBLOCK", 0)
+"""A pipe that nobody reads is refused, and not waited for."""
+_LONGEST_HEADER: Final = 1024
 _SHOWN = 60
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -51,11 +58,13 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RecordedCall(RecordedRequest, frozen=True, omit_defaults=True, kw_only=True):
-    """One model call; `pieces` are [milliseconds since the one before, text]."""
+    """One model call; `thoughts` and `pieces` are [milliseconds since the one before, text]."""
 
     agent: str = ""
+    thoughts: list[tuple[int, str]] = []
     pieces: list[tuple[int, str]] = []
     calls: list[ToolCall] = []
+    finish: Finish | None = None
     use: Use | None = None
     error: Failure | None = None
 
@@ -137,17 +146,17 @@ class Cassette:
         return None
 
     def _begin(self) -> None:
-        if self.path.exists() and self.path.stat().st_size:
-            with self.path.open("rb") as file:
-                self._check_header(file.readline())
+        if os.path.exists(self.path) and self.path.stat().st_size:
+            with open_given(self.path) as file:
+                self._check_header(file.readline(_LONGEST_HEADER))
             return
-        with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with os.fdopen(os.open(self.path, _NEW_FILE, 0o600), "wb") as file:
             file.write(_encode(_Header(VERSION)) + b"\n")
 
     def _load(self) -> None:
         decode = msgspec.json.Decoder(RecordedCall).decode
-        with self.path.open("rb") as file:
-            self._check_header(file.readline())
+        with open_given(self.path) as file:
+            self._check_header(file.readline(_LONGEST_HEADER))
             for number, line in enumerate(file, 2):
                 try:
                     entry = decode(line)
@@ -344,12 +353,14 @@ class _Recorder:
 
     async def stream(
         self, messages: Sequence[Message], options: Mapping[str, Any]
-    ) -> AsyncGenerator[str | ToolCall | Use, None]:
+    ) -> AsyncGenerator[Piece, None]:
         """As the backend's; a call that is given up is not written down."""
         hide = redactor(options)
         request = _request(self._model, messages, options, hide)
+        thoughts: list[tuple[int, str]] = []
         pieces: list[tuple[int, str]] = []
         calls: list[ToolCall] = []
+        finish: Finish | None = None
         use: Use | None = None
         latest = time.monotonic_ns()
         try:
@@ -359,16 +370,26 @@ class _Recorder:
                         use = piece
                     elif isinstance(piece, ToolCall):
                         calls.append(ToolCall(piece.name, hide(piece.text), piece.id))
+                    elif isinstance(piece, Finish):
+                        finish = piece
                     else:
                         now = time.monotonic_ns()
-                        pieces.append(((now - latest) // 1_000_000, piece))
+                        written = thoughts if isinstance(piece, Thought) else pieces
+                        written.append(((now - latest) // 1_000_000, str(piece)))
                         latest = now
                     yield piece
         except CallFailed as failure:
             told = Failure(hide(failure.message), failure.hint, failure.retryable, failure.retry_after)
             self._write(request, error=told)
             raise
-        self._write(request, pieces=_hidden(pieces, hide), calls=calls, use=use)
+        self._write(
+            request,
+            thoughts=_hidden(thoughts, hide),
+            pieces=_hidden(pieces, hide),
+            calls=calls,
+            finish=finish,
+            use=use,
+        )
 
     def _write(self, request: RecordedRequest, **came: Any) -> None:
         asked = {name: getattr(request, name) for name in RecordedRequest.__struct_fields__}
@@ -390,7 +411,7 @@ class _Player:
 
     async def stream(
         self, messages: Sequence[Message], options: Mapping[str, Any]
-    ) -> AsyncGenerator[str | ToolCall | Use, None]:
+    ) -> AsyncGenerator[Piece, None]:
         """What was recorded for this request, piece by piece.
 
         Raises:
@@ -402,12 +423,15 @@ class _Player:
             raise CallFailed(
                 error.message, error.hint, retryable=error.retryable, retry_after=error.retry_after
             )
-        for wait, text in entry.pieces:
-            if self._tape.pace:
-                await TEMPO.wait(wait / 1000 * self._tape.pace)
-            yield text
+        for kind, written in ((Thought, entry.thoughts), (str, entry.pieces)):
+            for wait, text in written:
+                if self._tape.pace:
+                    await TEMPO.wait(wait / 1000 * self._tape.pace)
+                yield kind(text)
         for call in entry.calls:
             yield call
+        if entry.finish:
+            yield entry.finish
         if entry.use:
             yield entry.use
 

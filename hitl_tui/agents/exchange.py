@@ -16,7 +16,9 @@ import msgspec
 
 from hitl_tui.agents.backend import CallFailed, Message, ModelBackend, Tally, ToolCall, Use
 from hitl_tui.agents.cassettes import sampling
+from hitl_tui.agents.replies import CUT_CALL, ReplyReader, sendable_calls
 from hitl_tui.agents.tool_calls import ToolBox
+from hitl_tui.agents.turns import sendable_turns
 from hitl_tui.engine.nodes.activity import MISSING, Activity, AttemptCancelled, ModelUse
 from hitl_tui.errors import ModelFailed
 
@@ -59,7 +61,15 @@ class Meter:
         self._abandoned = False
         self._started: int | None = None
         self._text: list[str] = []
+        self._thoughts: list[str] = []
         self._length = self._calls = 0
+        self._uses: list[ModelUse] = []
+
+    def take_uses(self) -> list[ModelUse]:
+        """What was used since this was asked last, failed tries included."""
+        with self._lock:
+            uses, self._uses = self._uses, []
+        return uses
 
     @property
     def streamed(self) -> bool:
@@ -70,7 +80,7 @@ class Meter:
         """A model call with these messages begins."""
         with self._lock:
             self._messages = messages
-            self._text = []
+            self._text, self._thoughts = [], []
             self._length = self._calls = 0
             self._started = None if self._abandoned else time.monotonic_ns()
 
@@ -84,6 +94,15 @@ class Meter:
         if self._activity:
             self._activity.text(text, agent=self._agent)
 
+    def thought(self, text: str) -> None:
+        """The call under way wrote thinking: shown under a name of its own, as it is no part of the reply."""
+        with self._lock:
+            if self._started is None:
+                return
+            self._thoughts.append(text)
+        if self._activity:
+            self._activity.text(text, agent=f"{self._agent} (thinking)")
+
     def wrote(self, text: str) -> None:
         """The call under way wrote what is not shown as text: the arguments of a tool."""
         with self._lock:
@@ -94,7 +113,7 @@ class Meter:
         """The call under way ended; without `use` it is estimated from the text, if there is any."""
         with self._lock:
             started, self._started = self._started, None
-            text = "".join(self._text)
+            text = "".join((*self._thoughts, *self._text))
         if started is None:
             return
         if self._activity:
@@ -105,8 +124,9 @@ class Meter:
             return
         self._tally.add(use)
         if self._activity:
-            told = ModelUse(self._agent, use.provider, use.model, use.tokens_in, use.tokens_out, use.cost)
-            self._activity.model_called(told, (time.monotonic_ns() - started) // 1000)
+            counted = ModelUse(self._agent, use.provider, use.model, use.tokens_in, use.tokens_out, use.cost)
+            self._uses.append(counted)
+            self._activity.model_called(counted, (time.monotonic_ns() - started) // 1000)
 
     def abandon(self) -> None:
         """Nobody waits any more: count what was used, then take nothing further."""
@@ -127,16 +147,15 @@ class Said(msgspec.Struct, frozen=True):
 
     text: str
     calls: tuple[ToolCall, ...] = ()
+    is_cut: bool = False
+    """Whether it reached its limit of tokens while it wrote calls, so that none of them may be made."""
 
     @property
     def turn(self) -> Message:
         """The reply as a turn."""
         turn: dict[str, Any] = {"role": "assistant", "content": self.text}
         if self.calls:
-            turn["tool_calls"] = [
-                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.text}}
-                for call in self.calls
-            ]
+            turn["tool_calls"] = [call.turn for call in self.calls]
         return turn
 
 
@@ -190,13 +209,9 @@ class ChatExchange:
         self.activity = activity
         self.new: list[Message] = [{"role": "user", "content": prompt}]
         self._setup = setup
-        self._before = [*setup.system, *turns]
+        self._before = [*setup.system, *sendable_turns(turns)]
         self._meter = Meter(setup.agent, setup.backend, tally, activity)
-        self._slot = (
-            activity.memory.slot(f"{activity.path or activity.node}/{setup.digest(prompt)}")
-            if activity
-            else ""
-        )
+        self._slot = activity.slot(setup.digest(prompt)) if activity else ""
         self._said = 0
 
     def check(self) -> None:
@@ -263,8 +278,10 @@ class ChatExchange:
                 break
             for number, call in enumerate(said.calls):
                 self.check()
-                told = await self._setup.toolbox.make(call, self.activity, f"{key}/{number}")
-                self.new.append({"role": "tool", "tool_call_id": call.id, "content": told})
+                result = await self._setup.toolbox.make(
+                    call, self.activity, f"{key}/{number}", problem=CUT_CALL if said.is_cut else ""
+                )
+                self.new.append({"role": "tool", "tool_call_id": call.id, "content": result})
         raise ModelFailed(
             f"agent {self._setup.agent!r}: {self._setup.model} still calls tools after "
             f"{self._setup.max_rounds} rounds",
@@ -272,7 +289,7 @@ class ChatExchange:
         )
 
     async def _reply(self, key: str, emit: Emit) -> Said:
-        """What the model says next; what it said before a human's answer is not asked again."""
+        """What the model says next; what it said in an earlier attempt of the node is not asked again."""
         memory = self.activity.memory if self.activity else None
         kept = memory.recall(f"reply:{key}") if memory else MISSING
         if kept is not MISSING:
@@ -286,12 +303,15 @@ class ChatExchange:
             return await self._retried(emit)
         async with self.activity.in_flight.doing():
             said = await self._retried(emit)
-            self.activity.memory.keep(f"reply:{key}", msgspec.to_builtins(said))
+            uses = self._meter.take_uses()
+            await self.activity.record(f"reply:{key}", msgspec.to_builtins(said), uses=uses)
             return said
 
     async def _retried(self, emit: Emit) -> Said:
         most = self._setup.max_attempts
         for attempt in range(1, most + 1):
+            if self.activity:
+                await self.activity.stop_at_limit()
             try:
                 return await self._call_model(emit)
             except CallFailed as failure:
@@ -309,31 +329,14 @@ class ChatExchange:
         options = dict(setup.options)
         if tools := await setup.toolbox.offered():
             options["tools"] = [tool.schema for tool in tools.values()]
-        text: list[str] = []
-        calls: list[ToolCall] = []
-        use: Use | None = None
+        reader = ReplyReader(self._meter, emit)
         self._meter.open(messages)
         try:
             async with aclosing(setup.backend.stream(messages, options)) as pieces:
                 async for piece in pieces:
-                    if isinstance(piece, Use):
-                        use = piece
-                    elif isinstance(piece, ToolCall):
-                        calls.append(self._numbered(piece, len(calls)))
-                        self._meter.wrote(piece.text)
-                    elif piece:
-                        text.append(piece)
-                        self._meter.piece(piece)
-                        emit(piece)
+                    reader.take(piece)
+            reader.close()
         finally:
-            self._meter.close(use)
-        if not text and not calls:
-            raise ModelFailed(
-                f"agent {setup.agent!r}: {setup.model} answered without any text",
-                "a max_tokens that is too small can be the cause",
-            )
-        return Said("".join(text), tuple(calls))
-
-    def _numbered(self, call: ToolCall, number: int) -> ToolCall:
-        """The call with its arguments as text and an id, which some servers leave out."""
-        return ToolCall(call.name, call.text, call.id or f"call_{self._said}_{number + 1}")
+            self._meter.close(reader.use)
+        text = reader.complete_text(f"agent {setup.agent!r}: {setup.model}")
+        return Said(text, sendable_calls(reader.calls, messages, tools), reader.is_cut)

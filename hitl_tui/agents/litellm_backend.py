@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import os
 import re
@@ -17,8 +18,21 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from hitl_tui.agents.backend import CallFailed, Message, ToolCall, Use, rough_size, rough_tokens
+import msgspec
+
+from hitl_tui.agents.backend import (
+    CallFailed,
+    Finish,
+    Message,
+    Piece,
+    Thought,
+    ToolCall,
+    Use,
+    is_json_object,
+    rough_size,
+)
 from hitl_tui.agents.redaction import redactor
+from hitl_tui.engine.log.outcomes import rough_tokens
 
 _lock = threading.Lock()
 _importing: Future[Any] | None = None
@@ -248,7 +262,7 @@ class LiteLLMBackend:
 
     async def stream(
         self, messages: Sequence[Message], options: Mapping[str, Any]
-    ) -> AsyncGenerator[str | ToolCall | Use, None]:
+    ) -> AsyncGenerator[Piece, None]:
         """Yield the reply in pieces, then its use; a server that can't stream gives it in one piece.
 
         Raises:
@@ -274,7 +288,7 @@ class LiteLLMBackend:
 
     async def _stream(
         self, litellm: Any, messages: Sequence[Message], options: Mapping[str, Any]
-    ) -> AsyncGenerator[str | ToolCall | Use, None]:
+    ) -> AsyncGenerator[Piece, None]:
         # Retries are the agent's, so that they are seen.
         options = with_key(self._name, options)
         request = {"model": self._name, "messages": list(messages), "max_retries": 0, **options}
@@ -282,32 +296,63 @@ class LiteLLMBackend:
             # litellm looks for tools of its own gateway, with a package that it does not install.
             request["_skip_mcp_handler"] = True
         reply = await litellm.acompletion(**request, stream=True, stream_options={"include_usage": True})
-        spoke, usage, parts = False, None, CallParts()
+        usage, parts, written, refusal = None, CallParts(), list[str](), list[str]()
         try:
             async for chunk in reply:
                 usage = getattr(chunk, "usage", None) or usage
                 delta = chunk.choices[0].delta if chunk.choices else None
                 parts.add(getattr(delta, "tool_calls", None))
-                text = delta.content if delta else None
-                if text:
-                    spoke = True
-                    yield text
+                refusal.append(getattr(delta, "refusal", None) or "")
+                for piece in _pieces(delta):
+                    written.append(str(piece))
+                    yield piece
         finally:
             await reply.aclose()  # or the provider goes on writing, and charging, unheard
         # litellm ends every stream with "stop"; only this tells whether the provider did.
         ended = reply.received_finish_reason or reply.intermittent_finish_reason
-        if (spoke or parts.calls) and not ended:
+        began = bool(written or parts.calls or any(refusal))
+        if began and not ended:
             raise CallFailed(f"{self._name}: the reply broke off before its end", "try again")
-        if not spoke and not ended:
+        if not began and not ended:
             whole = await litellm.acompletion(**request, stream=False)
-            message = whole.choices[0].message
-            yield message.content or ""
-            parts.add(message.tool_calls)
+            message, ended = whole.choices[0].message, whole.choices[0].finish_reason
+            for piece in _pieces(message):
+                written.append(str(piece))
+                yield piece
+            refusal.append(getattr(message, "refusal", None) or "")
+            parts.add_whole(message.tool_calls)
             usage = whole.usage
         for call in parts.calls:
             yield call
-        if usage:
-            yield self._use(litellm, usage.prompt_tokens, usage.completion_tokens, usage)
+        if any(refusal):
+            yield "".join(refusal)
+        if finish := self._finish(str(ended or ""), refused=any(refusal)):
+            yield finish
+        written += refusal + [call.text for call in parts.calls]
+        if use := self._reported(litellm, usage, messages, "".join(written)):
+            yield use
+
+    def _finish(self, reason: str, *, refused: bool) -> Finish | None:
+        """Whether the reply is incomplete; raises `CallFailed` where the provider gave up."""
+        reason = reason.lower()
+        if reason in _BROKEN:
+            raise CallFailed(
+                f"{self._name}: the provider stopped before the reply was complete ({reason})",
+                "try again",
+                retryable=True,
+            )
+        if reason in _CUT:
+            return Finish("length")
+        return Finish("content_filter") if refused or reason in _WITHHELD else None
+
+    def _reported(self, litellm: Any, usage: Any, messages: Sequence[Message], written: str) -> Use | None:
+        """What the provider says the call used; a count that it left out is estimated, None without any."""
+        read, wrote = _tokens(usage, "prompt_tokens"), _tokens(usage, "completion_tokens")
+        if not read and not wrote:
+            return None
+        if read and (wrote or not written):
+            return self._use(litellm, read, wrote, usage)
+        return self._use(litellm, read or rough_size(messages), wrote or rough_tokens(written), None)
 
     def _use(self, litellm: Any, tokens_in: int, tokens_out: int, usage: Any) -> Use:
         try:
@@ -335,28 +380,144 @@ def _is_loopback(address: str) -> bool:
         return False
 
 
+def _pieces(said: Any) -> Iterator[str | Thought]:
+    """The thinking and the text of a delta or a whole message."""
+    thought = getattr(said, "reasoning_content", None) or getattr(said, "reasoning", None)
+    if thought and isinstance(thought, str):
+        yield Thought(thought)
+    if text := getattr(said, "content", None):
+        yield text
+
+
+def _tokens(usage: Any, kind: str) -> int:
+    """A count of a provider's, 0 where it gave none."""
+    count = getattr(usage, kind, None)
+    return count if isinstance(count, int) and count > 0 else 0
+
+
+_CUT = frozenset({"length", "max_tokens", "model_length", "max_output_tokens", "compaction",
+                  "model_context_window_exceeded"})  # fmt: skip
+"""Finish reasons of providers, in lower case: the reply reached a limit of tokens."""
+_WITHHELD = frozenset({
+    "content_filter", "content_filtered", "refusal", "safety", "recitation", "language", "blocklist",
+    "prohibited_content", "spii", "sensitive", "guardrail_intervened", "error_toxic", "escalation",
+})  # fmt: skip
+"""The provider withheld the rest, or the model refused."""
+_BROKEN = frozenset({
+    "error", "network_error", "insufficient_system_resource", "abort", "cancelled", "malformed_response",
+})  # fmt: skip
+"""The provider failed while it wrote."""
+
+
+class _CallPart:
+    """One tool call while its parts come in."""
+
+    def __init__(self, call_id: str, name: str) -> None:
+        self.id, self.name, self.arguments = call_id, name, ""
+
+    @property
+    def is_whole(self) -> bool:
+        return is_json_object(self.arguments)
+
+
 class CallParts:
-    """Puts tool calls together from the parts of a stream, which an index or an id tells apart."""
+    """Puts tool calls together from the parts of a stream.
+
+    An index tells the calls of one reply apart, but many servers give all of them the same one, or none.
+    So another id begins a call as well, and so do arguments after those of a call that are complete.
+    A name is set, never added to: some servers send it again with each part.
+    """
 
     def __init__(self) -> None:
-        self._parts: dict[Any, list[str]] = {}
-        self._latest: Any = None
+        self._parts: list[_CallPart] = []
+        self._latest: dict[Any, _CallPart] = {}
+        """The newest call of each index."""
+        self._newest: _CallPart | None = None
 
     @property
     def calls(self) -> list[ToolCall]:
-        """The calls so far, in order."""
-        return [ToolCall(name, arguments, call_id) for call_id, name, arguments in self._parts.values()]
+        """The calls so far, in the order in which they began."""
+        return [
+            ToolCall(part.name, arguments, "" if number else part.id)
+            for part in self._parts
+            if part.name or part.arguments
+            for number, arguments in enumerate(_separate(part.arguments))
+        ]
 
     def add(self, parts: Any) -> None:
-        """Take the parts of one chunk, or whole calls."""
+        """Take the parts of one chunk of a stream."""
         for part in parts or ():
-            index = getattr(part, "index", None)
-            key = part.id if index is None else index
-            self._latest = self._latest if key is None else key
-            call = self._parts.setdefault(self._latest, ["", "", ""])
-            call[0] = part.id or call[0]
-            call[1] += part.function.name or ""
-            call[2] += part.function.arguments or ""
+            index, call_id, name, arguments = _facts(part)
+            call = self._find(index, call_id, name, arguments)
+            if call is None:
+                before = self._latest.get(index)
+                call = self._begin(call_id, name or (before.name if before else ""))
+            self._latest[index] = self._newest = call
+            call.id = call.id or call_id
+            call.name = name or call.name
+            if call.arguments.strip() == "{}" and arguments.strip():
+                call.arguments = ""  # a placeholder
+            # Some servers end with the whole call once more.
+            if not (call.is_whole and arguments.strip() in ("", call.arguments.strip())):
+                call.arguments += arguments
+
+    def add_whole(self, calls: Any) -> None:
+        """Take calls that came at once."""
+        for call in calls or ():
+            _, call_id, name, arguments = _facts(call)
+            self._begin(call_id, name).arguments = arguments
+
+    def _begin(self, call_id: str, name: str) -> _CallPart:
+        self._parts.append(_CallPart(call_id, name))
+        return self._parts[-1]
+
+    def _find(self, index: Any, call_id: str, name: str, arguments: str) -> _CallPart | None:
+        """The call that a part continues; None for a new one."""
+        known = [part for part in self._parts if call_id and part.id == call_id]
+        latest = self._latest.get(index)
+        if latest is None and not name and (known or not call_id):
+            # Only the call's first part has an index, or each part has another one.
+            latest = known[-1] if known else self._newest
+        if latest is None:
+            return None
+        text = arguments.strip()
+        if call_id and latest.id and latest.id != call_id:
+            if known:
+                return known[-1]
+            begins = (
+                not text or text.startswith("{") or latest.is_whole or latest.name != (name or latest.name)
+            )
+            return None if begins and (name or latest.is_whole) else latest
+        before = latest.arguments.strip()
+        if latest.is_whole and text.startswith("{") and text != before and (name or before != "{}"):
+            return None
+        renamed = bool(name) and name != latest.name and bool(latest.name)
+        return None if renamed and (latest.is_whole or index is None) else latest
+
+
+def _facts(part: Any) -> tuple[Any, str, str, str]:
+    """The index, id, name and arguments of a part, "" for what it does not have."""
+    function = getattr(part, "function", None)
+    arguments = getattr(function, "arguments", None) or ""
+    if not isinstance(arguments, str):
+        arguments = msgspec.json.encode(arguments).decode()
+    name = getattr(function, "name", None) or ""
+    return getattr(part, "index", None), getattr(part, "id", None) or "", name, arguments
+
+
+def _separate(arguments: str) -> list[str]:
+    """The arguments of each call, where a server has run those of several together: `{…}{…}`."""
+    found, at, decoder = list[str](), 0, json.JSONDecoder()
+    try:
+        while at < len(arguments):
+            value, end = decoder.raw_decode(arguments, at)
+            if not isinstance(value, dict):
+                return [arguments]
+            found.append(arguments[at:end])
+            at = end + len(arguments[end:]) - len(arguments[end:].lstrip())
+    except (ValueError, RecursionError):
+        return [arguments]
+    return found or [arguments]
 
 
 def _price(litellm: Any, name: str, tokens_in: int, tokens_out: int, usage: Any) -> float | None:

@@ -12,7 +12,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from hitl_tui.agents.tools import Approve, Tool, ToolConfig, check_approve
+from hitl_tui.agents.tools import (
+    Approve,
+    BadArguments,
+    Effects,
+    PreparedCall,
+    Tool,
+    ToolConfig,
+    check_approve,
+    checked_effects,
+)
+from hitl_tui.declared import declares
 from hitl_tui.engine.nodes.calling import call
 from hitl_tui.errors import HitlError, UsageError
 
@@ -35,6 +45,10 @@ class ServerFailed(HitlError):
     title = "The MCP server failed"
 
 
+class ServerWentAway(ServerFailed):
+    """A server gave no result of a call: whether the tool ran is not known."""
+
+
 class McpServer:
     """A server whose tools an agent may call like its own: with the same approval, taint and record.
 
@@ -50,13 +64,14 @@ class McpServer:
         cwd: where the program runs; here by default.
         only: the tools that are offered, by the server's names for them; all by default.
         prefix: put before the tools' names, where two servers have the same.
-        external, approve, timeout: of its tools, as for `Tool`; what a server says of its own tools is not
-            taken for true.
+        external, approve, timeout, effects: of its tools, as for `Tool`; what a server says of its own tools
+            is not taken for true.
 
     Raises:
         UsageError: neither command nor url, or both, or a rule that is none.
     """
 
+    @declares(UsageError)
     def __init__(
         self,
         name: str,
@@ -71,6 +86,7 @@ class McpServer:
         external: bool = True,
         approve: Approve | None = None,
         timeout: float | None = 60.0,
+        effects: Effects = "repeatable",
     ) -> None:
         if bool(command) == bool(url) or isinstance(command, str):
             raise UsageError(
@@ -86,6 +102,7 @@ class McpServer:
         self.external = external
         self.approve = approve
         self.timeout = timeout
+        self.effects = checked_effects(effects)
         self.tools: Mapping[str, Tool] = {}
         """Those that it has listed, by the names that models are told; empty before it was started."""
         self._env = dict(env or {})
@@ -116,7 +133,8 @@ class McpServer:
         """Call a tool by the server's name for it; gives its result as the text a model reads.
 
         Raises:
-            ServerFailed: it went away meanwhile.  Whether the tool ran is not known.
+            ServerWentAway: it gave no result.  Whether the tool ran is not known.
+            ServerFailed: it can't be started, or refuses the call.
             ToolRefused: the tool says that it failed.
         """
         await self.list()
@@ -199,6 +217,7 @@ class McpTool(Tool):
         self.external = server.external
         self.approve = server.approve
         self.timeout = server.timeout
+        self.effects = server.effects
         self.parameters = offered.input_schema
         self._server = server
         self._theirs = offered.name
@@ -210,9 +229,25 @@ class McpTool(Tool):
                 "leave the tool out: only=[...] names those that are offered",
             ) from None
 
-    async def run(self, arguments: Mapping[str, Any], config: ToolConfig | None = None) -> str:
+    def prepare(self, arguments: Mapping[str, Any]) -> PreparedCall:
+        """The call with the defaults that the schema names, which are sent with it."""
+        properties = self.parameters.get("properties")
+        defaults = {
+            name: schema["default"]
+            for name, schema in (properties.items() if isinstance(properties, Mapping) else ())
+            if isinstance(schema, Mapping) and "default" in schema and name not in arguments
+        }
+        filled = {**arguments, **defaults}
+        try:
+            self.check(filled)
+        except BadArguments:  # a default that the server's own schema does not allow
+            filled = dict(arguments)
+        return PreparedCall(filled, filled)
+
+    async def call(self, prepared: PreparedCall, config: ToolConfig | None = None) -> str:
         """Call it; raises as `McpServer.call`."""
-        return str(await call(self._server.call, (self._theirs, arguments), None, self.timeout))
+        arguments = self._theirs, prepared.keywords
+        return str(await call(self._server.call, arguments, None, self.timeout))
 
 
 class _Connection:
@@ -237,18 +272,21 @@ class _Connection:
         await asyncio.shield(self._ready)
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
-        """Call a tool; raises `ServerFailed`."""
+        """Call a tool; raises as `McpServer.call`."""
         from mcp import MCPError
-        from mcp.types import CONNECTION_CLOSED
+        from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, PARSE_ERROR, REQUEST_TIMEOUT
 
         assert self._client is not None
         try:
             return await self._client.call_tool(tool, dict(arguments))
         except MCPError as error:
             if error.error.code != CONNECTION_CLOSED:
-                raise ServerFailed(f"MCP server {self._server.name!r}, tool {tool!r}: {error}") from None
+                # The client itself gives these codes where an answer is late, is none, or is HTTP 5xx.
+                is_unknown = error.error.code in (REQUEST_TIMEOUT, PARSE_ERROR, INTERNAL_ERROR)
+                failure = ServerWentAway if is_unknown else ServerFailed
+                raise failure(f"MCP server {self._server.name!r}, tool {tool!r}: {error}") from None
             self._leave.set()
-            raise ServerFailed(f"MCP server {self._server.name!r} went away while {tool!r} ran") from None
+            raise ServerWentAway(f"MCP server {self._server.name!r} went away while {tool!r} ran") from None
 
     async def close(self) -> None:
         """End the server, by force where it does not go."""

@@ -12,16 +12,26 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
-from hitl_tui.agents.backend import CallFailed, Message, ToolCall, Use, rough_size, rough_tokens
+from hitl_tui.agents.backend import (
+    CallFailed,
+    Finish,
+    Message,
+    Piece,
+    ToolCall,
+    Use,
+    rough_size,
+)
 from hitl_tui.agents.tempo import TEMPO
+from hitl_tui.engine.log.outcomes import rough_tokens
 from hitl_tui.errors import UsageError
 
 _PIECE = re.compile(r"\s*\S{1,12}")
 
 
-Reply = str | ToolCall | Mapping[str, Any] | Sequence[str | ToolCall] | Exception
-"""What a script says: a text; a `ToolCall`; a list of texts and calls, said together; a mapping, said as JSON
-for a structured answer; or an error that the call fails with."""
+Reply = str | ToolCall | Mapping[str, Any] | Sequence[str | ToolCall | Finish] | Exception
+"""What a script says: a text; a `ToolCall`; a list of texts and calls, said together, which ends with a
+`Finish` where the reply is incomplete; a mapping, said as JSON for a structured answer; or an error that
+the call fails with."""
 
 
 class ScriptedModel:
@@ -65,7 +75,7 @@ class ScriptedModel:
 
     async def stream(
         self, messages: Sequence[Message], options: Mapping[str, Any]
-    ) -> AsyncGenerator[str | ToolCall | Use, None]:
+    ) -> AsyncGenerator[Piece, None]:
         """Yield the next reply in pieces of about a word, then its use; `options` mean nothing here.
 
         Raises:
@@ -75,7 +85,7 @@ class ScriptedModel:
         reply = await self._ask(messages) if self._reply else self._next()
         if isinstance(reply, Exception):
             raise reply
-        text, calls = _said(reply)
+        text, calls, finish = _said(reply)
         whole = False
         try:
             pieces = _in_pieces(text)
@@ -88,6 +98,8 @@ class ScriptedModel:
                 yield piece
             for call in calls:
                 yield call
+            if finish:
+                yield finish
             whole = True
         finally:
             if not whole and self._reply is None:
@@ -104,21 +116,22 @@ class ScriptedModel:
         with self._lock:
             if not self._left:
                 raise CallFailed(
-                    f"{self!r}: all {self._served} replies of the script are used",
+                    f"{self!r}: the script has no reply left ({self._served} used)",
                     "give it more replies, or a function",
                 )
             return self._left.popleft()
 
 
-def _said(reply: Reply) -> tuple[str, list[ToolCall]]:
-    """The text and the calls of a reply."""
+def _said(reply: Reply) -> tuple[str, list[ToolCall], Finish | None]:
+    """The text and the calls of a reply, and why it is incomplete."""
     if isinstance(reply, str):
-        return reply, []
+        return reply, [], None
     if isinstance(reply, Mapping):
-        return json.dumps(reply, ensure_ascii=False), []
+        return json.dumps(reply, ensure_ascii=False), [], None
     parts = [reply] if isinstance(reply, ToolCall) else list(reply)  # type: ignore[arg-type]
-    texts = [part for part in parts if isinstance(part, str)]
-    return "".join(texts), [part for part in parts if isinstance(part, ToolCall)]
+    text = "".join(part for part in parts if isinstance(part, str))
+    finish = next((part for part in parts if isinstance(part, Finish)), None)
+    return text, [part for part in parts if isinstance(part, ToolCall)], finish
 
 
 def waits(pieces: Sequence[str], pace: float, seed: int) -> list[float]:

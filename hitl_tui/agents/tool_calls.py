@@ -1,4 +1,4 @@
-"""Making the calls that a model asks for: read, approved, run, told; each at most once per attempt."""
+"""Making the calls that a model asks for: read, approved, run and recorded, each at most once."""
 
 from __future__ import annotations
 
@@ -7,21 +7,37 @@ import inspect
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Literal
 
 import msgspec
 
 from hitl_tui.agents.backend import Outcome, ToolCall
 from hitl_tui.agents.cassettes import in_use
-from hitl_tui.agents.mcp import McpServer
+from hitl_tui.agents.mcp import McpServer, ServerWentAway
 from hitl_tui.agents.redaction import redactor
-from hitl_tui.agents.tools import Approve, BadArguments, Tool, ToolConfig, cut
+from hitl_tui.agents.tools import Approve, BadArguments, PreparedCall, Tool, ToolConfig, cut
+from hitl_tui.engine.graph.limits import LimitStop
 from hitl_tui.engine.log.events import ToolCalled
 from hitl_tui.engine.log.outcomes import ToolUse
-from hitl_tui.engine.nodes.activity import MISSING, Activity
+from hitl_tui.engine.log.requests import Choice
+from hitl_tui.engine.nodes.activity import MISSING, Activity, enclosing_call
 from hitl_tui.engine.nodes.calling import TookTooLong
+from hitl_tui.engine.state.canonical import equal
+from hitl_tui.engine.thread.approval_formats import other_tool
 from hitl_tui.engine.thread.interrupts import InterruptRaised
-from hitl_tui.errors import HitlError, UndeclaredChannel, UsageError, WriteDenied, in_words
+from hitl_tui.errors import (
+    CallOutcomeUnknown,
+    HitlError,
+    StaleWriter,
+    StoreUnusable,
+    ThreadBusy,
+    UndeclaredChannel,
+    UsageError,
+    WriteDenied,
+    described,
+    in_words,
+)
 
 Verdict = Literal["approve", "edit", "reject", "respond"]
 
@@ -52,7 +68,7 @@ class ToolRequest(msgspec.Struct, frozen=True):
             "allowed_decisions": ["approve", "edit", "reject", "respond"],
             "args_schema": self.tool.parameters,
         }
-        title = f"{self.agent} wants to call {self.tool.name}"
+        title = f"Call {self.tool.name}?"
         return {"kind": "approve", "title": title, "payload": payload}
 
 
@@ -103,10 +119,10 @@ def read_decision(answer: Any, tool: Tool) -> ToolDecision:
 
 
 def _edited(answer: Mapping[str, Any], words: Any, tool: Tool) -> dict[str, Any]:
+    if other := other_tool(answer, tool.name):
+        raise BadArguments(f"an edit can't call another tool ({other!r})")
     action = answer.get("edited_action")
     if isinstance(action, Mapping):
-        if action.get("name", tool.name) != tool.name:
-            raise BadArguments(f"an edit can't call another tool ({action['name']!r})")
         return tool.check(_plain(action.get("args")))
     if "args" in answer:
         return tool.check(_plain(answer["args"]))
@@ -124,7 +140,7 @@ LONGEST: Final = 2_000
 """Characters of the arguments and of the result that a step's checkpoint keeps."""
 
 
-def tell(activity: Activity, agent: str, tool: str, outcome: Outcome, *, anew: bool) -> None:
+def report_call(activity: Activity, agent: str, tool: str, outcome: Outcome, *, anew: bool) -> None:
     """Tell those who watch of a call and note it for the step's checkpoint, without secrets.
 
     Args:
@@ -133,21 +149,26 @@ def tell(activity: Activity, agent: str, tool: str, outcome: Outcome, *, anew: b
     hide = redactor({}, activity)
     arguments, result, error = (hide(part) for part in (outcome.arguments, outcome.result, outcome.error))
     took = outcome.duration
-    activity.tell(ToolCalled(activity.node, agent, tool, arguments, result, error, took, activity.path))
+    activity.report(ToolCalled(activity.node, agent, tool, arguments, result, error, took, activity.path))
     if anew:
-        activity.tool_called(
-            ToolUse(
-                agent,
-                cut(tool, LONGEST),
-                _short(arguments),
-                None if result is None else cut(result, LONGEST),
-                None if error is None else cut(error, LONGEST),
-                took,
-                activity.attempt,
-                activity.path,
-                len(outcome.updates),
-            )
-        )
+        activity.tool_called(tool_use(activity, agent, tool, outcome))
+
+
+def tool_use(activity: Activity, agent: str, tool: str, outcome: Outcome) -> ToolUse:
+    """A call as the step's checkpoint keeps it: cut where it is long, without secrets."""
+    hide = redactor({}, activity)
+    arguments, result, error = (hide(part) for part in (outcome.arguments, outcome.result, outcome.error))
+    return ToolUse(
+        agent,
+        cut(tool, LONGEST),
+        _short(arguments),
+        None if result is None else cut(result, LONGEST),
+        None if error is None else cut(error, LONGEST),
+        outcome.duration,
+        activity.attempt,
+        activity.path,
+        len(outcome.updates),
+    )
 
 
 def _short(arguments: Any) -> Any:
@@ -159,6 +180,63 @@ def _short(arguments: Any) -> Any:
 
 
 _REJECTED = "A person refused this call"
+_CONVERTED = "Your edit is converted by the tool: these are the arguments that will run."
+_IF_MADE: Final = (
+    Choice("made", "it was made: give its result", "m", "required"),
+    Choice("again", "call it again", "a"),
+    Choice("fail", "fail the node", "f"),
+)
+_FAIL_THE_NODE = (CallOutcomeUnknown, StaleWriter, StoreUnusable, ThreadBusy, UndeclaredChannel, WriteDenied)
+"""What no model can mend: what the graph does not allow, a thread that can't be written, a decision."""
+
+
+class _Agreed(msgspec.Struct, frozen=True):
+    """A call that may be made; `note` tells the model what a person changed in it."""
+
+    tool: Tool
+    call: PreparedCall
+    note: str = ""
+
+
+def _recorded(key: str) -> str:
+    return f"tool:{key}"
+
+
+def _was_asked(activity: Activity | None, key: str) -> bool:
+    """Whether a person has answered about this call before, whatever its arguments were then."""
+    cursor = activity.cursor if activity else None
+    return cursor is not None and any(kept.key.startswith(f"{key}/1") for kept in cursor.answers)
+
+
+def _note_of_change(arguments: Mapping[str, Any]) -> str:
+    ran = json.dumps(arguments, ensure_ascii=False)
+    return f"[A person changed this call before it was made. It ran with these arguments: {ran}]"
+
+
+def _may_have_been_made(agent: str, agreed: _Agreed) -> dict[str, Any]:
+    name = agreed.tool.name
+    return {
+        "kind": "choose",
+        "title": f"Was {name} called?",
+        "payload": {
+            "tool": name,
+            "args": agreed.call.arguments,
+            "why": f"{agent} called {name} and got no result: its process ended, it took too long, or its "
+            "server went away. Nobody knows if the call was made.",
+        },
+        "choices": [msgspec.to_builtins(choice) for choice in _IF_MADE],
+    }
+
+
+async def _answer(activity: Activity, question: Mapping[str, Any], key: str) -> Any:
+    """A person's answer; raises `InterruptRaised` until there is one."""
+    assert activity.interrupt is not None
+    try:
+        return activity.interrupt(question, key=key)
+    except InterruptRaised:
+        # The question may cancel calls that run beside this one; what they started is not lost.
+        await activity.in_flight.quiet()
+        raise
 
 
 class ToolBox(msgspec.Struct, frozen=True):
@@ -196,20 +274,22 @@ class ToolBox(msgspec.Struct, frozen=True):
                 tools[name] = tool
         return tools
 
-    async def make(self, call: ToolCall, activity: Activity | None, key: str) -> str:
-        """Make one call, or serve what it gave before a person's answer restarted the node.
+    async def make(self, call: ToolCall, activity: Activity | None, key: str, *, problem: str = "") -> str:
+        """Make one call, or give what it gave in an earlier attempt of the node.
 
         Args:
-            key: names the call among all of the attempt.
+            key: identifies the call among all of the node's run.
+            problem: why it can't be made; the model gets this as the result.
 
         Raises:
             UsageError: a person must agree, and there is nobody to ask.
+            CallOutcomeUnknown: a person decided so about a call that may have been made.
         """
         tools = await self.offered()
         tool = tools.get(call.name)
-        kept = activity.memory.recall(f"tool:{key}") if activity else MISSING
+        kept = activity.memory.recall(_recorded(key)) if activity else MISSING
         if kept is MISSING:
-            outcome = await self._new(call, tools, activity, key)
+            outcome = await self._new(call, tools, activity, key, problem)
         else:
             outcome = msgspec.convert(kept, Outcome)
         if activity:
@@ -217,31 +297,39 @@ class ToolBox(msgspec.Struct, frozen=True):
                 activity.taint(f"tool {tool.name}")
             if outcome.updates:
                 activity.update(call.name, outcome.updates)
-            tell(activity, self.agent, call.name, outcome, anew=kept is MISSING)
+            report_call(activity, self.agent, call.name, outcome, anew=kept is MISSING)
         return outcome.reply
 
     async def _new(
-        self, call: ToolCall, tools: Mapping[str, Tool], activity: Activity | None, key: str
+        self, call: ToolCall, tools: Mapping[str, Tool], activity: Activity | None, key: str, problem: str
     ) -> Outcome:
-        if activity is not None and activity.before_tool is not None:
+        if activity is not None and activity.before_tool is not None and not problem:
             await self._stop_before(call, tools.get(call.name), activity, key)
         tape = in_use()
-        told = tape.call(self.agent, call) if tape else None
-        agreed = told or await self._agreed(call, tools, activity, key)
+        given = Outcome(call.arguments, error=problem) if problem else None
+        if given is None and tape:
+            given = tape.call(self.agent, call)
+        agreed = given or await self._agreed(call, tools, activity, key)
         if activity is None:
-            return agreed if isinstance(agreed, Outcome) else await self._run(*agreed, None)
-        async with activity.in_flight.doing():
-            outcome = agreed if isinstance(agreed, Outcome) else await self._run(*agreed, activity)
-            activity.memory.keep(f"tool:{key}", msgspec.to_builtins(outcome))
-            return outcome
+            return agreed if isinstance(agreed, Outcome) else await self._run(agreed, None, key)
+        while True:
+            known = (
+                agreed if isinstance(agreed, Outcome) else await self._checked_start(agreed, activity, key)
+            )
+            async with activity.in_flight.doing():
+                outcome = known if isinstance(known, Outcome) else await self._started(known, activity, key)
+                if outcome is not None:
+                    use = tool_use(activity, self.agent, call.name, outcome)
+                    await activity.record(_recorded(key), msgspec.to_builtins(outcome), tool=use)
+                    return outcome
 
     async def _stop_before(self, call: ToolCall, tool: Tool | None, activity: Activity, key: str) -> None:
         """Where a breakpoint stands before the call, stop the node as a question does."""
         assert activity.before_tool is not None
-        try:
-            arguments = tool.read(call.text) if tool is not None else call.arguments
-        except BadArguments:
-            arguments = call.arguments
+        arguments = call.arguments
+        if tool is not None:
+            with suppress(BadArguments):
+                arguments = tool.prepare(tool.read(call.text)).arguments
         try:
             activity.before_tool(call.name, arguments, key)
         except InterruptRaised:
@@ -250,51 +338,101 @@ class ToolBox(msgspec.Struct, frozen=True):
 
     async def _agreed(
         self, call: ToolCall, tools: Mapping[str, Tool], activity: Activity | None, key: str
-    ) -> Outcome | tuple[Tool, Mapping[str, Any]]:
-        """The tool to run and its arguments, or what the model is told in place of a run."""
+    ) -> Outcome | _Agreed:
+        """The call to make, or the result that the model gets in its place."""
         tool = tools.get(call.name)
         if tool is None:
             known = ", ".join(tools) or "none"
             return Outcome(call.arguments, error=f"there is no tool {call.name!r}; tools: {known}")
         try:
-            arguments = tool.read(call.text)
+            prepared = tool.prepare(tool.read(call.text))
         except BadArguments as problem:
             return Outcome(call.arguments, error=str(problem))
-        if must_ask(tool, arguments, self.approve):
-            decision = await self._ask(ToolRequest(self.agent, tool, arguments, call.id), activity, key)
-            if decision.verdict == "reject":
-                reason = f": {decision.words}" if decision.words else ""
-                return Outcome(arguments, error=f"{_REJECTED}{reason}")
-            if decision.verdict == "respond":
-                return Outcome(arguments, decision.words)
-            if decision.arguments is not None:
-                arguments = dict(decision.arguments)
-        return tool, arguments
+        request = ToolRequest(self.agent, tool, prepared.arguments, call.id)
+        # What a person has said applies, whatever the rule says now.
+        if not _was_asked(activity, key) and not must_ask(tool, prepared.arguments, self.approve):
+            return _Agreed(tool, prepared)
+        decision, agreed = await self._ask(request, prepared, activity, key)
+        if decision.verdict == "reject":
+            reason = f": {decision.words}" if decision.words else ""
+            return Outcome(agreed.arguments, error=f"{_REJECTED}{reason}")
+        if decision.verdict == "respond":
+            return Outcome(agreed.arguments, decision.words)
+        changed = not equal(agreed.arguments, prepared.arguments)
+        return _Agreed(tool, agreed, _note_of_change(agreed.arguments) if changed else "")
 
-    async def _ask(self, request: ToolRequest, activity: Activity | None, key: str) -> ToolDecision:
-        """A person's decision; one that can't be taken is asked for again, saying why."""
+    async def _ask(
+        self, request: ToolRequest, prepared: PreparedCall, activity: Activity | None, key: str
+    ) -> tuple[ToolDecision, PreparedCall]:
+        """A person's decision, and the call as it is decided about.
+
+        One that can't be taken is asked for again, saying why; so is an edit after which the tool would get
+        other arguments than the person wrote, since a type converts them.
+        """
         if activity is None or activity.interrupt is None:
-            return await self._ask_approver(request)
-        asked = 0
+            decision = await self._ask_approver(request)
+            given = decision.arguments
+            return decision, prepared if given is None else request.tool.prepare(given)
+        tool, asked = request.tool, 0
         while True:
             asked += 1
+            answer = await _answer(activity, request.question, f"{key}/{asked}")
             try:
-                answer = activity.interrupt(request.question, key=f"{key}/{asked}")
-            except InterruptRaised:
-                # What is at work beside us may be cancelled behind the question; what it began is not lost.
-                await activity.in_flight.quiet()
-                raise
-            try:
-                return read_decision(answer, request.tool)
+                decision = read_decision(answer, tool)
+                if decision.arguments is None:
+                    return decision, prepared
+                edited = tool.prepare(decision.arguments)
             except BadArguments as problem:
                 words = f"Your answer could not be taken: {problem}"
-                request = ToolRequest(request.agent, request.tool, request.arguments, request.call_id, words)
+                request = ToolRequest(request.agent, tool, request.arguments, request.call_id, words)
+                continue
+            if equal(edited.arguments, {**prepared.arguments, **decision.arguments}):
+                return decision, edited
+            prepared = edited
+            request = ToolRequest(request.agent, tool, edited.arguments, request.call_id, _CONVERTED)
+
+    async def _checked_start(self, agreed: _Agreed, activity: Activity, key: str) -> Outcome | _Agreed:
+        """The call, or what a person says that it gave where it may have been made already."""
+        starts = activity.memory.log.starts(_recorded(key))
+        if agreed.tool.effects != "once" or not starts or activity.interrupt is None:
+            return agreed
+        question = _may_have_been_made(self.agent, agreed)
+        answer = await _answer(activity, question, f"{key}/made/{starts}")
+        choice = answer.get("choice") if isinstance(answer, Mapping) else answer
+        if choice == "made":
+            return Outcome(agreed.call.arguments, answer["text"], ran=True, note=agreed.note)
+        if choice == "fail":
+            # Another start: whoever resumes the node is asked again.
+            await activity.record(_recorded(key), state="started")
+            raise CallOutcomeUnknown(
+                f"agent {self.agent!r}: it is not known whether {agreed.tool.name!r} was called, and a "
+                "person decided to fail the node",
+                "resume the thread to be asked again",
+            )
+        return agreed
+
+    async def _started(self, agreed: _Agreed, activity: Activity, key: str) -> Outcome | None:
+        """Run a call; of one that must not run twice, the start is recorded before.
+
+        Returns:
+            The outcome; None where a person has to say whether the call was made.
+        """
+        if agreed.tool.effects != "once":
+            return await self._run(agreed, activity, key)
+        await activity.record(_recorded(key), state="started")
+        try:
+            outcome = await self._run(agreed, activity, key)
+        except (InterruptRaised, LimitStop):
+            # An agent inside it asks a person or has no tokens left: it runs again from its start afterwards.
+            await activity.record(_recorded(key), state="dropped")
+            raise
+        return None if outcome.is_unknown and activity.interrupt is not None else outcome
 
     async def _ask_approver(self, request: ToolRequest) -> ToolDecision:
         if self.approver is None:
             raise UsageError(
                 f"agent {self.agent!r}: a person must agree to calls of {request.tool.name!r}, and there is "
-                "nobody to ask outside a graph",
+                "no one to ask outside a graph",
                 "give the agent approver=..., or run it below a node",
             )
         answer = await asyncio.to_thread(self.approver, request)
@@ -306,23 +444,30 @@ class ToolBox(msgspec.Struct, frozen=True):
                 'return True, False, or {"choice": "reject", "text": "why"}',
             ) from None
 
-    async def _run(self, tool: Tool, arguments: Mapping[str, Any], activity: Activity | None) -> Outcome:
+    async def _run(self, agreed: _Agreed, activity: Activity | None, key: str) -> Outcome:
+        tool, arguments = agreed.tool, agreed.call.arguments
         started = time.monotonic_ns()
         result = error = None
-        config = ToolConfig(tool.name, activity)
+        is_unknown = False
+        config = ToolConfig(tool.name, activity, key)
+        inside = enclosing_call.set(key)
         try:
-            result = cut(await tool.run(arguments, config), self.longest)
+            result = cut(await tool.call(agreed.call, config), self.longest)
         except BadArguments as problem:
             return Outcome(arguments, error=str(problem))
-        except (UndeclaredChannel, WriteDenied):
-            raise  # no model can mend what the graph does not allow
+        except _FAIL_THE_NODE:
+            raise
         except TookTooLong:
-            error = f"it took longer than {tool.timeout:g} s"
+            error, is_unknown = f"it took longer than {tool.timeout:g} s", True
+        except ServerWentAway as failure:
+            error, is_unknown = cut(str(failure), self.longest), True
         except HitlError as failure:
             error = cut(str(failure), self.longest)
         except Exception as failure:
-            error = cut(f"{type(failure).__name__}: {failure}", self.longest)
+            error = cut(described(failure), self.longest)
         finally:
+            enclosing_call.reset(inside)
             config.over = True
         took = (time.monotonic_ns() - started) // 1000
-        return Outcome(arguments, result, error, took, True, () if error else config.updates)
+        updates = () if error else config.updates
+        return Outcome(arguments, result, error, took, True, updates, agreed.note, is_unknown)

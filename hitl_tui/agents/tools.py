@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
+import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from uuid import uuid4
 
 import msgspec
 
+from hitl_tui.declared import declares
 from hitl_tui.engine.nodes.activity import Activity
-from hitl_tui.engine.nodes.calling import SyncCaller, call
+from hitl_tui.engine.nodes.calling import SyncCaller
+from hitl_tui.engine.nodes.calling import call as call_function
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.state.schema import as_schema
-from hitl_tui.engine.state.values import normalise
+from hitl_tui.engine.state.values import keepable, normalise
 from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.errors import HitlError, UndeclaredChannel, UsageError, WriteDenied, in_words
 
@@ -191,6 +196,9 @@ def as_keywords(arguments: Mapping[str, Any], types: Mapping[str, Any]) -> dict[
 Approve = Literal["always", "never"] | Callable[[Mapping[str, Any]], bool]
 """When a person must agree to a call: always, never, or where a function of its arguments says so."""
 
+Effects = Literal["repeatable", "once"]
+"""Whether a call that may have been made can simply be made again, after its process has died."""
+
 _PROBLEMS = 3
 _ANY_SIZE = 1 << 40  # what a model gets of it is cut, what runs here is not
 
@@ -201,9 +209,12 @@ class ToolConfig:
     Attributes:
         context: of the invocation, read-only; {} outside a graph.
         state: what the node may read, as it was when the node began; None outside a graph.
+        idempotency_key: identifies this call for what the tool calls in turn: the same in every attempt of
+            the node, also after a crash, and another one for every other call.
     """
 
-    def __init__(self, tool: str, activity: Activity | None) -> None:
+    def __init__(self, tool: str, activity: Activity | None, call: str = "") -> None:
+        self.idempotency_key = _idempotency_key(activity, call)
         self.context: Mapping[str, Any] = activity.context if activity else {}
         self.state: WorkflowState | None = activity.state if activity else None
         self.updates: tuple[tuple[str, Any], ...] = ()
@@ -233,8 +244,40 @@ class ToolConfig:
             raise type(error)(f"tool {self._tool!r} writes {message}", error.hint) from None
 
 
+def _idempotency_key(activity: Activity | None, call: str) -> str:
+    if activity is None or activity.cursor is None or not call:
+        return uuid4().hex  # nothing can make this call a second time
+    return hashlib.sha256(f"{activity.idempotency_key}\0{call}".encode()).hexdigest()[:32]
+
+
 class BadArguments(ValueError):
     """Arguments that a tool does not take; the text is for the model that wrote them."""
+
+
+class PreparedCall(NamedTuple):
+    """What a call of a tool will run with.
+
+    Args:
+        arguments: as JSON, with defaults and converted values; a value that is no JSON as its `repr`.
+        keywords: the Python values.
+    """
+
+    arguments: dict[str, Any]
+    keywords: Mapping[str, Any]
+
+
+def _shown(value: Any) -> Any:
+    """A Python argument as JSON, for the person who approves it and for the record."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    try:
+        return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_dumped))
+    except Exception:
+        return keepable(repr(value))
+
+
+def _dumped(value: Any) -> Any:
+    return value.model_dump(mode="json", by_alias=True)
 
 
 class Tool:
@@ -247,14 +290,17 @@ class Tool:
             the docstring's Args section describes a parameter.
         name: what the model calls it; the function's name by default.
         description: what the model is told; the docstring by default.
-        external: False declares its results trusted: they taint nothing (SPEC 8).
+        external: False declares its results trusted: they taint nothing.
         approve: when a person must agree to a call; None leaves it to the agent.
         timeout: seconds a call may take.
+        effects: "once" for a tool that must not run twice, as one that pays: if its process dies during a
+            call, a person is asked whether the call was made.  Calls of other tools run again then.
 
     Raises:
-        UsageError: a parameter without a type, or one of a type without a JSON Schema.
+        UsageError: a parameter without a type, or one of a type without a JSON Schema; or no such option.
     """
 
+    @declares(UsageError)
     def __init__(
         self,
         function: Callable[..., Any],
@@ -264,10 +310,14 @@ class Tool:
         external: bool = True,
         approve: Approve | None = None,
         timeout: float | None = None,
+        effects: Effects = "repeatable",
     ) -> None:
         if not callable(function):
             raise UsageError(f"{function!r} is no tool", "give a function with types and a docstring")
         check_approve(approve)
+        self.effects = checked_effects(effects)
+        if timeout is not None and not timeout > 0:
+            raise UsageError(f"a tool's timeout is {timeout!r}", "give seconds above 0, or None for no limit")
         self.function = function
         named: str = getattr(function, "__name__", type(function).__name__)
         self.name = check_name(name or named)
@@ -277,9 +327,13 @@ class Tool:
         self.timeout = timeout
         self.parameters = parameters_schema(function, self.name)
         self._types = parameter_types(function, self.name)
-        self._config_names = [
-            name for name in inspect.signature(function).parameters if name not in self._types
-        ]
+        parameters = inspect.signature(function).parameters
+        self._config_names = [name for name in parameters if name not in self._types]
+        self._defaults = {
+            name: parameters[name].default
+            for name in self._types
+            if parameters[name].default is not inspect.Parameter.empty
+        }
 
     def __repr__(self) -> str:
         return f"Tool({self.name!r})"
@@ -327,14 +381,30 @@ class Tool:
             BadArguments: a value its Python type does not take.
             Exception: what the function raised.
         """
+        return await self.call(self.prepare(arguments), config)
+
+    def prepare(self, arguments: Mapping[str, Any]) -> PreparedCall:
+        """The call that checked arguments make: defaults filled in, values converted.
+
+        Raises:
+            BadArguments: a value its Python type does not take.
+        """
         try:
             keywords = as_keywords(arguments, self._types)
         except ValueError as error:
             raise BadArguments(f"the arguments don't fit: {error}") from None
+        given = {**self._defaults, **keywords}
+        return PreparedCall({name: _shown(given[name]) for name in self._types if name in given}, keywords)
+
+    async def call(self, prepared: PreparedCall, config: ToolConfig | None = None) -> str:
+        """Make a prepared call; see `run`."""
+        keywords = dict(prepared.keywords)
         keywords |= dict.fromkeys(self._config_names, config or ToolConfig(self.name, None))
         threads = SyncCaller()
         try:
-            result = await call(self._start, (keywords,), threads if self._blocks else None, self.timeout)
+            result = await call_function(
+                self._start, (keywords,), threads if self._blocks else None, self.timeout
+            )
         finally:
             threads.close()
         return as_text(result)
@@ -385,6 +455,13 @@ def check_approve(approve: Any) -> None:
         raise UsageError(
             f"approve={approve!r} is no rule", 'give "always", "never" or a function of the arguments'
         )
+
+
+def checked_effects(effects: Any) -> Effects:
+    """The option as given; raises `UsageError` where it is none."""
+    if effects not in ("repeatable", "once"):
+        raise UsageError(f"effects={effects!r} is no option", 'give "once", or leave it out')
+    return "once" if effects == "once" else "repeatable"
 
 
 def as_text(result: Any) -> str:

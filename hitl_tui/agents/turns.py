@@ -1,12 +1,13 @@
-"""The turns of a chat: an agent's own, or those that a channel of the graph keeps (seed 000)."""
+"""The turns of a chat: an agent's own, or those that a channel of the graph keeps."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hitl_tui.agents.backend import Message
+from hitl_tui.agents.backend import Message, sendable_arguments
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.errors import UsageError
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from hitl_tui.engine.nodes.activity import Activity
 
 _FORM = 'each is {"role": "user" or "assistant", "content": text}'
+_CALL_FORM = 'each is {"id": text, "type": "function", "function": {"name": text, "arguments": JSON}}'
+_RESULT_FORM = 'give "tool_call_id": the id of the call'
+NO_RESULT: Final = "Error: the result of this call is not known"
+"""The text in place of a result that the history does not have."""
 _KEYS = {
     "user": {"role", "content"},
     "assistant": {"role", "content", "tool_calls"},
@@ -37,7 +42,7 @@ class Turns:
     updates; the agent's own turns are then for chats outside a graph.
 
     Turns of its own that were made where tainted text was at hand taint each node that uses them again;
-    a channel's taint does that for turns in a channel (SPEC 8).
+    a channel's taint does that for turns in a channel.
     """
 
     def __init__(self, agent: str, channel: str | None = None) -> None:
@@ -113,8 +118,79 @@ def check_turns(turns: Sequence[Any], whose: str) -> None:
     for number, turn in enumerate(turns, 1):
         role = turn.get("role") if isinstance(turn, Mapping) else None
         allowed = _KEYS.get(role) if isinstance(role, str) else None
-        if allowed is None or not set(turn) <= allowed or not isinstance(turn.get("content"), str):
+        if allowed is None or not set(turn) <= allowed:
             raise UsageError(f"{whose}: turn {number} is not a turn", _FORM)
+        calls, content = turn.get("tool_calls"), turn.get("content")
+        if not isinstance(content, str) and not (content is None and calls):
+            raise UsageError(f"{whose}: turn {number} is not a turn", _FORM)
+        if not all(map(_is_call, calls if isinstance(calls, list | tuple) else (calls,) if calls else ())):
+            raise UsageError(f"{whose}: turn {number} has a tool call that is none", _CALL_FORM)
+        if role == "tool" and not isinstance(turn.get("tool_call_id"), str):
+            raise UsageError(f"{whose}: turn {number} does not say which call it answers", _RESULT_FORM)
+
+
+def _is_call(call: Any) -> bool:
+    if not isinstance(call, Mapping) or not isinstance(call.get("id"), str) or not call["id"]:
+        return False
+    function = call.get("function")
+    return isinstance(function, Mapping) and isinstance(function.get("name"), str) and bool(function["name"])
+
+
+def sendable_turns(turns: Sequence[Message]) -> list[Message]:
+    """The turns as every provider takes them back.
+
+    - A result without its call is left out: a window over the history has dropped the call.
+    - Where a window begins inside an exchange with tools, what is sent begins with the next turn of the user.
+    - A call without its result gets one that says so: the node stopped before it, or somebody edited it out.
+    - Arguments that are no JSON object become `{}`.
+    - An assistant's turn without text and calls is left out.
+    """
+    sent: list[Message] = []
+    starts_inside = False
+    rest = deque(turns)
+    while rest:
+        turn = rest.popleft()
+        if turn["role"] == "tool":
+            starts_inside = starts_inside or not sent
+        elif calls := turn.get("tool_calls"):
+            starts_inside = starts_inside or not sent
+            results: dict[str, deque[Message]] = {}
+            while rest and rest[0]["role"] == "tool":
+                result = rest.popleft()
+                results.setdefault(result["tool_call_id"], deque()).append(result)
+            sent += _with_results(turn, calls, results)
+        elif turn["role"] != "assistant" or turn["content"].strip():
+            sent.append({"role": turn["role"], "content": turn["content"]})
+    if starts_inside:
+        first = next((at for at, turn in enumerate(sent) if turn["role"] == "user"), len(sent))
+        del sent[:first]
+    return sent
+
+
+def _with_results(
+    turn: Message, calls: Sequence[Mapping[str, Any]], results: Mapping[str, deque[Message]]
+) -> Iterator[Message]:
+    """A turn with calls, then one result for each of them."""
+    taken: set[str] = set()
+    made, answers = list[Message](), list[Message]()
+    for call in calls:
+        call_id, function = call["id"], call["function"]
+        kept = results.get(call_id)
+        content = kept.popleft()["content"] if kept else NO_RESULT
+        while call_id in taken:
+            call_id += "_"
+        taken.add(call_id)
+        arguments = sendable_arguments(function.get("arguments"))
+        made.append(
+            {
+                "id": call_id,
+                "type": "function",
+                "function": {"name": function["name"], "arguments": arguments},
+            }
+        )
+        answers.append({"role": "tool", "tool_call_id": call_id, "content": content})
+    yield {"role": "assistant", "content": turn.get("content") or "", "tool_calls": made}
+    yield from answers
 
 
 def channel_name(history: str | None, agent: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 def themes(as_json: bool) -> int:
     """List the themes.
 
-    Ours and those in your configuration directory; the one in use is marked. One that can't be used is
-    told with file and line, with exit code 2.
+    Built-in themes and those in your configuration directory; the current one is marked. One that can't be
+    used is reported with file and line, with exit code 2.
     """
     from hitl_tui.cli.reports import ThemesDocument
     from hitl_tui.config import load_settings, user_themes
@@ -72,7 +73,7 @@ def _theme(known: Themes, name: str, *, in_use: bool) -> ThemeRow:
 def keys(as_json: bool) -> int:
     """List every action of the screen with its id and its keys.
 
-    As your configuration has them, and as it writes them: what is wrong there is told, with exit code 2.
+    With the keys of your configuration. Mistakes in it are reported, with exit code 2.
     """
     from hitl_tui.cli.reports import KeyRow, KeysDocument
     from hitl_tui.config import load_settings
@@ -124,7 +125,7 @@ def config(*, as_json: bool, **flags: str | None) -> None:
     rows = [Setting(name, values[name], origin) for name, origin in settings.origins.items()]
     if as_json:
         file = config_path()
-        emit(ConfigDocument(config=tuple(rows), file=str(file), file_exists=file.exists()))
+        emit(ConfigDocument(config=tuple(rows), file=str(file), file_exists=os.path.exists(file)))
     else:
         shown = [tuple(map(one_line, (row.name, _shown(row.value), row.origin))) for row in rows]
         shown += [
@@ -132,7 +133,7 @@ def config(*, as_json: bool, **flags: str | None) -> None:
             for name, value in settings.keys.items()
         ]
         say(*table([("SETTING", "VALUE", "FROM"), *shown]))
-        there = "" if config_path().exists() else " (there is none)"
+        there = "" if os.path.exists(config_path()) else " (there is none)"
         say(f"file: {config_path()}{there}")
 
 
@@ -153,7 +154,7 @@ VARIABLE = "_HITL_TUI_COMPLETE"
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Write the completion script for your shell.
+    """Print the completion script for your shell.
 
     bash: eval "$(hitl-tui completion bash)" in ~/.bashrc; zsh: the same with zsh in ~/.zshrc;
     fish: hitl-tui completion fish > ~/.config/fish/completions/hitl-tui.fish
@@ -170,10 +171,10 @@ def completion(ctx: click.Context, shell: str) -> None:
 @click.argument("template")
 @click.argument("file", type=click.Path(path_type=Path))
 def new(template: str, file: Path) -> None:
-    """Write a commented start of a graph file.
+    """Write a commented graph file to start from.
 
-    TEMPLATE is advisor, sequential, supervisor, debate, planner, review, counter or blank; FILE ends
-    in .toml. The start runs as it is, without keys. Nothing that is there is overwritten.
+    TEMPLATE is advisor, sequential, supervisor, debate, planner, review, counter or blank; FILE ends in
+    .toml. The file runs as it is, without keys. An existing file is never overwritten.
     """
     import shlex
 
@@ -191,10 +192,10 @@ def new(template: str, file: Path) -> None:
 @click.command()
 @click.argument("which", type=click.Choice(("json", "graph-file")))
 def schema(which: str) -> None:
-    """Write a JSON Schema of all output, or of graph files.
+    """Print a JSON Schema of all output, or of graph files.
 
-    Each field with its type and what it means. json: the documents that every command writes with --json.
-    graph-file: what a graph file may hold, for an editor.
+    Each field with its type and meaning. json: the documents that commands print with --json. graph-file:
+    what a graph file may hold, for an editor.
     """
     from hitl_tui.cli.documents import output_schema
     from hitl_tui.loading.graphfile.schema import graph_file_schema

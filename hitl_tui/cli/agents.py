@@ -23,8 +23,8 @@ _HEADINGS = ("AGENT", "MODEL", "TEMPERATURE", "CALLS", "TOKENS", "COST", "TURNS"
 @click.command()
 @thread_argument
 @click.argument("settings", nargs=-1, metavar="[AGENT.SETTING=VALUE]...")
-@click.option("--turns", metavar="AGENT", help="Show all that can be known of one agent, its turns included.")
-@click.option("--forget", metavar="AGENT", multiple=True, help="Let an agent forget its chat turns.")
+@click.option("--turns", metavar="AGENT", help="Show everything about one agent, including its turns.")
+@click.option("--forget", metavar="AGENT", multiple=True, help="Clear the chat turns of an agent.")
 @note_option
 @on_thread(acts=True, builds=True)
 async def agents(
@@ -38,9 +38,9 @@ async def agents(
 ) -> ExitCode:
     """Show the agents of a thread, or change them.
 
-    A change holds from the next step on. SETTING is model, instructions, temperature or api_base; VALUE
-    null takes it back to the graph's. Each change is in the thread's log. TURNS are those that are kept
-    in a channel; "-" are those that live in the process that runs the thread, and nowhere else.
+    A change applies from the next step on. SETTING is model, instructions, temperature or api_base; VALUE
+    null restores the graph's own. Each change is logged. TURNS are kept in a channel; "-" means that they
+    are only in the process that runs the thread.
     """
     from hitl_tui.engine.commands import ClearTurns, ConfigureAgents
     from hitl_tui.view.answers import read_settings
@@ -58,12 +58,16 @@ async def agents(
         await driver.execute(ClearTurns(name, actor, note))
     for doubt in doubts.values():
         say(f"warning: {sanitise_line(doubt, 200)}", err=True)
-    await _tell(driver, turns, as_json=opened.as_json)
+    await _tell(driver, turns, why=opened.hub.no_agents, as_json=opened.as_json)
     return ExitCode.DONE
 
 
-async def _tell(driver: Driver, only: str | None, *, as_json: bool) -> None:
-    """Tell of all agents in a line each, or all there is to know of one."""
+async def _tell(driver: Driver, only: str | None, *, why: str, as_json: bool) -> None:
+    """Print a line for each agent, or all there is to know of one.
+
+    Args:
+        why: why the agents can't be shown, "" where they can.
+    """
     from hitl_tui.view.agents import whole_agent
 
     infos = await driver.agents()
@@ -80,7 +84,7 @@ async def _tell(driver: Driver, only: str | None, *, as_json: bool) -> None:
     elif shown:
         say(*table([_HEADINGS, *map(_row, shown)], give=(1, 7, 0)))
     else:
-        say("the graph has no agents", err=True)
+        say(f"the graph has no agents{f' here: {why}' if why else ''}", err=True)
 
 
 def _row(info: AgentInfo) -> tuple[str, ...]:

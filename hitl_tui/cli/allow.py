@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 @click.argument("tool", required=False)
 @click.option(
     "--arg", "args", metavar="NAME=PATTERN", multiple=True,
-    help="What an argument must be like, as path=docs/*; JSON for what is no text. Repeatable.",
+    help="A pattern for an argument, as path=docs/*; JSON for other values than text. Repeatable.",
 )  # fmt: skip
-@click.option("--call", "exact", is_flag=True, help="The call that waits, with its arguments as they stand.")
-@click.option("--high-risk", is_flag=True, help="Also where the question is of high risk.")
-@click.option("--tainted", is_flag=True, help="Also where its asker has read something from outside.")
+@click.option("--call", "exact", is_flag=True, help="The call that waits, with exactly its arguments.")
+@click.option("--high-risk", is_flag=True, help="Also for high-risk calls.")
+@click.option("--tainted", is_flag=True, help="Also if the agent has read untrusted data.")
 @click.option("--list", "lists", is_flag=True, help="Only list what is allowed.")
-@click.option("--revoke", metavar="ID", help="Take an allowance back.")
+@click.option("--revoke", metavar="ID", help="Revoke an allowance.")
 @note_option
 @on_thread(acts=True)
 async def allow(
@@ -42,11 +42,11 @@ async def allow(
     revoke: str | None,
     note: str | None,
 ) -> ExitCode:
-    """Allow calls of a tool in a thread, unasked.
+    """Allow calls of a tool in a thread without approval.
 
-    TOOL is that of the call that waits, where it is left out. What waits already and is allowed is approved
-    when the thread goes on. An allowance is for this thread and what runs inside it; the ledger keeps it, and
-    each call that it approves names it.
+    Without TOOL, the tool of the waiting call. A waiting call that is now allowed is approved when the
+    thread continues. An allowance is for this thread and its subgraphs. The ledger keeps it, and names it
+    for each call that it approves.
     """
     from hitl_tui.engine.commands import Allow, Revoke
     from hitl_tui.view.allowances import call_asked_about, exact_args, read_patterns

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 @click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
 @click.argument("name", required=False)
 @click.option("--save", metavar="PATH", type=click.Path(path_type=Path), help="Write it to a file or folder.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option("--force", is_flag=True, help="Replace a file that exists.")
 @on_log()
 def artifacts(
     opened: OpenStored, *, place: str, name: str | None, save: Path | None, force: bool
 ) -> ExitCode:
     """List the artifacts of a thread, read one or save it.
 
-    Of one step with @STEP, else of all. NAME writes a text to stdout, the newest of that name; --save writes
-    text or bytes to a file, which is for you alone and never executable.
+    Of one step with @STEP, else of all steps. NAME prints the newest text of that name. --save writes text
+    or bytes to a file that only you can read and that is never executable.
     """
     from hitl_tui.cli.inputs import split_place
     from hitl_tui.cli.reports import ArtifactsDocument
@@ -115,7 +115,7 @@ def _content(artifact: KeptArtifact) -> bytes:
 
 def _save(artifact: KeptArtifact, path: Path, *, force: bool) -> Path:
     """Write an artifact to a file, or into a folder under its name; gives the file."""
-    if path.is_dir():
+    if os.path.isdir(path):
         # A name is checked when it is given, but a store may have been changed from outside.
         if artifact.name in ("", ".", "..") or any(sign in artifact.name for sign in "/\\\0"):
             raise UsageError(f"{artifact.name!r} is no name of a file", "give the whole path: --save PATH")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,14 +25,14 @@ agent_option = click.option(
 )
 
 
-as_node_option = click.option("--as-node", metavar="NODE", help="Go on as if this node had written it.")
+as_node_option = click.option("--as-node", metavar="NODE", help="Continue as if this node had written it.")
 
 
 @click.command("update-state")
 @thread_argument
 @click.argument("values", nargs=-1, required=True, metavar="CHANNEL=JSON...")
 @as_node_option
-@click.option("--expected-step", type=int, metavar="N", help="Refuse the edit if the thread has moved on.")
+@click.option("--expected-step", type=int, metavar="N", help="Refuse the edit if the newest step is not N.")
 @note_option
 @on_thread(acts=True, builds=True)
 async def update_state(
@@ -46,9 +46,9 @@ async def update_state(
 ) -> ExitCode:
     """Set channels of a thread as one new step.
 
-    All of them or none, checked against the graph's schemas. A value replaces what is there: reducers
-    are not asked. A text channel takes words without quotation marks too; @FILE reads several from a
-    JSON object.
+    All of them or none, checked against the graph's schemas. A value replaces the old one, without
+    reducers. A text channel takes words without quotation marks too; @FILE reads several from a JSON
+    object.
     """
     from hitl_tui.cli.headless import report
     from hitl_tui.cli.inputs import Inputs
@@ -61,11 +61,12 @@ async def update_state(
     if expected_step is not None and expected_step != head:
         raise await _moved(driver, expected_step, head)
     changes = given.for_channels(snapshot.graph)
-    await _check(driver, changes, head, as_node)
+    withdrawn = await _check(driver, changes, head, as_node)
     try:
         step = await driver.execute(UpdateState(changes, head, as_node, opened.settings.reviewer, note))
     except StaleWriter:
         raise await _moved(driver, head, (await driver.snapshot()).progress.head) from None
+    say(*withdrawn, err=True)
     return await report(driver, as_json=opened.as_json, done=True, made_step=step)
 
 
@@ -89,11 +90,11 @@ async def fork(
     dry_run: bool,
     note: str | None,
 ) -> ExitCode:
-    """Make a new thread from a step of another.
+    """Fork: start a new thread from a step of another one.
 
-    It shares the log up to that step (the newest one without @STEP); with values it begins by setting
-    them. The other thread is left as it is. --agent lets an agent go on with another model. It says which
-    nodes would run again, which of them reach outside, and what they used the last time.
+    The new thread shares the log up to that step (the newest one without @STEP). Values are set as its
+    first change. The other thread does not change. --agent gives an agent another model. You see which
+    nodes would run again, which of them have side effects, and what they used last time.
     """
     from hitl_tui.cli.headless import tell_repeats
     from hitl_tui.cli.inputs import Inputs, open_place
@@ -105,13 +106,15 @@ async def fork(
     settings = read_settings(agents)
     driver, step = await open_place(opened, place)
     changes = given.for_channels((await driver.snapshot()).graph)
-    await _check(driver, changes, step, as_node)
+    withdrawn = await _check(driver, changes, step, as_node)
     command = Fork(step, new, changes or None, settings, opened.settings.reviewer, note, as_node)
     if dry_run or not opened.as_json:
         await tell_repeats(driver, command, as_json=opened.as_json)
+    if not dry_run:
+        await driver.execute(command)
+    say(*withdrawn, err=True)
     if dry_run:
         return ExitCode.DONE
-    await driver.execute(command)
     if opened.as_json:
         emit(ForkDocument(thread=new, parent=driver.thread_id, step=step))
     else:
@@ -130,10 +133,10 @@ async def rerun(
 ) -> ExitCode:
     """Run a thread again in a fork, from where its code changed.
 
-    A step stands while its node, its route, its questions and the reducers of what it wrote are what they
-    were. NEW is the fork's name, THREAD-b by default. It says first what changed, which nodes run again,
-    which of them reach outside, and what they used the last time; then the fork runs until something
-    waits, fails or ends. Compare it with `hitl-tui diff THREAD NEW`.
+    A step is still valid while its node, its route, its questions and the reducers of what it wrote are
+    unchanged. NEW is the fork's name, THREAD-b by default. First you see what changed, which nodes run again,
+    which of them have side effects, and what they used last time. Then the fork runs until it waits for a
+    person, fails or ends. Compare it with `hitl-tui diff THREAD NEW`.
     """
     from hitl_tui.cli.headless import run_on, tell_repeats
     from hitl_tui.cli.reports import ForkDocument
@@ -155,21 +158,24 @@ async def rerun(
     return await run_on(fork, opened.settings, as_json=opened.as_json)
 
 
-async def _check(driver: Driver, changes: Mapping[str, Any], step: int, as_node: str | None) -> None:
-    """What the screen's editor would refuse; raises `UsageError` with every problem."""
+async def _check(driver: Driver, changes: Mapping[str, Any], step: int, as_node: str | None) -> Sequence[str]:
+    """Return the lines about the questions that an edit withdraws, to print once it is stored.
+
+    Raises:
+        UsageError: the edit can't be made; lists every problem, as the screen's editor does.
+    """
     from hitl_tui.engine.commands import UpdateState
     from hitl_tui.engine.log.events import EDIT
     from hitl_tui.view.edits import as_node_lines, withdrawn_lines
 
     if not changes or step < 0:
-        return
+        return ()
     preview = await driver.preview(UpdateState(changes, step, as_node))
     if preview.problems:
         problems = [": ".join(filter(None, problem)) for problem in preview.problems.items()]
         ways = as_node_lines(preview.as_nodes) if EDIT in preview.problems else []
         raise UsageError("\n".join([*problems, *ways]), "nothing was stored")
-    if preview.withdraws:
-        say(*withdrawn_lines(preview.withdraws), err=True)
+    return withdrawn_lines(preview.withdraws, preview.next_node)
 
 
 async def _moved(driver: Driver, expected: int, head: int) -> StaleWriter:

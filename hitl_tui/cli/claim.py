@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver
     from hitl_tui.engine.log.requests import Request
 
-_request_option = click.option("--request", metavar="ID", help="Which request, where several wait.")
+_request_option = click.option("--request", metavar="ID", help="Which request, if there are several.")
 _take_over_option = click.option(
-    "--take-over", metavar="NAME", default="", help="Take it over from NAME, who has claimed it."
+    "--take-over", metavar="NAME", default="", help="Take it over from NAME, who claimed it."
 )
 
 
@@ -37,10 +37,10 @@ async def claim(
     take_over: str,
     note: str | None,
 ) -> ExitCode:
-    """Take what a thread waits for, for a while.
+    """Claim the request of a thread for a while.
 
-    Nobody else answers it meanwhile. It lasts its time, or until you answer or give it back with `unclaim`.
-    Another one's answer is refused unless they take it over by your name, which the ledger keeps.
+    Until it ends, others can't answer the request. It ends after its time, when you answer, or with
+    `unclaim`. Others can take it over from you by name, which the ledger keeps.
     """
     from hitl_tui.engine.commands import Claim
 
@@ -56,7 +56,7 @@ async def claim(
 @_request_option
 @on_thread(acts=True)
 async def unclaim(opened: OpenThread, *, thread: str, request: str | None) -> ExitCode:
-    """Give back what you have claimed."""
+    """Give back a request that you claimed."""
     from hitl_tui.engine.commands import Unclaim
 
     driver, asked = await _waiting(opened, thread, request)
@@ -76,18 +76,18 @@ async def unclaim(opened: OpenThread, *, thread: str, request: str | None) -> Ex
 async def hand_over(
     opened: OpenThread, *, thread: str, name: str, request: str | None, take_over: str, note: str | None
 ) -> ExitCode:
-    """Pass on to somebody what a thread waits for.
+    """Hand the request of a thread over to another person.
 
-    NAME sees it as theirs, others see whose it is; anybody who may answer it still can. The ledger keeps who
-    passed it on. Where reviewers are named, NAME must be one of them.
+    NAME sees it as theirs, and others see whose it is; anyone who may answer it still can. The ledger keeps
+    who handed it over. Where reviewers are named, NAME must be one of them.
     """
     from hitl_tui.engine.commands import Claim, HandOver
 
     driver, asked = await _waiting(opened, thread, request)
-    actor, seen = opened.settings.reviewer, (await driver.snapshot()).state_hash
+    actor = opened.settings.reviewer
     if take_over:
         await driver.execute(Claim(asked.id, actor, take_over=take_over, note=note))
-    await driver.execute(HandOver(asked.id, asked.step, name.removeprefix("@"), actor, note, seen))
+    await driver.execute(HandOver(asked.id, asked.step, name.removeprefix("@"), actor, note))
     return await _tell(opened, driver, asked)
 
 
@@ -115,7 +115,7 @@ async def _tell(opened: OpenThread, driver: Driver, asked: Request) -> ExitCode:
     if opened.as_json:
         emit(AttendingDocument(driver.thread_id, request.id, request.step, request.handed, there))
         return ExitCode.DONE
-    words = list(attending_words(request, there, opened.settings.reviewer)) or ["it is nobody's now"]
+    words = list(attending_words(request, there, opened.settings.reviewer)) or ["no longer claimed"]
     say(*(sentence(f"{name(driver.thread_id)}: {name(request.title)}: {told}") for told in words))
     return ExitCode.DONE
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 async def copy(opened: OpenThread, *, thread: str, what: TextKind, channel: str) -> ExitCode:
     """Copy something of a thread, as `y` on screen does.
 
-    The whole value of CHANNEL, or of what is decided about; what changed in it since its version before; the
-    review card of what waits, as Markdown; the shell command that answers it. On a terminal it goes to the
-    clipboard of that and of this machine, through a pipe or with --json it is written. Private values are
+    value: the whole value of CHANNEL, or of what the request is about. diff: what changed in it since its
+    last version. card: the review card as Markdown. command: the shell command that answers it. On a
+    terminal it goes to the clipboard; through a pipe or with --json it is printed. Private values are
     masked.
     """
     from hitl_tui.cli.reports import CopyDocument

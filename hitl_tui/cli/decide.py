@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from hitl_tui.cli.opening import find_thread
-from hitl_tui.cli.options import complete_thread, note_option, options_as, thread_argument
+from hitl_tui.cli.options import complete_thread, note_option, options_as, stream_option, thread_argument
 from hitl_tui.cli.output import say
 from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.errors import AnswerRefused, ExitCode, StaleWriter, UsageError
+from hitl_tui.shell import command_line
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver, Snapshot
@@ -33,7 +33,7 @@ class _Order(NamedTuple):
     comments: tuple[tuple[str, str], ...]
 
 
-_request_option = click.option("--request", metavar="ID", help="Which request, where several wait.")
+_request_option = click.option("--request", metavar="ID", help="Which request, if there are several.")
 
 
 def _order_options(
@@ -49,11 +49,11 @@ def _order_options(
         note,
         click.option("--step", "at_step", type=int, required=step_required, metavar="N", help=step),
         click.option("--comment", "comments", nargs=2, multiple=True, metavar="PASSAGE TEXT", help=comment),
-        click.option("--yes", is_flag=True, help="Confirm a decision of high risk."),
+        click.option("--yes", is_flag=True, help="Confirm a high-risk decision."),
         click.option(
-            "--take-over", metavar="NAME", default="", help="Take it over from NAME, who has claimed it."
+            "--take-over", metavar="NAME", default="", help="Take it over from NAME, who claimed it."
         ),
-        click.option("--run", "go_on", is_flag=True, help="Run on afterwards, as resume --headless does."),
+        click.option("--run", "go_on", is_flag=True, help="Continue afterwards, as resume --headless does."),
     )
 
 
@@ -66,6 +66,7 @@ def _order_options(
 )
 @click.option("--value", "json_value", metavar="JSON|@FILE", help="The whole answer as JSON.")
 @_order_options(step_required=True)
+@stream_option
 @on_thread(acts=True, builds=True)
 async def answer(
     opened: OpenThread,
@@ -77,11 +78,11 @@ async def answer(
     json_value: str | None,
     order: _Order,
 ) -> ExitCode:
-    """Answer a request that waits for a human.
+    """Answer any request of a thread.
 
-    REQUEST is its id, as `show` tells it. VALUE is one of its allowed answers, with words of your own
-    in --note; where it has none, a text, or JSON if its schema asks for something else. An answer with
-    fields is given as --set FIELD=VALUE for each of them, any answer as --value JSON or --value @FILE.
+    REQUEST is its id, as `show` prints it. VALUE is one of its allowed answers, with a comment in --note;
+    without allowed answers, a text, or JSON if its schema requires it. Give a form with --set FIELD=VALUE
+    for each field, or any answer with --value JSON or --value @file.
     """
     from hitl_tui.cli.inputs import Given
 
@@ -101,37 +102,36 @@ async def answer(
 @_order_options()
 @on_thread(acts=True, builds=True)
 async def approve(opened: OpenThread, *, thread: str, request: str | None, order: _Order) -> ExitCode:
-    """Approve what a thread waits for.
+    """Approve the request of a thread.
 
-    Answers "approve" where that is allowed, as for an advisor's verdict, else the one answer whose name
-    means yes (accept, allow, yes, ok, confirm, continue, proceed, pass, run), and says which. Where none
-    does, nothing is answered and the answers there are are listed; `answer` gives any of them.
+    Gives the answer "approve" if it is allowed, as for an advisor's verdict. Otherwise it gives the one
+    answer whose name means yes (accept, allow, yes, ok, confirm, continue, proceed, pass, run), and says
+    which. If there is none, it answers nothing and lists the allowed answers; `answer` gives any of them.
     """
     from hitl_tui.view.answers import approving_choice
     from hitl_tui.view.card import choice_answer
     from hitl_tui.view.lines import name
 
+    chosen: list[str] = []
+
     def make(asked: Request) -> Any:
         choice = approving_choice(asked, thread)
-        value = choice_answer(choice, order.note, commented=bool(order.comments))
         if choice.id != "approve":
-            say(f"{name(asked.title)}: answered {name(choice.id)!r}.", err=True)
-        return value
+            chosen.append(f"{name(asked.title)}: answered {name(choice.id)!r}.")
+        return choice_answer(choice, order.note, commented=bool(order.comments))
 
-    return await _decide(opened, thread, request, order, make)
+    return await _decide(opened, thread, request, order, make, done=lambda: say(*chosen, err=True))
 
 
 @click.command()
 @thread_argument
 @_request_option
-@_order_options(
-    click.option("--note", metavar="TEXT", help="What should change, in your words; or give comments.")
-)
+@_order_options(click.option("--note", metavar="TEXT", help="What should change; or give comments."))
 @on_thread(acts=True, builds=True)
 async def revise(opened: OpenThread, *, thread: str, request: str | None, order: _Order) -> ExitCode:
-    """Send back what a thread waits for, with your words.
+    """Send a request back with your comment.
 
-    For requests that have the answer "revise", as an advisor's verdict; `answer` gives any other.
+    For requests that have the answer "revise", such as an advisor's verdict; `answer` gives any other.
     """
     from hitl_tui.view.answers import find_choice
     from hitl_tui.view.card import choice_answer
@@ -143,11 +143,20 @@ async def revise(opened: OpenThread, *, thread: str, request: str | None, order:
 
 
 async def _decide(
-    opened: OpenThread, thread: str, request_id: str | None, order: _Order, make: Callable[[Request], Any]
+    opened: OpenThread,
+    thread: str,
+    request_id: str | None,
+    order: _Order,
+    make: Callable[[Request], Any],
+    *,
+    done: Callable[[], None] = lambda: None,
 ) -> ExitCode:
     """Answer the request of a thread, and run on if that was wanted.
 
     A refusal because the thread has moved shows what has changed since.
+
+    Args:
+        done: called once the answer is stored; whatever reports a success belongs there.
     """
     from hitl_tui.cli.headless import report, run_on
     from hitl_tui.view.diff_lines import changed_since
@@ -161,6 +170,7 @@ async def _decide(
         about = snapshot.progress.head if order.at_step is None else order.at_step
         refusal.details = await changed_since(driver, about, now)
         raise
+    done()
     snapshot = await driver.snapshot()
     progress = snapshot.progress
     if order.go_on and not progress.pending and not snapshot.handed:
@@ -203,8 +213,9 @@ async def _answer(
     if order.take_over:
         await driver.execute(Claim(request.id, actor, take_over=order.take_over, note=order.note))
     step = request.step if order.at_step is None else order.at_step
-    checkpoint = next((point for point in snapshot.checkpoints if point.step == step), None)
-    seen = checkpoint.state_hash if checkpoint else b""
+    # This command shows nothing: only whoever names a step has looked at it.
+    looked_at = next((point for point in snapshot.checkpoints if point.step == order.at_step), None)
+    seen = looked_at.state_hash if looked_at else b""
     comments = pinned(request, snapshot.values, order.comments)
     await driver.execute(Answer(request.id, value, step, actor, order.note, seen, comments))
 
@@ -219,11 +230,11 @@ async def _answer(
     "--policy",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Rules that say what gets which answer, in place of --answer.",
+    help="Answer by the rules of a file, instead of --answer.",
 )
 @note_option
-@click.option("--dry-run", is_flag=True, help="Only list what would be decided, and why the rest would not.")
-@click.option("--yes", is_flag=True, help="Decide without asking once more.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be decided, and why the rest is left.")
+@click.option("--yes", is_flag=True, help="Decide without asking first.")
 @on_thread(acts=True, builds=True)
 async def decide(
     opened: OpenThread,
@@ -236,15 +247,15 @@ async def decide(
     dry_run: bool,
     yes: bool,
 ) -> ExitCode:
-    """Decide many requests alike, after a look at the list.
+    """Give many requests the same answer, after you see the list.
 
-    Of the THREADs, or of all that wait and pass --filter. Each decision is a ledger entry of its own, about
-    the state that was read for the list: what has moved since is refused. What is of high risk, asks for
-    another answer, a text or a form, is claimed by somebody else or isn't yours to decide is left, and the
-    list says so.
+    For the THREADs, or for all requests that match --filter. Each decision is a ledger entry of its own,
+    about the state in the list. If a thread has changed since, its decision is refused. Some requests are
+    left for you, and listed: high risk, other answers, a text or a form, claimed by somebody else, or not
+    yours.
 
-    With --policy each gets the answer of the first rule of FILE that holds, of all that wait where nothing
-    else is named; the ledger names the rule.
+    With --policy each gets the answer of the first rule of FILE whose condition is true; the ledger names
+    the rule. Without THREADs and --filter that is for all requests.
     """
     from hitl_tui.drivers.policies import read_policy
     from hitl_tui.engine.thread.journal import account
@@ -256,10 +267,11 @@ async def decide(
     rows = await _chosen(opened, threads, "" if rules and wanted is None and not threads else wanted)
     settings = opened.settings
     by = Decider(settings.reviewer, account(), settings.signing_key is not None, note)
+    current = {row.key: row for row in rows}
     if rules:
-        plans = await plan_by(rules, opened.hub, rows, by, opened.hub.now())
+        plans = await plan_by(rules, opened.hub, rows, by, opened.hub.now(), current=current)
     else:
-        plans = plan(rows, answer or "", by, opened.hub.now(), {row.key: row for row in rows})
+        plans = plan(rows, answer or "", by, opened.hub.now(), current)
     return await _carry_out(opened, plans, dry_run=dry_run, yes=yes)
 
 
@@ -283,7 +295,7 @@ async def _chosen(opened: OpenThread, threads: Sequence[str], wanted: str | None
     for name in threads:
         find_thread(opened.store, name)
         if wanted is None and all(row.name != name for row in rows):
-            raise UsageError(f"nothing waits in thread {name!r}", f"see `hitl-tui show {shlex.quote(name)}`")
+            raise UsageError(f"nothing waits in thread {name!r}", f"see `{command_line('show', name)}`")
     return [row for row in rows if row.name in threads]
 
 

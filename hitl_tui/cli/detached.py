@@ -77,25 +77,34 @@ def run_detached(
 ) -> ExitCode:
     """Leave a thread to workers, which is begun where it is not there yet.
 
-    A plain breakpoint that it waits at is passed; other questions stay, and it goes on behind their answers.
+    A plain breakpoint that it waited at before is passed; other questions stay, and it goes
+    on after their answers.
 
     Raises:
         UsageError: the store hands threads to no workers, or inputs are missing.
         StoreUnusable: it has no queue yet, or this user may not.
     """
+    from hitl_tui.cli.langgraph import keeps_langgraph
     from hitl_tui.cli.worker import jobs_of
     from hitl_tui.engine.commands import Answer
 
     async def work(opened: OpenThread) -> ExitCode:
+        if keeps_langgraph(opened.store):
+            raise UsageError(
+                "workers run no LangGraph graphs",
+                "leave out --detach and run it here, or on a LangGraph server: --server URL",
+            )
         jobs = jobs_of(opened.store)
         jobs.need()
         target = await asyncio.to_thread(choose, opened.store)
         driver = await open_target(opened.hub, target, settings, ())
+        begins_now = target.inputs is not None
         if (snapshot := await driver.snapshot()).progress.head < 0:
             ask_for_inputs(snapshot)
             await start(driver, {}, settings)
         for request in snapshot.progress.pending:
-            if request.breakpoint:
+            # Nobody has seen the stop that a graph makes before its first node.
+            if request.breakpoint and not begins_now:
                 await driver.execute(
                     Answer(request.id, "continue", request.step, settings.reviewer, "resumed")
                 )
@@ -103,7 +112,7 @@ def run_detached(
         await asyncio.to_thread(jobs.hand, driver.thread_id, priority=priority, at=at)
         code = await report(driver, as_json=as_json, done=True)
         if not as_json:
-            say("  workers go on with it: hitl-tui workers")
+            say("  workers continue it: hitl-tui workers")
         return code
 
     return work_on(settings, open_store, work, as_json=as_json)

@@ -32,7 +32,7 @@ _KEYS = (
 def doctor(store: str | None, as_json: bool) -> int:
     """Check versions, store, terminal, directories and keys.
 
-    Of the models' keys it tells only whether they are set. Exit code 1 where something is wrong.
+    For API keys it shows only whether they are set. Exit code 1 if something is wrong.
     """
     findings = [*_versions(), *_settings(store), *_signing(), *_terminal(), *_directories(), *_keys()]
     well = all(finding.ok for finding in findings)

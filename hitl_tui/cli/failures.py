@@ -43,13 +43,16 @@ def guarded(command: Callable[[], object], arguments: Sequence[str] = ()) -> int
         report(error)
         return int(error.exit_code)
     except BrokenPipeError:
-        # The reader of a pipe has gone.
+        # The reader of a pipe has gone: it has read enough.
         give_up_output()
-        return int(ExitCode.FAILED)
+        return int(ExitCode.DONE)
     except OSError as error:
         if failed := output_failure(error):
             give_up_output()
             report(failed)
+        elif error.filename is not None and error.strerror:
+            # A file that the user named, or that is where one of ours should be: no bug, whichever it is.
+            report(HitlError(f"{error.filename} can't be used: {error.strerror}", _details_of(error)))
         else:
             _unexpected(error)
         return int(ExitCode.FAILED)
@@ -99,6 +102,12 @@ def _emit_usage(wrong: click.ClickException) -> None:
 
     context = getattr(wrong, "ctx", None)
     emit(error_document(UsageError(wrong.format_message(), context.get_usage() if context else "")))
+
+
+def _details_of(error: OSError) -> str:
+    from hitl_tui.cli.logs import write_crash
+
+    return write_crash(error).removeprefix("this is a bug; ")
 
 
 def _unexpected(error: Exception) -> None:

@@ -27,16 +27,18 @@ _FORMATS = ("text", "mermaid", "dot", "svg", "json")
     type=click.Choice(_FORMATS),
     default="text",
     show_default=True,
-    help="How to write it.",
+    help="The output format.",
 )
 @click.option(
-    "--thread", metavar="ID", help="Mark the way that this thread took.", shell_complete=complete_thread
+    "--thread", metavar="ID", help="Mark the route that this thread took.", shell_complete=complete_thread
 )
 @click.option(
-    "--expand", is_flag=True, help="Show what subgraphs and parallels are made of, in SVG, Graphviz and text."
+    "--expand",
+    is_flag=True,
+    help="Also draw what is inside subgraphs and parallels, in SVG, Graphviz and text.",
 )
 @store_option
-@click.option("--model", metavar="NAME", help="For graphs that are built with a model.")
+@click.option("--model", metavar="NAME", help="The model for graphs that take one.")
 @json_option
 def graph(
     *,
@@ -48,10 +50,10 @@ def graph(
     model: str | None,
     as_json: bool,
 ) -> None:
-    """Write a graph as text, Mermaid, Graphviz, SVG or JSON.
+    """Print a graph as text, Mermaid, Graphviz, SVG or JSON.
 
-    GRAPH is what `run` takes: nothing is run, but code of the graph's file that builds it is. Without it
-    the thread's own, as its log has it: nothing is built.
+    GRAPH is as for `run`. Nothing is run but the code that builds the graph. Without GRAPH, it is the
+    thread's own graph from its log, and nothing is built.
     """
     from hitl_tui.cli.langgraph import langgraph_picture
     from hitl_tui.engine.graph.drawing import to_dot, to_mermaid
@@ -119,7 +121,7 @@ def _text(info: GraphInfo, look: RunMarks | None, *, expand: bool = False) -> It
     yield "nodes:"
     for node in info.nodes:
         count = look.visits.get(node.name, 0) if look else 0
-        here = ", it stands here" if look and look.current == node.name else ""
+        here = ", the thread is here" if look and look.current == node.name else ""
         ran = f"  ran {count} time{'' if count == 1 else 's'}{here}" if look else ""
         yield f"  {word(node.name)}{ran}"
         yield from (f"    {plain_text(line)}" for line in contract_lines(node, None, ()))
@@ -141,10 +143,10 @@ def _text(info: GraphInfo, look: RunMarks | None, *, expand: bool = False) -> It
 @click.argument("words", nargs=-1)
 @on_thread(alone=True)
 async def graphs(opened: OpenThread, *, words: tuple[str, ...]) -> ExitCode:
-    """List the graphs that a thread can be started of.
+    """List the graphs from which you can start a thread.
 
-    Those of the newest threads of the store, what else was run from it, and the samples; with WORDS those
-    whose name or file has each of them. Nothing of them is imported.
+    Graphs of the newest threads of the store, others that were run from it, and samples. With WORDS, those
+    whose name or file contains each of them. Nothing is imported.
     """
     from hitl_tui.cli.reports import GraphRow, GraphsDocument
     from hitl_tui.view.sanitise import sanitise_line

@@ -7,18 +7,20 @@ import shlex
 import time
 from typing import TYPE_CHECKING
 
-from hitl_tui.cli.opening import Choose, OpenStore, execute_in_turn, open_target, start
-from hitl_tui.cli.options import same_store
+from hitl_tui.cli.invocation import same_store, store_ends_with_process
+from hitl_tui.cli.opening import Choose, OpenStore, execute_in_turn, open_target, start, stops_at_start
 from hitl_tui.cli.output import emit, say
 from hitl_tui.cli.thread import OpenThread, work_on
 from hitl_tui.collector import collect_as_usual
+from hitl_tui.engine.log.records import ROLLBACK
 from hitl_tui.errors import ExitCode, UsageError
+from hitl_tui.shell import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hitl_tui.config import Settings
-    from hitl_tui.drivers.protocol import Driver, Snapshot
+    from hitl_tui.drivers.protocol import ContextField, Driver, Snapshot
     from hitl_tui.engine.commands import Command, Fork, Rerun, Run, Step
     from hitl_tui.engine.log.events import Event
     from hitl_tui.engine.log.requests import Request
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from hitl_tui.view.form import Field, Form
 
 
+ENDED_WITH_PROCESS = (
+    "its store is in memory and ends with this command: nothing can continue this thread later"
+)
 _TOGETHER = 0.02
 """Seconds; what happens within them is written at once."""
 _MOST_LINES = 12
@@ -35,45 +40,59 @@ _WHOLE = "--json has all of it"
 
 
 def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
-    """A request, and how to answer it from a shell."""
+    """A request, and how to answer it from a shell where another command can."""
     from hitl_tui.view.card import actions, answer_form, review_card
-    from hitl_tui.view.lines import name, spans
+    from hitl_tui.view.lines import content, name, spans
     from hitl_tui.view.request_lines import terms
     from hitl_tui.view.run_view import open_view
 
-    store = same_store()
-    thread = shlex.quote(snapshot.thread_id)
+    store, in_memory = same_store(), store_ends_with_process()
+    thread = snapshot.thread_id
     if request.breakpoint:
-        return [f"  go on with: hitl-tui resume {thread} --headless{store}"]
-    order = f"hitl-tui answer {thread} {request.id}"
+        resume = command_line("resume", thread, options=f"--headless{store}")
+        return [] if in_memory else [f"  continue with: {resume}"]
     step = f"--step {request.step}{store}"
+
+    def answer(*given: str, options: str = "") -> str:
+        return command_line("answer", thread, request.id, *given, options=f"{options} {step}")
+
+    def show(options: str) -> str:
+        return command_line("show", thread, options=f"{options}{store}")
+
     form, edits, asked = answer_form(request), request.kind == "edit", actions(request)
     answers = "an edited value" if edits else "a form" if form and _is_object(form) else "a value"
     answers = ", ".join(name(choice.id) for choice in request.choices) or answers
     lines = [f"  request {request.id} at step {request.step}, answers: {answers}"]
+    lines += content(request.notes, _MOST_LINES)
     card = review_card(request, open_view(snapshot), snapshot.values)
     for term, more in terms(card, snapshot.now):
         lines += [f"  {term}", *spans(more, _MOST_LINES)]
     lines += _actions(asked) if asked else spans(card.words, _MOST_LINES, _WHOLE)
-    lines += _subject(snapshot, request, f"hitl-tui show {thread}{store}")
-    if request.thread:
-        lines.append(f"  it is asked by a graph inside: hitl-tui show {shlex.quote(request.thread)}{store}")
+    lines += _subject(snapshot, request, show)
+    if request.thread and not in_memory:
+        inside = command_line("show", request.thread, options=store)
+        lines.append(f"  it is asked by a graph inside: {inside}")
     if form and _is_object(form):
         lines += [f"  field {_field_line(field)}" for field in form.fields[:_MOST_FIELDS]]
         wanted = [field for field in form.fields if field.required] or form.fields[:1]
+        if in_memory:
+            return lines
         given = " ".join(f"--set {shlex.quote(field.label)}=..." for field in wanted)
-        return [*lines, f"  answer with: {order} {given} {step}"]
+        return [*lines, f"  answer with: {answer(options=given)}"]
+    if in_memory:
+        return lines
     if request.choices or not edits:
-        lines.append(f"  answer with: {order} ANSWER {step}")
+        lines.append(f"  answer with: {answer('ANSWER')}")
     if edits:
-        lines.append(f"  answer with: {order} --value JSON {step}")
+        lines.append(f"  answer with: {answer(options='--value JSON')}")
     if len(asked) > 1:
         each = ", ".join('"approve"' for _ in asked)
-        lines.append(f"  one by one:  {order} --value '[{each}]' {step}")
+        one_by_one = answer(options=f"--value '[{each}]'")
+        lines.append(f"  one by one:  {one_by_one}")
     return lines
 
 
-def _subject(snapshot: Snapshot, request: Request, show: str) -> list[str]:
+def _subject(snapshot: Snapshot, request: Request, show: Callable[[str], str]) -> list[str]:
     """The channel that is decided about; of a thread inside, and of taint, the words have told."""
     from hitl_tui.engine.log.events import PRIVATE
     from hitl_tui.view.lines import content, name
@@ -83,9 +102,12 @@ def _subject(snapshot: Snapshot, request: Request, show: str) -> list[str]:
     if subject is None or request.thread or request.policy or subject not in snapshot.values:
         return []
     value = snapshot.values[subject]
+    if value is PRIVATE and store_ends_with_process():
+        return [f"  about {name(subject)}, which is private"]
     if value is PRIVATE:
-        return [f"  about {name(subject)}, which is private: {show} --reveal {name(subject)}"]
-    whole = f"{show} --channel {name(subject)} has all of it"
+        return [f"  about {name(subject)}, which is private: {show(f'--reveal {name(subject)}')}"]
+    all_of_it = f"{show(f'--channel {name(subject)}')} has all of it"
+    whole = _WHOLE if store_ends_with_process() else all_of_it
     return [f"  about {name(subject)}:", *content(value_lines(value, "text"), _MOST_LINES, whole)]
 
 
@@ -139,9 +161,13 @@ def run_headless(
         driver = await open_target(opened.hub, target, settings, breaks)
         await driver.execute(PrepareGraph())
         collect_as_usual()
+        begins = target.inputs is not None
         if (snapshot := await driver.snapshot()).progress.head < 0:
-            ask_for_inputs(snapshot)
+            ask_for_inputs(snapshot, await driver.context_fields())
             await start(driver, {}, settings)
+            begins = True
+        if begins and await stops_at_start(driver):
+            return await report(driver, as_json=as_json)
         if snapshot.notice:
             say(f"hitl-tui: {snapshot.notice}", err=True)
         if not as_json:
@@ -154,11 +180,19 @@ def run_headless(
     return work_on(settings, open_store, work, as_json=as_json)
 
 
-def ask_for_inputs(snapshot: Snapshot) -> None:
-    """A new thread begins with its inputs; raises `UsageError` for a graph that asks for some."""
+def ask_for_inputs(snapshot: Snapshot, context: Sequence[ContextField] = ()) -> None:
+    """Refuse to begin a new thread without the inputs that its graph asks for.
+
+    Args:
+        context: what it can be given besides; what the graph needs of that is named, too.
+
+    Raises:
+        UsageError: the graph asks for inputs.
+    """
     if asked := snapshot.graph.inputs:
         examples = [(field.name, shlex.quote(field.example) if field.example else "…") for field in asked]
         words = " ".join(f"--input {name}={example}" for name, example in examples)
+        words += "".join(f" --context {shlex.quote(field.name)}=…" for field in context if field.required)
         raise UsageError(f"the graph {snapshot.graph.name!r} asks for its input", f"give {words}")
 
 
@@ -166,14 +200,19 @@ async def tell_repeats(driver: Driver, command: Fork | Rerun | Run | Step, *, as
     """Tell what a command would run again; words go to stderr, as they are no result."""
     from hitl_tui.cli.reports import RepeatsDocument
     from hitl_tui.engine.commands import Rerun
-    from hitl_tui.view.repeats import repeat_lines, standing_words
+    from hitl_tui.view.repeats import fork_lines, standing_words
 
-    repeats = (await driver.preview(command)).repeats
+    preview = await driver.preview(command)
+    repeats = preview.repeats
     if as_json:
-        emit(RepeatsDocument(thread=driver.thread_id, repeats=repeats))
-    elif repeats is not None:
-        stands = [f"{driver.thread_id}: {standing_words(repeats)}"] if isinstance(command, Rerun) else []
-        say(*stands, *repeat_lines(repeats), err=True)
+        emit(RepeatsDocument(thread=driver.thread_id, repeats=repeats, moves=preview.moves or None))
+    else:
+        kept = (
+            [f"{driver.thread_id}: {standing_words(repeats)}"]
+            if repeats and isinstance(command, Rerun)
+            else []
+        )
+        say(*kept, *fork_lines(preview), err=True)
 
 
 def _run(breakpoints: tuple[Breakpoint, ...]) -> Run:
@@ -290,21 +329,32 @@ def standing_lines(snapshot: Snapshot) -> list[str]:
     stands = standing_line(snapshot.progress, snapshot.held_by, snapshot.ledger)
     lines = [f"{name(snapshot.thread_id)}: {stands}"]
     lines += _next_commands(snapshot)
+    unfinished = snapshot.unfinished
+    if unfinished and unfinished.child and not store_ends_with_process():
+        inside = command_line("step", unfinished.child, options=same_store())
+        lines.append(f"  one step inside {name(unfinished.node)}: {inside}")
     for request in snapshot.progress.pending:
         lines += request_lines(snapshot, request)
     return lines
 
 
 def _next_commands(snapshot: Snapshot) -> list[str]:
-    """The command that goes on with a thread that stands still without a question."""
-    progress, thread = snapshot.progress, shlex.quote(snapshot.thread_id)
+    """The command that continues a thread which waits for no answer; why there is none for one in memory."""
+    progress, thread, store = snapshot.progress, snapshot.thread_id, same_store()
+    resume = command_line("resume", thread, options=f"--headless{store}")
+    if store_ends_with_process():
+        unfinished = progress.status in ("failed", "pending", "waiting")
+        return [f"  {ENDED_WITH_PROCESS}"] if unfinished else []
+    if progress.position == ROLLBACK and progress.status in ("failed", "pending", "waiting"):
+        return [f"  roll back the rest with: {command_line('rollback', thread, options=store)}"]
     if progress.status == "failed":
-        return [f"  try again with: hitl-tui resume {thread} --headless{same_store()}"]
+        return [f"  try again with: {resume}"]
     if progress.pending or progress.status not in ("pending", "waiting"):
         return []
     if progress.reason == "limit":
-        return [f"  raise it with: hitl-tui extend {thread} LIMIT=NUMBER{same_store()}"]
-    return [f"  go on with: hitl-tui resume {thread} --headless{same_store()}"]
+        extend = command_line("extend", thread, "LIMIT=NUMBER", options=store)
+        return [f"  raise it with: {extend}"]
+    return [f"  continue with: {resume}"]
 
 
 class _Telling:

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 @click.command()
 @thread_argument
 @click.argument("text")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many to show.")
 @on_log()
 def find(opened: OpenStored, *, thread: str, text: str, limit: int) -> ExitCode:
-    """Find a text in all steps of a thread, newest first.
+    """Search all steps of a thread for a text, newest first.
 
-    In what nodes and people wrote to channels, in what was printed and streamed, in calls of tools, notes,
-    decisions and errors; capitals do not matter, private values are never looked at. Exit code 1 where it
-    stands nowhere.
+    Searches what nodes and people wrote to channels, what was printed and streamed, tool calls, notes,
+    decisions and errors. Capitals do not matter, and private values are never searched. Exit code 1 if
+    nothing matches.
     """
     from hitl_tui.drivers.history import search
     from hitl_tui.view.format import count
@@ -71,17 +71,15 @@ class _Enough(Exception):
 @click.command()
 @thread_argument
 @click.argument("expression")
-@click.option("--first", is_flag=True, help="The first step at which it holds is enough.")
-@click.option(
-    "--monotone", is_flag=True, help="It goes on to hold once it does: by bisection, the first step alone."
-)
+@click.option("--first", is_flag=True, help="Find only the first such step.")
+@click.option("--monotone", is_flag=True, help="Once true, it stays true: find the first step by bisection.")
 @on_log()
 def when(opened: OpenStored, *, thread: str, expression: str, first: bool, monotone: bool) -> ExitCode:
-    """Find the steps at which a condition began to hold.
+    """Find the steps at which a condition became true.
 
     EXPRESSION is as in breakpoints: score == null, len(facts) > 3, facts[-1].source == "b.csv". The log is
-    gone through once, folding only the channels that it names; where they don't tell, it counts as not
-    holding. Exit code 1 where it never holds.
+    read once, and only for the channels that it names. An undefined condition counts as false. Exit code 1
+    if it is never true.
     """
     from hitl_tui.drivers.history import ask, bisect
     from hitl_tui.view.hits import answer_line, moment_line
@@ -124,14 +122,14 @@ _STRIP = 60
     type=click.IntRange(1, 10_000),
     default=_STRIP,
     show_default=True,
-    help="At so many steps.",
+    help="How many steps to show.",
 )
 @on_log()
 def values(opened: OpenStored, *, place: str, expressions: tuple[str, ...], steps: int) -> ExitCode:
-    """Show what expressions were over the run, up to a step.
+    """Show the values of expressions over the run, up to a step.
 
-    Each as a strip of blocks, or of letters for texts, with its value at the step; · is null, ? can't be
-    told. Longer runs are looked at evenly.
+    Each as a strip of blocks, or of letters for texts, with its value at the step; · is null, ? is
+    undefined. A longer run is sampled evenly.
     """
     from hitl_tui.cli.inputs import logged_place
     from hitl_tui.drivers.expressions import check_expression

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hitl_tui.errors import UnknownThread, UsageError, in_words
+from hitl_tui.given_files import read_given
 
 if TYPE_CHECKING:
     from hitl_tui.cli.thread import OpenStored, OpenThread
@@ -81,9 +82,15 @@ class Inputs:
         self._forms = f"write {option}name=value or {option}@file.json"
         self._values: dict[str, Any] = {}
         self._words: dict[str, str] = {}
+        self._is_empty_object = False
+        """Whether `{}` was given: to begin without any value is what is wanted."""
         for text in given:
-            if text.startswith("@"):
-                for name, value in self._read(Path(text[1:])).items():
+            if text.strip() == "{}":
+                self._is_empty_object = True
+            elif text.startswith("@"):
+                read = self._read(Path(text[1:]))
+                self._is_empty_object |= not read
+                for name, value in read.items():
                     self._check_new(name)
                     self._values[name] = value
             else:
@@ -94,7 +101,7 @@ class Inputs:
                 self._words[name.strip()] = word
 
     def __bool__(self) -> bool:
-        return bool(self._values or self._words)
+        return bool(self._values or self._words or self._is_empty_object)
 
     def for_graph(self, graph: GraphInfo) -> dict[str, Any]:
         """The values by name of input or channel; a word is JSON where it is and the channel isn't text."""
@@ -132,7 +139,7 @@ class Inputs:
 
         where = f"{self._option}@{path}"
         try:
-            value = read_json(path.read_bytes())
+            value = read_json(read_given(path))
         except OSError as error:
             raise UsageError(f"{where}: can't be read: {error.strerror}", self._forms) from None
         except NotJson as error:
@@ -228,7 +235,7 @@ def _read_json(text: str) -> Any:
 
     where = f"--value {text}" if text.startswith("@") else "--value"
     try:
-        return read_json(Path(text[1:]).read_bytes() if text.startswith("@") else text)
+        return read_json(read_given(Path(text[1:])) if text.startswith("@") else text)
     except OSError as error:
         raise UsageError(f"{where}: can't be read: {error.strerror}", "write --value @file.json") from None
     except NotJson as error:

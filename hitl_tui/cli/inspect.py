@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from hitl_tui.cli.options import complete_thread, thread_argument
 from hitl_tui.cli.output import emit, say, table
 from hitl_tui.cli.thread import OpenStored, OpenThread, on_log, work_on
 from hitl_tui.errors import ExitCode, UsageError
+from hitl_tui.shell import command_line
 
 if TYPE_CHECKING:
     from hitl_tui.cli.inputs import LoggedPlace
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def diff(opened: OpenStored, *, a: str, b: str) -> ExitCode:
     """Compare two steps, threads or forks, channel by channel.
 
-    Without @STEP the newest step is meant. Private channels are named, not compared. Of two threads it also
-    says at which step they part, and what made it so.
+    Without @STEP it is the newest step. Private channels are named, not compared. For two threads it also
+    shows the first step at which they differ, and why.
     """
     from hitl_tui.cli.inputs import logged_place
     from hitl_tui.cli.reports import DiffDocument, Place
@@ -82,13 +82,13 @@ def _parting(left: LoggedPlace, right: LoggedPlace) -> Parting | None:
 
 @click.command()
 @click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
-@click.option("--channel", metavar="NAME", help="This channel alone, its whole value.")
-@click.option("--reveal", metavar="NAME", help="A private channel's value; the ledger keeps that you looked.")
+@click.option("--channel", metavar="NAME", help="Show only this channel, with its whole value.")
+@click.option("--reveal", metavar="NAME", help="Show a private channel's value; this is logged.")
 @on_log(acts=True)
 def show(opened: OpenStored, *, place: str, channel: str | None, reveal: str | None) -> ExitCode:
-    """Show a thread at its newest step, or at any other.
+    """Show a thread at its newest step, or at another one.
 
-    Status, what waits, every channel with its value, what the step changed, and what it printed and streamed.
+    Status, requests, every channel with its value, what the step changed, and what it printed and streamed.
     """
     from hitl_tui.cli.inputs import logged_place
 
@@ -193,16 +193,18 @@ _AT_ONCE = 50
 
 @click.command()
 @click.argument("thread", required=False, shell_complete=complete_thread)
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many steps.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=50, show_default=True, help="How many steps to show."
+)
 @click.option("--before", type=click.IntRange(0), metavar="STEP", help="Only steps before this one.")
-@click.option("--mine", is_flag=True, help="What you decided, newest first, with what became of it.")
+@click.option("--mine", is_flag=True, help="What you decided, newest first, with its results.")
 @on_log(acts=True)
 def log(opened: OpenStored, *, thread: str | None, limit: int, before: int | None, mine: bool) -> ExitCode:
     """Show the steps of a thread, oldest first.
 
     Each with its updates through their reducers; then the decision ledger: who decided what, when, why.
-    With --mine your decisions instead, in all threads of the store or in THREAD: what ran then, how it ended
-    or what was asked next, and how to take each back.
+    --mine shows your decisions instead, in all threads or in THREAD: what ran then, how it ended or what
+    was asked next, and how to undo each.
     """
     if mine:
         return _tell_mine(opened, thread, limit)
@@ -277,15 +279,15 @@ def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:
     from hitl_tui.cli.documents import time
     from hitl_tui.signing import fingerprint
     from hitl_tui.view.agents import entry_words
-    from hitl_tui.view.format import identity
+    from hitl_tui.view.format import decider
     from hitl_tui.view.lines import content, name
     from hitl_tui.view.report import entry_facts
 
     whole = "--json has all of it"
     lines = []
     for entry in ledger:
-        named = entry.actor or entry.login
-        who = f" by {identity(entry.actor, entry.login, entry.account)}" if named else ""
+        by = decider(entry)
+        who = f" by {by}" if by else ""
         if entry.signature:
             who += f", signed with {fingerprint(entry.signature) or 'no key'}"
         about = f", {name(entry.request_id)}" if entry.request_id else ""
@@ -308,13 +310,13 @@ _INDEX = re.compile(r"\[(\d+)\]")
 @click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
 @click.argument("path", metavar="CHANNEL[.PATH]")
 @click.option(
-    "--limit", type=click.IntRange(1), default=2000, show_default=True, help="Look at so many steps."
+    "--limit", type=click.IntRange(1), default=2000, show_default=True, help="How many steps to look at."
 )
 @on_log()
 def blame(opened: OpenStored, *, place: str, path: str, limit: int) -> ExitCode:
-    """Show who wrote each part of a channel last.
+    """Show who last wrote each part of a channel.
 
-    Line by line for a text, by key or item for an object or a list; PATH leads into a value, as in
+    Line by line for a text, by key or item for an object or a list. PATH leads into a value, as in
     plan.items.0.title or plan.items[0].title.
     """
     from hitl_tui.cli.inputs import logged_place
@@ -406,9 +408,10 @@ def _versions(
                 if there:
                     versions.append((point, value))
                 elif not versions:
+                    show = command_line("show", at.thread.thread_id, options=f"--channel {channel}")
                     raise UsageError(
                         f"there is nothing at {'.'.join(keys)!r} in channel {channel!r}",
-                        f"`hitl-tui show {shlex.quote(at.thread.thread_id)} --channel {channel}` shows it",
+                        f"`{show}` shows it",
                     )
                 else:
                     versions.append((point, None))
@@ -423,7 +426,7 @@ def _versions(
 def cost(opened: OpenStored, *, thread: str) -> ExitCode:
     """Show what a thread has cost: by agent, by node and by step.
 
-    Attempts that failed count too. A price that nobody knows is unknown, never 0.
+    Failed attempts count too. An unknown price is shown as unknown, never as 0.
     """
     from hitl_tui.engine.audit.costs import CostReport
     from hitl_tui.view.costs import cost_lines

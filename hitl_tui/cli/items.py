@@ -13,14 +13,14 @@ from hitl_tui.errors import ExitCode
 @click.argument("namespace", required=False, default="")
 @click.argument("words", nargs=-1)
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="How many to show."
 )
 @on_thread()
 async def items(opened: OpenThread, *, namespace: str, words: tuple[str, ...], limit: int) -> ExitCode:
     """List the items of a LangGraph graph's long-term store.
 
-    Of those whose NAMESPACE begins so, its parts between dots ("" for all), with all the WORDS in namespace,
-    key or value.
+    Those whose NAMESPACE starts with this, its parts separated by dots ("" for all), and that contain all
+    WORDS in namespace, key or value.
     """
     from hitl_tui.cli.reports import ItemsDocument
     from hitl_tui.view.items import place_of, value_words

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
-from weakref import WeakKeyDictionary, finalize
+from weakref import WeakKeyDictionary, finalize, ref
 
-from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.cli.invocation import named_graph, streaming
+from hitl_tui.cli.output import say
+from hitl_tui.errors import HitlError, NoSuchStore, UsageError
+from hitl_tui.given_files import expanded, real_path
+from hitl_tui.shell import command_line
 
 if TYPE_CHECKING:
     from hitl_tui.config import Settings
@@ -16,9 +22,10 @@ if TYPE_CHECKING:
     from hitl_tui.drivers.langgraph.recorded import Checkpoints
     from hitl_tui.drivers.langgraph.recorded_hub import RecordedThreads
     from hitl_tui.drivers.local import Observe
+    from hitl_tui.engine.audit.findings import Mismatch, VerifyReport
     from hitl_tui.engine.graph.description import GraphInfo
     from hitl_tui.engine.log.signing import Signer
-    from hitl_tui.engine.log.threads import Space, ThreadSize, ThreadSummary
+    from hitl_tui.engine.log.threads import Space, ThreadSize, ThreadSummary, Waiting
     from hitl_tui.loading.langgraph import LangGraphSource
     from hitl_tui.stores import Checkpointer
     from hitl_tui.stores.deletion import Watch
@@ -61,6 +68,16 @@ def opened_graph(store: Checkpointer) -> OpenedGraph | None:
     return _OPENED.get(store)
 
 
+def thread_named_on_server(store: Checkpointer, name: str) -> str:
+    """The UUID for a name on a LangGraph server; the name itself in any other store."""
+    opened = _OPENED.get(store)
+    if opened is None or "server" not in opened.source.source or opened.source.app.runs_through:
+        return name
+    from hitl_tui.drivers.langgraph.server_names import server_thread
+
+    return name if store.info(name) is not None else server_thread(name)
+
+
 def keeps_langgraph(store: Checkpointer) -> bool:
     """Whether a store is a mirror of threads of LangGraph."""
     return store in _OPENED or store in _FILES
@@ -74,6 +91,21 @@ def server_store(server: str, assistant: str | None) -> str:
 def names_langgraph(url: str) -> bool:
     """Whether the URL of a store names threads of LangGraph."""
     return url.startswith((GRAPH_SCHEME, CHECKPOINTS_SCHEME, *SERVER_SCHEMES))
+
+
+def run_command(url: str) -> str:
+    """The command that starts a thread in a store of LangGraph threads; "" for any other store."""
+    if url.startswith(SERVER_SCHEMES):
+        server, _, assistant = url.removeprefix("langgraph+").partition("#")
+        named = f" --assistant {shlex.quote(assistant)}" if assistant else ""
+        return f"hitl-tui run --server {shlex.quote(server)}{named}"
+    if url.startswith(GRAPH_SCHEME):
+        return command_line("run", url.removeprefix(GRAPH_SCHEME))
+    if not url.startswith(CHECKPOINTS_SCHEME):
+        return ""
+    file, graph = _file_and_graph(url)
+    store = shlex.quote(CHECKPOINTS_SCHEME + file)
+    return f"hitl-tui run {shlex.quote(graph) if graph else 'GRAPH'} --store {store}"
 
 
 Part = Literal["all", "waiting", "none"]
@@ -97,9 +129,14 @@ def open_langgraph_store(settings: Settings, part: Part = "all", thread: str | N
     from hitl_tui.drivers.langgraph.pregel import App
 
     url = settings.store
+    file, spec = "", url.removeprefix(GRAPH_SCHEME)
     if url.startswith(CHECKPOINTS_SCHEME):
-        return _mirror_of_file(Path(url.removeprefix(CHECKPOINTS_SCHEME)), settings, part, thread)
-    spec = url.removeprefix(GRAPH_SCHEME)
+        file, graph = _file_and_graph(url)
+        spec = named_graph() or graph
+        if not spec:
+            return _mirror_of_file(Path(file), settings, part, thread)
+        if not os.path.isfile(expanded(Path(file))):
+            raise NoSuchStore(f"there is no file {file}", "name a file that a SqliteSaver wrote")
     served = url.startswith(SERVER_SCHEMES)
     store = open_server_store(settings) if served else open_graph_store(spec, settings)
     if store is None:
@@ -110,12 +147,15 @@ def open_langgraph_store(settings: Settings, part: Part = "all", thread: str | N
     mirror = Mirror(App(opened.source.app), store, opened.source.name, opened.source.source)
 
     async def sync() -> None:
-        if thread is not None and await sync_named(mirror, thread):
-            return
-        if part == "all":
-            await sync_threads(mirror, _tell_progress)
-        elif part == "waiting":
-            await listing_of(mirror).mirror_waiting(tell=_tell_progress)
+        try:
+            if thread is not None and await sync_named(mirror, mirror.named(thread)):
+                return
+            if part == "all":
+                await sync_threads(mirror, _tell_progress)
+            elif part == "waiting":
+                await listing_of(mirror).mirror_waiting(tell=_tell_progress)
+        finally:
+            mirror.app.close()
 
     synced = _synced(store, sync)
     _tell_unreadable(opened)
@@ -131,9 +171,55 @@ def listed(
     hub = langgraph_hub(store, None, None)
     if hub is None:
         return None
-    threads = _awaited(lambda: hub.threads(query, limit, None, within))
+    try:
+        threads = _awaited(lambda: hub.threads(query, limit, None, within))
+    finally:
+        hub.mirror.app.close()
     _tell_unreadable(_OPENED[store])
     return threads
+
+
+def still_waiting(store: Checkpointer, rows: Sequence[Waiting]) -> tuple[Waiting, ...]:
+    """What waits in a store, without LangGraph threads that were deleted in their checkpointer."""
+    if (recorded := recorded_threads(store)) is not None:
+        return _awaited(lambda: recorded.listing.still_there(rows, ()))
+    hub = langgraph_hub(store, None, None)
+    if hub is None:
+        return tuple(rows)
+    from hitl_tui.drivers.langgraph.listing import listing_of
+
+    try:
+        return _awaited(lambda: listing_of(hub.mirror).still_there(rows, ()))
+    finally:
+        hub.mirror.app.close()
+
+
+def compared_with_checkpoints(store: Checkpointer, thread: str, verified: VerifyReport) -> VerifyReport:
+    """What verify found in a thread of LangGraph, with what its checkpoints hold otherwise.
+
+    Where they can't be compared, a note says so. A thread of any other store is left as it is.
+    """
+    from msgspec.structs import replace
+
+    async def compare() -> tuple[Mismatch, ...]:
+        if (recorded := recorded_threads(store)) is not None:
+            return await recorded.compare(thread)
+        hub = langgraph_hub(store, None, None)
+        assert hub is not None
+        try:
+            return await hub.compare(thread)
+        finally:
+            hub.mirror.app.close()
+
+    if not keeps_langgraph(store):
+        return verified
+    try:
+        found = _awaited(compare)
+    except Exception as error:  # a checkpointer of others may raise anything
+        why = f"not compared with LangGraph's checkpoints: {error}"
+        return replace(verified, notes=(*verified.notes, why))
+    note = "compared with LangGraph's checkpoints"
+    return replace(verified, mismatches=(*verified.mismatches, *found), notes=(*verified.notes, note))
 
 
 def measured(
@@ -158,13 +244,25 @@ def measured(
     return _awaited(measure)
 
 
+def _file_and_graph(url: str) -> tuple[str, str]:
+    """The file of checkpoints that a URL names, and the graph after its "#", "" for none."""
+    whole = url.removeprefix(CHECKPOINTS_SCHEME)
+    file, _, graph = whole.rpartition("#")
+    return (file, graph) if file and not os.path.exists(expanded(Path(whole))) else (whole, "")
+
+
 def open_graph_store(
-    spec: str, settings: Settings, options: Mapping[str, Any] | None = None
+    spec: str,
+    settings: Settings,
+    options: Mapping[str, Any] | None = None,
+    *,
+    keep_memory: bool = False,
 ) -> Checkpointer | None:
     """The mirror for the threads of a graph of LangGraph; None where `spec` names a graph of ours.
 
     Args:
         options: refused where it is one of LangGraph.
+        keep_memory: leave the graph an `InMemorySaver` that it was compiled with.
 
     Raises:
         UsageError: there is nothing of that name, or another store was named for a graph of LangGraph.
@@ -174,10 +272,9 @@ def open_graph_store(
     from hitl_tui.loading.sources import open_langgraph_graph
 
     named = settings.store if settings.origins["store"] == "flag" else ""
-    file = Path(named.removeprefix(CHECKPOINTS_SCHEME)) if named.startswith(CHECKPOINTS_SCHEME) else None
-    source = open_langgraph_graph(
-        spec, data_folder(), options, checkpointer=open_sqlite(file.expanduser()) if file else None
-    )
+    file = _file_and_graph(named)[0] if named.startswith(CHECKPOINTS_SCHEME) else ""
+    saver = open_sqlite(expanded(Path(file))) if file else None
+    source = open_langgraph_graph(spec, data_folder(), options, checkpointer=saver, keep_memory=keep_memory)
     if source is None:
         return None
     if named and not names_langgraph(named):
@@ -188,11 +285,55 @@ def open_graph_store(
         )
     from hitl_tui.drivers.langgraph.graph import describe
 
+    if keep_memory and source.mirror is not None:
+        source.close()
+        raise UsageError(f"{source.name} does not keep its threads in memory", "leave --keep-memory out")
+    _renew_mirror(source)
     store = _open_mirror(source.mirror, settings)
-    finalize(store, source.close)
-    url = f"{GRAPH_SCHEME}{source.source['graph']}" if source.mirror else "memory:"
+    _close_with(store, source.close)
+    if saver is not None:
+        _close_with(store, saver.conn.close)
+    if source.new_file is not None:
+        say(f"hitl-tui: {_kept_in_file(source.name, source.new_file)}", err=True)
+    graph = source.source["graph"]
+    url = f"{GRAPH_SCHEME}{graph}" if source.mirror else "memory:"
+    if file:
+        url = f"{CHECKPOINTS_SCHEME}{real_path(expanded(Path(file)))}#{graph}"
     _OPENED[store] = OpenedGraph(source, describe(source.app, source.name), url)
     return store
+
+
+def _renew_mirror(source: LangGraphSource) -> None:
+    """Begin a new mirror where the file of checkpoints is another one now; the former mirror is kept."""
+    from hitl_tui.drivers.langgraph.anew import is_of_another_file, set_aside
+    from hitl_tui.loading.langgraph import checkpointer_identity
+    from hitl_tui.stores.sqlite.store import read_only
+
+    kind, _, file = (checkpointer_identity(source.checkpointer) or "").partition(":")
+    mirror = source.mirror
+    if kind != "sqlite" or mirror is None or not mirror.exists():
+        return
+    try:
+        known = read_only(str(mirror))
+    except HitlError:
+        return  # whoever opens it is told
+    try:
+        is_another = is_of_another_file(known, Path(file))
+    finally:
+        known.close()
+    if is_another and (aside := set_aside(mirror)) is not None:
+        say(
+            f"hitl-tui: {file} holds none of the threads that were seen in it; "
+            f"what was decided in those is in {aside}",
+            err=True,
+        )
+
+
+def _kept_in_file(name: str, file: Path) -> str:
+    return (
+        f"{name} keeps its threads in memory; here they are kept in {file}, "
+        "so that you can answer later (run it with --keep-memory to keep them in memory)"
+    )
 
 
 def open_server_store(settings: Settings) -> Checkpointer:
@@ -210,7 +351,8 @@ def open_server_store(settings: Settings) -> Checkpointer:
         raise UsageError("a server's URL holds no password here", "give headers in HITL_TUI_SERVER_HEADERS")
     try:
         from hitl_tui.drivers.langgraph.graph import describe
-        from hitl_tui.drivers.langgraph.server import SERVER, ServerGraph
+        from hitl_tui.drivers.langgraph.server import ServerGraph
+        from hitl_tui.drivers.langgraph.server_names import SERVER
     except ImportError as error:
         raise UsageError(f"a server of LangGraph needs {error.name}", EXTRA_HINT) from None
     graph = ServerGraph(server, assistant)
@@ -220,9 +362,10 @@ def open_server_store(settings: Settings) -> Checkpointer:
         name=graph.graph_id,
         source={SERVER: server, "assistant": graph.graph_id},
         mirror=mirror_file(data_folder() / _FOLDER, f"{server}?{graph.graph_id}"),
-        close=lambda: None,
+        close=graph.close,
     )
     store = _open_mirror(source.mirror, settings)
+    _close_with(store, source.close)
     url = server_store(server, graph.graph_id)
     _OPENED[store] = OpenedGraph(source, describe(source.app, source.name), url)
     return store
@@ -267,17 +410,21 @@ def recorded_threads(store: Checkpointer) -> RecordedThreads | None:
 def _mirror_of_file(path: Path, settings: Settings, part: Part, thread: str | None) -> Checkpointer:
     """What is in a file of checkpoints, in a mirror of its own: its graph isn't there."""
     from hitl_tui.config import data_folder
+    from hitl_tui.drivers.langgraph.anew import remove_others
     from hitl_tui.drivers.langgraph.recorded import Checkpoints
     from hitl_tui.drivers.langgraph.recorded_hub import RecordedThreads
-    from hitl_tui.loading.langgraph import mirror_file
+    from hitl_tui.loading.langgraph import mirror_of_file
 
     checkpoints = Checkpoints(path)
     try:
-        store = _open_mirror(mirror_file(data_folder() / _FOLDER, f"read:{checkpoints.path}"), settings)
+        place = data_folder() / _FOLDER
+        file, former = mirror_of_file(place, Path(checkpoints.path), checkpoints.oldest)
+        store = _open_mirror(file, settings)
+        remove_others(file, former)
     except BaseException:
         checkpoints.close()
         raise
-    finalize(store, checkpoints.close)
+    _close_with(store, checkpoints.close)
     _FILES[store] = checkpoints
     recorded = RecordedThreads(checkpoints, store)
 
@@ -292,6 +439,21 @@ def _mirror_of_file(path: Path, settings: Settings, part: Part, thread: str | No
     return _synced(store, sync)
 
 
+def _close_with(store: Checkpointer, end: Callable[[], None]) -> None:
+    """Close what a store was opened over with it, at the latest when nobody refers to the store any more."""
+    close_rest, reference = finalize(store, end), ref(store)
+    before = vars(store).get("close")
+
+    def close() -> None:
+        if before is not None:
+            before()
+        elif (still := reference()) is not None:
+            type(still).close(still)
+        close_rest()
+
+    setattr(store, "close", close)  # noqa: B010
+
+
 def _open_mirror(file: Path | None, settings: Settings) -> Checkpointer:
     from hitl_tui.stores import open_store
     from hitl_tui.stores.files.directory import make_directories
@@ -303,16 +465,12 @@ def _open_mirror(file: Path | None, settings: Settings) -> Checkpointer:
 
 
 def _tell_progress(done: int, total: int) -> None:
-    from hitl_tui.cli.output import say
-
     if total > _TELL and done % _TELL == 0:
         say(f"reading threads of LangGraph: {done:,} of {total:,}", err=True)
 
 
 def _tell_unreadable(opened: OpenedGraph) -> None:
     """Name the threads that a server could not tell the state of when they were looked through."""
-    from hitl_tui.cli.output import say
-
     for thread, why in getattr(opened.source.checkpointer, "unreadable", {}).items():
         say(f"hitl-tui: the server can't tell the state of thread {thread}: {why}", err=True)
 
@@ -363,6 +521,8 @@ def langgraph_hub(store: Checkpointer, signer: Signer | None, observe: Observe |
         source=source.source,
         signer=signer,
         observe=observe,
+        streams=streaming(),
+        ends_with_process=source.mirror is None,
     )
 
 

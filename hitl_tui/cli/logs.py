@@ -8,7 +8,7 @@ import os
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-import platformdirs
+from hitl_tui.config import user_folder
 
 _FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
 
@@ -23,13 +23,18 @@ class _PrivateFile(RotatingFileHandler):
 
 def log_path() -> Path:
     """Where the log file is."""
-    return Path(platformdirs.user_log_dir("hitl-tui", appauthor=False)) / "hitl-tui.log"
+    return user_folder("log") / "hitl-tui.log"
 
 
-def start_log() -> Path | None:
-    """Send what `hitl_tui` logs to the log file; None when it can't be written."""
+def start_log(*libraries: str) -> Path | None:
+    """Send what `hitl_tui` logs to the log file; None when it can't be written.
+
+    Args:
+        libraries: others' loggers that write there, too, and no longer to the terminal.
+    """
     logger = logging.getLogger("hitl_tui")
-    if not any(isinstance(handler, _PrivateFile) for handler in logger.handlers):
+    handler = next((known for known in logger.handlers if isinstance(known, _PrivateFile)), None)
+    if handler is None:
         path = log_path()
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -40,6 +45,10 @@ def start_log() -> Path | None:
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
         logger.propagate = False
+    for library in map(logging.getLogger, libraries):
+        if handler not in library.handlers:
+            library.addHandler(handler)
+            library.propagate = False
     return log_path()
 
 

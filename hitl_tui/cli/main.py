@@ -115,7 +115,7 @@ EXAMPLES = {
         "hitl-tui fork r1@4 r1-b",
         'hitl-tui fork r1@4 r1-c draft="Another beginning." --agent writer.model=ollama/llama3.2',
     ],
-    "rerun": ["hitl-tui rerun r1 --dry-run", "hitl-tui rerun r1 r1-mended"],
+    "rerun": ["hitl-tui rerun r1 --dry-run", "hitl-tui rerun r1 r1-fixed"],
     "agents": ["hitl-tui agents r1", "hitl-tui agents r1 writer.temperature=0"],
     "declassify": ['hitl-tui declassify w1 mail --reason "read it, no instructions in it"'],
     "watch": ["hitl-tui watch", "hitl-tui watch --once --json"],
@@ -188,58 +188,58 @@ def examples(command: str) -> str:
 
 GROUPS = {
     "Start and run": {
-        "demo": Entry("hitl_tui.cli.run", "Step through an advisor workflow; no key, no network."),
-        "run": Entry("hitl_tui.cli.run", "Run a workflow of your own, on screen or without."),
-        "present": Entry("hitl_tui.cli.present", "Give a show from a script, or read its notes."),
-        "serve": Entry("hitl_tui.cli.serve", "Serve the app to browsers, each page a session of its own."),
-        "worker": Entry("hitl_tui.cli.worker", "Advance threads that were left to workers."),
-        "play": Entry("hitl_tui.cli.play", "Play a recorded run on screen, as it was."),
-        "new": Entry("hitl_tui.cli.about", "Write a commented start of a graph file."),
-        "resume": Entry("hitl_tui.cli.run", "Go on with a thread where it stopped."),
+        "demo": Entry("hitl_tui.cli.run", "Step through the advisor workflow, without key or network."),
+        "run": Entry("hitl_tui.cli.run", "Run your own workflow, with or without a screen."),
+        "present": Entry("hitl_tui.cli.present", "Give a presentation from a script, or show its notes."),
+        "serve": Entry("hitl_tui.cli.serve", "Serve the app to browsers; each page is a session."),
+        "worker": Entry("hitl_tui.cli.worker", "Run threads that were left to workers."),
+        "play": Entry("hitl_tui.cli.play", "Play a recorded run on screen."),
+        "new": Entry("hitl_tui.cli.about", "Write a commented graph file to start from."),
+        "resume": Entry("hitl_tui.cli.run", "Continue a thread where it stopped."),
         "step": Entry("hitl_tui.cli.running", "Run one node of a thread."),
         "pause": Entry("hitl_tui.cli.running", "Pause a thread, whichever process runs it."),
-        "extend": Entry("hitl_tui.cli.running", "Raise limits, so that a thread stopped by one can go on."),
-        "cancel": Entry("hitl_tui.cli.running", "End a thread for good, as cancelled by you."),
-        "rollback": Entry("hitl_tui.cli.running", "Undo what a thread's nodes did outside of it."),
+        "extend": Entry("hitl_tui.cli.running", "Raise limits, so that a stopped thread can continue."),
+        "cancel": Entry("hitl_tui.cli.running", "Cancel a thread; this cannot be undone."),
+        "rollback": Entry("hitl_tui.cli.running", "Undo the side effects of a thread's nodes."),
     },
     "Decide and change": {
-        "approve": Entry("hitl_tui.cli.decide", "Approve what a thread waits for."),
-        "revise": Entry("hitl_tui.cli.decide", "Send back what a thread waits for, with your words."),
-        "answer": Entry("hitl_tui.cli.decide", "Answer a request that waits for a human."),
-        "decide": Entry("hitl_tui.cli.decide", "Decide many requests alike, after a look at the list."),
-        "claim": Entry("hitl_tui.cli.claim", "Take what a thread waits for, for a while."),
-        "unclaim": Entry("hitl_tui.cli.claim", "Give back what you have claimed."),
-        "hand-over": Entry("hitl_tui.cli.claim", "Pass on to somebody what a thread waits for."),
-        "allow": Entry("hitl_tui.cli.allow", "Allow calls of a tool in a thread, unasked."),
+        "approve": Entry("hitl_tui.cli.decide", "Approve the request of a thread."),
+        "revise": Entry("hitl_tui.cli.decide", "Send a request back with your comment."),
+        "answer": Entry("hitl_tui.cli.decide", "Answer any request of a thread."),
+        "decide": Entry("hitl_tui.cli.decide", "Give many requests the same answer, after you see the list."),
+        "claim": Entry("hitl_tui.cli.claim", "Claim the request of a thread for a while."),
+        "unclaim": Entry("hitl_tui.cli.claim", "Give back a request that you claimed."),
+        "hand-over": Entry("hitl_tui.cli.claim", "Hand the request of a thread over to another person."),
+        "allow": Entry("hitl_tui.cli.allow", "Allow calls of a tool in a thread without approval."),
         "update-state": Entry("hitl_tui.cli.change", "Set channels of a thread as one new step."),
-        "fork": Entry("hitl_tui.cli.change", "Make a new thread from a step of another."),
+        "fork": Entry("hitl_tui.cli.change", "Fork: start a new thread from a step of another one."),
         "rerun": Entry(
             "hitl_tui.cli.change",
             "Run a thread again in a fork, from where its code changed.",
         ),
         "agents": Entry("hitl_tui.cli.agents", "Show the agents of a thread, or change them."),
-        "declassify": Entry("hitl_tui.cli.taint", "Say that a tainted channel may be trusted as it is now."),
+        "declassify": Entry("hitl_tui.cli.taint", "Trust the current value of an untrusted channel."),
     },
     "Look": {
-        "watch": Entry("hitl_tui.cli.notify", "Tell you what waits for you, expires soon, or has ended."),
+        "watch": Entry("hitl_tui.cli.notify", "Notify you of what waits for you, expires soon or has ended."),
         "threads": Entry("hitl_tui.cli.threads", "List the threads of a store."),
-        "workers": Entry("hitl_tui.cli.worker", "Show who runs what, and what is queued for workers."),
-        "show": Entry("hitl_tui.cli.inspect", "Show a thread at its newest step, or at any other."),
+        "workers": Entry("hitl_tui.cli.worker", "Show which worker runs what, and what is queued."),
+        "show": Entry("hitl_tui.cli.inspect", "Show a thread at its newest step, or at another one."),
         "log": Entry("hitl_tui.cli.inspect", "Show the steps of a thread, oldest first."),
         "diff": Entry("hitl_tui.cli.inspect", "Compare two steps, threads or forks, channel by channel."),
-        "blame": Entry("hitl_tui.cli.inspect", "Show who wrote each part of a channel last."),
-        "find": Entry("hitl_tui.cli.history", "Find a text in all steps of a thread, newest first."),
-        "when": Entry("hitl_tui.cli.history", "Find the steps at which a condition began to hold."),
-        "values": Entry("hitl_tui.cli.history", "Show what expressions were over the run, up to a step."),
+        "blame": Entry("hitl_tui.cli.inspect", "Show who last wrote each part of a channel."),
+        "find": Entry("hitl_tui.cli.history", "Search all steps of a thread for a text, newest first."),
+        "when": Entry("hitl_tui.cli.history", "Find the steps at which a condition became true."),
+        "values": Entry("hitl_tui.cli.history", "Show the values of expressions over the run, up to a step."),
         "cost": Entry("hitl_tui.cli.inspect", "Show what a thread has cost: by agent, by node and by step."),
-        "taint": Entry("hitl_tui.cli.taint", "Show which channels hold what came from outside, and why."),
-        "graphs": Entry("hitl_tui.cli.graph", "List the graphs that a thread can be started of."),
-        "graph": Entry("hitl_tui.cli.graph", "Write a graph as text, Mermaid, Graphviz, SVG or JSON."),
+        "taint": Entry("hitl_tui.cli.taint", "Show which channels hold untrusted data, and why."),
+        "graphs": Entry("hitl_tui.cli.graph", "List the graphs from which you can start a thread."),
+        "graph": Entry("hitl_tui.cli.graph", "Print a graph as text, Mermaid, Graphviz, SVG or JSON."),
     },
     "Check and carry": {
         "verify": Entry("hitl_tui.cli.transfer", "Check that a thread's log agrees with itself."),
-        "anchor": Entry("hitl_tui.cli.transfer", "Write where a thread stands, to check the store against."),
-        "replay": Entry("hitl_tui.cli.replay", "Run a thread's graph again on its recorded results."),
+        "anchor": Entry("hitl_tui.cli.transfer", "Print a thread's newest hashes, to check the store later."),
+        "replay": Entry("hitl_tui.cli.replay", "Run a thread's graph again on recorded results."),
         "items": Entry("hitl_tui.cli.items", "List the items of a LangGraph graph's long-term store."),
         "artifacts": Entry("hitl_tui.cli.artifacts", "List the artifacts of a thread, read one or save it."),
         "copy": Entry("hitl_tui.cli.copying", "Copy something of a thread, as `y` on screen does."),
@@ -247,14 +247,14 @@ GROUPS = {
         "export": Entry(
             "hitl_tui.cli.transfer", "Write a thread to a file, or to stdout for a pipe.", "export_command"
         ),
-        "import": Entry("hitl_tui.cli.transfer", "Take in a thread that `export` wrote.", "import_command"),
+        "import": Entry("hitl_tui.cli.transfer", "Import a thread that `export` wrote.", "import_command"),
     },
     "Keep and delete": {
-        "delete": Entry("hitl_tui.cli.retention", "Delete threads, with what ran inside them."),
+        "delete": Entry("hitl_tui.cli.retention", "Delete threads with their subgraphs."),
         "prune": Entry("hitl_tui.cli.retention", "Delete the threads that a rule does not keep."),
         "deleted": Entry("hitl_tui.cli.retention", "Show who deleted which threads, when and why."),
         "size": Entry("hitl_tui.cli.retention", "Show what fills the store, by thread and channel."),
-        "vacuum": Entry("hitl_tui.cli.retention", "Give the space of what was deleted back."),
+        "vacuum": Entry("hitl_tui.cli.retention", "Free the space of deleted threads."),
     },
     "Set up": {
         "themes": Entry("hitl_tui.cli.about", "List the themes."),
@@ -262,8 +262,8 @@ GROUPS = {
         "config": Entry("hitl_tui.cli.about", "Show every setting and where it comes from."),
         "doctor": Entry("hitl_tui.cli.doctor", "Check versions, store, terminal, directories and keys."),
         "store": Entry("hitl_tui.cli.store", "Set up a store in PostgreSQL: tables and roles."),
-        "schema": Entry("hitl_tui.cli.about", "Write a JSON Schema of all output, or of graph files."),
-        "completion": Entry("hitl_tui.cli.about", "Write the completion script for your shell."),
+        "schema": Entry("hitl_tui.cli.about", "Print a JSON Schema of all output, or of graph files."),
+        "completion": Entry("hitl_tui.cli.about", "Print the completion script for your shell."),
     },
 }
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
@@ -279,19 +279,19 @@ COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.it
 @store_option
 @click.pass_context
 def cli(ctx: click.Context, store: str | None) -> None:
-    """Run an agent workflow with a human inside the loop.
+    """Run an agent workflow with a human in the loop.
 
-    Step it, see every channel, edit, decide, resume and fork. Without a command: the threads of
-    your store, on screen. `hitl-tui demo` is a good beginning.
+    Step through it, see every channel, edit, decide, resume and fork. Without a command, you see the
+    threads of your store. Start with `hitl-tui demo`.
 
     A graph is a workflow: nodes that run one after another and write channels, the named values of
     its state. A thread is one run of a graph, kept step by step in a store, so that any process can
-    look at it and go on. A request is a question of the graph that waits for a human.
+    show it and continue it. A request is a question of the graph that waits for a person.
     """
     if ctx.invoked_subcommand is not None:
         if store is not None:
             known = f"hitl-tui {ctx.invoked_subcommand} --store {shlex.quote(store)}"
-            raise click.UsageError(f"--store stands behind the command: {known}")
+            raise click.UsageError(f"write --store after the command: {known}")
         return
     if has_screen():
         from hitl_tui.cli.screen import browse
@@ -322,6 +322,4 @@ def _check_text(arguments: Sequence[str]) -> None:
         try:
             argument.encode()
         except UnicodeEncodeError:
-            raise UsageError(
-                f"{argument!r} is no text in UTF-8", "type it anew, or rename the file that it names"
-            ) from None
+            raise UsageError(f"{argument!r} is not UTF-8 text", "type it again, or rename the file") from None

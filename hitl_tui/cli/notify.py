@@ -31,17 +31,17 @@ _EVERY_ON_SCREEN = 5.0
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="Look once: tell what was not told yet, and leave.")
+@click.option("--once", is_flag=True, help="Check once, notify of what is new, and end.")
 @store_option
 @reviewer_option
 @json_option
 def watch(*, once: bool, store: str | None, reviewer: str | None, as_json: bool) -> ExitCode:
-    """Tell you what waits for you, expires soon, or has ended.
+    """Notify you of what waits for you, expires soon or has ended.
 
-    A line or, with --json, a document for each notice, and in the ways of [notify] in the configuration: a
-    command, services by Apprise, the terminal. Each notice once, also after a restart and with several of
-    them. It runs until ctrl+c or a signal ends it, with exit code 0; --once leaves with 3 where something
-    waits for you.
+    Prints a line or, with --json, a document for each notification, and sends it as [notify] of the
+    configuration says: by a command, by services of Apprise, or in the terminal. Each is sent once, also
+    after a restart and with several of them running. ctrl+c or a signal ends it, with exit code 0. With
+    --once the exit code is 3 if something waits for you.
     """
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings

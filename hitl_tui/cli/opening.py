@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from hitl_tui.cli.options import named_graph, same_store, trusting
+from hitl_tui.cli.invocation import named_graph, same_store, trusting
 from hitl_tui.errors import (
+    LogCorrupt,
     ReducerError,
     SchemaMismatch,
     ServerBusy,
@@ -19,6 +21,7 @@ from hitl_tui.errors import (
     UsageError,
     ValueRejected,
 )
+from hitl_tui.given_files import real_path
 
 if TYPE_CHECKING:
     from hitl_tui.config import Settings
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from hitl_tui.engine.log.signing import Signer
     from hitl_tui.engine.log.threads import ThreadInfo
     from hitl_tui.engine.runner import GraphRunner
-    from hitl_tui.loading.trust import Question, Trust
+    from hitl_tui.loading.trust import NotTrusted, Question, Trust
     from hitl_tui.stores import Checkpointer
 
 R = TypeVar("R")
@@ -46,7 +49,15 @@ def find_thread(store: Checkpointer, thread: str | None) -> str:
         UsageError: no thread is unfinished.
     """
     if thread is not None:
-        if store.info(thread) is None:
+        from hitl_tui.cli.langgraph import thread_named_on_server
+
+        with suppress(LogCorrupt):
+            thread = thread_named_on_server(store, thread)
+        try:
+            exists = store.info(thread) is not None
+        except LogCorrupt:
+            exists = True  # whoever reads it reports the damage
+        if not exists:
             from hitl_tui.suggest import did_you_mean
 
             known = [summary.info.thread_id for summary in store.threads(limit=1000)]
@@ -138,6 +149,19 @@ def open_named(
     return runner
 
 
+def trust_in_script(script: Path) -> Trust:
+    """What this user agreed to run from a script of a presentation; one that came along needs no yes.
+
+    Whoever names a script has read none of the code that the script names.
+    """
+    from hitl_tui.config import trust_file
+    from hitl_tui.loading.graphs import scripts_folder
+    from hitl_tui.loading.trust import Trust
+
+    ours = real_path(script).is_relative_to(real_path(scripts_folder()))
+    return Trust(trust_file(), "" if ours else str(script), given=trusting(), kind="script")
+
+
 def builder(store: Checkpointer) -> Callable[[ThreadInfo], GraphRunner]:
     """What builds threads' graphs: from their records, or the one that the command line names.
 
@@ -168,10 +192,19 @@ def build_now(store: Checkpointer, info: ThreadInfo) -> GraphRunner:
     try:
         return build(info)
     except NotTrusted as error:
-        if not (may_ask() and agreed(error.question)):
-            raise
-        error.question.agree()
+        agree(error)
         return build(info)
+
+
+def agree(error: NotTrusted) -> None:
+    """Ask on the terminal whether a graph may run, and keep the yes.
+
+    Raises:
+        NotTrusted: nobody can be asked, or the answer is no.
+    """
+    if not (may_ask() and agreed(error.question)):
+        raise error
+    error.question.agree()
 
 
 def may_ask() -> bool:
@@ -287,7 +320,8 @@ async def open_target(
 
         assert isinstance(hub, LangGraphHub)
         at_once = on_screen and target.inputs is None
-        driver = await hub.begin(target.thread_id, settings.reviewer, at_once=at_once)
+        name, context = target.thread_id, target.context
+        driver = await hub.begin(name, settings.reviewer, context=context, at_once=at_once)
     elif target.runner is None:
         driver = await hub.open(target.thread_id, at_once=on_screen)
     else:
@@ -306,7 +340,7 @@ async def open_target(
         await start(driver, target.inputs, settings, target.context)
     elif target.context is not None and (await driver.snapshot()).progress.head >= 0:
         raise UsageError(
-            f"thread {target.thread_id!r} goes on with the context that it was begun with",
+            f"thread {target.thread_id!r} continues with the context that it started with",
             "leave --context out, or give an --input that begins another invocation",
         )
     return driver
@@ -320,16 +354,25 @@ async def execute_in_turn(driver: Driver, command: Command[R], settings: Setting
     """
     from hitl_tui.engine.commands import DoubleText
 
+    if settings.on_busy == "reject":
+        return await driver.execute(command)
     make_room = DoubleText(cast("DoubleTexting", settings.on_busy), settings.reviewer)
     if settings.on_busy == "enqueue":
         await driver.execute(make_room)  # first: what ends just now was to be waited for, too
     try:
         return await driver.execute(command)
     except ServerBusy:
-        if settings.on_busy == "reject":
-            raise
-    await driver.execute(make_room)
+        await driver.execute(make_room)
     return await driver.execute(command)
+
+
+async def stops_at_start(driver: Driver) -> bool:
+    """Whether a thread that has just taken its input waits for a person before its first node.
+
+    A graph of LangGraph may be compiled to stop there. To run it on would pass a stop that nobody has seen.
+    """
+    progress = (await driver.snapshot()).progress
+    return (progress.status, progress.reason) == ("waiting", "interrupt")
 
 
 async def start(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final
 
 import click
-
-_OWN_STORE = "hitl_tui.own_store"
 
 
 def options_as(name: str, kind: Any, *options: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,31 +32,11 @@ def options_as(name: str, kind: Any, *options: Callable[..., Any]) -> Callable[.
     return decorate
 
 
-def same_store() -> str:
-    """What a suggested command needs to find the store of this one: ` --store URL`, "" if none was given.
-
-    A password stays where it is known; what is said may be kept in a log.
-    """
-    context = click.get_current_context(silent=True)
-    store = (context.meta.get(_OWN_STORE) or context.params.get("store")) if context else None
-    if not store:
-        return ""
-    from hitl_tui.stores.opening import without_password
-
-    return f" --store {shlex.quote(without_password(store))}"
-
-
-def note_store() -> Callable[[str], None]:
-    """What notes, from any thread, that the command works on a store that wasn't named: see `same_store`."""
-    meta = click.get_current_context().meta
-    return lambda url: meta.__setitem__(_OWN_STORE, url)
-
-
 def named_thread(_ctx: click.Context, _param: click.Parameter, given: str | None) -> str | None:
     """A name that was given for a thread; an empty one, as of an unset variable, names none."""
     if given is not None:
+        from hitl_tui.engine.log.threads import check_thread_id
         from hitl_tui.errors import UsageError
-        from hitl_tui.stores.base import check_thread_id
 
         try:
             check_thread_id(given)
@@ -94,27 +71,24 @@ def _keep(ctx: click.Context, param: click.Parameter, given: Any) -> None:
     ctx.meta[f"hitl_tui.{param.name}"] = given
 
 
-def named_graph() -> str | None:
-    """The GRAPH that was named for a thread's, None where its record says which it is."""
-    context = click.get_current_context(silent=True)
-    return context.meta.get("hitl_tui.own_graph") if context else None
+def trust_option(names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option that agrees to run a graph; `invocation.trusting` reads it.
 
-
-def trusting() -> bool:
-    """Whether the command line says to trust what a thread's record names."""
-    context = click.get_current_context(silent=True)
-    return bool(context and context.meta.get("hitl_tui.trust"))
-
-
-def building_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a command that builds a thread's graph; `named_graph` and `trusting` tell of them."""
-    command = click.option(
+    Args:
+        names: what names the graph.
+    """
+    return click.option(
         "--trust",
         is_flag=True,
         callback=_keep,
         expose_value=False,
-        help="Run the graph that the thread's record names, though you have not run it yet.",
-    )(command)
+        help=f"Run the graph that {names} names, though you have not run it yet.",
+    )
+
+
+def building_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a command that builds a thread's graph; `invocation` reads them."""
+    command = trust_option("the thread's record")(command)
     return click.option(
         "--graph",
         "own_graph",
@@ -130,6 +104,13 @@ store_option = click.option(
     metavar="URL",
     help="Where threads are kept: sqlite:///FILE, files:DIR, postgresql://HOST/DATABASE, a path, memory:, "
     "or langgraph:GRAPH.",
+)
+stream_option = click.option(
+    "--stream/--no-stream",
+    default=None,
+    callback=_keep,
+    expose_value=False,
+    help="Whether models of a LangGraph graph stream; by default the graph decides.",
 )
 server_option = click.option(
     "--server", metavar="URL", help="A server of LangGraph that has the graph, as http://localhost:2024."

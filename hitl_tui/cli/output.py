@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
+from hitl_tui.cli.streams import give_up_output
 from hitl_tui.drivers.node_streams import keep_output, own_err, own_out
 from hitl_tui.errors import HitlError
 
@@ -32,8 +33,16 @@ def say(*lines: str, err: bool = False) -> None:
     out = own_err() if err or _documents else own_out()
     encoding = (out.encoding or "utf-8").lower()
     safe = sanitise("\n".join(lines))
-    out.write(f"{safe if encoding in _UNICODE else plain_chars(safe, encoding)}\n")
-    out.flush()
+    _write(out, f"{safe if encoding in _UNICODE else plain_chars(safe, encoding)}\n")
+
+
+def _write(out: TextIO, text: str) -> None:
+    """Write at once; where the reader has gone, as `head` goes, the command still does all that it should."""
+    try:
+        out.write(text)
+        out.flush()
+    except BrokenPipeError:
+        give_up_output(out)
 
 
 def keep_nodes_apart() -> None:
@@ -88,9 +97,7 @@ def emit(*documents: Document, secret: bool = False) -> None:
     """
     from hitl_tui.cli.documents import shown, to_lines
 
-    out = own_out()
-    out.write(to_lines([shown(document, secret=secret) for document in documents]))
-    out.flush()
+    _write(own_out(), to_lines([shown(document, secret=secret) for document in documents]))
 
 
 @contextmanager

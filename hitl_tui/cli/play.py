@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -50,12 +53,12 @@ def play(
     theme: str | None,
     reviewer: str | None,
 ) -> int:
-    """Play a recorded run on screen, as it was.
+    """Play a recorded run on screen.
 
-    TAPE is a file that `export` wrote, THREAD a thread of the store. Its steps come as they came then,
-    with what its models said, and waits of more than three seconds are cut. Space goes on to the next
-    step, p holds, [ looks back and holds, home plays from the start. Nothing is written until f leaves it
-    into a live fork, which goes on with the real graph; the thread of a file is imported for that.
+    TAPE is a file that `export` wrote, THREAD a thread of the store. Steps appear at their original pace,
+    with what the models wrote; waits of more than three seconds are cut. Space goes to the next step, p
+    holds, [ looks back and holds, home plays from the start. Nothing is written until f leaves it into a
+    live fork, which continues with the real graph; the thread of a file is imported for that.
     """
     from hitl_tui.agents.tempo import TEMPO
     from hitl_tui.cli.screen import show
@@ -66,7 +69,7 @@ def play(
     if not has_screen():
         raise UsageError("a tape needs a terminal", "`hitl-tui log THREAD` tells a thread in lines")
     settings = load_settings({"store": store, "theme": theme, "reviewer": reviewer})
-    file = Path(tape) if Path(tape).is_file() else None
+    file = Path(tape) if os.path.isfile(Path(tape)) else None
     played = Tape(tape, file)
     TEMPO.pace = pace
     return show(
@@ -120,11 +123,25 @@ class Tape:
             return import_thread(
                 self._copy, export_thread(store, self.name, private=True), f"{self.name}-tape"
             )
-        with self._file.open("rb") as lines:
+        with self._lines() as lines:
             thread = import_thread(self._copy, lines)
         self.name = thread
-        with self._file.open("rb") as lines:
+        with self._lines() as lines:
             return import_thread(self._copy, lines, f"{thread}-tape")
+
+    @contextmanager
+    def _lines(self) -> Iterator[BinaryIO]:
+        """The lines of its file; raises `UsageError` where it can't be read."""
+        from hitl_tui.given_files import open_given
+
+        assert self._file is not None
+        try:
+            with open_given(self._file) as lines:
+                yield lines
+        except OSError as error:
+            raise UsageError(
+                f"{self._file} can't be read: {error.strerror}", "give a file that `export` wrote"
+            ) from None
 
     def adopt(self, hub: LocalHub, tempo: Tempo) -> None:
         """Give the hub what plays the tape."""
@@ -144,6 +161,6 @@ class Tape:
 
         assert self._store is not None
         if self._file is not None and self._store.info(self.name) is None:
-            with self._file.open("rb") as lines:
+            with self._lines() as lines:
                 return import_thread(self._store, lines)
         return self.name

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hitl_tui.cli.opening import Target, open_named
+from hitl_tui.cli.opening import Target, agree, trust_in, trust_in_script
 from hitl_tui.cli.options import (
     plain_option,
     record_screen_option,
     reviewer_option,
     store_option,
     theme_option,
+    trust_option,
 )
 from hitl_tui.cli.output import say
 from hitl_tui.cli.storage import open_for_writing
 from hitl_tui.drivers.node_streams import has_screen
 from hitl_tui.errors import ExitCode, UsageError
+from hitl_tui.given_files import real_path
 
 if TYPE_CHECKING:
     from hitl_tui.agents.cassettes import Cassette
@@ -37,15 +39,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("script", required=False, metavar="[FILE|THREAD]")
-@click.option(
-    "--notes", is_flag=True, help="The speaker's notes: follows a show that runs in another terminal."
-)
-@click.option("--check", is_flag=True, help="Only see that the script can be played.")
+@click.option("--notes", is_flag=True, help="Show the speaker's notes of a presentation in another terminal.")
+@click.option("--check", is_flag=True, help="Only check the script.")
 @plain_option
 @record_screen_option
 @store_option
 @theme_option
 @reviewer_option
+@trust_option("the script")
 def present(
     *,
     script: str | None,
@@ -57,13 +58,14 @@ def present(
     theme: str | None,
     reviewer: str | None,
 ) -> int:
-    """Give a show from a script, or read its notes.
+    """Give a presentation from a script, or show its notes.
 
-    FILE is a TOML file with a graph, its input, planned stops and captions, or the name of one that came
-    with hitl-tui, as closures. Space runs on to the next
-    stop, home begins anew in a new thread, p holds, + and - change the pace, S puts a pane in the
-    spotlight, f leaves the script into a fork. With --notes it shows, on another terminal of this machine,
-    what FILE or the show of THREAD has for its speaker, or the show that was begun last.
+    FILE is a TOML file with a graph, its input, planned stops and captions, or the name of a built-in one,
+    such as closures. Space goes to the next stop, home starts again in a new thread, p holds, + and -
+    change the pace, S puts a pane in the spotlight, and f leaves the script into a fork. --notes shows the
+    speaker's notes in another terminal of this machine: those of FILE, of the presentation of THREAD, or of
+    the newest one. The script's graph is code: before it runs for the first time you are asked, with
+    --check too.
     """
     from hitl_tui.config import load_settings
     from hitl_tui.loading.stage_file import find_script, read_script
@@ -75,8 +77,9 @@ def present(
     read = read_script(find_script(script))
     show_theme = theme or read.file.show.theme or None
     settings = load_settings({"store": store, "theme": show_theme, "reviewer": reviewer})
+    stage = _Stage(read, settings)
     if check:
-        stage = _Stage(read, settings)
+        stage.agree()
         opened = open_for_writing(settings)
         try:
             stage.build(opened)
@@ -86,7 +89,8 @@ def present(
         return ExitCode.DONE
     if plain or not has_screen():
         raise UsageError("a show needs a terminal", "`hitl-tui run` runs the graph in lines")
-    return _Stage(read, settings).play(record_screen)
+    stage.agree()
+    return stage.play(record_screen)
 
 
 class _Stage:
@@ -97,15 +101,42 @@ class _Stage:
         self.settings = settings
         self._store: Checkpointer | None = None
         self._cassette: Cassette | None = None
+        self._trust = trust_in_script(script.path)
+        model = script.file.show.model
+        self._options = {"model": model} if model else {}
+
+    def agree(self) -> None:
+        """Ask before code that the script names runs for the first time; nothing of it is imported.
+
+        Raises:
+            NotTrusted: nobody can be asked, or the answer is no.
+            ScriptInvalid: there is no such graph.
+        """
+        from hitl_tui.loading.sources import name_graph
+        from hitl_tui.loading.trust import NotTrusted
+
+        where = {}
+        with self.script.problems.at(("show", "graph")):
+            where = name_graph(self.script.file.show.graph, self._directory)
+        self.script.problems.check()
+        try:
+            self._trust.check({**where, "options": self._options})
+        except NotTrusted as error:
+            agree(error)
+
+    @property
+    def _directory(self) -> Path:
+        return real_path(self.script.path).parent
 
     def build(self, store: Checkpointer) -> GraphRunner:
-        """The graph of the script, once all that the script says of it is right."""
+        """The graph of the script, which `agree` let run, once all that the script says of it is right."""
+        from hitl_tui.loading.sources import open_graph
         from hitl_tui.view.stage import check_script
 
-        show = self.script.file.show
-        options = {"model": show.model} if show.model else {}
         with self.script.problems.at(("show", "graph")):
-            runner = open_named(show.graph, store, options, directory=self.script.path.resolve().parent)
+            runner = open_graph(self.script.file.show.graph, store, self._options, directory=self._directory)
+            self._trust.record(runner.source, "script")
+            trust_in(store).record(runner.source, "script")
         self.script.problems.check()
         check_script(self.script, runner.graph.info)
         return runner

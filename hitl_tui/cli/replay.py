@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 @store_option
 @json_option
 def replay(thread: str, store: str | None, as_json: bool) -> int:
-    """Run a thread's graph again on its recorded results.
+    """Run a thread's graph again on recorded results.
 
-    Routes and termination conditions are asked for real, updates are reduced again; no node and no model
-    is called, and nothing is changed. Exit code 1 where the graph would go another way today, or makes
-    something else of a result.
+    Routes and termination conditions are evaluated, and updates are reduced again. No node and no model is
+    called, and nothing is changed. Exit code 1 if the graph would take another route today, or if a result
+    differs.
     """
     from hitl_tui.cli.opening import find_thread
     from hitl_tui.cli.storage import open_existing

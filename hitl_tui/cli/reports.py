@@ -137,7 +137,7 @@ class Place(msgspec.Struct):
 
 
 class ThemeRow(msgspec.Struct):
-    """A theme."""
+    """A theme as `hitl-tui themes --json` lists it."""
 
     in_use: Annotated[bool, about("Whether it is the chosen one.")]
     name: Annotated[str, about("What `--theme` names.")]
@@ -158,7 +158,7 @@ class KeyRow(msgspec.Struct):
 
 
 class Setting(msgspec.Struct):
-    """A setting."""
+    """A setting as `hitl-tui config --json` lists it."""
 
     name: Annotated[str, about("Its key in the configuration file.")]
     value: Annotated[
@@ -208,7 +208,7 @@ class FindDocument(Document, frozen=True):
     thread: Annotated[str, about("The thread.")]
     text: Annotated[str, about("What was looked for.")]
     looked: Annotated[int, about("Steps that were looked at, from the newest on.")]
-    hits: Annotated[tuple[SearchHit, ...], about("Where it stands, newest first.")]
+    hits: Annotated[tuple[SearchHit, ...], about("The places where it was found, newest first.")]
 
 
 class WhenDocument(Document, frozen=True):
@@ -313,6 +313,12 @@ class RepeatsDocument(Document, frozen=True):
 
     thread: Annotated[str, about("The thread.")]
     repeats: Annotated[Repeats | None, about("What would run again; null where nothing would.")]
+    moves: Annotated[
+        str | None,
+        about(
+            "The LangGraph thread whose next turn, in another program, continues from the fork; else null."
+        ),
+    ] = None
 
 
 class ForkDocument(Document, frozen=True):
@@ -364,6 +370,7 @@ class VerifyDocument(Document, frozen=True):
         tuple[SignedDecision, ...] | None, about("Who has signed what; with `--signers` alone.")
     ]
     since: Annotated[int, about("The first step that was checked; an anchor vouches for those before it.")]
+    notes: Annotated[tuple[str, ...], about("Not wrong, but worth knowing: answers that were not used.")]
 
 
 class AnchorDocument(Document, frozen=True):

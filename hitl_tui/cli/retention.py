@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from hitl_tui.stores.deletion import DeletionPlan
 
 _yes = click.option("--yes", is_flag=True, help="Don't ask first.")
-_dry_run = click.option("--dry-run", is_flag=True, help="Only show what would go.")
-_force = click.option("--force", is_flag=True, help="Also what runs or waits for a human.")
+_dry_run = click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
+_force = click.option("--force", is_flag=True, help="Also delete threads that run or wait for a person.")
 
 
 @click.command()
 @click.argument("threads", nargs=-1, required=True, metavar="THREAD...", shell_complete=complete_thread)
-@click.option("--forks", is_flag=True, help="With their forks, which share their steps.")
+@click.option("--forks", is_flag=True, help="Also delete their forks, which share their steps.")
 @_force
 @_dry_run
 @_yes
@@ -47,11 +47,11 @@ def delete(
     reviewer: str | None,
     as_json: bool,
 ) -> ExitCode:
-    """Delete threads, with what ran inside them.
+    """Delete threads with their subgraphs.
 
-    All of them or, where one can't go, none: what runs or waits for a human stays without --force, what a
-    fork shares without --forks. The ledger of the store keeps who did it, when, why, and the last hashes;
-    `deleted` shows it. Nothing else remains. Without --yes it shows what goes and asks.
+    All of them, or none if one can't be deleted. Threads that run or wait for a person need --force, and
+    those whose steps a fork shares need --forks. The ledger of the store keeps who did it, when, why, and
+    the last hashes; `deleted` shows it. Without --yes it shows what would be deleted, and asks.
     """
     from hitl_tui.cli.opening import find_thread
     from hitl_tui.cli.storage import open_own
@@ -66,9 +66,13 @@ def delete(
 
 
 @click.command()
-@click.option("--older-than", metavar="TIME", help="Only what has not changed for so long, as 30d or 12h.")
-@click.option("--keep-last", type=click.IntRange(0), metavar="N", help="Keep the N that changed last.")
-@click.option("--keep-decided", is_flag=True, default=None, help="Keep what a person has decided in.")
+@click.option("--older-than", metavar="TIME", help="Only threads unchanged for this long, as 30d or 12h.")
+@click.option(
+    "--keep-last", type=click.IntRange(0), metavar="N", help="Keep the N most recently changed threads."
+)
+@click.option(
+    "--keep-decided", is_flag=True, default=None, help="Keep threads in which a person has decided."
+)
 @_force
 @_dry_run
 @_yes
@@ -91,8 +95,9 @@ def prune(
 ) -> ExitCode:
     """Delete the threads that a rule does not keep.
 
-    By these options or, without any, by [retention] of the configuration; it never happens by itself. What
-    runs or waits stays, and so does what a fork shares that stays. Without --yes it shows what goes and asks.
+    By these options or, without any, by [retention] of the configuration; it never happens by itself.
+    Threads that run or wait are kept, and so are those whose steps a kept fork shares. Without --yes it
+    shows what would be deleted, and asks.
     """
     from hitl_tui.cli.storage import open_own
     from hitl_tui.config import load_settings
@@ -110,14 +115,14 @@ def prune(
 
 
 @click.command()
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many to show.")
 @store_option
 @json_option
 def deleted(*, limit: int, store: str | None, as_json: bool) -> None:
     """Show who deleted which threads, when and why.
 
-    The ledger of the store itself, newest first: of each thread the last hashes, so that an export or an
-    anchor can be told from another. `verify` checks that none was changed or taken away.
+    The ledger of the store, newest first, with the last hashes of each thread. With these you can recognise
+    an export or an anchor of it. `verify` checks that no entry was changed or removed.
     """
     from hitl_tui.cli.documents import time as shown
     from hitl_tui.cli.storage import open_existing
@@ -146,16 +151,16 @@ def deleted(*, limit: int, store: str | None, as_json: bool) -> None:
 @click.command()
 @click.argument("thread", required=False, shell_complete=complete_thread)
 @click.option(
-    "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many threads."
+    "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many threads to show."
 )
 @store_option
 @json_option
 def size(*, thread: str | None, limit: int, store: str | None, as_json: bool) -> None:
     """Show what fills the store, by thread and channel.
 
-    The largest thread first, or all channels of one. Bytes of what was written; the store takes more on
-    the disk for its own order, and `vacuum` gives back what is free. A fork shares its parent's steps.
-    Of LangGraph threads it is what their checkpointer keeps, forks and subgraphs included.
+    The largest thread first, or all channels of one thread. It counts bytes that were written. The file is
+    larger, and `vacuum` frees unused space. A fork shares its parent's steps. For LangGraph threads it is
+    what their checkpointer keeps, including forks and subgraphs.
     """
     from hitl_tui.cli.langgraph import measured
     from hitl_tui.cli.opening import find_thread
@@ -192,9 +197,9 @@ def size(*, thread: str | None, limit: int, store: str | None, as_json: bool) ->
 @store_option
 @json_option
 def vacuum(*, store: str | None, as_json: bool) -> None:
-    """Give the space of what was deleted back.
+    """Free the space of deleted threads.
 
-    Graphs that no thread names any more go, too. Nobody can write to the store meanwhile.
+    Also deletes graphs that no thread uses. While it runs, nothing can be written to the store.
     """
     from hitl_tui.cli.storage import open_own
     from hitl_tui.config import load_settings
@@ -226,7 +231,7 @@ def _delete(store: Checkpointer, plan: DeletionPlan, settings: Settings, how: _H
     from hitl_tui.view.format import count
 
     now, going = store.now(), plan.going
-    say(*(leaving_lines(going, now) or ["nothing goes"]))
+    say(*(leaving_lines(going, now) or ["nothing to delete"]))
     if words := kept_words(plan.kept):
         say(words)
     entries: list[LedgerEntry] = []

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from hitl_tui.cli.langgraph import open_graph_store, open_server_store, opened_graph, server_store
+from hitl_tui.cli.invocation import note_store
+from hitl_tui.cli.langgraph import (
+    open_graph_store,
+    open_server_store,
+    opened_graph,
+    server_store,
+    thread_named_on_server,
+)
 from hitl_tui.cli.opening import Target, open_named, thread_to_open
 from hitl_tui.cli.options import (
     break_option,
@@ -19,17 +26,17 @@ from hitl_tui.cli.options import (
     durability_option,
     headless_option,
     kept_breaks_option,
-    note_store,
     on_busy_option,
     options_as,
     plain_option,
     reviewer_option,
     server_option,
     store_option,
+    stream_option,
     theme_option,
     thread_option,
 )
-from hitl_tui.cli.output import json_option
+from hitl_tui.cli.output import json_option, say
 from hitl_tui.cli.storage import open_existing, open_for_writing
 from hitl_tui.errors import UsageError
 
@@ -50,7 +57,7 @@ def tape_options(command: F) -> F:
     command = click.option(
         "--cassette", metavar="FILE", help="Answer model calls from FILE, and fail on any that is not in it."
     )(command)
-    return click.option("--record", metavar="FILE", help="Keep every model call in FILE, without keys.")(
+    return click.option("--record", metavar="FILE", help="Record every model call in FILE, without keys.")(
         command
     )
 
@@ -123,6 +130,8 @@ class RunOptions(NamedTuple):
             return run_detached(settings, open_store, choose, begin, self.priority or 0, as_json=self.as_json)
         if self.at or self.after or self.priority is not None:
             raise UsageError("--at, --in and --priority are for workers", "give them with --detach")
+        if settings.store == "memory:":
+            note_store()(settings.store)
         quiet = self.headless or self.as_json
         with tape(self.record, self.cassette, shown=not quiet):
             if quiet:
@@ -151,18 +160,21 @@ run_options = options_as(
     plain_option,
     headless_option,
     on_busy_option,
+    stream_option,
     break_option,
     kept_breaks_option,
     json_option,
     tape_options,
     click.option("--detach", is_flag=True, help="Leave it to workers, at once and after each decision."),
-    click.option("--at", metavar="TIME", help="With --detach: not before, as 2026-03-01T08:00 or 08:00."),
-    click.option("--in", "after", metavar="SPAN", help="With --detach: not before then, as 90m, 12h or 2d."),
+    click.option(
+        "--at", metavar="TIME", help="With --detach: start not before TIME, as 2026-03-01T08:00 or 08:00."
+    ),
+    click.option("--in", "after", metavar="SPAN", help="With --detach: start after SPAN, as 90m, 12h or 2d."),
     click.option(
         "--priority",
         type=click.IntRange(-1000, 1000),
         metavar="N",
-        help="With --detach: what is higher goes first; 0 by default.",
+        help="With --detach: higher priorities start first; 0 by default.",
     ),
 )
 
@@ -177,14 +189,24 @@ run_options = options_as(
     "inputs",
     metavar="NAME=VALUE",
     multiple=True,
-    help="A first value; JSON where it is JSON. @FILE reads several from a JSON object.",
+    help="A first value, as JSON or text. @FILE reads several from a JSON object; {} gives none.",
 )
 @click.option(
     "--context",
     "context",
     metavar="NAME=VALUE",
     multiple=True,
-    help="What nodes, routes and tools read as config.context, JSON where it is JSON. @FILE reads several.",
+    help="What nodes, routes and tools read as config.context (LangGraph: runtime.context), as JSON or text. "
+    "@FILE reads several.",
+)
+@click.option(
+    "--configurable",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="What nodes of a LangGraph graph read in config['configurable'], as JSON or text.",
+)
+@click.option(
+    "--keep-memory", is_flag=True, help="Leave a LangGraph graph the InMemorySaver it was compiled with."
 )
 @click.option("--model", metavar="NAME", help="Any model litellm knows, as ollama/llama3.2.")
 @click.option("--api-base", metavar="URL", help="Address of the model's server.")
@@ -198,25 +220,28 @@ def run(
     thread: str | None,
     inputs: tuple[str, ...],
     context: tuple[str, ...],
+    configurable: tuple[str, ...],
+    keep_memory: bool,
     model: str | None,
     api_base: str | None,
     max_tokens: int | None,
     how: RunOptions,
 ) -> int:
-    """Run a workflow of your own, on screen or without.
+    """Run your own workflow, with or without a screen.
 
-    GRAPH is module:attribute, file.py or file.py:name: a StateGraph, a GraphRunner, or a function
-    that returns one; or a graph file, file.toml; or the name of a sample, such as review, planner or
-    order. A graph of LangGraph is taken as well, also from langgraph.json or langgraph.json:ID, and with
-    --server one that runs on a server. Starts a new thread unless --thread names one that is there. With
-    --headless, or --json, it runs without a screen until something waits (exit code 3), fails (1) or
-    ends (0).
+    GRAPH is module:attribute, file.py or file.py:name: a StateGraph, a GraphRunner, or a function that
+    returns one. It can also be a graph file (file.toml), a sample such as review, planner or order, or a
+    LangGraph graph, also from langgraph.json or langgraph.json:ID; --server runs one on a LangGraph server.
+    It starts a new thread unless --thread names an existing one. With --headless or --json it runs without
+    a screen until something waits (exit code 3), fails (1) or ends (0).
     """
     from hitl_tui.cli.inputs import Inputs
     from hitl_tui.loading.graphs import resolve_spec
 
     given = Inputs(inputs)
     besides = Inputs(context, "--context ").plain() if context else None
+    if configurable:
+        besides = {**(besides or {}), "configurable": Inputs(configurable, "--configurable ").plain()}
     if graph is not None:
         resolve_spec(graph)
     elif server is None:
@@ -225,6 +250,11 @@ def run(
     options = {
         name: value for name, value in {**flags, "max_tokens": max_tokens}.items() if value is not None
     }
+    if server and keep_memory:
+        raise UsageError(
+            "--keep-memory and --server don't go together",
+            "the server keeps the threads: leave --keep-memory out",
+        )
     own = {"store": _server(graph, server, assistant, how, options)} if server else {}
     settings = how.settings(**flags, **own)
     note = note_store()
@@ -233,9 +263,14 @@ def run(
         if graph is None:
             note(settings.store)
             return open_server_store(settings)
-        if (mirror := open_graph_store(graph, settings, options)) is None:
+        mirror = open_graph_store(graph, settings, options, keep_memory=keep_memory)
+        if mirror is None and keep_memory:
+            raise UsageError(
+                f"{graph} is no graph of LangGraph", "use --store memory: in place of --keep-memory"
+            )
+        if mirror is None:
             return open_for_writing(settings)
-        if settings.origins["store"] != "flag" and (theirs := opened_graph(mirror)) is not None:
+        if (theirs := opened_graph(mirror)) is not None:
             note(theirs.url)
         return mirror
 
@@ -245,9 +280,13 @@ def run(
         defaults = {"model": settings.model, "api_base": settings.api_base}
         defaults = {name: value for name, value in defaults.items() if value is not None}
         if (theirs := opened_graph(opened)) is not None:
-            name = thread or _new_name(opened, theirs)
+            name = thread_named_on_server(opened, thread) if thread else _new_name(opened, theirs)
+            if thread and name != thread:
+                say(f"hitl-tui: thread {thread} is {name} on the server", err=True)
             return Target(name, None, given.for_graph(theirs.info) if given else None, besides, begins=True)
         assert graph is not None
+        if configurable:
+            raise UsageError(f"{graph} is no graph of LangGraph: it has no configurable", "use --context")
         runner = open_named(graph, opened, options, defaults)
         name = thread or new_thread_id(opened, runner.graph.name)
         return Target(name, runner, given.for_graph(runner.graph.info) if given else None, besides)
@@ -271,7 +310,7 @@ def _server(
 
 def _new_name(store: Checkpointer, theirs: OpenedGraph) -> str:
     """A name for a new thread of a graph of LangGraph."""
-    from hitl_tui.drivers.langgraph.server import SERVER, new_server_thread
+    from hitl_tui.drivers.langgraph.server_names import SERVER, new_server_thread
 
     if SERVER in theirs.source.source:
         return new_server_thread()
@@ -286,12 +325,12 @@ def _new_name(store: Checkpointer, theirs: OpenedGraph) -> str:
 @building_options
 @run_options
 def resume(*, thread: str | None, dry_run: bool, how: RunOptions) -> int:
-    """Go on with a thread where it stopped.
+    """Continue a thread where it stopped.
 
-    Without THREAD the one that waits for a human and changed last, or else the last unfinished one.
-    With --headless, or --json, it runs without a screen until something waits, fails or ends; a
-    request that waits goes on waiting: `answer` answers it. Of a node that failed, or was given up, it says
-    first whether it reaches outside and what it used; --dry-run says that and runs nothing.
+    Without THREAD it is the one that waits for a person and changed last, or else the last unfinished one.
+    With --headless or --json it runs without a screen until something waits, fails or ends. A waiting
+    request stays: `answer` answers it. If a node failed or was stopped, you first see whether it has side
+    effects and what it used; --dry-run shows that and runs nothing.
     """
     if dry_run:
         return _would_repeat(thread, how)
@@ -316,7 +355,7 @@ def _would_repeat(thread: str | None, how: RunOptions) -> int:
 
 @click.command()
 @thread_option
-@click.option("--task", metavar="TEXT", help="What the worker shall write.")
+@click.option("--task", metavar="TEXT", help="What the worker writes.")
 @click.option(
     "--human/--no-human", default=True, help="Whether you decide on every verdict.", show_default=True
 )
@@ -349,10 +388,10 @@ def demo(
     record: str | None,
     cassette: str | None,
 ) -> int:
-    """Step through an advisor workflow; no key, no network.
+    """Step through the advisor workflow, without key or network.
 
-    With --model it runs on a real model. A worker writes a draft, an advisor judges it, you have the
-    last word on every verdict. Starts a new thread in your store unless --thread names one that is there.
+    A worker writes a draft, an advisor judges it, and you decide on every verdict. --model uses a real
+    model. It starts a new thread in your store unless --thread names an existing one.
     """
     from hitl_tui.cli.screen import show
     from hitl_tui.config import load_settings

@@ -16,6 +16,7 @@ from hitl_tui.cli.options import (
     note_option,
     on_busy_option,
     store_option,
+    stream_option,
     thread_argument,
 )
 from hitl_tui.cli.output import emit, json_option, say
@@ -36,12 +37,15 @@ if TYPE_CHECKING:
 @json_option
 @tape_options
 @on_busy_option
+@stream_option
 @break_option
 @kept_breaks_option
 @click.option(
-    "--into", is_flag=True, help="Of a subgraph: begin its thread, and pause before its first node."
+    "--into", is_flag=True, help="Step into a subgraph: start its thread, and pause before its first node."
 )
-@click.option("--out", is_flag=True, help="Of a thread inside another: finish it and the node that runs it.")
+@click.option(
+    "--out", is_flag=True, help="Step out of a subgraph: finish its thread and the node that runs it."
+)
 @click.option("--to", metavar="NODE", help="Run on, and stop before this node.")
 def step(
     *,
@@ -60,8 +64,8 @@ def step(
 ) -> int:
     """Run one node of a thread.
 
-    Exit code 0: the node is done, and the thread can go on or has ended; 3: something waits for a
-    human; 1: the node failed.
+    Exit code 0: the node is done, and the thread can continue or has ended; 3: something waits for a
+    person; 1: the node failed.
     """
     from hitl_tui.cli.headless import run_headless
     from hitl_tui.cli.opening import owner_of
@@ -103,9 +107,9 @@ def step(
 async def pause(opened: OpenThread, *, thread: str, note: str | None, wait: float) -> ExitCode:
     """Pause a thread, whichever process runs it.
 
-    One that another process runs is asked to pause: it does at its next node boundary, and the log says
-    who asked. Exit code 4 where it still runs when the waiting is over; what was asked stays asked. One
-    whose process has died is taken over and left paused.
+    If another process runs it, that process is asked to pause at its next node boundary; the log says who
+    asked. Exit code 4 if it still runs after the wait; the wish to pause is kept. If that process has died,
+    the thread is taken over and left paused.
     """
     from hitl_tui.cli.headless import report
     from hitl_tui.drivers.watching import ask_to_pause
@@ -132,9 +136,10 @@ async def pause(opened: OpenThread, *, thread: str, note: str | None, wait: floa
 @note_option
 @on_thread(acts=True, builds=True)
 async def extend(opened: OpenThread, *, thread: str, limits: tuple[str, ...], note: str | None) -> ExitCode:
-    """Raise limits, so that a thread stopped by one can go on.
+    """Raise limits, so that a stopped thread can continue.
 
-    LIMIT is max_iterations, max_tokens, max_cost_usd or max_seconds; "none" takes one away.
+    LIMIT is max_iterations, max_tokens, max_cost_usd or max_seconds; "none" removes one. With
+    on_unknown_price=warn, calls of unknown price count as nothing.
     """
     from hitl_tui.cli.headless import report
     from hitl_tui.engine.commands import ExtendLimits
@@ -151,9 +156,9 @@ async def extend(opened: OpenThread, *, thread: str, limits: tuple[str, ...], no
 @note_option
 @on_thread(acts=True)
 async def cancel(opened: OpenThread, *, thread: str, note: str | None) -> ExitCode:
-    """End a thread for good, as cancelled by you.
+    """Cancel a thread; this cannot be undone.
 
-    What is committed stays; a fork can go on from any of its steps.
+    All steps are kept; a fork can continue from any of them.
     """
     from hitl_tui.cli.headless import report
     from hitl_tui.engine.commands import Cancel
@@ -172,11 +177,11 @@ async def cancel(opened: OpenThread, *, thread: str, note: str | None) -> ExitCo
 async def rollback(
     opened: OpenThread, *, thread: str, dry_run: bool, yes: bool, note: str | None
 ) -> ExitCode:
-    """Undo what a thread's nodes did outside of it.
+    """Undo the side effects of a thread's nodes.
 
-    Runs the handlers that the nodes left, last one first; one that fails is noted, and the others still
-    run. The thread ends cancelled, with exit code 0, or failed with what remains, with 1: the next
-    rollback tries that again. Without --yes it shows what will run and asks.
+    Runs the handlers that the nodes left, last one first. If one fails, that is recorded and the others
+    still run. The thread ends cancelled, with exit code 0, or failed with the remaining ones, with 1; the
+    next rollback tries them again. Without --yes it shows what would run, and asks.
     """
     from hitl_tui.cli.headless import tell_run
     from hitl_tui.engine.commands import Rollback
@@ -201,7 +206,7 @@ async def rollback(
 def _agreed() -> bool:
     """Whether the person at the terminal agrees; a program must say so with --yes."""
     if not sys.stdin.isatty():
-        raise UsageError("a rollback runs handlers that reach out of the thread", "confirm it with --yes")
+        raise UsageError("rolling back runs handlers with side effects", "confirm it with --yes")
     return click.confirm("Run them?", default=False, err=True)
 
 

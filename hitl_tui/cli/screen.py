@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hitl_tui.cli.invocation import same_store, store_ends_with_process
 from hitl_tui.cli.langgraph import listed
 from hitl_tui.cli.opening import Choose, OpenStore, Target, hub_over, open_target
-from hitl_tui.cli.options import same_store
 from hitl_tui.cli.output import keep_nodes_apart, say
 from hitl_tui.collector import collect_as_usual
 from hitl_tui.drivers.node_streams import has_screen, own_out
 from hitl_tui.errors import ExitCode, HitlError, UsageError
+from hitl_tui.shell import command_line
 from hitl_tui.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _show_lines(settings: Settings, open_driver: OpenDriver, opened: Opened, bre
             open_driver,
             actor=settings.reviewer,
             breaks=breaks,
-            go_on=lambda thread: _resume_command(thread, settings),
+            go_on=_resume_command,
             claim_minutes=settings.claim_minutes,
             notices=notices,
         )
@@ -172,7 +173,7 @@ def _after_screen(result: AppResult, settings: Settings) -> int:
     """Say what the screen left to say, and return the exit code for it."""
     if result.error is not None:
         raise result.error
-    say(*_farewell(result, settings), err=bool(result.ended_by))
+    say(*_farewell(result), err=bool(result.ended_by))
     if result.ended_by:
         raise click.exceptions.Exit(128 + result.ended_by)
     if result.progress is None:
@@ -276,14 +277,14 @@ def _unbuilt(store: str, thread_id: str, error: HitlError) -> str:
     from hitl_tui.loading.trust import NotTrusted
 
     if isinstance(error, NotTrusted):
-        again = f"{shlex.join(['hitl-tui', 'resume', thread_id, '--trust'])}{store}"
-        return f"{error.message}. Its log can be looked at; to run it all the same: {again}"
+        again = command_line("resume", thread_id, options=f"--trust{store}")
+        return f"{error.message}. Its log can be viewed; to run it anyway: {again}"
     known = "hitl-tui run GRAPH" in error.hint
     hint = f" ({error.hint})" if error.hint and not known else ""
     again = f"{shlex.join(['hitl-tui', 'run', 'GRAPH', '--thread', thread_id])}{store}"
     return (
-        f"its graph can't be built: {error.message}{hint}. Its log can be looked at; "
-        f"to go on{'' if known else ', mend that, or'}: {again}"
+        f"its graph can't be built: {error.message}{hint}. Its log can be viewed; "
+        f"to continue{'' if known else ', fix that, or'}: {again}"
     )
 
 
@@ -305,17 +306,20 @@ def _check_theme(settings: Settings) -> None:
         raise UsageError(f"there is no theme {settings.theme!r} (flag)", did_you_mean(settings.theme, known))
 
 
-def _farewell(result: AppResult, settings: Settings) -> list[str]:
+def _farewell(result: AppResult) -> list[str]:
     lines = list(result.not_committed)
     unfinished = result.progress is not None and result.progress.status not in ("completed", "cancelled")
-    if unfinished and (command := _resume_command(result.thread_id, settings)):
-        lines.append(f"go on with: {command}")
+    if unfinished and (command := _resume_command(result.thread_id)):
+        lines.append(f"continue with: {command}")
+    elif unfinished:
+        from hitl_tui.cli.headless import ENDED_WITH_PROCESS
+
+        lines.append(f"{result.thread_id}: {ENDED_WITH_PROCESS}")
     return lines
 
 
-def _resume_command(thread_id: str, settings: Settings) -> str:
+def _resume_command(thread_id: str) -> str:
     """What to type to go on with a thread; "" where its store ends with this process."""
-    store = same_store()
-    if "memory:" in (settings.store, store.rpartition(" ")[2]):
+    if store_ends_with_process():
         return ""
-    return f"{shlex.join(['hitl-tui', 'resume', thread_id])}{store}"
+    return command_line("resume", thread_id, options=same_store())

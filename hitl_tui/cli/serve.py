@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 import signal
 import sys
 import time
@@ -30,26 +31,30 @@ _READ_ONLY: Final = "this server shows threads to an audience (--read-only)"
 _TERMINAL_WAYS: Final = ("terminal", "title", "before")
 _file_option = click.option(
     "--auth", "file", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE",
-    help="The file of the tokens; it holds their hashes.",
+    help="The file with the hashes of the tokens.",
 )  # fmt: skip
 
 
 @click.group(invoke_without_command=True)
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 takes a free one."
 )
 @click.option(
     "--auth", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-    help="People log in with the tokens of this file; `hitl-tui serve token add` makes one.",
+    help="People log in with the tokens in this file; `hitl-tui serve token add` creates one.",
 )  # fmt: skip
-@click.option("--auth-header", metavar="NAME", help="A header by which a trusted proxy says who asks.")
-@click.option("--trusted-proxy", "proxies", metavar="IP", multiple=True, help="Where that proxy asks from.")
-@click.option("--public-url", metavar="URL", help="The address by which browsers come, behind a proxy.")
+@click.option("--auth-header", metavar="NAME", help="The header in which a trusted proxy names the person.")
+@click.option("--trusted-proxy", "proxies", metavar="IP", multiple=True, help="The address of that proxy.")
+@click.option("--public-url", metavar="URL", help="The public address, if there is a proxy.")
 @click.option("--read-only", is_flag=True, help="For an audience: every command is refused.")
 @click.option(
     "--sessions", type=click.IntRange(1, 1000), default=20, show_default=True,
-    help="At most so many at once; each is a process.",
+    help="How many sessions at once; each is a process.",
+)  # fmt: skip
+@click.option(
+    "--sessions-each", type=click.IntRange(1, 1000), metavar="N",
+    help="How many sessions of one person; a quarter of --sessions by default.",
 )  # fmt: skip
 @store_option
 @reviewer_option
@@ -65,13 +70,14 @@ def serve(
     public_url: str | None,
     read_only: bool,
     sessions: int,
+    sessions_each: int | None,
     store: str | None,
     reviewer: str | None,
 ) -> ExitCode | None:
-    """Serve the app to browsers, each page a session of its own.
+    """Serve the app to browsers; each page is a session.
 
-    Without --auth or --auth-header only on this machine, behind a link that is made anew each time; whoever
-    has it acts under your name. /thread/ID and /request/ID open there. Ends with ctrl+c or a signal.
+    Without --auth or --auth-header it serves only this machine, by a link that is new each time; anyone
+    with the link acts under your name. /thread/ID and /request/ID open there. ctrl+c or a signal ends it.
     """
     if ctx.invoked_subcommand is not None:
         return None
@@ -99,7 +105,8 @@ def serve(
     own = auth is None and not proxy.header
     server, link = _server(
         settings, host, port, _public(public_url, host), _tokens(auth, settings, own=own), proxy,
-        sessions=sessions, own=own, read_only=read_only,
+        sessions=(sessions, sessions if own else sessions_each or max(sessions // 4, 1)),
+        own=own, read_only=read_only,
     )  # fmt: skip
     asyncio.run(_serve(server, link))
     return ExitCode.DONE
@@ -113,11 +120,15 @@ def _server(  # noqa: PLR0917
     tokens: KnownTokens | None,
     proxy: Proxy,
     *,
-    sessions: int,
+    sessions: tuple[int, int],
     own: bool,
     read_only: bool,
 ) -> tuple[WebServer, str]:
-    """The server, and what its link has beside its address."""
+    """The server, and what its link has beside its address.
+
+    Args:
+        sessions: how many in all, and how many of one person.
+    """
     from hitl_tui.team.web.tokens import OneToken
     from hitl_tui.team.web.web_server import Serving, WebServer, session_environment
 
@@ -132,14 +143,14 @@ def _server(  # noqa: PLR0917
     def environment(name: str) -> dict[str, str]:
         return {**session_environment(name), "HITL_TUI_STORE": settings.store}
 
-    serving = Serving(command, environment, host, port, public_url, sessions)
+    serving = Serving(command, environment, host, port, public_url, *sessions)
     return WebServer(serving, tokens, proxy), f"?token={tokens.token}" if isinstance(tokens, OneToken) else ""
 
 
 async def _serve(server: WebServer, link: str) -> None:
     from hitl_tui.cli.logs import start_log
 
-    start_log()
+    start_log("aiohttp", "asyncio")
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
@@ -166,12 +177,20 @@ def _public(url: str | None, host: str) -> str:
         if host in ("0.0.0.0", "::"):
             raise UsageError(f"{host} is no address to come by", "say which is, with --public-url")
         return ""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+    from hitl_tui.team.web.origins import origin_of
+
+    try:
+        origin, parts = origin_of(url), urlsplit(url)
+    except ValueError:  # browsers send a name and a password in no header that this server compares
         raise UsageError(
             f"{url!r} is no address of a server", "as in --public-url https://review.example.org"
+        ) from None
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        raise UsageError(
+            f"{url!r} names a path: the pages can't be served below a path of a host",
+            f"give the server a name or a port of its own, as in --public-url {origin}",
         )
-    return f"{parts.scheme}://{parts.netloc}"
+    return origin
 
 
 def _proxy(header: str | None, addresses: tuple[str, ...]) -> Proxy:
@@ -205,7 +224,8 @@ def _tokens(file: Path | None, settings: Settings, *, own: bool) -> KnownTokens 
 def _token_file(path: Path) -> TokenFile:
     from hitl_tui.team.web.tokens import TokenFile
 
-    return TokenFile(path.absolute())
+    # Of a link, the file that it names is written, and the link stays.
+    return TokenFile(Path(os.path.realpath(path)))
 
 
 @serve.command(hidden=True)

@@ -79,8 +79,8 @@ class ThreadSummaryShape(msgspec.Struct):
 
     thread: Annotated[str, about("The thread."), From("info.thread_id")]
     graph: Annotated[str, about("Its graph's name."), From("info.graph_name")]
-    status: Annotated[Status, about("Where the thread stands.")]
-    reason: Annotated[str, about("Why it stands there, as in a result; empty while it runs.")]
+    status: Annotated[Status, about("Where the thread is.")]
+    reason: Annotated[str, about("Why it is there, as in a result; empty while it runs.")]
     step: Annotated[int, about("The newest step, 0 for the input, -1 before it."), From("head")]
     next: Annotated[
         str | None,
@@ -131,7 +131,7 @@ class ChildMovedEvent(msgspec.Struct):
     node: Annotated[str, about("The node.")]
     path: Annotated[str, about("The branch.")]
     running: Annotated[Maybe, about("The node that runs in it.")]
-    child: Annotated[Child, about("Where it stands."), From(_child)]
+    child: Annotated[Child, about("Where it is."), From(_child)]
 
 
 @shows(ev.StepCommitted)
@@ -195,7 +195,7 @@ class ThreadDocument(Document, frozen=True):
     owner: Annotated[Owner | None, about("For whom a subgraph's thread runs.")]
     unfinished: Annotated[Unfinished | None, about("What is kept of a node with branches.")]
     held_by: Annotated[Maybe, about("Who runs it now: user, host and process.")]
-    standing: Annotated[Progress, about("Where the thread stands now, whichever step is shown.")]
+    standing: Annotated[Progress, about("Where the thread is now, whichever step is shown.")]
     step: Annotated[int, about("The shown step.")]
     checkpoint: Annotated[Checkpoint, about("The shown step.")]
     state: Annotated[Mapping[str, Any], about("Every channel with its value; `[private]` for private ones.")]
@@ -217,6 +217,6 @@ class ErrorDocument(Document, frozen=True):
     error: Annotated[str, about("The name of the error.")]
     title: Annotated[str, about("What kind of error.")]
     message: Annotated[str, about("What was wrong, and where.")]
-    hint: Annotated[str, about("How to mend it; empty where there is nothing to say.")]
+    hint: Annotated[str, about("How to fix it; empty if there is nothing to say.")]
     details: Annotated[str, about("A traceback of your code, or what has changed since.")]
     exit_code: Annotated[int, about("The exit code of the command.")]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hitl_tui.cli.langgraph import names_langgraph, open_langgraph_store
 from hitl_tui.errors import NoSuchStore, StoreUnusable, UsageError
+from hitl_tui.given_files import expanded
 
 if TYPE_CHECKING:
     from hitl_tui.cli.langgraph import Part
@@ -95,7 +97,7 @@ def open_own(settings: Settings) -> Checkpointer:
 def _is_there(path: Path) -> bool:
     """Whether there is something; what can't be looked at is for the opening to tell."""
     try:
-        return path.exists()
+        return os.path.exists(path)
     except OSError:
         return True
 
@@ -117,4 +119,4 @@ def store_path(settings: Settings) -> Path | None:
 
     if settings.store == "memory:" or is_server(settings.store):
         return None
-    return Path(store_place(settings.store)).expanduser()
+    return expanded(store_place(settings.store))

@@ -21,13 +21,13 @@ def store() -> None:
 
 
 @store.command()
-@click.option("--roles", is_flag=True, help="Make the roles, too, and say what each may do.")
+@click.option("--roles", is_flag=True, help="Also create the roles, and print what each may do.")
 @store_option
 def init(*, roles: bool, store: str | None) -> None:
-    """Make the tables of a store, or bring them up to date.
+    """Create the tables of a store, or upgrade them.
 
-    With --roles also hitl_viewer, hitl_reviewer, hitl_worker and hitl_operator, which you then give to
-    users of the database, as in GRANT hitl_reviewer TO ann.
+    --roles also creates hitl_viewer, hitl_reviewer, hitl_worker and hitl_operator. Grant them to users of
+    the database, as in GRANT hitl_reviewer TO ann.
     """
     from hitl_tui.cli.storage import open_for_writing
     from hitl_tui.config import load_settings

@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from contextlib import suppress
+from typing import TextIO
 
 from hitl_tui.drivers.node_streams import own_out
 from hitl_tui.errors import HitlError
@@ -54,7 +55,9 @@ def output_failure(error: OSError) -> OutputFailed | None:
     return OutputFailed(error.strerror or str(error), "write it to another place")
 
 
-def give_up_output() -> None:
-    """Let what is left for stdout go nowhere: Python would complain about it when it ends."""
+def give_up_output(out: TextIO | None = None) -> None:
+    """Let what is left for a stream (stdout) go nowhere: Python would complain about it when it ends."""
     with suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), own_out().fileno())
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, (out or own_out()).fileno())
+        os.close(null)

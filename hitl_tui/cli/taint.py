@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 @click.argument("channel", required=False)
 @on_log()
 def taint(opened: OpenStored, *, place: str, channel: str | None) -> ExitCode:
-    """Show which channels hold what came from outside, and why.
+    """Show which channels hold untrusted data, and why.
 
-    A channel is tainted while its value came from outside, as a web page or what a tool returned, or
-    was made from such a value. With CHANNEL that one alone: which step, node or tool brought it in,
+    A channel is untrusted while its value came from outside, such as a web page or the result of a tool, or
+    was made from such a value. With CHANNEL it shows only that one: which step, node or tool brought it in,
     and through which nodes it came.
     """
     from hitl_tui.cli.inputs import logged_place
@@ -49,15 +49,15 @@ def taint(opened: OpenStored, *, place: str, channel: str | None) -> ExitCode:
 @thread_argument
 @click.argument("channel")
 @click.option("--reason", required=True, metavar="TEXT", help="Why it may be trusted now.")
-@click.option("--expected-step", type=int, metavar="N", help="Refuse if the thread has moved on.")
+@click.option("--expected-step", type=int, metavar="N", help="Refuse if the newest step is not N.")
 @on_thread(acts=True, builds=True)
 async def declassify(
     opened: OpenThread, *, thread: str, channel: str, reason: str, expected_step: int | None
 ) -> ExitCode:
-    """Say that a tainted channel may be trusted as it is now.
+    """Trust the current value of an untrusted channel.
 
-    One new step that changes no value; your name and your reason are kept in the ledger. What was
-    written from it before stays tainted.
+    This adds a step that changes no value; the ledger keeps your name and your reason. Values that were
+    made from it before stay untrusted.
     """
     from hitl_tui.cli.headless import report
     from hitl_tui.engine.commands import Declassify

@@ -34,12 +34,14 @@ _MORE = "there are more than {:,}: name a part of one, or give --limit"
 
 @click.command()
 @click.argument("query", default="")
-@click.option("--waiting", is_flag=True, help="The queue of what waits for a human, most urgent first.")
-@click.option("--filter", "wanted", metavar="TEXT", help='Of it what passes, as "graph:advisor due:today".')
-@click.option("--sort", metavar="COLUMN", help="Sort it by waits, due, risk, votes, graph, ...")
-@click.option("--reverse", is_flag=True, help="Sort it the other way round.")
-@click.option("--inside", is_flag=True, help="With the threads of subgraphs below the ones they ran in.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
+@click.option("--waiting", is_flag=True, help="Show the queue, most urgent first.")
+@click.option("--filter", "wanted", metavar="TEXT", help='Filter the queue, as "graph:advisor due:today".')
+@click.option("--sort", metavar="COLUMN", help="Sort the queue by waits, due, risk, votes, graph, ...")
+@click.option("--reverse", is_flag=True, help="Reverse the order.")
+@click.option("--inside", is_flag=True, help="Also list the threads of subgraphs.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many to show."
+)
 @server_option
 @click.option("--assistant", metavar="ID", help="Which of the server's graphs.")
 @store_option
@@ -60,10 +62,10 @@ def threads(
 ) -> None:
     """List the threads of a store.
 
-    Last changed first; what ran inside a thread is counted, and listed below it with --inside. With QUERY
-    those whose name contains it, wherever they ran. --waiting lists what is asked, a row each. A filter is of
-    words and of graph: thread: title: goal: risk: due: waits: votes: claimed: open: form: asks:, and "-"
-    before one turns it round.
+    Last changed first. Subgraphs of a thread are counted, and listed below it with --inside. With QUERY,
+    only threads whose name contains it. --waiting lists requests, one a row. A filter has words and graph:
+    thread: title: goal: risk: due: waits: votes: claimed: open: form: asks:, and "-" before one excludes
+    it.
     """
     from hitl_tui.config import load_settings
 
@@ -76,7 +78,7 @@ def threads(
         _queue(settings, query, limit, _queue_view(wanted, sort, reverse=reverse), as_json=as_json)
         return
     if wanted is not None or sort is not None or reverse:
-        raise UsageError("--filter, --sort and --reverse are for what waits", "give them with --waiting")
+        raise UsageError("--filter, --sort and --reverse are for the queue", "give them with --waiting")
     rows, now = _rows(settings, query, limit + 1, inside=inside, waiting=waiting)
     shown, more = rows[:limit], len(rows) > limit
     if as_json:
@@ -117,9 +119,11 @@ def _tell_mirrors(settings: Settings) -> None:
 
 
 def _no_thread(settings: Settings) -> str:
+    from hitl_tui.cli.langgraph import run_command
     from hitl_tui.stores.opening import without_password
 
-    return f"no thread yet in {without_password(settings.store)}; `hitl-tui demo` makes one"
+    store = settings.store
+    return f"no thread yet in {without_password(store)}; `{run_command(store) or 'hitl-tui demo'}` makes one"
 
 
 def _queue_view(wanted: str | None, sort: str | None, *, reverse: bool) -> QueueView:
@@ -173,6 +177,7 @@ def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_js
 
 def _waiting(settings: Settings) -> tuple[Sequence[QueueRow], int]:
     """All that waits, and the store's time."""
+    from hitl_tui.cli.langgraph import still_waiting
     from hitl_tui.cli.storage import open_if_made
     from hitl_tui.view.queue import MOST, rows_of
 
@@ -180,7 +185,7 @@ def _waiting(settings: Settings) -> tuple[Sequence[QueueRow], int]:
     if opened is None:
         return (), 0
     with closing(opened):
-        return rows_of(opened.waiting(MOST)), opened.now()
+        return rows_of(still_waiting(opened, opened.waiting(MOST))), opened.now()
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:

@@ -22,7 +22,8 @@ from hitl_tui.cli.options import (
     thread_argument,
 )
 from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, progress, say
-from hitl_tui.errors import ExitCode, HitlError, ThreadBusy, UsageError
+from hitl_tui.errors import ExitCode, HitlError, LogCorrupt, ThreadBusy, UsageError
+from hitl_tui.given_files import lines_of, open_given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -43,32 +44,33 @@ def _screen_size(_: click.Context, __: click.Parameter, value: str) -> tuple[int
     return int(columns), int(rows)
 
 
+_LONGEST_LINE = 1 << 30
 _ANCHORS = "give what `hitl-tui anchor` wrote"
 
 
 @click.command("export")
 @thread_argument
 @click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--private", is_flag=True, help="Include private values; only such a file can be imported.")
+@click.option("--alone", is_flag=True, help="Without the threads of its subgraphs.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option(
-    "--private", is_flag=True, help="With the values of private channels: only such a file imports."
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="The file to write, as an option."
 )
-@click.option("--alone", is_flag=True, help="Without the threads that its subgraphs ran in.")
-@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="FILE, by a name.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["log", "html", "markdown", "svg", "asciicast"]),
     default="log",
     show_default=True,
-    help="`log` imports again; the others are for people.",
+    help="`log` can be imported; the others are for people.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(1),
     default=1000,
     show_default=True,
-    help="Of a page: the newest so many steps.",
+    help="How many of the newest steps a page has.",
 )
 @click.option(
     "--size",
@@ -76,14 +78,14 @@ _ANCHORS = "give what `hitl-tui anchor` wrote"
     show_default=True,
     callback=_screen_size,
     metavar="COLUMNSxROWS",
-    help="Of a picture or a recording.",
+    help="Size of a picture or a recording.",
 )
 @click.option(
     "--pace",
     type=PACE,
     default=1.0,
     show_default=True,
-    help="Of a recording: how fast.",
+    help="Pace of a recording.",
 )
 @theme_option
 @store_option
@@ -108,13 +110,12 @@ def export_command(
 ) -> None:
     """Write a thread to a file, or to stdout for a pipe.
 
-    Lines of JSON with all its steps and decisions, and those of the threads that its subgraphs ran in. A
-    thread with private channels is written without their values, for reading, unless --private is given;
-    the thread's ledger then keeps who took them.
-    With --format html or markdown it is a page to send round or to attach to an audit: the graph, every
-    step with what it changed, who decided what, when and why, all hashes, and what `verify` finds. A page
-    loads nothing from elsewhere, runs nothing, and never has private values. With svg it is a picture of
-    the thread's screen, with asciicast (v3) a recording of its run on the real screen, as `play` shows it.
+    JSON lines with all its steps and decisions, and those of the threads of its subgraphs. A thread with
+    private channels is written without their values, for reading, unless you give --private; the thread's
+    ledger then keeps who exported them. With --format html or markdown it is a page to share or to attach
+    to an audit: the graph, every step with its changes, who decided what, when and why, all hashes, and
+    what `verify` finds. A page loads and runs nothing, and never has private values. With svg it is a
+    picture of the thread's screen, with asciicast (v3) a recording of its run, as `play` shows it.
     """
     from hitl_tui.cli.opening import find_thread
     from hitl_tui.cli.storage import open_existing
@@ -163,15 +164,15 @@ def export_command(
 
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--thread", metavar="ID", callback=named_thread, help="Its name here; its own by default.")
+@click.option("--thread", metavar="ID", callback=named_thread, help="Its new name; unchanged by default.")
 @store_option
 @json_option
 def import_command(file: Path, thread: str | None, store: str | None, as_json: bool) -> None:
-    """Take in a thread that `export` wrote.
+    """Import a thread that `export` wrote.
 
-    All of it or nothing; - reads from stdin. The threads that its subgraphs ran in come along and are
-    named after it, as in ID/NODE#1. Its graph is not in the file: where that is elsewhere here,
-    `hitl-tui run GRAPH --thread ID` opens it.
+    All of it or nothing; - reads from stdin. Threads of its subgraphs are included and renamed after it, as
+    in ID/NODE#1. The file does not contain the graph. If that is elsewhere here, open the thread with
+    `hitl-tui run GRAPH --thread ID`.
     """
     from hitl_tui.cli.storage import open_for_writing
     from hitl_tui.config import load_settings
@@ -198,26 +199,26 @@ def import_command(file: Path, thread: str | None, store: str | None, as_json: b
 @click.option(
     "--strict",
     is_flag=True,
-    help="Reduce every update again, with the graph as it is today; want an answer for every gate passed.",
+    help="Also reduce every update again with the current graph, and require an answer for every gate.",
 )
 @click.option(
     "--anchor",
     "anchors",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE|-",
-    help="Check against lines that `anchor` wrote.",
+    help="Compare with lines that `anchor` printed.",
 )
 @click.option(
     "--since",
     type=click.IntRange(1),
     metavar="STEP",
-    help="Check only this step, that of an anchor, and what came after it.",
+    help="Check only from this step on; it must be the step of an anchor.",
 )
 @click.option(
     "--signers",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Check who signed which decisions, by ssh-keygen's file of allowed signers.",
+    help="Check who signed which decisions, with ssh-keygen's file of allowed signers.",
 )
 @building_options
 @store_option
@@ -234,15 +235,14 @@ def verify(
 ) -> int:
     """Check that a thread's log agrees with itself.
 
-    Every step holds hashes of the state it made and of the steps before it, every decision one of the
-    decisions before it: a change made behind the app's back is found. Nothing is changed. Exit code 1
-    where something is wrong, each finding named where it is. The threads of its subgraphs are checked, too.
-    A store that was put back to an earlier copy, or written anew as a whole, agrees with itself: what
-    `anchor` wrote, kept elsewhere, shows it. Lines about other threads are passed over. With --signers it
-    lists who signed which decisions; an unknown or a wrong signature is a finding.
-    A log that was checked when its anchor was taken need not be checked again as a whole: --since STEP
-    checks all decisions, that the step is the one of the anchor, and that what came after follows from it.
-    Earlier steps, and the rest of the store, are not looked at: a change of them is not found so.
+    Every step has hashes of its state and of the steps before it, and every decision has one of the
+    decisions before it. So a change that was made without the app is found. Nothing is changed. Exit code 1
+    if something is wrong; each finding names its place. Threads of subgraphs are checked, too. A store that
+    was put back to an earlier copy, or rewritten as a whole, agrees with itself. Compare it with what
+    `anchor` printed, kept elsewhere. Lines about other threads are ignored. --signers lists who signed
+    which decisions; an unknown or a wrong signature is a finding. --since STEP checks all decisions, that
+    the step is that of the anchor, and everything after it. Earlier steps and the rest of the store are not
+    checked.
     """
     from hitl_tui.cli.opening import find_thread
     from hitl_tui.cli.storage import open_existing
@@ -269,7 +269,7 @@ def verify(
 
         emit(VerifyDocument(thread=thread, ok=report.ok, **msgspec.structs.asdict(report)))
     else:
-        say(*_findings(report))
+        say(*_findings(report, strict=strict))
     return ExitCode.DONE if report.ok else ExitCode.FAILED
 
 
@@ -278,28 +278,35 @@ def verify(
 @store_option
 @json_option
 def anchor(thread: str, store: str | None, as_json: bool) -> int:
-    """Write where a thread stands, to check the store against.
+    """Print a thread's newest hashes, to check the store later.
 
-    One line of JSON, with --json and without: the newest step and decision, their hashes and the time.
-    Keep it where those who can write the store can't; `verify --anchor` then finds a store that was put
-    back to an earlier copy or written anew as a whole.
+    A line of JSON for the thread and one for each thread inside it, with and without --json: the newest
+    step and decision, their hashes and the time. Keep it where those who can write the store can't. `verify
+    --anchor` then finds a store that was put back to an earlier copy or rewritten as a whole.
     """
     from hitl_tui.cli.opening import find_thread
     from hitl_tui.cli.reports import AnchorDocument
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
     from hitl_tui.engine.audit.anchor import anchor as stands
+    from hitl_tui.engine.nodes.children import inside, readable_cursor
 
     with closing(open_existing(load_settings({"store": store}))) as opened:
-        standing = stands(opened, find_thread(opened, thread), opened.now())
-    emit(AnchorDocument(anchor=standing))
+        name = find_thread(opened, thread)
+        inner = [child.thread_id for child in inside(opened, readable_cursor(opened, name))]
+        now = opened.now()
+        standings = [stands(opened, each, now) for each in (name, *inner) if opened.info(each) is not None]
+    for standing in standings:
+        emit(AnchorDocument(anchor=standing))
     return ExitCode.DONE
 
 
 def _write_page(
     store: Checkpointer, thread: str, form: str, target: Path | None, limit: int, *, as_json: bool
 ) -> None:
-    """Write what people read of a thread."""
+    """Write what people read of a thread; of a damaged one what can be read, and the damage."""
+    from hitl_tui.cli.langgraph import compared_with_checkpoints
+    from hitl_tui.drivers.damaged import DamagedThread
     from hitl_tui.drivers.reading import RecordedThread
     from hitl_tui.engine.audit.verify import verify_tree
     from hitl_tui.engine.graph.drawing import RunMarks, look_in_store
@@ -307,9 +314,17 @@ def _write_page(
     from hitl_tui.view.report_html import html_report
     from hitl_tui.view.report_markdown import markdown_report
 
-    reading = RecordedThread(store, thread)
-    marks = look_in_store(store, thread) or RunMarks()
-    report = thread_report(reading, marks, verify_tree(store, thread), store.now(), limit)
+    reading: RecordedThread | DamagedThread | None = None
+    marks = None
+    with suppress(LogCorrupt):
+        reading = RecordedThread(store, thread)
+        marks = look_in_store(store, thread)
+    verified = verify_tree(store, thread)
+    if verified.ok:
+        verified = compared_with_checkpoints(store, thread, verified)
+    if reading is None or not verified.ok:
+        reading = DamagedThread(store, thread)
+    report = thread_report(reading, marks or RunMarks(), verified, store.now(), limit)
     pieces = (html_report if form == "html" else markdown_report)(report)
     _deliver(thread, target, (piece.encode() for piece in pieces), as_json=as_json)
 
@@ -339,9 +354,12 @@ def _check_target(file: Path | None, *, as_json: bool, force: bool) -> None:
             raise UsageError("--json tells about an export to a file", "name a FILE")
         if sys.stdout.isatty():
             raise UsageError("an export goes to a file or a pipe, not to a terminal", "name a FILE")
-    elif file.exists() and not force:
+    elif os.path.lexists(file) and not os.path.isfile(file):
+        # It would be taken away and a file put in its place, be it a pipe, a device or a link to nothing.
+        raise UsageError(f"{file} is there and is no file", "give another name")
+    elif os.path.exists(file) and not force:
         raise UsageError(f"there is a file {file} already", "give another name, or --force")
-    elif not file.parent.is_dir():
+    elif not os.path.isdir(file.parent):
         raise UsageError(f"there is no directory {file.parent}", "make it first, or give another place")
 
 
@@ -401,10 +419,10 @@ def _read_thread(store: Checkpointer, file: Path, thread: str | None) -> str:
     from hitl_tui.stores.transfer import import_thread
 
     if str(file) == "-":
-        return import_thread(store, sys.stdin.buffer, thread)
+        return import_thread(store, lines_of(sys.stdin.buffer, _LONGEST_LINE), thread)
     try:
-        with file.open("rb") as lines:
-            return import_thread(store, lines, thread)
+        with open_given(file) as lines:
+            return import_thread(store, lines_of(lines, _LONGEST_LINE), thread)
     except OSError as error:
         raise UsageError(
             f"{file} can't be read: {error.strerror}", "give a file that `export` wrote"
@@ -415,8 +433,8 @@ def _read_anchors(file: Path) -> list[Anchor]:
     from hitl_tui.engine.audit.anchor import read_anchor
 
     try:
-        with nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as lines:
-            anchors = [read_anchor(line) for line in lines if line.strip()]
+        with nullcontext(sys.stdin.buffer) if str(file) == "-" else open_given(file) as lines:
+            anchors = [read_anchor(line) for line in lines_of(lines, _LONGEST_LINE) if line.strip()]
     except OSError as error:
         raise UsageError(f"{file} can't be read: {error.strerror}", _ANCHORS) from None
     if not anchors:
@@ -442,7 +460,9 @@ def _verify(
 
     theirs = _compared(store, thread, watch)
     if not strict or theirs is not None:
-        report = check(store, thread, anchors=anchors, signers=allowed, since=since, watch=watch)
+        report = check(
+            store, thread, anchors=anchors, signers=allowed, since=since, watch=watch, answers=strict
+        )
         return replace(report, mismatches=(*report.mismatches, *(theirs or ())))
 
     keep_nodes_apart()
@@ -467,7 +487,7 @@ def _compared(store: Checkpointer, thread: str, watch: Watch | None) -> tuple[Mi
         hub.mirror.app.close()
 
 
-def _findings(report: VerifyReport) -> list[str]:
+def _findings(report: VerifyReport, *, strict: bool) -> list[str]:
     from hitl_tui.view.findings import decision_line, finding_line
     from hitl_tui.view.format import count
 
@@ -477,9 +497,10 @@ def _findings(report: VerifyReport) -> list[str]:
     if report.since:
         checked += f", of step {report.since} and after it; what lies before it is taken on the anchor's word"
     if report.unchecked:
-        checked += f"; --strict would check {report.unchecked:,} more"
+        more = f"--strict would check {report.unchecked:,} more"
+        checked += f"; {count(report.unchecked, 'state')} not compared" if strict else f"; {more}"
     verdict = count(len(lines), "finding") if lines else "ok"
     signed = [decision_line(decision) for decision in report.decisions or ()]
     if report.decisions is not None and not signed:
         signed = ["no decisions"]
-    return [*signed, *lines, f"{verdict}: {checked}"]
+    return [*signed, *report.notes, *lines, f"{verdict}: {checked}"]

@@ -40,7 +40,7 @@ def jobs_of(store: Checkpointer) -> PostgresJobs:
     metavar="GRAPH",
     multiple=True,
     required=True,
-    help="A graph that it runs; repeatable.",
+    help="A graph to run; repeatable.",
 )
 @click.option(
     "--concurrency",
@@ -48,7 +48,7 @@ def jobs_of(store: Checkpointer) -> PostgresJobs:
     default=4,
     show_default=True,
     metavar="N",
-    help="How many threads it runs at once.",
+    help="How many threads to run at once.",
 )
 @click.option(
     "--grace",
@@ -56,18 +56,18 @@ def jobs_of(store: Checkpointer) -> PostgresJobs:
     default=30.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long a node may take on once the worker is to stop, before it is given up.",
+    help="How long a running node may continue once the worker is told to stop.",
 )
 @store_option
 @durability_option
 def worker(
     *, graphs: tuple[str, ...], concurrency: int, grace: float, store: str | None, durability: str | None
 ) -> ExitCode:
-    """Advance threads that were left to workers.
+    """Run threads that were left to workers.
 
-    Each goes on to its next stop, until a signal ends the worker. It runs the graphs that it is given, and no
-    others: threads of others, or of another version, wait for a worker that has it. SIGTERM and ctrl+c let
-    it finish the nodes that run, a second one gives them up.
+    Each runs to its next stop, until a signal ends the worker. The worker runs only the graphs that you
+    name; threads of other graphs or versions wait for a worker that has them. SIGTERM and ctrl+c let
+    running nodes finish; a second one stops them.
     """
     import asyncio
     import signal
@@ -113,12 +113,12 @@ def _tell(words: str) -> None:
 
 @click.command()
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many to show."
 )
 @store_option
 @json_option
 def workers(*, limit: int, store: str | None, as_json: bool) -> None:
-    """Show who runs what, and what is queued for workers."""
+    """Show which worker runs what, and what is queued."""
     from contextlib import closing
 
     from hitl_tui.config import load_settings
@@ -141,6 +141,6 @@ def workers(*, limit: int, store: str | None, as_json: bool) -> None:
     if work.workers:
         say(*table(worker_rows(work.workers, work.jobs, work.now), give=(5, 1)), "")
     if work.jobs:
-        say(*table(job_rows(work.jobs, work.now), give=(1, 0), prose=True))
+        say(*table(job_rows(work.jobs, work.now, work.workers), give=(1, 0), prose=True))
     if len(work.jobs) < work.running + work.queued + work.later:
         say(f"(the first {limit}; --limit for more)")

@@ -328,11 +328,14 @@ def branch_of(graph: GraphInfo, place: str) -> tuple[NodeInfo | None, str | None
 
 
 def stopped_by(progress: Progress, ledger: Sequence[LedgerEntry]) -> str:
-    """The breakpoint at which a thread stands, as in "breakpoint before worker"; "" for none."""
-    if progress.status != "waiting" or progress.reason != "paused" or not ledger:
+    """Return the breakpoint at which a thread waits, as in "breakpoint before worker"; "" for none.
+
+    Of a pause inside a subgraph it says in which thread; who has paused it is an entry after that.
+    """
+    if progress.status != "waiting" or progress.reason != "paused":
         return ""
-    last = ledger[-1]
-    return last.note or "" if _is_breakpoint(last) and last.step == progress.head else ""
+    last = next((entry for entry in reversed(ledger) if entry.kind != "pause"), None)
+    return last.note or "" if last and _is_breakpoint(last) and last.step == progress.head else ""
 
 
 class Hits:
@@ -525,7 +528,7 @@ def _value(armed: _Armed, session: Session, values: Mapping[str, Any]) -> Any:
 def _stood_here(session: Session) -> bool:
     """Whether the thread stopped before its next node already, other than by asking."""
     cursor, store = session.cursor, session.store
-    if cursor.passed or cursor.answers or cursor.branches:
+    if any(gate.when == "before" for gate in cursor.passed) or cursor.answers or cursor.branches:
         return True
     if store is None:
         return False

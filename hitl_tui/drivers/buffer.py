@@ -1,4 +1,4 @@
-"""Numbered events between the engine's thread and whoever watches (DESIGN, "The driver")."""
+"""Numbered events between the engine's thread and whoever watches."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def decided_by(store: Store, person: str, limit: int, thread: str | None = None)
         name = summary.info.thread_id
         # What a fork shares is told of its parent.
         shared = min((part.after_entry for part in store.parts(name) if part.thread_id == name), default=0)
-        ledger = store.ledger(name)
+        ledger = store.ledger(name, call_data=False)
         own = [entry for entry in decisions_of(ledger, person) if entry.n > shared]
         known = sorted([*known, *((entry, summary, ledger) for entry in own)], key=lambda row: -row[0].at)
     for entry, summary, ledger in known[:limit]:

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
-from inspect import CORO_CLOSED, getcoroutinestate
+from inspect import CORO_CLOSED, CORO_CREATED, getcoroutinestate
 from types import coroutine
 from typing import Any, Final, TypeVar
 
@@ -110,7 +110,22 @@ class EngineThread:
             self.loop.run_forever()
             if self._between and self._driven and not self._run_jobs(self._driven):
                 return
+        self._refuse_the_last()
         self.loop.close()
+
+    def _refuse_the_last(self) -> None:
+        """Cancel what was handed over as the loop ended and has not started: somebody may wait for it."""
+        self._turn()
+        for task in asyncio.all_tasks(self.loop):
+            work = task.get_coro()
+            if isinstance(work, Coroutine) and getcoroutinestate(work) == CORO_CREATED:
+                task.cancel()
+        self._turn()
+
+    def _turn(self) -> None:
+        """Let the loop do what is ready, and no more."""
+        self.loop.call_soon(self.loop.stop)
+        self.loop.run_forever()
 
     def _run_jobs(self, driven: _Driven) -> bool:
         """Run jobs, one after the other, until the loop has its turn; False where that was taken over."""

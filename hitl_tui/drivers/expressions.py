@@ -91,6 +91,18 @@ def check_expression(text: str, channels: Sequence[ChannelInfo], facts: Collecti
             raise ExpressionInvalid(text, why, column, "an expression can't read it")
 
 
+def state_names(text: str) -> set[str]:
+    """The channels that an expression names as `state.NAME` or `state["NAME"]`."""
+    names = set()
+    for node in ast.walk(_parse(text)):
+        match node:
+            case ast.Attribute(value=ast.Name(id="state"), attr=name):
+                names.add(name)
+            case ast.Subscript(value=ast.Name(id="state"), slice=ast.Constant(value=str(name))):
+                names.add(name)
+    return names
+
+
 def check_syntax(text: str) -> list[tuple[str, int]]:
     """See that an expression can be read; gives what it names from outside, each with its column.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -18,6 +19,8 @@ from hitl_tui.errors import GraphDiffers, HitlError
 if TYPE_CHECKING:
     from hitl_tui.engine.runner import GraphRunner
     from hitl_tui.loading.compatibility import Difference
+
+log = logging.getLogger(__name__)
 
 Stamp = tuple[int, int, int]
 BuildGraph: TypeAlias = "Callable[[ThreadInfo], GraphRunner]"
@@ -48,6 +51,8 @@ class GraphFileWatch:
         self.changed: tuple[str, ...] | None = None
         self.graph: CompiledGraph | None = None
         self.repeats: Repeats | None = None
+        self._judged_at = -1
+        """The version of the thread that `changed` and `repeats` are about."""
         self._session = session
         self._path = path
         self._build = build
@@ -61,7 +66,10 @@ class GraphFileWatch:
         """Look again and again, until cancelled."""
         while True:
             await asyncio.sleep(until_next(EVERY))
-            await self.look()
+            try:
+                await self.look()
+            except Exception:  # from the store or the user's code; the next look may succeed
+                log.exception("thread %s: can't check the files of its graph", self._session.thread_id)
 
     async def look(self) -> None:
         """Tell when the file was saved and what then differs, once as long as that stays the same."""
@@ -74,25 +82,39 @@ class GraphFileWatch:
         known = self._seen if self._broken else {**stamps, **self._seen}
         saved = any(known.get(path) != stamp for path, stamp in stamps.items())
         # Editors replace files: for a moment there is none, which is no news of it.
-        self._seen = {**self._seen, **stamps}
+        seen = {**self._seen, **stamps}
         if not saved:
+            self._seen = seen
+            await self._judge_again()
             return
-        told = self.changed, self.repeats
-        self.graph, self.repeats = None, None
+        graph, repeats, broken = None, None, isinstance(self._session.graph, RecordedGraph)
         try:
             graph = await self._load()
-            differences = self._fits(graph)
+            changed = tuple(difference.words for difference in self._fits(graph))
         except HitlError as error:
-            self.changed = (f"it can't be loaded: {error.message}",)
-            self._broken = True
-            self._seen = {**self._stamps(), **self._seen}
+            graph, broken, changed = None, True, (f"it can't be loaded: {error.message}",)
         else:
-            self.changed = tuple(difference.words for difference in differences)
-            self.graph, self.repeats = graph, await repeats_under(self._session, graph)
-            self._broken = isinstance(self._session.graph, RecordedGraph)
+            repeats = await repeats_under(self._session, graph)
+        # Only now: a look that fails leaves everything to the next one.
+        is_news = (changed, repeats) != (self.changed, self.repeats)
+        self.changed, self.graph, self.repeats, self._broken = changed, graph, repeats, broken
+        self._judged_at = self._session.cursor.version
+        self._seen = {**self._stamps(), **seen} if broken else seen
         # One save may be seen as several: of several files, or of one in several writes.
-        if (self.changed, self.repeats) != told:
-            self._tell(GraphChanged(self.changed, self.repeats))
+        if is_news:
+            self._tell(GraphChanged(changed, repeats))
+
+    async def _judge_again(self) -> None:
+        """Tell what is kept under the saved graph now that the thread has moved on."""
+        graph, version = self.graph, self._session.cursor.version
+        if graph is None or version == self._judged_at:
+            return
+        changed = tuple(difference.words for difference in self._fits(graph))
+        repeats = await repeats_under(self._session, graph)
+        is_news = (changed, repeats) != (self.changed, self.repeats)
+        self.changed, self.repeats, self._judged_at = changed, repeats, version
+        if is_news:
+            self._tell(GraphChanged(changed, repeats))
 
     async def reload(self, actor: str | None) -> tuple[str, ...]:
         """Go on with the graph as it is in the file now; returns what is different, in words.
@@ -123,7 +145,8 @@ class GraphFileWatch:
     async def _load(self) -> CompiledGraph:
         """The graph of the file; built in a thread of its own, since it runs the user's code."""
 
-        from hitl_tui.loading.code import forget_code, one_loads
+        from hitl_tui.loading.code import forget_code
+        from hitl_tui.loading.modules import one_loads
 
         def load() -> CompiledGraph:
             with one_loads:
@@ -163,7 +186,7 @@ async def repeats_under(session: Session, graph: CompiledGraph) -> Repeats | Non
 
     if session.store is None or session.cursor.head < 0:
         return None
-    return await asyncio.to_thread(rerun_plan, session.store, session.cursor, graph.info)
+    return await asyncio.to_thread(rerun_plan, session.store, session.cursor, graph)
 
 
 def graph_notice(session: Session, old: CompiledGraph) -> str:

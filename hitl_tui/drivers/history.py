@@ -39,7 +39,7 @@ class SearchHit(msgspec.Struct, frozen=True):
     """A place in the log where a text stands; texts are raw.
 
     Args:
-        path: of an update the place in its value, as `[2].source`.
+        path: of an update the place in the value of its channel, as `[2].source`.
     """
 
     step: Annotated[int, about("The step.")]
@@ -122,7 +122,7 @@ def search(thread: OpenedThread, store: Store, query: str, tell: TellHits) -> No
         ) -> None:
             tell(tuple(msgspec.structs.replace(hit, thread=name) for hit in hits), head + 1, head + 1)
 
-        left = _search(LoggedThread(store, child.thread_id), store, query, left, tell_inside)
+        left = _search(LoggedThread.checked(store, child.thread_id), store, query, left, tell_inside)
 
 
 def _search(thread: OpenedThread, store: Store, query: str, left: int, tell: TellHits) -> int:
@@ -151,9 +151,11 @@ class _Finder:
         self._wanted = wanted
         declared = thread.declared.channels
         self._private = {channel.name for channel in declared if channel.visibility == "private"}
+        self._reduced = {channel.name for channel in declared if channel.reducer != "overwrite"}
+        """Channels whose updates are only a part of their value."""
         self._decoded = Decoded()
         self._entries: dict[int, list[LedgerEntry]] = defaultdict(list)
-        for entry in store.ledger(thread.thread_id):
+        for entry in store.ledger(thread.thread_id, call_data=False):
             if self._stands_in(entry.kind, entry.actor, entry.note):
                 self._entries[entry.step].append(entry)
         self._records: dict[int, list[UpdateRecord]] = {}
@@ -194,20 +196,35 @@ class _Finder:
                     break
 
     def _in_update(self, record: UpdateRecord) -> Iterator[SearchHit]:
-        values = [record.update] if record.result is msgspec.UNSET else [record.update, record.result]
+        values = [] if record.patched else [record.update]
         before: Any = None
-        if record.patched:
+        if record.patched or record.result is not msgspec.UNSET:
             before, after = self._edited(record)
-            values = [after]
-        for value in values:
+            values.append(after)
+        for at, value in enumerate(values):
             place = self._place(value)
-            if place is not None and not (record.patched and self._place(before)):
+            is_update = at == 0 and not record.patched
+            if place is not None and (is_update or not self._place(before)):
                 path, hit = place
+                if is_update and record.channel in self._reduced:
+                    path = self._path_in_channel(record, path)
                 who = record.actor or record.node or record.source
                 yield SearchHit(record.step, who, "update", record.channel, path, *hit)
                 return
         if noted := self._cut(record.note):
             yield SearchHit(record.step, record.actor or record.node, "note", record.channel, "", *noted)
+
+    def _path_in_channel(self, record: UpdateRecord, path: str) -> str:
+        """Where in the channel's value it stands; `path` is where in the update."""
+        after = self._edited(record)[1]
+        if not _is_nested(after):
+            return ""
+        written = dict(_leaves(record.update)).get(path) if _is_nested(record.update) else record.update
+        # What is new stands last in a list.
+        places = [(place, leaf) for place, leaf in _leaves(after) if self._cut(leaf)]
+        ending = [(place, leaf) for place, leaf in places if place.endswith(path.partition("]")[2])]
+        same = [(place, leaf) for place, leaf in ending if leaf == written]
+        return (same or ending or places or [(path, "")])[-1][0]
 
     def _edited(self, record: UpdateRecord) -> tuple[Any, Any]:
         """The values of a record's channel before and after it."""
@@ -268,6 +285,10 @@ class _Finder:
             return "", text[: 2 * AROUND], ""
         end = at + len(self._wanted)
         return text[max(0, at - AROUND) : at], text[at:end], text[end : end + 2 * AROUND]
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, list | dict)
 
 
 def _leaves(value: Any) -> Iterator[tuple[str, str]]:
@@ -420,7 +441,7 @@ def _fold(
     own = {name: value for name, value in defaults.items() if name in names}
     values = state_at(store, thread_id, first - 1, defaults, names) if first > 0 else own
     # From some steps on there are other channels than before, with values that no record has.
-    anew = {entry.step for entry in store.ledger(thread_id) if entry.kind == CHANNELS}
+    anew = {entry.step for entry in store.ledger(thread_id, call_data=False) if entry.kind == CHANNELS}
     step, looked_at = first, False
     for at, effects in groupby(store.effects(thread_id, first, last, names), key=lambda effect: effect.step):
         while step < at:

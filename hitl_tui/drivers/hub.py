@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from hitl_tui.drivers.graph_file import BuildGraph
-from hitl_tui.drivers.local import LocalDriver, Observe, Unbuilt, only_reading, refusing_all
+from hitl_tui.drivers.local import LocalDriver, Observe, Unbuilt, denied_to, only_reading, refusing_all
 from hitl_tui.drivers.nested import SubgraphRuns
 from hitl_tui.drivers.protocol import Driver, StoredItem
 from hitl_tui.engine.graph.compiled import CompiledGraph
@@ -19,7 +19,7 @@ from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary, Waiting
 from hitl_tui.engine.thread.agent_settings import fresh_agents
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, UnknownThread, UsageError
-from hitl_tui.loading.code import one_loads
+from hitl_tui.loading.modules import one_loads
 from hitl_tui.loading.trust import Ask, NotTrusted, Question
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ class LocalHub:
         self._store = store
         self._asks = asks
         self._guest = guest
-        self._read_only = read_only
+        self._read_only = read_only or store.why_read_only
+        self._denied: Mapping[str, str] | None = None
         self._build = build
         self._unbuilt = unbuilt
         self._signer = signer
@@ -140,7 +141,7 @@ class LocalHub:
     @asynccontextmanager
     async def borrow(self, thread_id: str, *, look: bool = False) -> AsyncIterator[Driver]:
         """See `Hub.borrow`."""
-        opened = self._drivers.get(thread_id) or self._lent.get(thread_id)
+        opened = await self._opened(self._drivers, thread_id) or await self._opened(self._lent, thread_id)
         if opened is not None:
             yield opened
             return
@@ -155,17 +156,33 @@ class LocalHub:
                 await driver.close()
 
     async def _open(self, thread_id: str, why_not: str = "") -> Driver:
-        if thread_id in self._lent:
+        if await self._opened(self._lent, thread_id) is not None:
             self._drivers[thread_id] = self._lent.pop(thread_id)
-        if thread_id not in self._drivers:
+        opened = await self._opened(self._drivers, thread_id)
+        if opened is None:
             driver = await self._recorded(thread_id, why_not)
             return self._drivers.setdefault(thread_id, driver)
-        return self._drivers[thread_id]
+        return opened
+
+    async def _opened(self, drivers: dict[str, LocalDriver], thread_id: str) -> LocalDriver | None:
+        """The driver of a thread that is open here; one of a thread that has lost its name is closed."""
+        driver = drivers.get(thread_id)
+        if driver is None or not driver.birth:
+            return driver
+        info = await asyncio.to_thread(self._store.info, thread_id)
+        if info is None or info.birth == driver.birth:
+            return driver
+        if drivers.get(thread_id) is driver:
+            del drivers[thread_id]
+        await driver.close()
+        return None
 
     async def _recorded(self, thread_id: str, why_not: str) -> LocalDriver:
         """A driver of a thread that is in the store."""
         if await asyncio.to_thread(self._store.info, thread_id) is None:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
+        if self._denied is None:
+            self._denied = denied_to(await asyncio.to_thread(self._store.rights))
         return self._reading(thread_id, why_not)
 
     def _reading(
@@ -204,7 +221,7 @@ class LocalHub:
         why = self.no_upkeep
         if not why and not await asyncio.to_thread(self._store.may_delete, self._guest):
             owner = self._guest is None
-            who = f"{self._store.login!r}" if owner else f"{self._guest!r}, who works here as a guest,"
+            who = f"{self._store.login!r}" if owner else f"guest {self._guest!r}"
             why = f"{who} is no login of the database that is a hitl_operator or owns the store"
         if why:
             raise UsageError("nothing can be taken out of this store here", why)
@@ -318,8 +335,8 @@ class LocalHub:
             source: how to build the graph again in another process, kept with the thread.
             context: of a new thread's first invocation.
         """
-        if thread_id in self._drivers:
-            return self._drivers[thread_id]
+        if (opened := await self._opened(self._drivers, thread_id)) is not None:
+            return opened
         self._refuse_reading()
 
         def prepare() -> Session:
@@ -347,6 +364,11 @@ class LocalHub:
     def adopt(self, driver: LocalDriver) -> None:
         """Keep a driver of somebody else's making with the others, by its thread."""
         self._drivers[driver.thread_id] = driver
+
+    @property
+    def no_agents(self) -> str:
+        """See `Hub.no_agents`."""
+        return ""
 
     @property
     def no_items(self) -> str:
@@ -426,6 +448,7 @@ class LocalHub:
             subgraph_runs=self._subgraph_runs,
             unbuilt=self._unbuilt,
             refusals=refusals,
+            denied=self._denied,
             observe=self._observe,
         )
 

@@ -1,4 +1,4 @@
-"""The local driver: runs a thread in this process, in a thread of its own (DESIGN, "The driver")."""
+"""The local driver: runs a thread in this process, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -17,25 +17,33 @@ from hitl_tui.drivers.engine_thread import EngineThread
 from hitl_tui.drivers.graph_file import BuildGraph, graph_notice, repeats_under
 from hitl_tui.drivers.nested import Follower, Runner, SubgraphRuns
 from hitl_tui.drivers.node_streams import tell_the_rest
-from hitl_tui.drivers.protocol import Check, Checked, Relative, Snapshot, Stamped, why_not
+from hitl_tui.drivers.protocol import Check, Checked, ContextField, Relative, Snapshot, Stamped, why_not
 from hitl_tui.drivers.watching import RunSupervisor, ThreadWatch, ask_to_pause
 from hitl_tui.engine import commands
 from hitl_tui.engine.commands import (
     COMMANDS,
+    Allow,
     Answer,
     Cancel,
     CancelAttempt,
     Command,
     ConfigureAgents,
+    Declassify,
     DoubleText,
+    ExtendLimits,
     Fork,
+    HandOver,
     LookAt,
+    NoteExport,
     Pause,
     PrepareGraph,
     ReloadGraph,
     Rerun,
+    Reveal,
+    Revoke,
     Rollback,
     Run,
+    Start,
     Step,
     UpdateState,
     WriteTest,
@@ -57,7 +65,7 @@ from hitl_tui.engine.log.events import (
 from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.repeats import Repeats
-from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.store import Right, Store
 from hitl_tui.engine.log.threads import PauseRequest, ThreadInfo
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.children import graph_inside
@@ -74,6 +82,7 @@ if TYPE_CHECKING:
     from hitl_tui.drivers.breakpoints import Hits, RunStops
     from hitl_tui.drivers.history import Asked, Sample, TellHits, TellMoments
     from hitl_tui.drivers.protocol import Previewed
+    from hitl_tui.drivers.routes import RouteTaken
     from hitl_tui.engine.audit.lineage import Arrival
     from hitl_tui.engine.graph.compensation import RollbackEntry
     from hitl_tui.engine.run.loop import RunLoop
@@ -107,7 +116,8 @@ class LocalDriver:
         build: makes the graph again when its file was saved; None never does.
         subgraph_runs: what runs inside the runs of others; None where only this thread is open.
         unbuilt: says of a graph that can't be built why the thread can only be looked at.
-        refusals: what may not be done, by verb, each with why.
+        refusals: what can't be done as long as the graph is not at hand, by verb, each with why.
+        denied: what the store lets this login never do, by verb, each with why.
         observe: gives what is told each event of the thread as it happens, on the engine's thread.
     """
 
@@ -123,10 +133,12 @@ class LocalDriver:
         subgraph_runs: SubgraphRuns | None = None,
         unbuilt: Unbuilt | None = None,
         refusals: Mapping[str, str] | None = None,
+        denied: Mapping[str, str] | None = None,
         observe: Observe | None = None,
     ) -> None:
         self.thread_id = thread_id
         self._refusals = refusals or {}
+        self._denied = denied or {}
         self._graph_of = graph_of
         self._ask = ask
         self._unbuilt = unbuilt
@@ -142,6 +154,7 @@ class LocalDriver:
         self._callers = SyncCaller(self._engine.takes_jobs)
         self._session: Session | None = None
         self._run: RunLoop | None = None
+        self._supervisor: RunSupervisor | None = None
         self._task: asyncio.Task[None] | None = None
         self._started: asyncio.Future[None] | None = None
         self._watch: ThreadWatch | None = None
@@ -163,6 +176,12 @@ class LocalDriver:
         }
         """What is more than one commit; on the engine's thread."""
 
+    @property
+    def birth(self) -> bytes:
+        """What tells its thread from others that had or get its name; b"" before it is opened or made."""
+        session = self._session
+        return session.info.birth if session and session.exists else b""
+
     # What there is to see
 
     async def snapshot(self) -> Snapshot:
@@ -177,7 +196,7 @@ class LocalDriver:
             return reading.snapshot(
                 session,
                 self._store,
-                refusals=self._refusals,
+                refusals={**self._refusals, **self._denied},
                 last_event=last_event,
                 page=reading.PAGE,
                 held_by=self._watch.holder if self._watch else "",
@@ -235,6 +254,10 @@ class LocalDriver:
         """Wait until a run has ended by an event with a number greater than `since`."""
         await self._buffer.ended(since)
 
+    async def context_fields(self) -> tuple[ContextField, ...]:
+        """Graphs of our own declare no context."""
+        return ()
+
     async def agents(self) -> tuple[AgentInfo, ...]:
         """The thread's agents as they are for the next step."""
         from hitl_tui.engine.commands.agents import agents_of
@@ -258,6 +281,25 @@ class LocalDriver:
             return (file_of(first, masks),) if first else ()
 
         return await self._on_engine(look)
+
+    async def where(self, node: str) -> tuple[tuple[Frame, ...], ...]:
+        """Where a node that runs here is now; see `Driver`."""
+        from hitl_tui.engine.nodes.attempt import masks_of
+        from hitl_tui.engine.nodes.calling import running_stacks
+        from hitl_tui.engine.nodes.frames import stack_frames
+
+        def look(session: Session) -> tuple[tuple[Frame, ...], ...]:
+            masks = masks_of(session.graph, session.state)
+            stacks = running_stacks(self._functions(session, node))
+            return tuple(frames for stack in stacks if (frames := stack_frames(stack, masks)))
+
+        return await self._on_engine(look)
+
+    async def route(self, step: int, *, load: bool = False) -> RouteTaken | None:
+        """What the routing function after a step returns on its state; see `Driver`."""
+        from hitl_tui.drivers.routes import route_after
+
+        return await self._on_engine(lambda session: route_after(session, self._store, step), graph=load)
 
     def _functions(self, session: Session, node: str) -> tuple[Any, ...]:
         """What a node calls, and what picks the way on after it."""
@@ -300,7 +342,10 @@ class LocalDriver:
             return Checked(kind, again.mismatches, again.steps, again.records, nodes=again.nodes)
         from hitl_tui.engine.audit.verify import verify_tree
 
-        report = verify_tree(self._store, self.thread_id, graph, strict=kind == "strict", watch=watch)
+        strict = kind == "strict" and graph is not None
+        report = verify_tree(
+            self._store, self.thread_id, graph, strict=strict, answers=kind == "strict", watch=watch
+        )
         return Checked(
             kind, report.mismatches, report.checkpoints, report.records, unchecked=report.unchecked
         )
@@ -359,7 +404,7 @@ class LocalDriver:
 
     def can(self, command: type[Command[Any]]) -> str:
         """Why a kind of command can't be carried out, in words; "" where it can."""
-        return why_not(self._refusals, command)
+        return why_not(self._denied, command) or why_not(self._refusals, command)
 
     async def execute(self, command: Command[R]) -> R:
         """Carry out a command; a run, a rollback or a step is accepted, and events tell the rest."""
@@ -485,6 +530,8 @@ class LocalDriver:
 
     async def _pause(self, command: Pause) -> None:
         if self._run:
+            if self._supervisor and command.actor:
+                self._supervisor.paused_here = command
             self._run.pause()
         elif above := self._above:
             await above.execute(command)
@@ -494,7 +541,7 @@ class LocalDriver:
 
     async def _cancel_attempt(self, command: CancelAttempt) -> None:
         if self._run:
-            self._run.drop_attempt("cancelled by hand")
+            self._run.drop_attempt("stopped by you")
         elif above := self._above:
             await above.execute(command)
 
@@ -808,7 +855,7 @@ class LocalDriver:
         await asyncio.shield(self._started)
 
     async def _drive(self, run: RunLoop, session: Session) -> None:
-        supervisor = RunSupervisor(session, run)
+        supervisor = self._supervisor = RunSupervisor(session, run)
         try:
             # Reads and pauses get their turn whenever a node is called.
             async for _ in run.steps():
@@ -820,7 +867,7 @@ class LocalDriver:
             self._settle(HitlError(f"{type(error).__name__}: {error}", "the log file has the details"))
         finally:
             supervisor.end()
-            self._run = None
+            self._run = self._supervisor = None
             self._settle(None)
             self._watch_deadlines()
 
@@ -865,6 +912,31 @@ def only_reading(why: str, *, can_reload: bool = False) -> dict[str, str]:
         for kind in COMMANDS
         if kind.takes_graph or (kind in (ReloadGraph, Rerun) and not can_reload)
     }
+
+
+def denied_to(rights: frozenset[Right]) -> dict[str, str]:
+    """The commands that a login of the database may not carry out, by verb, each with why.
+
+    An answer is never one of them, since whoever runs a thread also continues it at a plain breakpoint.
+    """
+    denied: dict[str, str] = {}
+    for right, kinds, role in (
+        ("decide", _DECIDING, "hitl_reviewer"),
+        ("run", _RUNNING, "hitl_worker"),
+        ("operate", _OPERATING, "hitl_operator"),
+    ):
+        if right not in rights:
+            also = "" if right == "operate" else " or a hitl_operator"
+            denied |= {verb(kind): f"your login of the database is not a {role}{also}" for kind in kinds}
+    return denied
+
+
+_RUNNING = (Start, Step, Run, DoubleText, CancelAttempt)
+_DECIDING = (
+    *(UpdateState, ExtendLimits, Cancel, HandOver, Allow, Revoke, Declassify, Reveal, NoteExport),
+    ConfigureAgents,
+)
+_OPERATING = (Fork, Rerun, Rollback)
 
 
 def refusing_all(why: str) -> dict[str, str]:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 from hitl_tui.errors import HitlError
 
 if TYPE_CHECKING:
+    from hitl_tui.drivers.debugger import Lend
     from hitl_tui.engine.nodes.activity import Activity
 
 Tell = Callable[[list[str]], None]
@@ -463,10 +464,14 @@ class _Keyboard:
     def _kept(self) -> bool:
         return self._from_all or _own_activity() is not None
 
+    def check(self) -> None:
+        """Refuse to read where the keyboard is somebody else's."""
+        self._allowed()
+
     def _allowed(self) -> TextIO:
         if self._kept:
             raise HitlError(
-                "it reads the keyboard, which belongs to whoever watches",
+                "it tries to read the keyboard (input(), pdb); the app owns it",
                 "ask a person in the node: config.interrupt({'kind': 'ask', 'title': …}); instead of a "
                 "breakpoint() stop before the node: b, or --break NODE",
             )
@@ -474,18 +479,33 @@ class _Keyboard:
 
 
 @contextmanager
-def keyboard_kept(*, from_all: bool = False) -> Iterator[None]:
+def keyboard_kept(*, from_all: bool = False, lend: Lend | None = None) -> Iterator[None]:
     """Keep nodes that run meanwhile from reading stdin.
 
     Args:
+        lend: lends the terminal to the debugger that `breakpoint()` opens in another thread; None refuses it.
         from_all: also what runs below no node, as a graph that is built while a screen is shown.
     """
     real = sys.stdin
     if real is None:
         yield
         return
-    sys.stdin = _Keyboard(real, from_all)
+    keyboard, hook = _Keyboard(real, from_all), sys.breakpointhook
+
+    def check_first(*args: Any, **options: Any) -> Any:
+        from hitl_tui.drivers.debugger import debug, is_wanted
+
+        is_ours = hook is sys.__breakpointhook__ and threading.current_thread() is not threading.main_thread()
+        if lend is not None and is_ours and is_wanted():
+            terminal = own_out() if own_out().isatty() else own_err()
+            return debug(sys._getframe(1), real, terminal, lend)
+        # A debugger would read the keyboard only at the next line, or after the last one.
+        if hook is sys.__breakpointhook__ and os.environ.get("PYTHONBREAKPOINT") != "0":
+            keyboard.check()
+        return hook(*args, **options)
+
+    sys.stdin, sys.breakpointhook = keyboard, check_first
     try:
         yield
     finally:
-        sys.stdin = real
+        sys.stdin, sys.breakpointhook = real, hook

@@ -28,6 +28,7 @@ from hitl_tui.engine.log.events import (
     TextStreamed,
     ToolCalled,
 )
+from hitl_tui.engine.thread.run_inputs import shown_ledger
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.stores import MemoryCheckpointer
 
@@ -154,7 +155,7 @@ class PlayedThread(LocalDriver):
             self._skipping = False
             idle = (point.at - before.at - point.duration) / 1e6
             await self._wait(max(_REST, min(idle, _LONGEST_IDLE)))
-            for entry in self._store.ledger(self.thread_id):
+            for entry in shown_ledger(self._store.ledger(self.thread_id)):
                 if before.at < entry.at <= point.at:
                     self._buffer.add(LedgerWritten(entry))
             if point.source in _NODES:

@@ -13,7 +13,13 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from hitl_tui.drivers.expressions import Expression, ExpressionInvalid, check_expression, check_syntax
+from hitl_tui.drivers.expressions import (
+    Expression,
+    ExpressionInvalid,
+    check_expression,
+    check_syntax,
+    state_names,
+)
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.requests import Request
@@ -180,6 +186,8 @@ def match(policy: Policy, snapshot: Snapshot, request: Request, now: int) -> Mat
     for rule in policy.rules:
         try:
             check_expression(rule.when, snapshot.graph.channels, FACTS)
+            if missing := state_names(rule.when) - channels.keys():
+                raise ExpressionInvalid(rule.when, f"there is no channel {min(missing)!r}")
         except ExpressionInvalid as error:
             passed_over = passed_over or f"; rule {rule.label} is passed over: {error.why}"
             continue

@@ -1,4 +1,4 @@
-"""The one seam between runs and screens (DESIGN, "The driver").
+"""The one seam between runs and screens.
 
 Commands go down as data (`engine.commands`), facts come up as numbered, frozen events.  All methods may be
 called from any event loop or thread; none blocks longer than it takes to hand the command over.
@@ -18,6 +18,7 @@ from hitl_tui.engine.log.units import Maybe, Time, about
 if TYPE_CHECKING:
     from hitl_tui.drivers.decided import Decided
     from hitl_tui.drivers.history import Asked, Sample, TellHits, TellMoments
+    from hitl_tui.drivers.routes import RouteTaken
     from hitl_tui.engine.audit.findings import Mismatch
     from hitl_tui.engine.audit.lineage import Arrival
     from hitl_tui.engine.commands import (
@@ -60,7 +61,7 @@ class StoredItem(msgspec.Struct, frozen=True):
 
 
 class Unfinished(msgspec.Struct, frozen=True):
-    """A map, a parallel or a subgraph at which a thread was put down, with what is kept of it (SPEC 7).
+    """A map, parallel or subgraph at which a thread was suspended, and the part of it that is stored.
 
     `outcomes` are those of the branches that have ended.
     """
@@ -116,6 +117,21 @@ class Snapshot(msgspec.Struct, frozen=True):
     def state_hash(self) -> bytes:
         """The hash of the newest state, to go with what a person decides on it; b"" before the first step."""
         return self.checkpoints[-1].state_hash if self.checkpoints else b""
+
+
+class ContextField(msgspec.Struct, frozen=True):
+    """A value that a graph reads besides its input, which a new thread can be given.
+
+    Args:
+        type: a short word for its type, as "text".
+        default: what it is where none is given, as it would be typed; "" where nothing is known.
+        required: the graph declares no default.
+    """
+
+    name: str
+    type: str
+    default: str = ""
+    required: bool = False
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -218,6 +234,9 @@ class Driver(Protocol):
     async def family(self) -> tuple[Relative, ...]:
         """The thread's parent line and forks with their newest checkpoints, for the timeline."""
 
+    async def context_fields(self) -> tuple[ContextField, ...]:
+        """The context that a new thread can still be given with its input; () for any other thread."""
+
     async def agents(self) -> tuple[AgentInfo, ...]:
         """The thread's agents as they are for the next step: settings, use, chat turns."""
 
@@ -230,14 +249,27 @@ class Driver(Protocol):
             node: its name; "" for the file in which the first node stands, from its top.
         """
 
+    async def where(self, node: str) -> tuple[tuple[Frame, ...], ...]:
+        """Where a node that runs here is now, the frames of a stack for each call of its functions.
+
+        It goes on meanwhile. () where it does not run, or runs in another process.
+        """
+
+    async def route(self, step: int, *, load: bool = False) -> RouteTaken | None:
+        """What the routing function after a step returns on its state; None where nothing is chosen there.
+
+        Args:
+            load: load the graph where it is not loaded yet.
+        """
+
     async def rollback_entries(self) -> tuple[RollbackEntry, ...]:
         """What can be undone, in the order in which a rollback runs it, with what became of it."""
 
     async def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
-        """Why a channel is tainted at a step: every way by which it came in, oldest first (SPEC 8)."""
+        """Why a channel is tainted at a step: every way by which it came in, oldest first."""
 
     async def check(self, kind: Check, watch: Callable[[int, int], object]) -> Checked:
-        """Check the thread's log (SPEC 12): "log" against itself, "strict" by reducing every update again,
+        """Check the thread's log: "log" against itself, "strict" by reducing every update again,
         or "replay" its graph; changes nothing.
 
         Args:
@@ -331,7 +363,7 @@ class Hub(Protocol):
 
     @property
     def no_upkeep(self) -> str:
-        """Why nothing can be taken out of its store, in words; "" where it can."""
+        """Why deletion from the store is unavailable; "" if it is available."""
 
     async def plan_deletion(
         self,
@@ -386,6 +418,10 @@ class Hub(Protocol):
             StoreUnusable: the store is in use, read-only or full.
             UsageError: it can't be done here.
         """
+
+    @property
+    def no_agents(self) -> str:
+        """Why its threads' agents can't be shown or changed, in words; "" where they can."""
 
     @property
     def no_items(self) -> str:

@@ -13,7 +13,7 @@ from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.engine.log.threads import ORIGIN, Owner, Presence, ThreadInfo
 from hitl_tui.engine.thread.logged import LoggedThread, defaults_of
 from hitl_tui.engine.thread.rebuild import Decoded, applied_updates, state_at
-from hitl_tui.engine.thread.run_inputs import shown_entry
+from hitl_tui.engine.thread.run_inputs import shown_ledger
 from hitl_tui.errors import ThreadBusy, UnknownThread
 
 if TYPE_CHECKING:
@@ -104,10 +104,10 @@ def snapshot(
         thread_id=thread.thread_id,
         graph=thread.declared,
         progress=thread.progress,
-        values=_public(thread, thread.values),
+        values=public_values(thread, thread.values),
         checkpoints=history(thread, store, None, page)[::-1],
         updates=updates(thread, store, head, head)[head] if head >= 0 else (),
-        ledger=tuple(map(shown_entry, store.ledger(thread.thread_id))) if thread.exists else (),
+        ledger=tuple(shown_ledger(store.ledger(thread.thread_id, call_data=False))) if thread.exists else (),
         parent=thread.info.parent,
         fork_step=thread.info.fork_step,
         last_event=last_event,
@@ -177,8 +177,8 @@ def history(thread: OpenedThread, store: Store, before: int | None, limit: int) 
 def values_at(thread: OpenedThread, store: Store, step: int, decoded: Decoded) -> dict[str, Any]:
     """All channel values as of a step."""
     if step == thread.cursor.head:
-        return _public(thread, thread.values)
-    return _public(
+        return public_values(thread, thread.values)
+    return public_values(
         thread, state_at(store, thread.thread_id, step, defaults_of(thread.declared), decoded=decoded)
     )
 
@@ -200,7 +200,11 @@ def updates(
             records[record.step].append(record)
     written = {record.channel for some in records.values() for record in some}
     # From some steps on there are other channels than before, with values that no record has.
-    anew = {entry.step for entry in store.ledger(thread_id) if entry.kind == CHANNELS} if first < last else ()
+    anew = (
+        {entry.step for entry in store.ledger(thread_id, call_data=False) if entry.kind == CHANNELS}
+        if first < last
+        else ()
+    )
     applied: dict[int, tuple[AppliedUpdate, ...]] = dict.fromkeys(records, ())
     values: dict[str, Any] | None = None
     for step, some in records.items():
@@ -225,12 +229,48 @@ def written(thread: OpenedThread, store: Store, first: int, last: int) -> dict[i
     return by_step
 
 
-def _public(thread: OpenedThread, values: Mapping[str, Any]) -> dict[str, Any]:
+def public_values(thread: OpenedThread, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the channels that a thread's graph declares; private ones are `PRIVATE`."""
     shown = {channel.name: channel.visibility == "public" for channel in thread.declared.channels}
     return {name: value if shown[name] else PRIVATE for name, value in values.items() if name in shown}
 
 
-class RecordedThread:
+class LoggedView:
+    """What a thread's log says of the thread; what is shared by those that check it and those that don't.
+
+    Attributes:
+        logged: the thread as it is logged, to be given to the functions of this module.
+    """
+
+    logged: OpenedThread
+
+    @property
+    def thread_id(self) -> str:
+        """The thread's id."""
+        return self.logged.thread_id
+
+    @property
+    def graph(self) -> GraphInfo:
+        """The graph that it last ran on; one without nodes and channels where that can't be read."""
+        return self.logged.declared
+
+    @property
+    def progress(self) -> Progress:
+        """How far it has come, as its cursor says."""
+        return self.logged.progress
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The newest values; private ones are `PRIVATE`."""
+        return public_values(self.logged, self.logged.values)
+
+    @property
+    def hides_values(self) -> bool:
+        """Whether some of its channels are private."""
+        return any(channel.visibility == "private" for channel in self.graph.channels)
+
+
+class RecordedThread(LoggedView):
     """A thread to look at, by its log alone: nothing of it is built or run.
 
     Only what whoever opens a thread has to write down is written: that its runner has died, or what a
@@ -247,15 +287,15 @@ class RecordedThread:
         self._store = store
         self._decoded = Decoded()
         self._held_by = ""
-        self._thread = LoggedThread(store, thread_id)
+        self.logged = LoggedThread.checked(store, thread_id)
         if (summary := store.summary(thread_id)) is not None:
             self._held_by = summary.held_by or ""
         if self._is_outdated():
             self._bring_up_to_date()
-            self._thread = LoggedThread(store, thread_id)
+            self.logged = LoggedThread.checked(store, thread_id)
 
     def _is_outdated(self) -> bool:
-        cursor = self._thread.cursor
+        cursor = self.logged.cursor
         return cursor.child is not None or (cursor.status == "running" and not self._held_by)
 
     def _bring_up_to_date(self) -> None:
@@ -269,29 +309,9 @@ class RecordedThread:
             with suppress(ThreadBusy), session.writing():
                 refresh(session)
 
-    @property
-    def thread_id(self) -> str:
-        """The thread's id."""
-        return self._thread.thread_id
-
-    @property
-    def logged(self) -> OpenedThread:
-        """It as it is logged, to be asked by `history`."""
-        return self._thread
-
-    @property
-    def graph(self) -> GraphInfo:
-        """The graph that it last ran on."""
-        return self._thread.declared
-
-    @property
-    def progress(self) -> Progress:
-        """Where it stands."""
-        return self._thread.progress
-
     def ledger(self) -> tuple[LedgerEntry, ...]:
         """Its decisions, oldest first."""
-        return tuple(map(shown_entry, self._store.ledger(self.thread_id)))
+        return tuple(shown_ledger(self._store.ledger(self.thread_id, call_data=False)))
 
     def snapshot(self, signing_key: str = "") -> Snapshot:
         """All that a screen would begin with.
@@ -300,7 +320,7 @@ class RecordedThread:
             signing_key: the key that would sign what is decided, "" for none.
         """
         return snapshot(
-            self._thread,
+            self.logged,
             self._store,
             refusals={},
             last_event=0,
@@ -311,7 +331,7 @@ class RecordedThread:
 
     def history(self, before: int | None = None, limit: int = PAGE) -> tuple[Checkpoint, ...]:
         """Checkpoints before a step (None: from the head), newest first."""
-        return history(self._thread, self._store, before, limit)
+        return history(self.logged, self._store, before, limit)
 
     def checkpoint(self, step: int) -> Checkpoint:
         """The checkpoint of a step.
@@ -326,11 +346,11 @@ class RecordedThread:
 
     def state_at(self, step: int) -> dict[str, Any]:
         """All channel values as of a step; private ones are `PRIVATE`."""
-        return values_at(self._thread, self._store, step, self._decoded)
+        return values_at(self.logged, self._store, step, self._decoded)
 
     def updates(self, first: int, last: int, only: str | None = None) -> dict[int, tuple[AppliedUpdate, ...]]:
         """The updates of each of the steps `first` to `last`, of one channel or of all; see `Driver`."""
-        return updates(self._thread, self._store, first, last, only=only, decoded=self._decoded)
+        return updates(self.logged, self._store, first, last, only=only, decoded=self._decoded)
 
     def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
         """Why a channel is tainted at a step; see `Driver`."""

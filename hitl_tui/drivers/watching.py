@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, suppress
@@ -22,6 +23,7 @@ from hitl_tui.engine.log.events import (
     LedgerWritten,
     ProgressChanged,
     StepCommitted,
+    shown_step,
 )
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.store import Store
@@ -29,7 +31,7 @@ from hitl_tui.engine.log.threads import PauseRequest, Presence
 from hitl_tui.engine.nodes.children import outdated, refresh
 from hitl_tui.engine.thread.rebuild import applied_updates
 from hitl_tui.engine.thread.recorded import RecordedGraph
-from hitl_tui.engine.thread.run_inputs import shown_entry
+from hitl_tui.engine.thread.run_inputs import shown_ledger
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, ThreadBusy
 
@@ -102,10 +104,15 @@ class Deadlines:
             self._timer = asyncio.get_running_loop().call_later(_AGAIN, self._expire)
         except HitlError as error:
             log.warning("deadlines of %s: %s", self._session.thread_id, error)
+        except Exception:  # nobody awaits this task, and the next deadline must still be applied
+            log.exception("deadlines of %s can't be applied", self._session.thread_id)
+            self._timer = asyncio.get_running_loop().call_later(_AGAIN_AFTER_ERROR, self._expire)
         else:
             self.watch()
 
 
+_AGAIN_AFTER_ERROR = 30.0
+"""Seconds until deadlines are tried again after an unexpected error."""
 EVERY = 0.2
 """Seconds between looks at the store: a watcher sees a step well within half a second."""
 _QUIET_LOOKS = 25
@@ -139,6 +146,7 @@ class Watcher:
         self.attending: tuple[Presence, ...] = ()
         self.own_look = ""
         self._settled: object = None
+        self._logged = ""
         self._session = session
         self._store = store
         self._tell = tell
@@ -174,8 +182,18 @@ class Watcher:
                     self.look()
                 except HitlError as error:  # the store may come back
                     log.warning("thread %s can't be looked at: %s", self._session.thread_id, error)
+                except Exception:  # else nothing would be followed from now on, without a word
+                    self._log_unexpected()
             now = self._session.cursor.version
             version, quiet = now, quiet + 1 if now == version else 0
+
+    def _log_unexpected(self) -> None:
+        """Log an unexpected error of a look, but not again and again."""
+        error = sys.exc_info()[1]
+        kind = f"{type(error).__name__}: {error}"
+        if kind != self._logged:
+            self._logged = kind
+            log.exception("thread %s can't be looked at", self._session.thread_id)
 
     def look(self) -> None:
         """Tell what has changed since the last look; a run whose process has died is taken over."""
@@ -241,8 +259,8 @@ class Watcher:
         for checkpoint in reversed(steps):
             step, values = self._step(checkpoint, values)
             events.append(step)
-        ledger = self._store.ledger(session.thread_id)[before.ledger_n : now.ledger_n]
-        events += [LedgerWritten(shown_entry(entry)) for entry in ledger]
+        ledger = self._store.ledger(session.thread_id, before.ledger_n)[: now.ledger_n - before.ledger_n]
+        events += map(LedgerWritten, shown_ledger(ledger))
         events.append(ProgressChanged(session.progress))
         events += limits_near(before, now, now.limits)
         # Nobody may see the step without who decided it, or the other way round.
@@ -256,7 +274,7 @@ class Watcher:
         session = self._session
         records = list(self._store.records(session.thread_id, checkpoint.step, checkpoint.step))
         updates, after = applied_updates(records, values)
-        return StepCommitted(checkpoint, KnownOutcome(updates, session.progress)), after
+        return StepCommitted(shown_step(checkpoint), KnownOutcome(updates, session.progress)), after
 
 
 """Seconds between looks for what is asked, and at whether the thread is held."""
@@ -338,6 +356,8 @@ class RunSupervisor:
         self._run = run
         self._begun = session.clock()
         self._heard: PauseRequest | None = None
+        self.paused_here: Pause | None = None
+        """Who has asked this process to pause it."""
         self._seen: object = None
         self._timer = asyncio.get_running_loop().call_later(EVERY, self._listen)
 
@@ -361,7 +381,8 @@ class RunSupervisor:
         if asked is not None and asked.at >= self._begun:
             self._heard = asked
             if asked.at_once:
-                self._run.drop_attempt("asked to stop at once")
+                self._run.is_being_cancelled = True
+                self._run.drop_attempt("the thread was cancelled")
             else:
                 self._run.pause()
             return
@@ -372,11 +393,12 @@ class RunSupervisor:
         from hitl_tui.engine.commands.decisions import note_pause
 
         self._timer.cancel()
-        session, asked = self._session, self._heard
+        session, asked = self._session, self._heard or self.paused_here
         if asked is None or session.store is None:
             return
         try:
-            session.store.request_pause(session.thread_id, None)
+            if self._heard:
+                session.store.request_pause(session.thread_id, None)
             if (session.cursor.status, session.cursor.reason) == ("waiting", "paused"):
                 with session.writing():
                     note_pause(session, actor=asked.actor, note=asked.note)
@@ -390,7 +412,7 @@ async def ask_to_pause(
     """Ask whoever holds a thread to pause it, and wait until nobody does; workers leave it alone then.
 
     Args:
-        at_once: the node in flight is given up, too.
+        at_once: the thread is about to be cancelled: the node in flight is given up, too.
         patience: seconds to wait at most; what was asked stays asked.
 
     Returns:

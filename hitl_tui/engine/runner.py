@@ -1,4 +1,7 @@
-"""The runner: a compiled graph with a store, and everything one can do to its threads (SPEC 5, 8, 11, 12)."""
+"""The runner: a compiled graph with a store, and everything one can do to its threads.
+
+Specified in docs/spec/graphs.md and docs/spec/data.md.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,13 @@ from hitl_tui.engine.commands import (
     UpdateState,
 )
 from hitl_tui.engine.graph.compiled import CompiledGraph
-from hitl_tui.engine.graph.limits import OnLimit, check_limits
+from hitl_tui.engine.graph.limits import OnLimit
 from hitl_tui.engine.graph.options import check_callback, check_choice
 from hitl_tui.engine.log.events import AppliedUpdate, Event, RunEnded
 from hitl_tui.engine.log.records import Checkpoint, Limits
 from hitl_tui.engine.log.signing import Signer, Signers
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.log.threads import Stamp
+from hitl_tui.engine.log.threads import Stamp, ThreadInfo, check_thread_id
 from hitl_tui.engine.nodes.children import inner_graph
 from hitl_tui.engine.state.listing import printable
 from hitl_tui.engine.state.workflow_state import WorkflowState
@@ -37,7 +40,7 @@ from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings, fresh_age
 from hitl_tui.engine.thread.rebuild import applied_updates, state_at
 from hitl_tui.engine.thread.run_inputs import check_same_context
 from hitl_tui.engine.thread.session import Session, now_us
-from hitl_tui.errors import HitlError, UnknownThread, UsageError, in_words
+from hitl_tui.errors import HitlError, UnknownThread, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.engine.audit.anchor import Anchor
@@ -73,7 +76,8 @@ class GraphRunner:
         self.store = store
         self.signer = signer
         self.source: Mapping[str, Any] = {}
-        self._agents: dict[str, dict[str, Any]] = {}
+        # By thread: its birth, for another one may get its name, and its agents.
+        self._agents: dict[str, tuple[bytes, dict[str, Any]]] = {}
         # The thread that ran last and the store's stamp behind it; nothing while it is in use.
         self._last: list[tuple[Session, Stamp]] = []
 
@@ -282,7 +286,7 @@ class GraphRunner:
         actor: str | None = None,
         note: str | None = None,
     ) -> int:
-        """Set channel values as a new step, without reducers; returns the step (SPEC 11).
+        """Set channel values as a new step, without reducers; returns the step.
 
         Args:
             expected_step: the head the edit was made on; another one refuses the edit.
@@ -341,7 +345,7 @@ class GraphRunner:
     def declassify(
         self, thread_id: str, channel: str, *, actor: str, reason: str, expected_step: int | None = None
     ) -> int:
-        """Clear a channel's taint as a new step that changes no value; returns the step (SPEC 8).
+        """Clear a channel's taint as a new step that changes no value; returns the step.
 
         Args:
             reason: why it may be trusted now; it is kept in the ledger.
@@ -353,7 +357,7 @@ class GraphRunner:
         return self._execute(thread_id, Declassify(channel, actor, reason, expected_step))
 
     def reveal(self, thread_id: str, channel: str, *, actor: str, step: int | None = None) -> Any:
-        """A channel's value at a step (the newest by default), noted in the ledger (SPEC 8)."""
+        """A channel's value at a step (the newest by default), noted in the ledger."""
         return self._execute(thread_id, Reveal(channel, actor, step))
 
     def cancel(self, thread_id: str, *, actor: str | None = None, note: str | None = None) -> None:
@@ -403,7 +407,7 @@ class GraphRunner:
         note: str | None = None,
         on_event: OnEvent | None = None,
     ) -> RollbackReport:
-        """Undo what the nodes of a thread did outside its state, last one first (SPEC 13).
+        """Undo what the nodes of a thread did outside its state, last one first.
 
         Each entry runs its handler once, as a step `<rollback>/NODE`. A handler that fails is recorded
         and the others still run. The thread ends cancelled(rolled_back), or failed with the entries that
@@ -437,7 +441,7 @@ class GraphRunner:
         return rollback_report(session)
 
     def anchor(self, thread_id: str) -> Anchor:
-        """Where a thread stands, to be kept outside the store: `str()` of it is one line (SPEC 10).
+        """Where a thread stands, to be kept outside the store: `str()` of it is one line.
 
         Raises:
             UnknownThread, LogCorrupt: there is nothing to stand on.
@@ -456,7 +460,7 @@ class GraphRunner:
         since: int = 0,
         watch: Callable[[int, int], object] | None = None,
     ) -> VerifyReport:
-        """Check the log of a thread, and of those below it, against itself; changes nothing (SPEC 12).
+        """Check the log of a thread, and of those below it, against itself; changes nothing.
 
         A long thread in a SQLite store is checked on all cores; a strict check is one process's.
 
@@ -483,7 +487,7 @@ class GraphRunner:
         )
 
     def replay(self, thread_id: str) -> ReplayReport:
-        """Run the graph with the recorded results of its nodes served in order; changes nothing (SPEC 12).
+        """Run the graph with the recorded results of its nodes served in order; changes nothing.
 
         Routes and termination conditions are asked for real; no node and no model is called.
 
@@ -497,7 +501,7 @@ class GraphRunner:
         return report
 
     def run_info(self, thread_id: str) -> RunInfo:
-        """The run's own record (seed 003)."""
+        """The run's own record."""
         from hitl_tui.engine.audit.costs import run_info
 
         return run_info(
@@ -530,23 +534,29 @@ class GraphRunner:
     def open(self, thread_id: str, on_event: OnEvent | None = None) -> Session:
         """A thread of the store; raises `UnknownThread`."""
         check_callback("on_event", on_event)
-        return Session.open(
-            self._graph_of(thread_id),
-            self._store(),
-            thread_id,
-            agents=self.agents(thread_id),
-            sink=on_event,
-            signer=self.signer,
-        )
+        store = self._store()
+        info = store.info(thread_id)
+        graph = self._graph_for(info)
+        agents = self._agents_of(graph, info)
+        return Session.open(graph, store, thread_id, agents=agents, sink=on_event, signer=self.signer)
 
-    def agents(self, thread_id: str) -> dict[str, Any]:
-        """The thread's own agents: each thread has its own chat histories, which are no state (seed 000)."""
-        return self._agents.setdefault(thread_id, fresh_agents(self._graph_of(thread_id)))
+    def _agents_of(self, graph: CompiledGraph, info: ThreadInfo | None) -> dict[str, Any]:
+        """A thread's own agents: their chat histories are no state, and live as long as this process.
+
+        A thread that was deleted takes its histories with it: the next one of its name begins with none.
+        """
+        known = self._agents.get(info.thread_id) if info else None
+        if info is None or not info.birth or known is None or known[0] != info.birth:
+            agents = fresh_agents(graph)
+            if info and info.birth:
+                self._agents[info.thread_id] = info.birth, agents
+            return agents
+        return known[1]
 
     def _keep(self, session: Session) -> None:
         """Keep a thread open for its next step, where it is as opening it would find it."""
         cursor = session.cursor
-        waits = cursor.pending or cursor.branches or cursor.answers or cursor.exchanges
+        waits = cursor.pending or cursor.branches or cursor.answers or cursor.first_call
         if self.store is None or waits or session.children or session.state.other:
             return
         if session.stamp is not None:
@@ -565,7 +575,9 @@ class GraphRunner:
 
     def _graph_of(self, thread_id: str) -> CompiledGraph:
         """The graph of a thread: this one, or the one inside it that the thread of a subgraph runs."""
-        info = self.store.info(thread_id) if self.store else None
+        return self._graph_for(self.store.info(thread_id) if self.store else None)
+
+    def _graph_for(self, info: ThreadInfo | None) -> CompiledGraph:
         return inner_graph(self.graph, info.source, self.source) if info else self.graph
 
     def _store(self) -> Store:
@@ -587,27 +599,29 @@ class GraphRunner:
         check_choice("resume", resume, get_args(Resume))
         check_callback("on_event", sink)
         if max_iterations is not None:
-            check_limits(Limits(max_iterations=max_iterations))
-        if thread_id is not None and not isinstance(thread_id, str):
-            raise UsageError(
-                f"the thread id is {in_words(thread_id)}", f"give text, as thread_id='{thread_id}'"
-            )
-        name = thread_id or f"{self.graph.name}-{uuid.uuid4().hex[:8]}"
+            Limits(max_iterations=max_iterations)  # refuses what is none
+        if thread_id is None:
+            name = f"{self.graph.name}-{uuid.uuid4().hex[:8]}"
+        else:
+            name = check_thread_id(thread_id)
         if kept := self._kept(name):
             session = kept[0]
             session.sink, session.signer = sink, self.signer
         elif self.store is not None and self.store.info(name) is not None:
             session = self.open(name, sink)
         else:
+            agents = fresh_agents(self.graph)
             session = Session.new(
                 self.graph,
                 self.store,
                 name,
                 source=self.source,
-                agents=self.agents(name),
+                agents=agents,
                 sink=sink,
                 signer=self.signer,
             )
+            if session.info.birth:
+                self._agents[name] = session.info.birth, agents
         session.max_iterations = max_iterations
         from_entry = resume == "entry" and session.cursor.head >= 0
         if inputs or session.cursor.head < 0 or from_entry:
@@ -643,7 +657,7 @@ class _EventCallback:
 
     def __init__(self, on_event: OnEvent | None) -> None:
         check_callback("on_event", on_event)
-        self.sink = self._tell if on_event else None
+        self.sink = self._call if on_event else None
         self.error: Exception | None = None
         self._on_event = on_event
         self._run: RunLoop | None = None
@@ -660,7 +674,7 @@ class _EventCallback:
         if error := failure or self.error:
             raise error
 
-    def _tell(self, event: Event) -> None:
+    def _call(self, event: Event) -> None:
         if self._on_event is None or (self.error and not isinstance(event, RunEnded)):
             return
         try:

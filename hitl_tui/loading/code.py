@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import importlib
 import importlib.util
 import os
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Final, TypeVar
 
-from hitl_tui.engine.state.reducers import IS_FILE
 from hitl_tui.errors import GraphInvalid, HitlError, UsageError
+from hitl_tui.loading import import_hooks
+from hitl_tui.loading.modules import (
+    Project,
+    folder_of,
+    follow_projects,
+    loading,
+    look_again,
+    one_loads,
+    plain_name,
+    project_folder,
+)
 
 T = TypeVar("T")
-one_loads: Final = threading.RLock()
-"""Held by whoever loads a graph's code in a process of several threads: to import a file twice at a time, or
-while it is forgotten, gives a half of it, and what is made of that is read as another graph."""
 OURS: Final = "hitl_tui."
 """Modules that are found wherever one stands."""
 
 _NOT_THEIRS = (f"{Path(__file__).resolve().parent.parent}{os.sep}", importlib.__file__, "<frozen importlib")
+
+
+follow_projects(import_hooks.switch)
 
 
 class CodeFailed(GraphInvalid):
@@ -34,66 +41,46 @@ class CodeFailed(GraphInvalid):
     title = "The graph's code failed"
 
 
-def import_file(path: Path) -> ModuleType:
-    """Import a .py file; it sees its neighbours as under `python FILE`.
+def import_file(path: Path, project: Project | None = None) -> ModuleType:
+    """Import a .py file; the modules beside it belong to it.
 
-    Its module has the name by which a program beside it imports it, so that what either of them keeps of its
-    classes is the other's, too; a name of its own where something else has that one.
+    Its module has the name by which a program beside it imports it, so that both have the same classes, and
+    what either keeps of them is the other's, too. It has a private name where another module has that one.
+
+    Args:
+        project: whose langgraph.json or graph file names the file; None where its directory is the project.
 
     Raises:
         CodeFailed: the file's code raised.
+        UsageError: it is no Python file.
     """
-    name = path.stem if _is_named(path.stem, path) else _own_name(path)
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    if path.suffix != ".py":
         raise UsageError(f"{path} isn't a Python file", "give a .py file or module:attribute")
-    module = importlib.util.module_from_spec(spec)
-    loader = spec.loader
-    setattr(module, IS_FILE, path.name)
-    sys.modules[name] = module
-    try:
-        with _importable(path.parent):
-            blaming(path.name, lambda: loader.exec_module(module))
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
-
-
-def _is_named(name: str, path: Path) -> bool:
-    """Whether a name is a file's, or could be: nothing else would be imported by it."""
-    if not name.isidentifier():
-        return False
-    try:
-        spec = importlib.util.find_spec(name)
-    except ValueError:  # a module without a spec
-        return False
-    return spec is None or (spec.origin is not None and Path(spec.origin) == path)
-
-
-def _own_name(path: Path) -> str:
-    return f"hitl_graph_{path.stem}_{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"
+    folder = project_folder(path.parent, project)
+    with loading(folder):
+        return blaming(path.name, lambda: folder.import_file(path))
 
 
 def import_named(name: str, directory: Path) -> ModuleType:
-    """Import a module by name, from `directory` where it is neither installed nor one of ours.
+    """Import a module by name: that of a directory, or else one that is installed.
 
     Raises:
         UsageError: there is no such module.
         CodeFailed: the module's code raised.
     """
+    if name.startswith(OURS):
+        return importlib.import_module(name)
+    folder = project_folder(directory)
 
     def load() -> ModuleType | None:
         try:
-            return importlib.import_module(name)
+            return folder.import_module(name)
         except ModuleNotFoundError as error:
             if error.name is not None and f"{name}.".startswith(f"{error.name}."):
                 return None
             raise
 
-    with contextlib.nullcontext() if name.startswith(OURS) else _importable(directory):
+    with loading(folder):
         module = blaming(name, load)
     if module is None:
         raise UsageError(
@@ -105,15 +92,20 @@ def import_named(name: str, directory: Path) -> ModuleType:
 
 def forget_code(directory: Path) -> None:
     """Let the next import of what lies in a directory run it again; what runs already keeps its modules."""
+    below = os.path.join(directory, "")
     with one_loads:
         for name, module in list(sys.modules.items()):
             file = getattr(module, "__file__", None)
-            if name == "__main__" or not file or not _is_theirs(Path(file), directory):
+            if not file and (folder := folder_of(module)) and Path(folder.path).is_relative_to(directory):
+                del sys.modules[name]  # a directory without `__init__.py`
+            if name == "__main__" or not file or not file.startswith(below):
+                continue
+            if not _is_theirs(Path(file), directory):
                 continue
             del sys.modules[name]
             # Compiled code counts as fresh by second and size: two saves within a second may look the same.
             Path(importlib.util.cache_from_source(file)).unlink(missing_ok=True)
-        importlib.invalidate_caches()
+        look_again()
 
 
 def code_files(directory: Path) -> set[Path]:
@@ -140,11 +132,12 @@ def blaming(what: str, call: Callable[[], T]) -> T:
         error.details = error.details or "".join(_their_frames(error).format())
         raise error from None
     except (Exception, SystemExit) as error:
-        summary = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        text = plain_name(str(error))
+        summary = f"{type(error).__name__}: {text}" if text else type(error).__name__
         lines = traceback.TracebackException.from_exception(error)
         lines.stack = _their_frames(error)
         failed = CodeFailed(f"{what}: {summary}", _hint_for(error))
-        failed.details = "".join(lines.format(chain=False))
+        failed.details = plain_name("".join(lines.format(chain=False)))
         raise failed from None
 
 
@@ -165,20 +158,3 @@ def _their_frames(error: BaseException) -> traceback.StackSummary:
     return traceback.StackSummary.from_list(
         [frame for frame in frames if not frame.filename.startswith(_NOT_THEIRS)]
     )
-
-
-@contextlib.contextmanager
-def _importable(directory: Path) -> Iterator[None]:
-    """Let user code import from its directory.
-
-    First in line while it loads, as Python would do; last in line from then on, so that a file of
-    theirs never stands in for a module that we or a library load late.
-    """
-    entry = str(directory)
-    sys.path.insert(0, entry)
-    try:
-        yield
-    finally:
-        sys.path.remove(entry)
-        if entry not in sys.path:
-            sys.path.append(entry)

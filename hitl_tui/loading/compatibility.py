@@ -15,8 +15,8 @@ from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.engine.state.schema import ChannelSchema
 from hitl_tui.errors import HitlError
 
-OTHER_GRAPH = "the graph is not the one that the thread has run on so far"
-OTHER_CODE = "the graph's code is not the one that the thread has run on so far"
+OTHER_GRAPH = "the graph has changed since this thread last ran"
+OTHER_CODE = "the graph's code has changed since this thread last ran"
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -137,9 +137,9 @@ def _nodes(old: GraphInfo, new: GraphInfo) -> Iterator[Difference]:
         if name in before:
             yield from _access(before[name], node)
     for name in ("START", *after):
-        ways = _ways(new, name)
-        if (name == "START" or name in before) and ways != _ways(old, name):
-            yield Difference("node", name, f"after {name!r} it goes {_in_words(ways)}")
+        destinations = _destinations(new, name)
+        if (name == "START" or name in before) and destinations != _destinations(old, name):
+            yield Difference("node", name, f"after {name!r} it goes {_in_words(destinations)}")
 
 
 def _access(old: NodeInfo, new: NodeInfo) -> Iterator[Difference]:
@@ -149,22 +149,24 @@ def _access(old: NodeInfo, new: NodeInfo) -> Iterator[Difference]:
             yield Difference("node", new.name, f"node {new.name!r} {what} {now}, before {then}")
 
 
-def _ways(graph: GraphInfo, node: str) -> dict[str, str]:
+def _destinations(graph: GraphInfo, node: str) -> dict[str, str]:
     return {edge.label: edge.target for edge in graph.edges if edge.source == node}
 
 
-def _in_words(ways: Mapping[str, str]) -> str:
-    told = [f"to {target!r} on {label!r}" if label else f"to {target!r}" for label, target in ways.items()]
-    return ", ".join(told) or "nowhere"
+def _in_words(destinations: Mapping[str, str]) -> str:
+    listed = (
+        f"to {target!r} on {label!r}" if label else f"to {target!r}" for label, target in destinations.items()
+    )
+    return ", ".join(listed) or "nowhere"
 
 
 def _standing(cursor: Cursor, new: GraphInfo) -> Iterator[Difference]:
     kind, _, node = cursor.position.partition(":")
     nodes = {info.name for info in new.nodes}
     if kind == "node" and node not in nodes:
-        yield Difference("thread", node, f"the thread goes on at node {node!r}, which is gone", True)
-    elif kind == "route" and not _ways(new, node):
-        words = f"the thread has to choose its way on after {node!r}, and no way leads on from there"
+        yield Difference("thread", node, f"the thread continues at node {node!r}, which is gone", True)
+    elif kind == "route" and not _destinations(new, node):
+        words = f"the thread must choose a route after {node!r}, and no edge leads from there"
         yield Difference("thread", node, words, True)
     for request in cursor.pending:
         yield from _asked(request, new, nodes)

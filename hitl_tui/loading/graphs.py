@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -17,6 +16,7 @@ import msgspec
 from hitl_tui.engine.graph.builder import StateGraph
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.errors import GraphInvalid, UsageError, in_words
+from hitl_tui.given_files import expanded, real_path
 from hitl_tui.loading.code import blaming, import_file, import_named
 from hitl_tui.loading.langgraph import (
     LangGraphObject,
@@ -25,6 +25,7 @@ from hitl_tui.loading.langgraph import (
     is_langgraph,
     speaks_langgraph,
 )
+from hitl_tui.loading.modules import folder_of
 from hitl_tui.suggest import did_you_mean
 
 _SUFFIXES: Final = (".py", ".toml")
@@ -40,7 +41,7 @@ def sample_path(name: str) -> Path | None:
     if "." in name or ":" in name or (name not in sample_names() and name not in langgraph_samples()):
         return None
     paths = (_folder() / f"{name}{suffix}" for suffix in _SUFFIXES)
-    return next(path for path in paths if path.is_file())
+    return next(path for path in paths if os.path.isfile(path))
 
 
 def sample_names() -> list[str]:
@@ -58,7 +59,7 @@ def _folder() -> Path:
     """Inside the wheel, or beside the package in a checkout."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "_bundled" / "sample_graphs"
-    return installed if installed.is_dir() else package.parent / "sample_graphs"
+    return installed if os.path.isdir(installed) else package.parent / "sample_graphs"
 
 
 def scripts_folder() -> Path:
@@ -110,7 +111,7 @@ def resolve_spec(spec: str, directory: Path | None = None) -> str:
     path, name = _split(spec)
     if path is None:
         return spec
-    full = ((directory or current_directory()) / path.expanduser()).resolve()
+    full = real_path((directory or current_directory()) / expanded(path))
     if not os.path.isfile(full):
         what = f"{full} is a directory" if os.path.isdir(full) else f"there is no file {full}"
         raise UsageError(what, _instead_of(full))
@@ -142,19 +143,7 @@ def _instead_of(missing: Path) -> str:
 
 def _may_be_a_graph(path: Path) -> bool:
     named = path.suffix in _SUFFIXES and path.name not in _NO_GRAPHS
-    return (named or path.name == _PROJECT) and path.is_file()
-
-
-def spec_file(spec: str) -> Path | None:
-    """The file behind a GRAPH that was loaded, None where it isn't a user's file."""
-    if sample_path(spec):
-        return None
-    path, _ = _split(spec)
-    if path is None:
-        module = sys.modules.get(spec.partition(":")[0])
-        file = getattr(module, "__file__", None)
-        path = Path(file) if file else None
-    return path
+    return (named or path.name == _PROJECT) and os.path.isfile(path)
 
 
 def named_file(spec: str) -> Path | None:
@@ -241,10 +230,10 @@ def _target(spec: str, directory: Path) -> tuple[str, object] | LangGraphObject:
         module = import_file(path)
     public = {key: value for key, value in vars(module).items() if not key.startswith("_")}
     if not name and speaks_langgraph(public):
-        return find_langgraph(public, spec, module.__name__)
+        return find_langgraph(public, spec, module)
     label, target = _find(module, name, spec)
     if is_langgraph(target) or (not isinstance(target, Graph) and is_factory(target, public)):
-        return LangGraphObject(label, name, target)
+        return LangGraphObject(label, name, target, folder=folder_of(module))
     _check_builder(label, target, None if path is None else module.__name__)
     return label, target
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from hitl_tui.engine.log.store import Store, all_threads
-from hitl_tui.engine.nodes.children import WITHIN
+from hitl_tui.engine.log.threads import WITHIN
 from hitl_tui.engine.state.canonical import channel_hash
 from hitl_tui.loading.trust import Trust
 

@@ -12,6 +12,7 @@ import inspect
 import os
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -19,10 +20,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from hitl_tui.errors import GraphInvalid, UsageError, in_words
+from hitl_tui.loading.class_names import keep_class_names, plain_names
 from hitl_tui.loading.code import blaming
+from hitl_tui.loading.modules import ModuleFolder, folder_of
 
 if TYPE_CHECKING:
     import asyncio
+    from types import ModuleType
 
     from hitl_tui.loading.langgraph_json import LangGraphConfig
 
@@ -68,12 +72,14 @@ class LangGraphObject(msgspec.Struct, frozen=True):
         name: what it is called there: an attribute, or a graph's id in langgraph.json.
         value: the object.
         config: the langgraph.json that names it.
+        folder: the directory whose code it is, None for that of an installed module.
     """
 
     label: str
     name: str
     value: Any
     config: LangGraphConfig | None = None
+    folder: ModuleFolder | None = None
 
 
 class LangGraphSource(msgspec.Struct, frozen=True):
@@ -88,6 +94,7 @@ class LangGraphSource(msgspec.Struct, frozen=True):
             where the checkpointer ends with this process.
         close: ends what its factory opened; may be called more than once.
         loop: the running event loop on which async factories built it, None where none did.
+        new_file: the file that was made just now to keep its checkpoints in place of its `InMemorySaver`.
     """
 
     app: Any
@@ -97,6 +104,7 @@ class LangGraphSource(msgspec.Struct, frozen=True):
     mirror: Path | None
     close: Callable[[], None]
     loop: asyncio.AbstractEventLoop | None = None
+    new_file: Path | None = None
 
 
 def speaks_langgraph(values: Mapping[str, Any]) -> bool:
@@ -113,11 +121,11 @@ def speaks_langgraph(values: Mapping[str, Any]) -> bool:
     return theirs and not ours
 
 
-def find_langgraph(values: Mapping[str, Any], spec: str, own: str) -> LangGraphObject:
+def find_langgraph(values: Mapping[str, Any], spec: str, module: ModuleType) -> LangGraphObject:
     """The one graph among a module's public values: compiled, or else to be compiled, or else a factory.
 
     Args:
-        own: the module's name, whose own functions may be factories.
+        module: its own functions may be factories.
 
     Raises:
         UsageError: there is none, or several and none has a usual name.
@@ -133,14 +141,15 @@ def find_langgraph(values: Mapping[str, Any], spec: str, own: str) -> LangGraphO
         name
         for name, value in values.items()
         if inspect.isfunction(inspect.unwrap(value) if callable(value) else value)
-        and value.__module__ == own
+        and value.__module__ == module.__name__
         and (name in USUAL_FACTORIES or _is_declared(value))
     ]
     for names in (compiled, built, factories):
         usual = [name for name in USUAL_FACTORIES if name in names]
         chosen = usual[:1] or names
         if len(chosen) == 1:
-            return LangGraphObject(f"{chosen[0]} in {spec}", chosen[0], values[chosen[0]])
+            label = f"{chosen[0]} in {spec}"
+            return LangGraphObject(label, chosen[0], values[chosen[0]], folder=folder_of(module))
         if names:
             raise UsageError(
                 f"{spec} has several graphs ({', '.join(sorted(names))})",
@@ -173,12 +182,18 @@ def _outermost(graphs: Mapping[str, Any]) -> list[str]:
 
 
 def open_langgraph(
-    target: LangGraphObject, source: Mapping[str, Any], data: Path, *, checkpointer: Any = None
+    target: LangGraphObject,
+    source: Mapping[str, Any],
+    data: Path,
+    *,
+    checkpointer: Any = None,
+    keep_memory: bool = False,
 ) -> LangGraphSource:
-    """Build a graph of LangGraph and give it a checkpointer where it has none.
+    """Build a graph of LangGraph and give it a checkpointer where it has none that outlives this process.
 
     Args:
         checkpointer: takes the place of its own; None for that. It is read strictly.
+        keep_memory: leave it an `InMemorySaver` that it was compiled with.
         source: for threads that it starts, as `ThreadInfo.source`.
         data: the directory for checkpoints of graphs that keep none, and for our own files beside them.
 
@@ -188,14 +203,20 @@ def open_langgraph(
     """
     opening = _Opening()
     try:
-        return _open(target, source, data, opening, checkpointer)
+        return _open(target, source, data, opening, checkpointer, keep_memory=keep_memory)
     except BaseException:
         opening.close()
         raise
 
 
 def _open(
-    target: LangGraphObject, source: Mapping[str, Any], data: Path, opening: _Opening, given: Any
+    target: LangGraphObject,
+    source: Mapping[str, Any],
+    data: Path,
+    opening: _Opening,
+    given: Any,
+    *,
+    keep_memory: bool,
 ) -> LangGraphSource:
     config = target.config
     graph = target.value if is_langgraph(target.value) else opening.call(target.label, target.value)
@@ -212,7 +233,7 @@ def _open(
     saver = given if given is not None else app.checkpointer if is_saver(app.checkpointer) else None
     if given is None and config is not None and config.checkpointer:
         # What a langgraph.json names goes before what a graph was compiled with, as on a server.
-        saver = opening.call(*config.load(config.checkpointer, "checkpointer", "path"))
+        saver = opening.call(*config.load(config.checkpointer, "checkpointer", "path")[:2])
         if not is_saver(saver):
             raise GraphInvalid(
                 f"{config.place('checkpointer', 'path')}: {config.checkpointer} is {in_words(saver)}",
@@ -221,9 +242,16 @@ def _open(
     if given is not None:
         given.serde = _strict(app)
     place = Path(data) / "langgraph"
-    if saver is None:
+    new_file: Path | None = None
+    in_memory = saver if is_in_memory(saver) and not keep_memory else None
+    if saver is None or in_memory is not None:
         file = place / f"{_file_stem(name, [str(source.get(key)) for key in sorted(source)])}.sqlite"
+        new_file = file if in_memory is not None and not file.exists() else None
         saver = opening.keep(open_sqlite(file), lambda given: given.conn.close())
+    if in_memory is not None:
+        saver.serde = in_memory.serde
+    if target.folder is not None and getattr(saver, "serde", None) is not None:
+        saver.serde = keep_class_names(saver.serde, target.folder)
     update: dict[str, Any] = {"checkpointer": saver}
     if config is not None and app.store is None:
         # A server has a store for every graph; here it is kept with ours.
@@ -237,7 +265,15 @@ def _open(
         mirror=None if identity is None else mirror_file(place, identity),
         close=opening.close,
         loop=opening.loop,
+        new_file=new_file,
     )
+
+
+def is_in_memory(saver: object) -> bool:
+    """Whether a checkpointer is LangGraph's own in memory, without a place of its user's own."""
+    kind = type(saver)
+    known = kind.__name__ == "InMemorySaver" and kind.__module__.startswith("langgraph.")
+    return known and getattr(saver, "factory", defaultdict) is defaultdict
 
 
 def _strict(app: Any) -> Any:
@@ -257,7 +293,7 @@ def _strict(app: Any) -> Any:
         for graph in (app, *(inner for _, inner in app.get_subgraphs(recurse=True))):
             schemas = list(getattr(getattr(graph, "builder", None), "schemas", ()))
             known |= build_serde_allowlist(schemas=schemas, channels=graph.channels)
-        return JsonPlusSerializer(allowed_msgpack_modules=known)
+        return JsonPlusSerializer(allowed_msgpack_modules=plain_names(known))
     except (ImportError, TypeError):
         raise UsageError(
             "this LangGraph calls whatever a file of checkpoints names",
@@ -274,6 +310,17 @@ def _file_stem(name: str, parts: list[str]) -> str:
 def mirror_file(place: Path, identity: str) -> Path:
     """Where our own store for the threads of one checkpointer is."""
     return place / f"{_file_stem(Path(identity.partition('?')[0]).stem, [identity])}.threads.db"
+
+
+def mirror_of_file(place: Path, path: Path, oldest: str) -> tuple[Path, str]:
+    """Where the mirror of a file of checkpoints without its graph is, and a pattern for its former ones.
+
+    Args:
+        oldest: the id of its oldest checkpoint: a file that was made anew under the name has another one.
+    """
+    stem = _file_stem(path.stem, [f"read:{path}"])
+    edition = hashlib.sha256(oldest.encode()).hexdigest()[:8]
+    return place / f"{stem}-{edition}.threads.db", f"{stem}-????????.threads.db"
 
 
 def open_sqlite(path: Path) -> Any:
@@ -424,10 +471,20 @@ class _Opening:
 
         if self.loop is None:
             self.loop = asyncio.new_event_loop()
-            thread = threading.Thread(target=self.loop.run_forever, name="langgraph-factory", daemon=True)
+            thread = threading.Thread(
+                target=self._run_loop, args=(self.loop,), name="langgraph-factory", daemon=True
+            )
             thread.start()
             self._stack.callback(self._end, self.loop, thread)
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+    @staticmethod
+    def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+        """Run the loop until it is stopped; closing it ends its executor's threads."""
+        try:
+            loop.run_forever()
+        finally:
+            loop.close()
 
     @staticmethod
     def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from hitl_tui.declared import warn
 from hitl_tui.errors import UsageError
+from hitl_tui.given_files import read_given, real_path, text_of
 from hitl_tui.loading.code import CodeFailed, import_file, import_named
 from hitl_tui.loading.langgraph import LangGraphObject
+from hitl_tui.loading.modules import ModuleFolder, Project, folder_of, project_of
 from hitl_tui.suggest import did_you_mean
 
 _FORM: Final = '"graphs": {"agent": "./agent.py:graph"}'
@@ -55,13 +57,13 @@ class LangGraphConfig(msgspec.Struct, frozen=True):
         places = [*self.graphs.values(), self.checkpointer]
         named = [place.rpartition(":")[0] for place in places if place]
         named += [self.env] if isinstance(self.env, str) and self.env else []
-        return [self.path, *(path for name in named if (path := self._beside(name)).is_file())]
+        return [self.path, *(path for name in named if os.path.isfile(path := self._beside(name)))]
 
     def folders(self) -> list[Path]:
         """The directories that its code imports from, first its own."""
         local = [self._beside(name) for name in self.dependencies]
-        folders = [self.path.parent, *(path for path in local if path.is_dir())]
-        sources = [path / "src" for path in folders if (path / "src").is_dir()]
+        folders = [self.path.parent, *(path for path in local if os.path.isdir(path))]
+        sources = [path / "src" for path in folders if os.path.isdir(path / "src")]
         return list(dict.fromkeys([*folders, *sources]))
 
     def choose(self, name: str) -> str:
@@ -86,16 +88,16 @@ class LangGraphConfig(msgspec.Struct, frozen=True):
     def _listed(self) -> str:
         return f"there are: {', '.join(sorted(self.graphs))}" if self.graphs else ""
 
-    def prepare(self) -> None:
+    def prepare(self) -> Project:
         """Set its variables, and let its code import from its directories.
 
         Raises:
-            UsageError: the file of variables can't be read.
+            UsageError: the file of variables can't be read, or another such file beside it was opened.
         """
         os.environ.update(self.variables())
-        for folder in map(str, self.folders()):
-            if folder not in sys.path:
-                sys.path.append(folder)
+        project = project_of(self.path.parent)
+        project.add_dependencies(self.path, self.folders())
+        return project
 
     def variables(self) -> Mapping[str, str]:
         """What it wants in the environment.
@@ -108,19 +110,21 @@ class LangGraphConfig(msgspec.Struct, frozen=True):
         if not self.env:
             return {}
         file = self._beside(self.env)
-        if not file.is_file():
-            raise UsageError(
-                f"{self.place('env')}: there is no file {file}", "make it, or take env out of langgraph.json"
-            )
+        if not os.path.isfile(file):
+            warn(f"{self.place('env')}: there is no file {file}; its variables are not set")
+            return {}
         from dotenv import dotenv_values
 
         return {name: value for name, value in dotenv_values(file).items() if value is not None}
 
-    def load(self, place: str, *keys: str) -> tuple[str, Any]:
-        """The object at a place as `./agent.py:graph` or `package.agent:graph`, with words for where it is.
+    def load(self, place: str, *keys: str) -> tuple[str, Any, ModuleFolder | None]:
+        """The object at a place as `./agent.py:graph` or `package.agent:graph`.
 
         Args:
             keys: where the file names it.
+
+        Returns:
+            Words for where it is, the object, and the directory whose code it is.
 
         Raises:
             UsageError: there is no such file, module or attribute, or a package is missing.
@@ -136,7 +140,7 @@ class LangGraphConfig(msgspec.Struct, frozen=True):
             raise UsageError(f"{where}: {place!r} names no object", f"write it as in {_FORM}")
         try:
             if head.endswith(".py") or "/" in head:
-                module = import_file(self._file(head, where))
+                module = import_file(self._file(head, where), project_of(self.path.parent))
             else:
                 module = import_named(head, self.path.parent)
         except CodeFailed as error:
@@ -147,11 +151,11 @@ class LangGraphConfig(msgspec.Struct, frozen=True):
                 known = [name for name in vars(module) if not name.startswith("_")]
                 raise UsageError(f"{where}: there is no {part!r} in {head}", did_you_mean(part, known))
             target = getattr(target, part)
-        return f"{attribute} in {self._beside(head)}", target
+        return f"{attribute} in {self._beside(head)}", target, folder_of(module)
 
     def _file(self, name: str, where: str) -> Path:
         file = self._beside(name)
-        if not file.is_file():
+        if not os.path.isfile(file):
             raise UsageError(f"{where}: there is no file {file}", "paths are relative to langgraph.json")
         return file
 
@@ -162,12 +166,12 @@ class LangGraphConfig(msgspec.Struct, frozen=True):
             listed = [name for name in self.dependencies if _tame(name) == _tame(package)]
             if listed:
                 error.hint = f"langgraph.json lists it as a dependency: pip install {listed[0]!r}"
-            elif any((self._beside(name) / "pyproject.toml").is_file() for name in self.dependencies):
+            elif any(os.path.isfile(self._beside(name) / "pyproject.toml") for name in self.dependencies):
                 error.hint = f"install what the project depends on: pip install -e {self.path.parent}"
         return error
 
     def _beside(self, name: str) -> Path:
-        return (self.path.parent / name).resolve()
+        return real_path(self.path.parent / name)
 
 
 def _tame(requirement: str) -> str:
@@ -187,8 +191,8 @@ def load_langgraph_json(path: Path, name: str) -> LangGraphObject:
     config = read_langgraph_json(path)
     graph = config.choose(name)
     config.prepare()
-    label, value = config.load(config.graphs[graph], "graphs", graph)
-    return LangGraphObject(label, graph, value, config)
+    label, value, folder = config.load(config.graphs[graph], "graphs", graph)
+    return LangGraphObject(label, graph, value, config, folder)
 
 
 def read_langgraph_json(path: Path) -> LangGraphConfig:
@@ -198,7 +202,7 @@ def read_langgraph_json(path: Path) -> LangGraphConfig:
         UsageError: it can't be read, isn't JSON, or a key holds what it can't; names file, key and line.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = text_of(read_given(path))
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -213,7 +217,7 @@ def read_langgraph_json(path: Path) -> LangGraphConfig:
         raise UsageError(f"{path}: {error}", "the file must be JSON of a sensible size") from None
     if not isinstance(values, dict) or "graphs" not in values:
         raise UsageError(f"{path} names no graphs", f"a langgraph.json has {_FORM}")
-    return _config(path.resolve(), text, values)
+    return _config(real_path(path), text, values)
 
 
 def _config(path: Path, text: str, values: Mapping[str, Any]) -> LangGraphConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,7 +11,8 @@ from typing import Any
 
 from hitl_tui.engine.graph.builder import StateGraph
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.nodes.children import WITHIN, inner_graph
+from hitl_tui.engine.log.threads import WITHIN
+from hitl_tui.engine.nodes.children import inner_graph
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.values import keepable
 from hitl_tui.errors import UsageError
@@ -21,9 +23,10 @@ from hitl_tui.loading.graphs import (
     load_graph,
     named_file,
     resolve_spec,
-    spec_file,
+    sample_path,
 )
 from hitl_tui.loading.langgraph import LangGraphSource, open_langgraph
+from hitl_tui.loading.modules import loaded_module
 from hitl_tui.loading.trust import Trust
 
 _STORE_OPTION = "checkpointer"
@@ -46,7 +49,7 @@ def open_graph(
         UsageError: it is a graph of LangGraph.
     """
     directory = directory or current_directory()
-    where = _named(spec, directory)
+    where = name_graph(spec, directory)
     loaded = load_graph(spec, options, {_STORE_OPTION: store, **(defaults or {})}, directory=directory)
     graph = loaded.graph
     if isinstance(graph, StateGraph):
@@ -62,23 +65,29 @@ def open_langgraph_graph(
     options: Mapping[str, Any] | None = None,
     *,
     checkpointer: Any = None,
+    keep_memory: bool = False,
     directory: Path | None = None,
 ) -> LangGraphSource | None:
     """The graph of LangGraph that `spec` names, None for one of ours; its file is imported to tell.
 
     Args:
-        data, checkpointer: as for `open_langgraph`.
+        data, checkpointer, keep_memory: as for `open_langgraph`.
         options: refused, since there is nothing to pass them to.
     """
     directory = directory or current_directory()
     target = find_langgraph_graph(spec, options, directory=directory)
     if target is None:
         return None
-    return open_langgraph(target, {**_named(spec, directory), "options": {}}, data, checkpointer=checkpointer)
+    source = {**name_graph(spec, directory), "options": {}}
+    return open_langgraph(target, source, data, checkpointer=checkpointer, keep_memory=keep_memory)
 
 
-def _named(spec: str, directory: Path) -> dict[str, Any]:
-    """How a record names a graph."""
+def name_graph(spec: str, directory: Path) -> dict[str, Any]:
+    """Return what a thread's record says of a graph, without its options; imports nothing.
+
+    Raises:
+        UsageError: there is no such file, or its name is no text.
+    """
     where: dict[str, Any] = {"graph": resolve_spec(spec, directory)}
     if ":" in spec and not spec.startswith(OURS) and named_file(spec) is None:
         where["directory"] = str(directory)
@@ -94,18 +103,22 @@ def _named(spec: str, directory: Path) -> dict[str, Any]:
 def source_file(source: Mapping[str, Any]) -> Path | None:
     """The user's own file that a graph of this source is built from, None where there is none."""
     spec = source.get("graph")
-    path = spec_file(spec) or _module_file(spec, source) if isinstance(spec, str) else None
+    if not isinstance(spec, str) or sample_path(spec):
+        return None
+    path = named_file(spec) or _module_file(spec.partition(":")[0], source.get("directory"))
     return None if path is None or path.is_relative_to(Path(__file__).resolve().parents[1]) else path
 
 
-def _module_file(spec: str, source: Mapping[str, Any]) -> Path | None:
-    """The file of a module that was found in a directory once, though it can't be imported now."""
-    directory = source.get("directory")
+def _module_file(name: str, directory: object) -> Path | None:
+    """The file of a module that is imported, or that was found in a directory once."""
+    folder = Path(directory) if isinstance(directory, str) else current_directory()
+    if file := getattr(loaded_module(name, folder), "__file__", None):
+        return Path(file)
     if not isinstance(directory, str):
         return None
-    module = Path(directory, *spec.partition(":")[0].split("."))
+    module = Path(directory, *name.split("."))
     places = (module.with_suffix(".py"), module / "__init__.py")
-    return next((path for path in places if path.is_file()), None)
+    return next((path for path in places if os.path.isfile(path)), None)
 
 
 def source_files(path: Path) -> set[Path]:
@@ -168,13 +181,15 @@ def reopen_graph(
         )
         raise UsageError(
             f"the thread {thread_id!r} {why} name its graph",
-            f"open it with its graph: hitl-tui run GRAPH --thread {shlex.quote(thread_id)}{options}",
+            f"name its graph:{options}#GRAPH"
+            if of_checkpoints and options
+            else f"open it with its graph: hitl-tui run GRAPH --thread {shlex.quote(thread_id)}{options}",
         )
     directory = source.get("directory")
-    if (file := named_file(spec)) and not file.is_file():
+    if (file := named_file(spec)) and not os.path.isfile(file):
         raise UsageError(
-            f"there is no file {file} any more",
-            f"say where it is now: hitl-tui run GRAPH --thread {shlex.quote(thread_id)}{options}",
+            f"{file} was moved or deleted",
+            f"name its new place: hitl-tui run GRAPH --thread {shlex.quote(thread_id)}{options}",
         )
     if trust is not None:
         trust.check(source)

@@ -6,6 +6,7 @@ What it says of a graph (nodes, channels, expressions) is checked once that is b
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -124,7 +125,7 @@ def find_script(name: str) -> Path:
         UsageError: there is neither.
     """
     path = Path(name)
-    if path.is_file():
+    if os.path.isfile(path):
         return path
     known = {script.stem: script for script in scripts_folder().glob("*.toml")}
     if name in known:
@@ -136,7 +137,7 @@ def find_script(name: str) -> Path:
 
 
 def read_script(path: Path) -> Script:
-    """Read a script.
+    """Read the script of a presentation from its file.
 
     Raises:
         UsageError: it can't be read, or isn't TOML.
@@ -156,7 +157,7 @@ def read_script(path: Path) -> Script:
             problems.add((*where, "visit"), "it counts runs of a node", "name that by after or before")
         if stop.words and not stop.answer:
             problems.add((*where, "words"), "they go with an answer", "add answer")
-    if file is not None and file.show.cassette and not (path.parent / file.show.cassette).is_file():
+    if file is not None and file.show.cassette and not os.path.isfile(path.parent / file.show.cassette):
         missing = f"there is no file {file.show.cassette!r} beside the script"
         problems.add(("show", "cassette"), missing, "`hitl-tui run GRAPH --record FILE` makes one")
     problems.check()

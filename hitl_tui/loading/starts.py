@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from hitl_tui.errors import UsageError
@@ -36,10 +37,10 @@ def write_start(template: str, file: Path) -> list[Path]:
         raise UsageError(f"{str(file)!r} is no name of a graph file", f"as in {file.stem or 'my'}.toml")
     texts = {file: _text(template, file)}
     code = _FOLDER / f"{template}.py"
-    if code.is_file():
+    if os.path.isfile(code):
         texts[file.with_suffix(".py")] = code.read_text(encoding="utf-8")
     for path in texts:
-        if path.exists():
+        if os.path.exists(path):
             raise UsageError(f"there is a file {path} already", "choose another name")
     written: list[Path] = []
     try:
@@ -56,7 +57,7 @@ def write_start(template: str, file: Path) -> list[Path]:
 
 def takes_model(template: str) -> bool:
     """Whether a start has agents: one with Python functions beside it has none."""
-    return not (_FOLDER / f"{template}.py").is_file()
+    return not os.path.isfile(_FOLDER / f"{template}.py")
 
 
 def _text(template: str, file: Path) -> str:

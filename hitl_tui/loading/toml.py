@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from hitl_tui.errors import UsageError
+from hitl_tui.given_files import read_given, text_of
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 
@@ -203,7 +204,7 @@ def read_toml(path: Path) -> TomlFile:
     import tomli
 
     try:
-        text = path.read_text(encoding="utf-8-sig")  # editors on Windows begin a file with a mark
+        text = text_of(read_given(path))
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

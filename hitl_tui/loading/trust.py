@@ -164,18 +164,21 @@ class _Source(msgspec.Struct, frozen=True):
 
 
 class Trust:
-    """What this user agreed to run from one store.
+    """What this user agreed to run from one store, or from one script of a presentation.
 
     Args:
         file: where that is kept, in the user's own data directory.
-        store: the store's path; "" for one in memory, whose threads all began in this process.
+        store: the path of what names the graphs; "" for a store in memory, whose threads all began in this
+            process.
         given: whatever its records name is agreed to, as the command line says.
+        kind: "store" or "script", for the question.
     """
 
-    def __init__(self, file: Path, store: str, *, given: bool = False) -> None:
+    def __init__(self, file: Path, store: str, *, given: bool = False, kind: str = "store") -> None:
         self._file = file
         self._store = os.path.realpath(store) if store else ""
         self._given = given
+        self._kind = kind
         self._agreed: dict[str, _Entry] = {}
 
     def check(self, source: Mapping[str, Any]) -> None:
@@ -194,7 +197,7 @@ class Trust:
             return
         if self._given:
             self._keep(read, hashes, entry.how if entry else "--trust")
-        elif entry is None or _why_again(entry, hashes):
+        elif entry is None or self._why_again(entry, hashes):
             raise NotTrusted(self._question(read, hashes, entry))
 
     def record(self, source: Mapping[str, Any], how: str = "") -> None:
@@ -222,8 +225,9 @@ class Trust:
     def _question(self, read: _Source, hashes: Mapping[str, str], known: _Entry | None) -> Question:
         what = _quoted(read.spec)
         before = known.files if known else None
-        why = _why_again(known, hashes) if known else "you have not run this graph from this store yet"
-        lines = [f"store: {_quoted(self._store)}", f"graph: {what}"]
+        new = f"you have not run this graph from this {self._kind} yet"
+        why = self._why_again(known, hashes) if known else new
+        lines = [f"{self._kind}: {_quoted(self._store)}", f"graph: {what}"]
         lines += [f"directory: {_quoted(read.directory)}"] if read.directory else []
         lines += [
             f"option {_quoted(name)}: {_quoted(value if isinstance(value, str) else _json(value))}"
@@ -242,6 +246,14 @@ class Trust:
                 lines += _few(word, paths)
         how = known.how if known else "asked"
         return Question(why, what, tuple(lines), lambda: self._keep(read, dict(hashes), how))
+
+    def _why_again(self, known: _Entry, now: Mapping[str, str]) -> str:
+        """Return why changed files need another yes, "" where they are the user's own to edit."""
+        if not all(_is_own(Path(path)) for path in _changed(known.files, now)):
+            return "files of this graph changed, and others than you may write them"
+        if known.how != _NAMED:
+            return f"files of this graph changed, and it came with a {self._kind} that was made elsewhere"
+        return ""
 
     def _entries(self) -> dict[str, _Entry]:
         """What is kept; a file that can't be read is as none: its user is asked again."""
@@ -265,15 +277,6 @@ class Trust:
                 replace_file(self._file, data + b"\n", durable=False)
         except (OSError, StoreUnusable) as error:
             log.warning("what may run is known to this process alone: %s", error)
-
-
-def _why_again(known: _Entry, now: Mapping[str, str]) -> str:
-    """Why files that have changed are asked about, "" where they are the user's own to edit."""
-    if not all(_is_own(Path(path)) for path in _changed(known.files, now)):
-        return "files of this graph changed, and others than you may write them"
-    if known.how != _NAMED:
-        return "files of this graph changed, and it came with a store that was made elsewhere"
-    return ""
 
 
 def _key(store: str, read: _Source) -> str:

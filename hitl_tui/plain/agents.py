@@ -26,7 +26,10 @@ def agents(context: Context, typed: str) -> None:
         if typed:
             context.console.say(*whole_agent(_named(infos, typed)))
         elif not infos:
-            context.console.say("The graph has no agents.")
+            why = context.hub.no_agents
+            context.console.say(
+                f"The graph has no agents here: {why}." if why else "The graph has no agents."
+            )
         else:
             context.console.say(*map(_line, infos))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hitl_tui.engine.commands import Allow, Claim, HandOver, Revoke, Unclaim
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.allowances import allowances
+from hitl_tui.errors import UsageError
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import ready_to, waiting_requests, which_request
 from hitl_tui.view.allowances import (
@@ -46,6 +47,8 @@ def hand_over(context: Context, typed: str) -> None:
         AnswerRefused: it is not for them to answer, or somebody else has claimed it.
     """
     to, _, note = typed.partition(" ")
+    if not to.removeprefix("@"):
+        raise UsageError("a name is needed: who gets it?", "as in: @ bob he knows them")
     snapshot = ready_to(context, HandOver)
     request = which_request(context, waiting_requests(snapshot), "")
     if request is not None:
@@ -61,7 +64,7 @@ def _say_whose(context: Context, asked: Request) -> None:
     """Who is at a request now."""
     snapshot = context.snapshot()
     request = next((other for other in snapshot.progress.pending if other.id == asked.id), asked)
-    words = list(attending_words(request, snapshot.attending, context.actor)) or ["it is nobody's now"]
+    words = list(attending_words(request, snapshot.attending, context.actor)) or ["no longer claimed"]
     context.console.say(*(sentence(f"{name(request.title)}: {told}") for told in words))
 
 

@@ -23,6 +23,10 @@ class Left(Exception):
     """The input has ended: nobody answers any more."""
 
 
+class PromptEnded(Exception):
+    """A prompt ended before a line was typed, because something else happened that the person must see."""
+
+
 class Console(Protocol):
     """What a session in lines reads from and writes to."""
 
@@ -59,12 +63,25 @@ class Terminal:
         except KeyboardInterrupt:
             self._end_line()
             return ""
+        except PromptEnded:
+            self._drop_typed()
+            self._end_line()
+            raise
         except UnicodeDecodeError:
             self.say("That line is no text; nothing was done.")
             return ""
         if not sys.stdin.isatty():
             self._end_line()  # nobody's enter key has ended the prompt's
         return typed
+
+    @staticmethod
+    def _drop_typed() -> None:
+        """Drop what is typed already, so that it becomes no part of the next line."""
+        with suppress(ImportError, OSError):
+            import termios
+
+            if sys.stdin.isatty():
+                termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
     @staticmethod
     def _end_line() -> None:

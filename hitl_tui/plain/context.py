@@ -11,6 +11,7 @@ from hitl_tui.drivers.kept_breakpoints import KeptBreakpoints, kept_breakpoints
 from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
 from hitl_tui.engine.commands import Command, DoubleText, PrepareGraph
 from hitl_tui.engine.commands.command import DoubleTexting
+from hitl_tui.engine.log.events import Event, GraphChanged, HolderChanged, LedgerWritten, RunStarted
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.engine.thread.comments import Comment
@@ -39,6 +40,11 @@ class Places:
     at: int = 0
 
 
+def is_timeout(event: Event) -> bool:
+    """Whether an event says that the deadline of a request has passed."""
+    return isinstance(event, LedgerWritten) and event.entry.kind == "timeout"
+
+
 @dataclass
 class Context:
     """A thread in line mode.
@@ -55,7 +61,9 @@ class Context:
         listed: what waits, as it was listed last.
         graphs: what can be started, as it was listed last.
         news: what has happened elsewhere in the store and was not told yet.
+        untold: what happened to the thread from outside and was not told yet.
         comments: what was said about passages of what waits, by its thread and the id of its request.
+        deadline_passed: whether a deadline has answered and the run has not continued yet.
         within: the step whose inside was listed last, None for what goes on or the newest that has one.
     """
 
@@ -74,7 +82,9 @@ class Context:
     listed: tuple[QueueRow, ...] = ()
     graphs: tuple[KnownGraph, ...] = ()
     news: list[str] = field(default_factory=list)
+    untold: list[Event] = field(default_factory=list)
     comments: dict[tuple[str, str], tuple[Comment, ...]] = field(default_factory=dict)
+    deadline_passed: bool = False
 
     def comments_on(self, request: Request) -> tuple[Comment, ...]:
         """What was said about passages of what a request is about, in the order of the text."""
@@ -102,10 +112,25 @@ class Context:
         return notice.thread == self.driver.thread_id
 
     def snapshot(self) -> Snapshot:
-        """Where the thread is now; everything up to it counts as told."""
+        """Return where the thread is now; what led there counts as told.
+
+        A changed graph file or another holder is not visible there: `untold` keeps that for the next prompt.
+        """
         snapshot: Snapshot = self.run(self.driver.snapshot())
+        for stamped in self.driver.events(self.seen):
+            if stamped.number <= snapshot.last_event:
+                self.note(stamped.event)
+                if isinstance(stamped.event, (GraphChanged, HolderChanged)):
+                    self.untold.append(stamped.event)
         self.seen = max(self.seen, snapshot.last_event)
         return snapshot
+
+    def note(self, event: Event) -> None:
+        """Remember whether the newest of deadlines and runs is a deadline that answered."""
+        if isinstance(event, RunStarted):
+            self.deadline_passed = False
+        elif is_timeout(event):
+            self.deadline_passed = True
 
     def in_turn(self, command: Command[Any]) -> bool:
         """Carry out a command; where a server runs the thread already ask what becomes of that first.
@@ -170,3 +195,4 @@ class Context:
         self.within = None
         self.places = Places()
         self.stepping = False
+        self.deadline_passed = False

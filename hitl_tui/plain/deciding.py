@@ -15,6 +15,7 @@ from hitl_tui.engine.thread.approval_formats import ToolAction, choices_of
 from hitl_tui.errors import AnswerRefused, HitlError, StaleWriter, ThreadBusy, UsageError
 from hitl_tui.plain.console import END_OF_TEXT, Console, ask_text, confirm, json_of, refusal
 from hitl_tui.plain.context import Context
+from hitl_tui.plain.waking import ended_by_deadline
 from hitl_tui.view.answers import named_choice
 from hitl_tui.view.card import (
     EDIT,
@@ -233,7 +234,7 @@ def decide(context: Context, typed: str = "") -> bool:
     if comments:
         context.console.say("With your comments:", *spans(comment_lines(comments)))
     try:
-        with _looking(context, request):
+        with _looking(context, request), ended_by_deadline(context):
             answer, note = _answer(context, request, card)
     except LeftWaiting:
         context.console.say("It goes on waiting.")
@@ -367,5 +368,5 @@ def _words(context: Context, choice: Choice, *, commented: bool = False) -> str 
     if not words and commented:
         return ""
     if not words:
-        context.console.say(f"The answer {name(choice.id)} needs words of yours.")
+        context.console.say(f"The answer {name(choice.id)} needs a comment.")
     return words or None

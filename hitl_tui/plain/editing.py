@@ -13,10 +13,11 @@ from hitl_tui.plain.deciding import give_back, ready_to
 from hitl_tui.plain.running import look
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.view.edits import as_node_lines, withdrawn_lines
+from hitl_tui.view.family import free_name
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.lens import lens
 from hitl_tui.view.lines import content, name, spans
-from hitl_tui.view.repeats import repeat_lines
+from hitl_tui.view.repeats import fork_lines
 from hitl_tui.view.status import next_words
 from hitl_tui.view.value_lines import value_lines
 
@@ -74,8 +75,10 @@ def fork(context: Context) -> None:
     typed = context.console.ask(f"From which step? The newest is {head}; empty takes it:") or str(head)
     if not (typed.isascii() and typed.isdigit()):
         raise UsageError(f"{typed!r} is no step", f"steps are 0 to {head}")
-    told = context.run(context.driver.preview(Fork(int(typed), "")))
-    context.console.say(*(repeat_lines(told.repeats) if told.repeats else ()))
+    family = context.run(context.driver.family())
+    any_name = free_name(context.driver.thread_id, {relative.thread_id for relative in family})
+    preview = context.run(context.driver.preview(Fork(int(typed), any_name)))
+    context.console.say(*fork_lines(preview))
     new = context.console.ask("Name of the new thread; empty makes none:")
     if not new:
         context.console.say("No fork was made.")
@@ -104,5 +107,5 @@ def _agreed(context: Context, command: UpdateState) -> bool:
     context.console.say(f"Then {next_words(preview.next_node)}.")
     for title in preview.rebinds:
         context.console.say(f"The question {name(title)} would be about the new step.")
-    context.console.say(*withdrawn_lines(preview.withdraws))
+    context.console.say(*withdrawn_lines(preview.withdraws, preview.next_node))
     return confirm(context.console, "Store it?")

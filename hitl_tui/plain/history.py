@@ -14,8 +14,10 @@ from hitl_tui.plain.context import Context, Places
 from hitl_tui.view.findings import MEANING, checked_words, finding_line
 from hitl_tui.view.followed import followed, followed_in, followed_lines
 from hitl_tui.view.format import capital, count, inline
+from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.hits import answer_line, hit_line, moment_line
 from hitl_tui.view.lines import content, name, spans
+from hitl_tui.view.routes import lines_of_route
 from hitl_tui.view.run_view import open_view
 from hitl_tui.view.spans import Line
 from hitl_tui.view.step_view import StepView, head_step, past_step
@@ -27,12 +29,13 @@ _STEPS: Final = 10
 _DECISIONS: Final = 20
 _STRIP: Final = 40
 _VALUE: Final = 60
+_CODE: Final = 90
 _MISMATCHES: Final = 50
 _CHECKS: Final[dict[str, Check]] = {"": "log", "log": "log", "strict": "strict", "replay": "replay"}
 
 
 def list_steps(context: Context, typed: str) -> None:
-    """Say the last steps, or behind "mine" what one decided in the thread, "mine all" in all.
+    """List the last steps; "mine" and "mine all" list your decisions, "route 3" shows the route after step 3.
 
     Raises:
         UsageError: something else is asked for.
@@ -40,15 +43,32 @@ def list_steps(context: Context, typed: str) -> None:
     if typed in ("mine", "mine all"):
         _list_mine(context, everywhere=typed == "mine all")
         return
+    word, _, number = typed.partition(" ")
+    if word == "route" and (not number or number.isdecimal()):
+        _show_route(context, int(number) if number else context.snapshot().progress.head)
+        return
     if typed:
         raise UsageError(
-            f"{typed!r} is not listed", "l tells the last steps, l mine or l mine all your decisions"
+            f"{typed!r} is not listed",
+            "l lists the last steps, l mine or l mine all your decisions, l route 3 the route after step 3",
         )
     driver = context.driver
     if points := context.run(driver.history(limit=_STEPS))[::-1]:
         updates = context.run(driver.updates(points[0].step, points[-1].step))
         for point in points:
             context.console.say(*step_lines(point, updates[point.step]))
+
+
+def _show_route(context: Context, step: int) -> None:
+    """Show what the route after a step returned, what it read, and its code."""
+    head = context.snapshot().progress.head
+    if not 0 <= step <= head:
+        raise UsageError(f"there is no step {step}", f"the newest is step {head}")
+    lines = context.run(lines_of_route(context.driver, step, _CODE, ASCII, load=True))
+    if lines:
+        context.console.say(*spans(lines))
+    else:
+        context.console.say(f"Nothing is chosen after step {step}: one edge leads on.")
 
 
 def _list_mine(context: Context, *, everywhere: bool) -> None:

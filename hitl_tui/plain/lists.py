@@ -35,7 +35,9 @@ def list_workers(context: Context) -> None:
     for worker in work.workers:
         context.console.say(f"Worker {worker.id}: {worker_words(worker, work)}.")
     for job in work.jobs:
-        context.console.say(f"{name(job.thread)} of {name(job.graph)}: {job_words(job, work.now)}.")
+        context.console.say(
+            f"{name(job.thread)} of {name(job.graph)}: {job_words(job, work.now, work.workers)}."
+        )
 
 
 def new_thread(context: Context, typed: str) -> None:

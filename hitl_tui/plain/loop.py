@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Final
 
 from hitl_tui.drivers.breakpoints import read_breakpoints
@@ -21,7 +21,7 @@ from hitl_tui.plain.breakpoints import change_breakpoints
 from hitl_tui.plain.claims import allow, claim, hand_over
 from hitl_tui.plain.comments import comment
 from hitl_tui.plain.comparing import compare, list_family
-from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
+from hitl_tui.plain.console import Console, Left, PromptEnded, Terminal, confirm, refusal
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.copying import take_along
 from hitl_tui.plain.editing import edit, fork, show_value
@@ -32,6 +32,7 @@ from hitl_tui.plain.queue import decide_several, queue
 from hitl_tui.plain.running import (
     begin,
     cancel,
+    continue_after_deadline,
     decide_and_go_on,
     extend,
     look,
@@ -40,10 +41,10 @@ from hitl_tui.plain.running import (
     run_again,
     run_on,
     step,
-    tell_events,
 )
 from hitl_tui.plain.store import delete, prune, sizes
 from hitl_tui.plain.trust import declassify, reveal, why_tainted
+from hitl_tui.plain.waking import ended_by_deadline
 from hitl_tui.view.format import capital
 from hitl_tui.view.lines import content, name
 from hitl_tui.view.notices import Notice
@@ -61,6 +62,7 @@ HELP: Final = (
     'b NODE: n > 2: only where that holds; b NODE hit 3; b NODE log "n={n}": tell it; b 2: away; b off 2.',
     "w: where it stands, all channels.  v CHANNEL: a whole value.  l: the last steps.",
     "l mine: what you decided, with what became of it and how to take it back; l mine all: in all threads.",
+    "l route 3: what the route after step 3 returned, what it read, and its code.",
     "/ TEXT: find it in all steps; / ? n > 2: when that began to hold; /: the next; \\: the one before.",
     "W EXPRESSION: watch it, or no longer; W: what is watched, now and over the run; W step 3: as of step 3.",
     "=: compare a fork with its parent's end; = THREAD, = THREAD@3, = @3: with that step.  H: all forks.",
@@ -147,7 +149,8 @@ def run_plain(
         breaks: breakpoints to begin with, as `--break` takes them.
     """
     said = console or Terminal()
-    with keyboard_kept(), asyncio.Runner() as runner, _woken_by_signals(runner.get_loop()):
+    lend = nullcontext if console is None and sys.stdin.isatty() else None
+    with keyboard_kept(lend=lend), asyncio.Runner() as runner, _woken_by_signals(runner.get_loop()):
 
         async def opened() -> tuple[Hub, Driver]:
             hub, driver = await open_driver()
@@ -211,26 +214,46 @@ def _until_left(context: Context, go_on: Callable[[str], str]) -> int:
         say("Left before it began: there is no thread yet.")
     elif progress.status not in ("completed", "cancelled"):
         command = go_on(context.driver.thread_id)
-        say(f"Left. Go on with: {command}" if command else "Left.")
+        say(f"Left. Continue with: {command}" if command else "Left.")
     return int(standing_code(progress))
 
 
 def _one_command(context: Context) -> bool:
     """Ask for a command and do it; False to leave."""
-    tell_events(context)
+    _continued(context)
     while context.news:
         context.console.say("Elsewhere:", *content([context.news.pop(0)]))
-    word, _, rest = context.console.ask("Command:").partition(" ")
+    try:
+        with ended_by_deadline(context):
+            typed = context.console.ask("Command:")
+    except PromptEnded:
+        return True
+    word, _, rest = typed.partition(" ")
     if word.startswith("/") and len(word) > 1:  # the text may stand beside it
         word, rest = "/", f"{word[1:]} {rest}"
     if word in ("q", "quit", "exit"):
         return False
+    if _continued(context):
+        if word:
+            context.console.say(f"Your command {name(word)} was not carried out. Look, then give it again.")
+        return True
     command = COMMANDS.get(word)
     if command is not None:
         try:
             command(context, rest.strip())
+        except PromptEnded:
+            context.console.say("The deadline answered first. Nothing of yours was sent.")
         except HitlError as error:
             context.console.say(*refusal(error))
     elif word:
         context.console.say(f"There is no command {name(word)}; h lists the commands.")
     return True
+
+
+def _continued(context: Context) -> bool:
+    """Continue the run where a deadline has answered; whether it has."""
+    try:
+        return continue_after_deadline(context)
+    except HitlError as error:
+        context.console.say(*refusal(error))
+        return True

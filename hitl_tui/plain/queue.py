@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from hitl_tui.drivers.policies import read_policy
 from hitl_tui.engine.thread.journal import account
 from hitl_tui.errors import UsageError
+from hitl_tui.given_files import expanded
 from hitl_tui.plain.console import confirm
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.running import open_thread
@@ -76,13 +76,12 @@ def decide_several(context: Context, typed: str) -> None:
     if not listed or not answer:
         raise UsageError("nothing says what is to be decided", "n lists what waits; then D approve 1 3 4")
     rows = [_numbered(listed, word) for word in numbers] or [row for row in listed if row.asks]
-    policy = read_policy(Path(answer[1:]).expanduser()) if answer.startswith("@") else None
+    policy = read_policy(expanded(answer[1:])) if answer.startswith("@") else None
     signs = bool(context.snapshot().signing_key)
     by = Decider(context.actor, account(), signs)
     current = {row.key: row for row in rows_of(context.run(context.hub.waiting(MOST)))}
     if policy:
-        asked = [current[row.key] for row in rows if row.key in current]
-        plans = context.run(plan_by(policy, context.hub, asked, by, context.hub.now()))
+        plans = context.run(plan_by(policy, context.hub, rows, by, context.hub.now(), current=current))
     else:
         plans = plan(rows, answer, by, context.hub.now(), current)
     context.console.say(*map(_plan_line, plans))

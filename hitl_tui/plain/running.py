@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from hitl_tui.drivers.breakpoints import fits, read_breakpoint
-from hitl_tui.drivers.protocol import Snapshot
+from hitl_tui.drivers.protocol import ContextField, Snapshot
 from hitl_tui.engine.commands import (
     Cancel,
     CancelAttempt,
@@ -26,7 +29,7 @@ from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import card_of, decide, give_back, ready_to, waiting_request
 from hitl_tui.view.answers import read_limit
 from hitl_tui.view.family import free_name
-from hitl_tui.view.format import typed_input
+from hitl_tui.view.format import json_or_text, typed_input
 from hitl_tui.view.lines import content, name
 from hitl_tui.view.repeats import repeat_lines, standing_words
 from hitl_tui.view.request_lines import question
@@ -40,15 +43,19 @@ _ENTRIES = 200
 def begin(context: Context) -> None:
     """Ask a new thread for its input, again until it fits."""
     snapshot = context.snapshot()
+    fields = context.run(context.driver.context_fields()) if snapshot.progress.head < 0 else ()
+    if not snapshot.graph.inputs and not any(field.required for field in fields):
+        fields = ()
     while snapshot.progress.head < 0:
         graph = snapshot.graph
         given = {
             field.name: typed_input(graph, field.name, _ask_for(context, field)) for field in graph.inputs
         }
+        more = _context_for(context, fields)
         try:
-            context.run(context.driver.execute(Start(given, context.actor)))
+            context.run(context.driver.execute(Start(given, context.actor, context=more or None)))
         except HitlError as error:
-            if not given:
+            if not given and not more:
                 raise
             context.console.say(*refusal(error))
         snapshot = context.snapshot()
@@ -60,6 +67,20 @@ def _ask_for(context: Context, field: InputField) -> str:
     while not (typed := context.console.ask(f"{name(field.label)}{example}:")):
         context.console.say("It is needed; ctrl+d leaves.")
     return typed
+
+
+def _context_for(context: Context, fields: Sequence[ContextField]) -> dict[str, Any]:
+    """What is typed for the fields of the graph's context; an empty line leaves one out."""
+    given: dict[str, Any] = {}
+    for field in fields:
+        default = f" (as in: {name(field.default)})" if field.default else ""
+        while not (typed := context.console.ask(f"{name(field.name)}, context{default}:")):
+            if not field.required:
+                break
+            context.console.say("It is needed; ctrl+d leaves.")
+        if typed:
+            given[field.name] = typed if field.type == "text" else json_or_text(typed)
+    return given
 
 
 def look(context: Context) -> None:
@@ -145,13 +166,39 @@ def decide_and_go_on(context: Context, typed: str) -> None:
     if not decide(context, typed):
         return
     tell_events(context)
+    context.deadline_passed = False  # the run continues after this answer in any case
+    if not context.snapshot().progress.pending:
+        _continue(context)
+
+
+def _continue(context: Context) -> None:
+    """Run to the next stop after an answer, unless the person was stepping or a server runs the thread."""
     snapshot = context.snapshot()
-    if snapshot.progress.pending:
-        return
-    if snapshot.progress.status == "waiting" and not (context.stepping or snapshot.handed):
+    stays = context.stepping or snapshot.handed or context.driver.can(Run)
+    if snapshot.progress.status == "waiting" and not stays:
         _go(context, Run(_points(context)))
     else:
         _say_standing(context, snapshot)
+
+
+def continue_after_deadline(context: Context) -> bool:
+    """Report that a deadline has answered, and continue the run as after a person's answer.
+
+    Returns:
+        False if no deadline has answered since the last run began.
+    """
+    tell_events(context)
+    if not context.deadline_passed:
+        return False
+    context.deadline_passed = False
+    progress = context.snapshot().progress
+    if progress.pending or progress.status in ("running", "completed", "cancelled"):
+        return False
+    answered = "has answered" if progress.status != "failed" else "was missed"
+    context.console.say(f"The deadline {answered}.")
+    if not context.driver.can(Run):
+        _continue(context)
+    return True
 
 
 def _follow(context: Context) -> None:
@@ -164,7 +211,7 @@ def _follow(context: Context) -> None:
             break
         except KeyboardInterrupt:
             context.stepping = True
-            context.run(driver.execute(CancelAttempt() if asked else Pause()))
+            context.run(driver.execute(CancelAttempt() if asked else Pause(context.actor)))
             if not asked:
                 context.console.say("Pausing after this node; ctrl+c again gives the node up.")
             asked = True
@@ -181,8 +228,11 @@ async def _until_ended(context: Context) -> None:
 def tell_events(context: Context) -> bool:
     """Tell the events since the last time; True if a run has ended among them."""
     ended = False
+    while context.untold:
+        context.console.say(*context.told.lines(context.untold.pop(0)))
     for stamped in context.driver.events(context.seen):
         context.seen = stamped.number
+        context.note(stamped.event)
         context.console.say(*context.told.lines(stamped.event))
         ended = ended or isinstance(stamped.event, RunEnded)
     return ended

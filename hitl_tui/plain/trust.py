@@ -1,4 +1,4 @@
-"""Taint and private values in lines: why, declassify with a reason, reveal with a yes (SPEC 8)."""
+"""Taint and private values in lines: why, declassify with a reason, reveal with a yes."""
 
 from __future__ import annotations
 

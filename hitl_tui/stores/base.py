@@ -1,4 +1,4 @@
-"""What all stores share: the lineage of forks, refusals in words, and the verbs of seed 004 (SPEC 10, 11)."""
+"""What all stores share: lineage of forks, error messages, saving and loading states without a graph."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from hitl_tui.engine.log.jobs import Jobs
 from hitl_tui.engine.log.records import (
     GRAPH,
+    NO_PERSON,
     Checkpoint,
     Commit,
     Cursor,
@@ -26,9 +27,8 @@ from hitl_tui.engine.log.records import (
     Totals,
     UpdateRecord,
 )
-from hitl_tui.engine.log.store import Durability, Reader, is_unprintable
+from hitl_tui.engine.log.store import RIGHTS, Durability, Reader, Right
 from hitl_tui.engine.log.threads import (
-    LONGEST_ID,
     Deletion,
     Fault,
     Lease,
@@ -42,6 +42,7 @@ from hitl_tui.engine.log.threads import (
     ThreadSummary,
     Waiting,
     claimed_by,
+    other_thread,
 )
 from hitl_tui.engine.thread.hashes import facts_hash
 from hitl_tui.errors import (
@@ -52,7 +53,6 @@ from hitl_tui.errors import (
     ThreadBusy,
     UnknownThread,
     UsageError,
-    in_words,
 )
 from hitl_tui.stores.lease import (
     describe,
@@ -83,23 +83,6 @@ def of_other_version(what: str, version: int, known: int, instead: str) -> Store
     )
 
 
-def check_thread_id(thread_id: str) -> str:
-    """The id, if it can name a thread: 1 to 200 characters, no control characters or surrogates.
-
-    Raises:
-        UsageError: it can't.
-    """
-    if not isinstance(thread_id, str):
-        raise UsageError(f"a thread id is text, this one {in_words(thread_id)}", f"use {str(thread_id)!r}")
-    if not 1 <= len(thread_id) <= LONGEST_ID:
-        raise UsageError(
-            f"a thread id has 1 to {LONGEST_ID} characters, this one {len(thread_id)}", "use a shorter one"
-        )
-    if is_unprintable(thread_id):
-        raise UsageError(f"thread id {thread_id!r} holds a control character", "use printable text")
-    return thread_id
-
-
 def refuse_takeover(thread_id: str, holder: Lease | None, lease: Lease, now: int) -> Lease | None:
     """The dead holder that `lease` takes over from, if any; raises `ThreadBusy` for a living one."""
     if holder is None or holder.token == lease.token or is_given_back(holder):
@@ -112,6 +95,19 @@ def refuse_takeover(thread_id: str, holder: Lease | None, lease: Lease, now: int
             "wait until it is done, or watch it meanwhile",
         )
     return holder
+
+
+def check_same(thread_id: str, commit: Commit, facts: bytes) -> None:
+    """Refuse a commit of a thread that was deleted, where another thread has its name now.
+
+    Args:
+        facts: the `facts_hash` of the thread that has the name.
+
+    Raises:
+        UnknownThread: nothing is stored.
+    """
+    if commit.birth and commit.birth != facts:
+        raise other_thread(thread_id)
 
 
 def refused(thread_id: str, commit: Commit, version: int, holder: Lease | None) -> HitlError | None:
@@ -140,7 +136,7 @@ def not_held(thread_id: str, holder: Lease | None) -> ThreadBusy:
 
 
 def there(attending: Iterable[Presence], now: int) -> tuple[Presence, ...]:
-    """Of who was at the questions of a thread those who still are."""
+    """Return those who still have this thread's requests open, in the order in which they opened them."""
     if not attending:
         return ()
     still = (presence for presence in attending if is_there(presence, now))
@@ -255,6 +251,18 @@ class Checkpointer(ABC):
         """The forks of a thread, oldest first."""
 
     @abstractmethod
+    def inner_names(self, thread_id: str) -> list[str]:
+        """See `Store.inner_names`."""
+
+    def _may_be_inside(self, thread_id: str, owner: str) -> bool:
+        """Whether a thread ran directly inside another, or its facts cannot be read."""
+        try:
+            info = self.info(thread_id)
+        except LogCorrupt:
+            return True
+        return info is not None and info.owner is not None and info.owner.thread_id == owner
+
+    @abstractmethod
     def threads(
         self,
         query: str = "",
@@ -292,6 +300,15 @@ class Checkpointer(ABC):
     def may_delete(self, login: str | None = None) -> bool:
         """See `Store.may_delete`."""
         return login is None
+
+    @property
+    def why_read_only(self) -> str:
+        """See `Store.why_read_only`."""
+        return ""
+
+    def rights(self) -> frozenset[Right]:
+        """See `Store.rights`."""
+        return RIGHTS
 
     def now(self) -> int:
         """See `Store.now`."""
@@ -435,8 +452,8 @@ class Checkpointer(ABC):
         return range(first, last + 1)
 
     @abstractmethod
-    def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
-        """Ledger entries of numbers `first` to `last`, oldest first."""
+    def _own_ledger(self, thread_id: str, first: int, last: int, *, call_data: bool) -> list[LedgerEntry]:
+        """Ledger entries of numbers `first` to `last`, oldest first; see `Store.ledger`."""
 
     @abstractmethod
     def _own_spending(self, thread_id: str, last: int) -> Iterable[Spent]:
@@ -502,16 +519,15 @@ class Checkpointer(ABC):
             if first <= last:
                 yield from self._own_snapshots(segment.thread_id, first, last)
 
-    def ledger(self, thread_id: str) -> list[LedgerEntry]:
-        """The thread's decisions, oldest first; a fork's begin with its parent's up to the fork."""
-        return [
-            entry
-            for segment in reversed(self._lineage(thread_id))
-            if segment.last_entry > segment.after_entry
-            for entry in segment.named(
-                self._own_ledger(segment.thread_id, segment.after_entry + 1, segment.last_entry)
-            )
-        ]
+    def ledger(self, thread_id: str, after: int = 0, *, call_data: bool = True) -> list[LedgerEntry]:
+        """See `Store.ledger`."""
+        entries: list[LedgerEntry] = []
+        for segment in reversed(self._lineage(thread_id)):
+            first, last = max(after, segment.after_entry) + 1, segment.last_entry
+            if first <= last:
+                own = self._own_ledger(segment.thread_id, first, last, call_data=call_data)
+                entries += segment.named(own)
+        return entries
 
     def totals(self, thread_id: str, step: int) -> Totals:
         """Sums over the checkpoints of steps 0 to `step`; visits count steps of source "node"."""
@@ -547,6 +563,11 @@ class Checkpointer(ABC):
             for segment in segments
             if not segment.left_out
         )
+
+    def shared_entries(self, thread_id: str) -> int:
+        """How many of its parent's decisions a fork shares; 0 for other threads."""
+        origin = self._origin(thread_id)
+        return origin.shared_entries if origin else 0
 
     def facts(self, thread_id: str) -> bytes:
         """See `Store.facts`."""
@@ -639,7 +660,7 @@ class Checkpointer(ABC):
         lineage = self._lineages[thread_id] = tuple(segments)
         return lineage
 
-    # -- the verbs of seed 004 --------------------------------------------------------------------
+    # -- states without a graph -------------------------------------------------------------------
 
     def load_latest(self, thread_id: str) -> tuple[int, dict[str, Any]] | None:
         """The newest step and the state after it, or None when the thread has no step."""
@@ -741,8 +762,9 @@ def page_of(
 
 
 def writer(checkpoint: Checkpoint) -> str:
-    """Who wrote a step: a person's name, a node's, or where it came from."""
-    return checkpoint.actor or checkpoint.node or checkpoint.source
+    """Who wrote a step: a person or a node by name, "the deadline" and the like, or where it came from."""
+    instead = NO_PERSON.get(checkpoint.made_by, "") if checkpoint.source == "human" else ""
+    return checkpoint.actor or checkpoint.node or instead or checkpoint.source
 
 
 def summary_of(

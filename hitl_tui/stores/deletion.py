@@ -1,4 +1,4 @@
-"""What fills a store, and taking threads out of it: what goes with one, what is kept of it (SPEC 10)."""
+"""What fills a store, and taking threads out of it: what goes with one, what is kept of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from hitl_tui.engine.log.records import Cursor, LedgerEntry, Status
+from hitl_tui.engine.log.records import NO_DECISIONS, Cursor, LedgerEntry, Status
 from hitl_tui.engine.log.signing import DECISIONS
 from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.engine.log.threads import Deletion, ThreadInfo, ThreadSize, ThreadSummary
@@ -287,7 +287,7 @@ def _batches(store: Store, going: Sequence[Leaving], size: int) -> Iterator[list
         yield batch
 
 
-def farewells(store: Store, deletion: Deletion) -> list[LedgerEntry]:
+def deletion_entries(store: Store, deletion: Deletion) -> list[LedgerEntry]:
     """What the ledger of a store keeps of threads; called by the store while nobody else can write to it.
 
     Raises: as `Store.delete`.
@@ -313,7 +313,7 @@ def farewells(store: Store, deletion: Deletion) -> list[LedgerEntry]:
             actor=deletion.actor,
             note=deletion.note,
             seen=b"",
-            data=_last_facts(info, cursor, deletion.why),
+            data=_last_facts(store, info, cursor, deletion.why),
             at=deletion.at,
             prev_hash=previous,
             hash=b"",
@@ -324,13 +324,13 @@ def farewells(store: Store, deletion: Deletion) -> list[LedgerEntry]:
     return entries
 
 
-def _last_facts(info: ThreadInfo, cursor: Cursor, why: str) -> dict[str, Any]:
+def _last_facts(store: Store, info: ThreadInfo, cursor: Cursor, why: str) -> dict[str, Any]:
     """What told the thread from any other, and where its chains ended; nothing of what it said."""
     facts: dict[str, Any] = {
         "graph": info.graph_name,
         "status": cursor.status,
         "records": cursor.last_seq,
-        "decisions": cursor.ledger_n,
+        "decisions": _decisions(store, info.thread_id),
         "facts_hash": info.facts_hash.hex(),
         "record_hash": cursor.last_record_hash.hex(),
         "checkpoint_hash": cursor.checkpoint_hash.hex(),
@@ -356,6 +356,14 @@ def _standing(store: Store, name: str) -> tuple[ThreadInfo, Cursor]:
 def _leaving(store: Store, name: str, why: Why, of: str) -> Leaving:
     _, cursor = _standing(store, name)
     return Leaving(name, cursor.version, cursor.head, cursor.status, why, of, cursor.updated_at)
+
+
+def _decisions(store: Store, name: str) -> int | None:
+    """How many decisions a thread has, recorded calls not counted; None where they can't be read."""
+    try:
+        return sum(entry.kind not in NO_DECISIONS for entry in store.ledger(name, call_data=False))
+    except HitlError:
+        return None
 
 
 def _check_whole(families: _Families, name: str, going: Collection[str] | Mapping[str, Any]) -> None:
@@ -486,7 +494,7 @@ def _kept(
 def _decided(store: Store, name: str) -> bool:
     """Whether a person has decided something in it, or inside it; what can't be read counts as that."""
     try:
-        if any(entry.kind in DECISIONS and entry.actor for entry in store.ledger(name)):
+        if any(entry.kind in DECISIONS and entry.actor for entry in store.ledger(name, call_data=False)):
             return True
     except HitlError:
         return True

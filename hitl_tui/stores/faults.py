@@ -1,4 +1,4 @@
-"""What is stored twice in the tables of a store and differs, or belongs to no thread (SPEC 12).
+"""What is stored twice in the tables of a store and differs, or belongs to no thread.
 
 The hash chains cover what a thread reads.  What lies beside that, where a hand on the tables may have put
 it, is found here.
@@ -53,6 +53,8 @@ def of_store(run: Rows, given: int) -> Iterator[Fault]:
     for table in KEYED:
         for _ in run(f"SELECT 1 FROM {table} WHERE thread NOT IN (SELECT key FROM thread) LIMIT 1"):
             yield Fault(table, None, None, "a row of no thread")
+    for (name,) in run(f"SELECT id FROM thread WHERE parent NOT IN (SELECT key FROM thread) LIMIT {_MOST}"):
+        yield Fault("thread.parent", None, None, name)
     yield from _deleted(run, given)
     for (name,) in run(f"SELECT id FROM thread WHERE key NOT IN (SELECT thread FROM cursor) LIMIT {_MOST}"):
         yield Fault("cursor", None, name, None)

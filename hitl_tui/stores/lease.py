@@ -1,4 +1,4 @@
-"""Who holds a thread, and whether that process still lives (SPEC 10, lease)."""
+"""Who holds a thread, and whether that process still lives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which thread owns which rows of a log, and under which names they were written (SPEC 10, 11).
+"""Which thread owns which rows of a log, and under which names they were written.
 
 A fork owns only what came after it left its parent.  Reads walk its *segments*: its own rows, then
 its parent's up to the fork, and so on.  A thread that was carried here from another store (see

@@ -27,6 +27,7 @@ from hitl_tui.engine.log.threads import (
     ThreadInfo,
     ThreadSize,
     ThreadSummary,
+    check_thread_id,
 )
 from hitl_tui.stores import base
 from hitl_tui.stores.base import (
@@ -34,7 +35,7 @@ from hitl_tui.stores.base import (
     as_opened,
     ascii_lower,
     attended,
-    check_thread_id,
+    check_same,
     name_taken,
     not_held,
     page_of,
@@ -46,7 +47,7 @@ from hitl_tui.stores.base import (
     unknown,
     writer,
 )
-from hitl_tui.stores.deletion import farewells
+from hitl_tui.stores.deletion import deletion_entries
 from hitl_tui.stores.lease import holder
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Spent
 
@@ -112,6 +113,7 @@ class MemoryCheckpointer(Checkpointer):
     def commit(self, thread_id: str, commit: Commit) -> Stamp | None:
         with self._lock:
             thread = self._thread(thread_id)
+            check_same(thread_id, commit, thread.info.facts_hash)
             refusal = refused(thread_id, commit, thread.cursor.version, thread.lease)
             if refusal is not None:
                 raise refusal
@@ -161,6 +163,10 @@ class MemoryCheckpointer(Checkpointer):
         with self._lock:
             infos = [thread.info for thread in self._threads.values() if thread.info.parent == thread_id]
         return sorted(infos, key=lambda info: info.created_at)
+
+    def inner_names(self, thread_id: str) -> list[str]:
+        with self._lock:
+            return [name for name in self._threads if self._may_be_inside(name, thread_id)]
 
     def threads(
         self,
@@ -256,7 +262,7 @@ class MemoryCheckpointer(Checkpointer):
 
     def delete(self, deletion: Deletion) -> list[LedgerEntry]:
         with self._lock:
-            entries = farewells(self, deletion)
+            entries = deletion_entries(self, deletion)
             for name in deletion.versions:
                 del self._threads[name]
                 self._lineages.pop(name, None)
@@ -322,7 +328,7 @@ class MemoryCheckpointer(Checkpointer):
             newest = rows[end - 1] if end else None
         return newest if newest and newest[0] >= first else None
 
-    def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
+    def _own_ledger(self, thread_id: str, first: int, last: int, *, call_data: bool) -> list[LedgerEntry]:
         with self._lock:
             return [entry for entry in self._threads[thread_id].ledger if first <= entry.n <= last]
 

@@ -7,6 +7,7 @@ import re
 
 from hitl_tui.engine.log.store import Durability
 from hitl_tui.errors import UsageError
+from hitl_tui.given_files import expanded
 from hitl_tui.stores.base import Checkpointer, check_durability
 
 _FORMS = (
@@ -85,7 +86,7 @@ def store_place(url: str) -> str:
 
 
 def _is_directory(path: str) -> bool:
-    return path.endswith(("/", os.sep)) or os.path.isdir(os.path.expanduser(path))
+    return path.endswith(("/", os.sep)) or expanded(path).is_dir()
 
 
 def _refuse_other_urls(url: str) -> None:

@@ -30,6 +30,7 @@ from hitl_tui.engine.log.records import (
     Cursor,
     Effect,
     LedgerEntry,
+    MadeBy,
     Operation,
     Patched,
     Source,
@@ -67,7 +68,9 @@ _HASH = 32
 # Places in this tuple are written to files: append only.
 _SOURCES: tuple[Source, ...] = ("input", "node", "map", "subgraph", "human", "fork", "rollback")
 _SOURCE_BITS, _SET, _PRIVATE, _TAINTED, _UPDATE_PATCHED, _RESULT_PATCHED = 7, 8, 16, 32, 64, 128
-_EACH = 255
+_EACH = 2047
+_MADE_BY: tuple[MadeBy, ...] = ("node", "person", "deadline", "policy", "program")
+_MADE_BY_SHIFT = 8
 
 _PATCHED: dict[Literal["update", "result"], int] = {"update": _UPDATE_PATCHED, "result": _RESULT_PATCHED}
 
@@ -171,6 +174,8 @@ def record_row(base: int, record: UpdateRecord) -> Row:
         flags |= _TAINTED
     if record.patched:
         flags |= sum(_PATCHED[name] for name in record.patched)
+    if record.made_by != "node":
+        flags |= _MADE_BY.index(record.made_by) << _MADE_BY_SHIFT
     return (
         base | record.seq,
         record.step,
@@ -213,7 +218,7 @@ def _record_of(thread_id: str, row: Row, prev_record_hash: bytes) -> UpdateRecor
         row_id, step, invocation, node, path, attempt, channel, reducer, flags, at, hashes,
         change, actor, note, result, lineage,
     ) = row  # fmt: skip
-    op, visibility, source, tainted, patched = _flagged(flags)
+    op, visibility, source, tainted, patched, made_by = _flagged(flags)
     next_hash = hashes[_HASH : 2 * _HASH]
     return UpdateRecord(
         thread_id,
@@ -241,18 +246,21 @@ def _record_of(thread_id: str, row: Row, prev_record_hash: bytes) -> UpdateRecor
         msgspec.UNSET if result is None else _decode(result),
         None if lineage is None else _decode_lineage(lineage),
         patched,
+        made_by,
     )
 
 
 @lru_cache
-def _flagged(flags: int) -> tuple[Operation, Visibility, Source, bool, Patched]:
-    """Operation, visibility and source of a record, whether it is tainted, and which fields are patches."""
+def _flagged(flags: int) -> tuple[Operation, Visibility, Source, bool, Patched, MadeBy]:
+    """Operation, visibility and source of a record, whether it is tainted, which fields are patches, and who
+    made it."""
     return (
         "set" if flags & _SET else "reduce",
         "private" if flags & _PRIVATE else "public",
         _SOURCES[flags & _SOURCE_BITS],
         bool(flags & _TAINTED),
         _patched(flags),
+        _MADE_BY[flags >> _MADE_BY_SHIFT],
     )
 
 
@@ -297,23 +305,24 @@ def record_hash_of(hashes: bytes) -> bytes:
 CHECKPOINT = (
     "id, parent_thread, parent_step, source, node, position, status, reason, invocation, iteration, attempt, "
     "duration, tokens_in, tokens_out, cost, hashes, first_seq, last_seq, at, read, actor, note, decision, "
-    "text, uses, branches, tainted, compensations, calls, streamed, artifacts, origin"
+    "made_by, text, uses, branches, tainted, compensations, calls, streamed, artifacts, origin"
 )
 
 
 _CHECKPOINT_KINDS = (
     *(int, _TEXT, int, str, str, str, str, str, int, int, int, int, int, int, _COST, bytes, int, int, int),
-    *(_BLOB, _TEXT, _TEXT, _TEXT, _TEXT, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _TEXT),
+    *(_BLOB, _TEXT, _TEXT, _TEXT, _TEXT, _TEXT, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _TEXT),
 )
 _CHECKPOINT_TYPES: set[tuple[type, ...]] = set()
 _HASHES = CHECKPOINT.split(", ").index("hashes") - 2
 _READ = CHECKPOINT.split(", ").index("read") - 2
+_MADE_BY_COLUMN = CHECKPOINT.split(", ").index("made_by") - 3  # without `read`, which comes before it
 
 
 def checkpoint_row(base: int, point: Checkpoint) -> Row:
     """A checkpoint as a row of the thread whose ids begin at `base`."""
-    hashes = point.state_hash + point.ledger_hash + point.checkpoint_hash
-    if len(hashes) != 3 * _HASH:
+    hashes = hashes_of(point)
+    if len(hashes) != 4 * _HASH:
         raise ValueError("the hashes of a checkpoint have 32 bytes each")
     return (
         base | point.step,
@@ -339,6 +348,7 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
         point.actor,
         point.note,
         point.decision,
+        None if point.made_by == "node" else point.made_by,
         point.text,
         _encode(point.uses) if point.uses else None,
         _encode(point.branches) if point.branches else None,
@@ -349,6 +359,11 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
         _encode(point.artifacts) if point.artifacts else None,
         point.origin,
     )
+
+
+def hashes_of(point: Checkpoint) -> bytes:
+    """The hashes of a checkpoint as its row has them."""
+    return point.state_hash + point.ledger_hash + point.cursor_hash + point.checkpoint_hash
 
 
 def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
@@ -362,6 +377,7 @@ def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
     )
     hashes = rest[_HASHES]
     rest[_HASHES] = hashes[:_HASH]
+    rest[_MADE_BY_COLUMN] = rest[_MADE_BY_COLUMN] or "node"
     rest[-8:] = (
         _decode_uses(uses) if uses else (),
         _decode_branches(branches) if branches else (),
@@ -373,7 +389,8 @@ def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
         _decode_artifacts(artifacts) if artifacts else (),
         origin,
         hashes[_HASH : 2 * _HASH],
-        hashes[2 * _HASH :],
+        hashes[2 * _HASH : 3 * _HASH],
+        hashes[3 * _HASH :],
     )
     return Checkpoint(thread_id, row_id & NUMBER, thread_id if parent == "" else parent, *rest)
 
@@ -394,7 +411,10 @@ def spent_of(row: Row) -> Spent:
     return Spent(*row)
 
 
-LEDGER = "id, kind, step, request_id, actor, note, seen, data, at, hash, request_hash, account, signature"
+LEDGER = (
+    "id, kind, step, request_id, actor, note, seen, data, at, hash, pending_hash, request_hash, account, "
+    "signature, made_by, cursor_hash"
+)
 
 
 def ledger_row(base: int, entry: LedgerEntry) -> Row:
@@ -410,9 +430,12 @@ def ledger_row(base: int, entry: LedgerEntry) -> Row:
         _encode(entry.data),
         entry.at,
         entry.hash,
+        entry.pending_hash,
         entry.request_hash,
         entry.account,
         entry.signature,
+        entry.made_by,
+        entry.cursor_hash,
     )
 
 
@@ -422,11 +445,32 @@ def ledger_of(thread_id: str, rows: Iterable[Row], previous: bytes) -> Iterator[
     A database with logins has that of each in a last column.
     """
     for row in rows:
-        _typed(row, (int, str, int, _TEXT, _TEXT, _TEXT, bytes, bytes, int, bytes, bytes, str, str, str))
-        row_id, kind, step, request_id, actor, note, seen, data, at, own, asked, *who = row
+        _typed(
+            row,
+            (
+                int,
+                str,
+                int,
+                _TEXT,
+                _TEXT,
+                _TEXT,
+                bytes,
+                bytes,
+                int,
+                bytes,
+                bytes,
+                bytes,
+                str,
+                str,
+                str,
+                bytes,
+                str,
+            ),
+        )
+        row_id, kind, step, request_id, actor, note, seen, data, at, own, *rest = row
         n, value = row_id & NUMBER, _decode(data)
         yield LedgerEntry(
-            thread_id, n, kind, step, request_id, actor, note, seen, value, at, previous, own, asked, *who
+            thread_id, n, kind, step, request_id, actor, note, seen, value, at, previous, own, *rest
         )
         previous = own
 

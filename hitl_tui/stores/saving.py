@@ -1,4 +1,4 @@
-"""A state that a caller saves as a step of a thread, without a graph (seed 004, SPEC 10)."""
+"""A state that a caller saves as a step of a thread, without a graph."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hitl_tui.engine.state.changes import Change, after, set_values
 from hitl_tui.engine.state.channel import BoundChannel, Channel
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
-from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash
+from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, cursor_hash, facts_hash
 from hitl_tui.errors import StaleWriter, ThreadBusy, UsageError
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _commit(
     source: Source = "input" if new else "human"
     if new:
         cursor = replace(cursor, status="completed", reason="end", position="end")
-    records = journal.records_of(journal.StepFacts(source=source), cursor, changes, now)
+    records = journal.records_of(journal.StepFacts(source=source, made_by="program"), cursor, changes, now)
     state = after(live, changes)
     added = journal.log_size(changes, records)
     snapshot, log_bytes, log_records, snapshot_bytes = journal.snapshot_of(
@@ -152,6 +152,7 @@ def _commit(
         last_seq=cursor.last_seq + len(records),
         at=now,
         note="saved",
+        made_by="program",
         tainted=tuple(state.taint.values()),
     )
     pending = tuple(replace(request, step=step, votes=()) for request in cursor.pending)
@@ -161,19 +162,19 @@ def _commit(
         ledger.append(journal.ledger_entry(said, "rebound", at=now, step=step, request=request))
     said = journal.after_entries(cursor, ledger)
     record = records[-1].record_hash if records else cursor.last_record_hash
-    point = replace(point, ledger_hash=said.ledger_hash)
-    point = replace(point, checkpoint_hash=checkpoint_hash(point, cursor.checkpoint_hash, record))
     moved = replace(
         said,
         version=cursor.version + 1,
         head=step,
         last_seq=point.last_seq,
         last_record_hash=record,
-        checkpoint_hash=point.checkpoint_hash,
         pending=pending,
         log_bytes=log_bytes,
         log_records=log_records,
         snapshot_bytes=snapshot_bytes,
         updated_at=now,
     )
+    point = replace(point, ledger_hash=said.ledger_hash, cursor_hash=cursor_hash(moved))
+    point = replace(point, checkpoint_hash=checkpoint_hash(point, cursor.checkpoint_hash, record))
+    moved = replace(moved, checkpoint_hash=point.checkpoint_hash)
     return Commit(moved, cursor.version, token, records, point, snapshot, tuple(ledger))

@@ -1,4 +1,4 @@
-"""Threads as rows of SQL tables: what a store reads, whichever database has the rows (SPEC 10).
+"""Threads as rows of SQL tables: what a store reads, whichever database has the rows.
 
 Rows of a thread have the id `thread << 32 | number`; the columns are those of `rows`.
 """
@@ -16,6 +16,7 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from hitl_tui.engine.log.records import (
+    CALL,
     Checkpoint,
     Commit,
     Cursor,
@@ -37,6 +38,7 @@ from hitl_tui.engine.log.threads import (
 )
 from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.errors import HitlError
+from hitl_tui.shell import command_line
 from hitl_tui.stores import faults, rows, snapshots
 from hitl_tui.stores.base import Checkpointer, refused, there, unknown
 from hitl_tui.stores.lease import holder
@@ -80,6 +82,7 @@ _SNAPSHOT = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id 
 _PARTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 _SNAPSHOTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id"
 _LEDGER = "SELECT {} FROM ledger WHERE id BETWEEN ? AND ? ORDER BY id"
+_DATA_BUT_OF_CALLS = f"CASE WHEN kind = '{CALL}' THEN ? ELSE data END"
 _LAST_SPENDING = "SELECT id, body FROM spending WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 _SIZE_OF_CHANNELS = (
     "SELECT channel, sum(length(change) + coalesce(length(result), 0)) "
@@ -103,6 +106,8 @@ _CHECKPOINT_BYTES = " + ".join(
         "origin",
     )
 )
+_UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError)
+"""What decoding a row raises that is not as it was written."""
 _LET_GO = (
     "it tells who is at the thread alone: where nobody is, delete the rows of the tables lease, pause and "
     "presence"
@@ -325,6 +330,12 @@ class TableStore(Checkpointer):
         with self._decoding():
             return [rows.thread_of(row) for row in fetched]
 
+    def inner_names(self, thread_id: str) -> list[str]:
+        # A thread inside another is named after it: "/" is followed by "0" in the order of names.
+        sql = "SELECT id FROM thread WHERE id > ? AND id < ? ORDER BY created_at, key"
+        names = [str(name) for (name,) in self._rows(sql, (f"{thread_id}/", f"{thread_id}0"))]
+        return [name for name in names if self._may_be_inside(name, thread_id)]
+
     def threads(
         self, query: str = "", limit: int = 50, after: ThreadSummary | None = None, within: str | None = None,
         *, waiting: bool = False,
@@ -424,14 +435,23 @@ class TableStore(Checkpointer):
         with self._decoding(_LET_GO):
             for name, body in present:
                 attending.setdefault(name, []).append(rows.presence_of(body))
-        with self._decoding():
-            return [rows.summary_of(row, now, attending) for row in fetched]
+        summaries: list[ThreadSummary] = []
+        for row in fetched:
+            try:
+                summaries.append(rows.summary_of(row, now, attending))
+            except _UNREADABLE as error:
+                verify = command_line("verify", str(row[0]))
+                hint = f"see what with `{verify}`; go back to a copy of the store"
+                raise self._damaged(f"the row of thread {row[0]!r} can't be read ({error})", hint) from error
+        return summaries
 
     def _origin(self, thread_id: str) -> Origin | None:
         fetched = self._rows(_THREAD, (thread_id,))
         if not fetched:
             return None
         *facts, shared_entries, past, key = fetched[0]
+        if self._keys.get(thread_id, key) != key:  # another process has deleted the one of that name
+            self._forget(thread_id)
         self._keys[thread_id] = key
         with self._decoding():
             return Origin(rows.thread_of(facts), shared_entries, rows.past_of(past))
@@ -557,12 +577,15 @@ class TableStore(Checkpointer):
             yield from (body for _, body in fetched)
             last, count = fetched[-1][0] - 1, 2 * count
 
-    def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
+    def _own_ledger(self, thread_id: str, first: int, last: int, *, call_data: bool) -> list[LedgerEntry]:
         base = self._key(thread_id) << 32
-        entries_of = _LEDGER.format(self.dialect.ledger)
-        fetched = self._ordered(
-            self._rows(entries_of, (base + first, base + last)), base + first, base + last
-        )
+        columns, values = self.dialect.ledger, (base + first, base + last)
+        if call_data:
+            stored = self._rows(_LEDGER.format(columns), values)
+        else:
+            columns = columns.replace(" data,", f" {_DATA_BUT_OF_CALLS},")
+            stored = self._rows(_LEDGER.format(columns), (b"null", *values))
+        fetched = self._ordered(stored, *values)
         previous = self._entry_link(thread_id, (fetched[0][0] & rows.NUMBER) - 1) if fetched else b""
         with self._decoding():
             return list(rows.ledger_of(thread_id, fetched, previous))
@@ -619,5 +642,5 @@ class TableStore(Checkpointer):
     def _decoding(self, hint: str = "") -> Iterator[None]:
         try:
             yield
-        except (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError) as error:
+        except _UNREADABLE as error:
             raise self._damaged(f"a row can't be read ({error})", hint) from error

@@ -1,12 +1,18 @@
-"""Export and import: a thread, with those of its subgraphs' runs, as lines, between any two stores."""
+"""Export and import a thread, with the threads of its subgraphs, as lines of JSON, between any two stores.
+
+`docs/spec/verify.md` specifies every line, what each hash covers and how an export is checked.
+"""
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import cache
 from hashlib import sha256
-from typing import Any, NamedTuple
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple, Self, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -22,19 +28,21 @@ from hitl_tui.engine.log.records import (
     UpdateRecord,
 )
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.engine.log.threads import Owner, ThreadInfo, child_id
-from hitl_tui.engine.nodes.children import WITHIN, inside
+from hitl_tui.engine.log.threads import WITHIN, Owner, Part, ThreadInfo, check_thread_id, child_id
+from hitl_tui.engine.nodes.children import inside, named, named_at, threads_named
 from hitl_tui.engine.state.values import check_nesting
-from hitl_tui.engine.thread.hashes import chained, facts_hash
+from hitl_tui.engine.thread import journal
+from hitl_tui.engine.thread.hashes import chained, cursor_hash, facts_hash, source_hash
+from hitl_tui.engine.thread.logged import chained_cursor_hash, ledger_links
 from hitl_tui.engine.thread.run_inputs import inputs_at_steps
-from hitl_tui.errors import LogCorrupt, UsageError
+from hitl_tui.errors import HitlError, LogCorrupt, UsageError
 from hitl_tui.stores import snapshots
-from hitl_tui.stores.base import Checkpointer, check_thread_id, name_taken, of_other_version, unknown
-from hitl_tui.stores.files.json import plain, row_of
+from hitl_tui.stores.base import Checkpointer, name_taken, of_other_version, unknown
+from hitl_tui.stores.files.json import PREFIX, digest_of, hash_text, plain, row_of
 from hitl_tui.stores.lineage import Carried, Past
 
 FORMAT = "hitl-tui thread"
-VERSION = 7
+VERSION = 9
 
 
 class ChildPlace(NamedTuple):
@@ -44,15 +52,69 @@ class ChildPlace(NamedTuple):
     of: str
 
 
-class Header(msgspec.Struct):
+class Header(NamedTuple):
+    """What the first line of a thread says.
+
+    Args:
+        info: its fixed facts, without the source of its graph.
+        source: the `source_hash` of that.
+        shared_entries: how many of its parent's decisions a fork shares.
+        past: who wrote its rows, the thread itself last.
+        left_out: the private names whose values were left out.
+        inside: of the first thread of an export, the other ones.
+        missing: of the first thread, those that a thread of the export names and that are not in it.
+    """
+
+    info: ThreadInfo
+    source: bytes
+    shared_entries: int
+    past: tuple[Past, ...]
+    left_out: tuple[str, ...]
+    inside: tuple[ChildPlace, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+class HeaderLine(msgspec.Struct):
     """The first line of a thread."""
 
     format: str
     version: int
-    info: ThreadInfo
-    past: tuple[Past, ...]
+    info: dict[str, Any]
+    source: str
+    shared_entries: int
+    past: tuple[tuple[str, int, int, int, str], ...]
     left_out: tuple[str, ...]
-    inside: tuple[ChildPlace, ...] = ()
+    inside: tuple[ChildPlace, ...]
+    missing: tuple[str, ...]
+
+    @classmethod
+    def of(cls, header: Header) -> Self:
+        """The line of a header; no hash is shown where private values are left out."""
+        shown = (lambda digest: "") if header.left_out else hash_text
+        return cls(
+            FORMAT,
+            VERSION,
+            {**plain(header.info), "facts_hash": shown(header.info.facts_hash)},
+            shown(header.source),
+            header.shared_entries,
+            tuple((*part[:4], shown(part.facts)) for part in header.past),
+            header.left_out,
+            header.inside,
+            header.missing,
+        )
+
+    def read(self) -> Header:
+        """The header of a line; raises `ValueError`."""
+        past = tuple(Past(*part[:4], digest_of(part[4], "past")) for part in self.past)
+        return Header(
+            row_of(ThreadInfo, self.info),
+            digest_of(self.source, "source"),
+            self.shared_entries,
+            past,
+            self.left_out,
+            self.inside,
+            self.missing,
+        )
 
 
 class Line(msgspec.Struct):
@@ -63,7 +125,7 @@ class Line(msgspec.Struct):
     records: list[dict[str, Any]] = []
     snapshot: bytes | None = None
     decision: dict[str, Any] | None = None
-    cursor: dict[str, Any] | None = None
+    cursor: msgspec.Raw = msgspec.Raw()
     lines: int = 0
     sha256: str = ""
 
@@ -82,10 +144,11 @@ class Names:
     threads of the steps it shares under its own name; where two would be called the same, one is counted on.
 
     Args:
-        header: of the first thread, which is to be called `name`.
+        header: of the first thread, which is to be called `name`, by default as it was.
     """
 
-    def __init__(self, header: Header, name: str) -> None:
+    def __init__(self, header: Header, name: str | None = None) -> None:
+        name = name or header.info.thread_id
         self._new = {header.info.thread_id: name}
         self._taken = {name}
         self._of = {place.thread_id: place.of for place in header.inside}
@@ -198,6 +261,8 @@ class Reader:
         self._lines = iter(lines)
         self._digest = sha256()
         self._number = 0
+        # The threads that steps and cursors name.
+        self._named: set[str] = set()
 
     def header(self) -> Header:
         """The next line, which is the first one of a thread."""
@@ -215,8 +280,9 @@ class Reader:
             raise of_other_version(what, kind.version, VERSION, "export it again")
         with self._checking():
             check_nesting(data)
-            header = msgspec.json.decode(data, type=Header)
-            _check_order(header)
+            line = msgspec.json.decode(data, type=HeaderLine)
+            header = line.read()
+            _check_written(HeaderLine.of(header), data)
         self._digest.update(data)
         if header.left_out:
             raise UsageError(
@@ -224,65 +290,82 @@ class Reader:
                 "export",
                 "export the thread with its private values to carry it to another store",
             )
+        with self._checking():
+            _check_numbers(header.info)
+            _check_order(header)
+            _check_past(header)
         return header
 
     def threads(self, first: Header, names: Names) -> Iterator[Carried]:
         """The thread of a header and those that came along, each to be read to its end before the next."""
+        past = {first.info.thread_id: {part.thread_id for part in first.past}}
         yield self._thread(first, names)
         for place in first.inside:
             header = self.header()
-            if header.info.thread_id != place.thread_id:
-                raise self._damage(f"the thread {place.thread_id!r} should begin here")
+            with self._checking():
+                _check_place(header, place, past[place.of])
+            past[place.thread_id] = {part.thread_id for part in header.past}
             yield self._thread(header, names)
+        with self._checking():
+            if others := (self._named - past.keys()) ^ set(first.missing):
+                raise ValueError(f"line 1 and the steps name different threads: {_listed(others)}")
         if next(self._lines, b""):
             self._number += 1
-            raise self._damage("there is more behind the last line")
+            raise self._damage("there is more after the last line")
 
     def _thread(self, header: Header, names: Names) -> Carried:
         info = names.info(header)
-        info = replace(info, facts_hash=facts_hash(info, 0, header.past))
+        info = replace(info, facts_hash=facts_hash(info, past=header.past))
         return Carried(info, header.past, self._commits(header, names, info))
 
     def _commits(self, header: Header, names: Names, info: ThreadInfo) -> Iterator[Commit]:
         """All that follows in a thread, the cursor last."""
-        at = Cursor(header.info.thread_id)
-        parts: list[bytes] = []
-        graphs: set[str] = set()
+        with self._checking():
+            rows = _Rows(header)
         while True:
             data = self._next()
             with self._checking():
                 check_nesting(data)
                 line = _decode_line(data)
-                if line.cursor is not None:
+                if bytes(line.cursor):
                     break
-                commit = _commit(line, at, parts)
-            if commit.graph:
-                graphs.add(commit.graph.digest)
+                commit = rows.read(line, data)
             if commit.checkpoint:
+                self._named.update(named(commit.checkpoint))
                 commit = replace(commit, checkpoint=names.step(commit.checkpoint, header))
-            at = commit.cursor
             self._digest.update(data)
             yield commit
         with self._checking():
-            end = self._end(line, at)
-            _check_graphs({header.info.graph_digest, end.graph} - {""}, graphs)
+            end = self._end(line, data)
+            rows.check_end(end)
+        self._named |= named_at(end)
         self._digest.update(data)
-        if end.status == "running":
-            end = replace(end, status="waiting", reason="paused", attempt=end.attempt + 1)
         links = ("last_record_hash", "checkpoint_hash", "ledger_hash")
         # What is written from here on is chained to the thread as it is called here.
         end = replace(end, **{name: chained(getattr(end, name), info.facts_hash) for name in links})
-        yield Commit(names.cursor(end, header), 0, "")
+        end = names.cursor(end, header)
+        ledger: tuple[LedgerEntry, ...] = ()
+        if end.status == "running":
+            end = replace(end, status="waiting", reason="paused", attempt=end.attempt + 1)
+            note = "it was exported while another store's process ran it"
+            entry = journal.ledger_entry(
+                end, "takeover", at=end.updated_at, note=note, data={"status": "running"}
+            )
+            ledger = (journal.with_cursor(entry, end),)
+            end = journal.after_entries(end, ledger)
+        yield Commit(end, 0, "", ledger=ledger)
 
-    def _end(self, line: Line, at: Cursor) -> Cursor:
+    def _end(self, line: Line, data: bytes) -> Cursor:
         if line.lines != self._number - 1:
-            raise ValueError(f"{line.lines} lines should stand before it, not {self._number - 1}")
-        if line.sha256 != self._digest.hexdigest():
-            raise ValueError("the lines before it are not those that were written")
-        cursor = row_of(Cursor, line.cursor or {})
-        for name in ("head", "last_seq", "ledger_n"):
-            if getattr(cursor, name) != getattr(at, name):
-                raise ValueError(f"its {name} is not that of the lines before")
+            raise ValueError(f"it counts {line.lines} lines before it, and there are {self._number - 1}")
+        body = bytes(line.cursor)
+        sealed = self._digest.copy()
+        sealed.update(body)
+        if line.sha256 != sealed.hexdigest():
+            raise ValueError("the lines are not those that were written")
+        cursor = row_of(Cursor, msgspec.json.decode(body, type=dict[str, Any]))
+        _check_numbers(cursor)
+        _check_written(_last_line(_encode(plain(cursor)), line.lines, line.sha256), data)
         return cursor
 
     def _next(self) -> bytes:
@@ -307,56 +390,215 @@ class Reader:
 
 
 def _check_order(header: Header) -> None:
-    """Refuse threads that are below none before them, or named twice."""
+    """Refuse threads that are inside none before them, or named twice."""
     known = {header.info.thread_id}
-    for thread_id, of in (ChildPlace(*place) for place in header.inside):
+    for thread_id, of in header.inside:
         if of not in known or thread_id in known:
-            raise ValueError(f"the thread {thread_id!r} is not below one before it")
+            raise ValueError(f"the thread {thread_id!r} is not inside one before it")
         known.add(thread_id)
+    if list(header.missing) != sorted(set(header.missing) - known):
+        raise ValueError("its list of missing threads is not in order")
 
 
-def _check_graphs(named: set[str], graphs: set[str]) -> None:
-    """Refuse a thread without a graph that it names."""
-    for digest in named - graphs:
-        raise ValueError(f"the graph {digest[:12]} is missing")
+def _check_past(header: Header) -> None:
+    """Refuse facts that the digest of a thread's facts does not cover, and rows that nobody wrote."""
+    info, past = header.info, header.past
+    before = (-1, 0, 0)
+    for part in past:
+        if any(number < least for number, least in zip(part[1:4], before, strict=True)):
+            raise ValueError("its parts do not follow one another")
+        before = part[1:4]
+    if info != sourceless(info):
+        raise ValueError("it says how its graph is built")
+    if not past or (past[-1].thread_id, past[-1].facts) != (info.thread_id, info.facts_hash):
+        raise ValueError("its last part is not its own")
+    is_fork = info.parent is not None
+    facts = facts_hash(info, header.shared_entries, () if is_fork else past[:-1], header.source)
+    if facts != info.facts_hash or (header.shared_entries and not is_fork):
+        raise ValueError("what is fixed about the thread was changed")
+    if is_fork and (len(past) < 2 or past[-2][1:3] != (info.fork_step, info.fork_seq)):
+        raise ValueError("it does not begin where its parent's steps end")
 
 
-def _commit(line: Line, at: Cursor, parts: list[bytes]) -> Commit:
-    """What a line adds to a thread; `parts` are those of its snapshots, newest first."""
-    if body := bytes(line.graph):
-        return Commit(at, 0, "", graph=StoredGraph(sha256(body).hexdigest(), body))
-    if line.decision is not None:
-        entry = row_of(LedgerEntry, line.decision)
+def _check_place(header: Header, place: ChildPlace, names: set[str]) -> None:
+    """Refuse a thread that is not the next one, or did not run inside the one that it is said to be inside.
+
+    Args:
+        names: under which the rows of that one were written.
+    """
+    info = header.info
+    if info.thread_id != place.thread_id:
+        raise ValueError(f"the thread {place.thread_id!r} should begin here")
+    if info.owner is None or info.owner.thread_id not in names:
+        raise ValueError(f"the thread {info.thread_id!r} did not run inside {place.of!r}")
+    if header.inside or header.missing:
+        raise ValueError("only the first thread names others")
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(map(repr, sorted(names)))
+
+
+def _check_written(row: Any, data: bytes) -> None:
+    """Refuse a line that is not, byte for byte, as `export_thread` writes what it says."""
+    if _encode(row) + b"\n" != data:
+        raise ValueError("it is not written as `export` writes it")
+
+
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+
+
+@cache
+def _own_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The fields of a row but those that hold a value of somebody's."""
+    return tuple(field.name for field in msgspec.structs.fields(kind) if not _may_be_any(field.type))
+
+
+def _may_be_any(kind: Any) -> bool:
+    return kind is Any or any(map(_may_be_any, get_args(kind)))
+
+
+def _check_numbers(row: msgspec.Struct, where: str = "") -> None:
+    """Refuse a row with a number that no database has a column for; values of channels may be any.
+
+    Raises:
+        ValueError: names the field.
+    """
+    for name in _own_fields(type(row)):
+        value = getattr(row, name)
+        if type(value) is int:
+            if not _LEAST <= value <= _MOST:
+                raise ValueError(f"{where}{name} does not fit into 64 bits")
+        elif isinstance(value, msgspec.Struct):
+            _check_numbers(value, f"{where}{name}.")
+        elif type(value) is tuple:
+            for part in value:
+                if isinstance(part, msgspec.Struct):
+                    _check_numbers(part, f"{where}{name}.")
+
+
+class _Rows:
+    """The lines of one thread between its first and its last, in their order: graphs, steps, decisions.
+
+    Raises (all of its methods):
+        ValueError: a line does not follow from those before it.
+    """
+
+    def __init__(self, header: Header) -> None:
+        self._info, self._past = header.info, header.past
+        self._at = Cursor(header.info.thread_id)
+        self._graphs: list[str] = []
+        # Parts of snapshots, newest first.
+        self._parts: list[bytes] = []
+        self._newest: Checkpoint | None = None
+        self._decided: LedgerEntry | None = None
+        self._check_part(-1)
+
+    def read(self, line: Line, data: bytes) -> Commit:
+        """What a line adds to the thread."""
+        written: dict[str, Any]
+        if body := bytes(line.graph):
+            commit, written = self._graph(body), {"graph": line.graph}
+        elif line.decision is not None:
+            commit, written = self._decision(line.decision)
+        elif line.step is not None:
+            commit, written = self._step(line.step, line)
+        else:
+            raise ValueError("it has no graph, no step, no decision and no cursor")
+        _check_written(written, data)
+        self._at = commit.cursor
+        return commit
+
+    def check_end(self, end: Cursor) -> None:
+        """Refuse a cursor that is not the one of these lines."""
+        for name in ("thread_id", "head", "last_seq", "ledger_n"):
+            if getattr(end, name) != getattr(self._at, name):
+                raise ValueError(f"its {name} is not that of the lines before")
+        if self._past[-1][1:4] != (end.head, end.last_seq, end.ledger_n):
+            raise ValueError("the first line of its thread counts other rows than those before it")
+        wanted = [digest for digest in dict.fromkeys((self._info.graph_digest, end.graph)) if digest]
+        for digest in (digest for digest in wanted if digest not in self._graphs):
+            raise ValueError(f"the graph {digest[:12]} is missing")
+        if self._graphs != wanted:
+            raise ValueError("the thread has graphs that it does not name")
+        links = ledger_links(self._decided, list(self._own_parts()))
+        if cursor_hash(end) != chained_cursor_hash(self._info, end, self._newest, self._decided, links):
+            raise ValueError("the cursor is not the one that the newest step or decision was written with")
+
+    def _own_parts(self) -> Iterator[Part]:
+        """The parts of the thread as a store has them."""
+        after = (-1, 0, 0)
+        for name, *last, facts in self._past:
+            yield Part(self._info.thread_id, name, *after, facts)
+            after = (last[0], last[1], last[2])
+
+    def _graph(self, body: bytes) -> Commit:
+        if self._at.head >= 0 or self._at.ledger_n:
+            raise ValueError("a graph comes before the steps")
+        graph = StoredGraph(sha256(body).hexdigest(), body)
+        self._graphs.append(graph.digest)
+        return Commit(self._at, 0, "", graph=graph)
+
+    def _decision(self, fields: dict[str, Any]) -> tuple[Commit, dict[str, Any]]:
+        entry, at = row_of(LedgerEntry, fields), self._at
+        _check_numbers(entry)
         if entry.n != at.ledger_n + 1:
             raise ValueError(f"decision {at.ledger_n + 1} is missing")
-        return Commit(replace(at, ledger_n=entry.n, ledger_hash=entry.hash), 0, "", ledger=(entry,))
-    if line.step is None:
-        raise ValueError("it has no graph, no step, no decision and no cursor")
-    point = row_of(Checkpoint, line.step)
-    records = tuple(row_of(UpdateRecord, fields) for fields in line.records)
-    if point.step != at.head + 1:
-        raise ValueError(f"step {at.head + 1} is missing")
-    if [record.seq for record in records] != list(range(at.last_seq + 1, point.last_seq + 1)):
-        raise ValueError(f"the records of step {point.step} are not those it counts")
-    moved = replace(
-        at,
-        head=point.step,
-        last_seq=point.last_seq,
-        last_record_hash=records[-1].record_hash if records else at.last_record_hash,
-    )
-    return Commit(moved, 0, "", records, point, _snapshot(line, parts))
+        if entry.thread_id != self._name("last_entry", entry.n):
+            raise ValueError("its thread is not the one that wrote it")
+        self._decided = entry
+        moved = replace(at, ledger_n=entry.n, ledger_hash=entry.hash)
+        return Commit(moved, 0, "", ledger=(entry,)), {"decision": plain(entry)}
 
+    def _step(self, fields: dict[str, Any], line: Line) -> tuple[Commit, dict[str, Any]]:
+        at, point = self._at, row_of(Checkpoint, fields)
+        records = tuple(row_of(UpdateRecord, row) for row in line.records)
+        rows: tuple[Checkpoint | UpdateRecord, ...] = (point, *records)
+        for row in rows:
+            _check_numbers(row)
+        if at.ledger_n:
+            raise ValueError("a step comes before the decisions")
+        if point.step != at.head + 1:
+            raise ValueError(f"step {at.head + 1} is missing")
+        last = at.last_seq + len(records)
+        numbers = [(row.seq, row.step) for row in records]
+        if point.last_seq != last or numbers != [(n, point.step) for n in range(at.last_seq + 1, last + 1)]:
+            raise ValueError(f"the records of step {point.step} are not those it counts")
+        if {row.thread_id for row in rows} != {self._name("last_step", point.step)}:
+            raise ValueError("its thread is not the one that wrote it")
+        moved = replace(
+            at,
+            head=point.step,
+            last_seq=last,
+            last_record_hash=records[-1].record_hash if records else at.last_record_hash,
+        )
+        self._newest = point
+        self._check_part(point.step, last)
+        written = {"step": plain(point), "records": [plain(row) for row in records]}
+        snapshot = None
+        if line.snapshot is not None:
+            written["snapshot"] = b64encode(line.snapshot).decode()
+            self._parts.insert(0, line.snapshot)
+            snapshot = snapshots.whole(self._parts)
+        return Commit(moved, 0, "", records, point, snapshot), written
 
-def _snapshot(line: Line, parts: list[bytes]) -> bytes | None:
-    if line.snapshot is None:
-        return None
-    parts.insert(0, line.snapshot)
-    return snapshots.whole(parts)
+    def _name(self, field: Literal["last_step", "last_entry"], number: int) -> str:
+        """The thread that wrote the row with a number; `field` says what is numbered."""
+        for part in self._past:
+            last: int = getattr(part, field)
+            if number <= last:
+                return part.thread_id
+        raise ValueError("the first line of its thread counts fewer rows")
+
+    def _check_part(self, step: int, seq: int = 0) -> None:
+        """Refuse a part that ends at this step, but at another record."""
+        for part in self._past:
+            if part.last_step == step and part.last_seq != seq:
+                raise ValueError("the first line of its thread counts other records")
 
 
 # Steps read at a time.
 _WINDOW = 256
-_HASH = "sha256:"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -400,7 +642,8 @@ def import_thread(store: Checkpointer, lines: Iterable[bytes], thread_id: str | 
     """Add a thread from the lines of `export_thread`, all of it or nothing; returns its id.
 
     The threads of its subgraphs' runs come along, named after it.  A thread that was exported in the middle
-    of a run arrives paused.  While a SQLite store takes a thread in, others can read it but not write.
+    of a run arrives paused.  All of it is checked as `verify` does before anything is written.  While a
+    SQLite store takes a thread in, others can read it but not write.
 
     Args:
         thread_id: its name here; its own by default.  Rows keep the names they were written with.
@@ -409,16 +652,93 @@ def import_thread(store: Checkpointer, lines: Iterable[bytes], thread_id: str | 
         ThreadBusy: the name is taken, or that of a thread below it.
         UsageError: no export of a thread, or one whose private values were left out.
         StoreUnusable: an export of another version.
-        LogCorrupt: a damaged export; names the line.
+        LogCorrupt: an export that is damaged, or was changed.
     """
-    reader = Reader(lines)
-    header = reader.header()
-    names = Names(header, thread_id or header.info.thread_id)
-    for name in names.all():
-        if store.info(check_thread_id(name)) is not None:
-            raise name_taken(name)
-    store.write_threads(reader.threads(header, names))
+    with _spooled(lines) as (header, spool):
+        names = Names(header, thread_id)
+        for name in names.all():
+            if store.info(check_thread_id(name)) is not None:
+                raise name_taken(name)
+        with _store_for(spool) as checked:
+            checked.write_threads(_threads(spool, names))
+            _check_chains(checked, names.all()[0])
+        store.write_threads(_threads(spool, names))
     return names.all()[0]
+
+
+_MOST_IN_MEMORY = 8 << 20
+"""Bytes of an export; a longer one is kept in temporary files while it is checked."""
+
+
+@contextmanager
+def _spooled(lines: Iterable[bytes]) -> Iterator[tuple[Header, IO[bytes]]]:
+    """Read the first line of an export, and keep all to be read twice: to check them, and to write them.
+
+    Raises:
+        LogCorrupt, StoreUnusable, UsageError: its first line is not that of an export.
+        HitlError: there is no room for temporary files.
+    """
+    from tempfile import SpooledTemporaryFile
+
+    rest = iter(lines)
+    first = next(rest, b"")
+    header = Reader([first]).header()
+    with SpooledTemporaryFile(_MOST_IN_MEMORY) as spool:
+        for line in chain([first], rest):
+            try:
+                spool.write(line)
+            except OSError as error:
+                raise HitlError(
+                    f"the export can't be kept while it is checked: {error.strerror}",
+                    "free room for temporary files, or set TMPDIR to another directory",
+                ) from error
+            if not line.endswith(b"\n"):
+                break  # it is cut off: reading it reports this
+        yield header, spool
+
+
+def _threads(spool: IO[bytes], names: Names) -> Iterator[Carried]:
+    """The threads of an export."""
+    spool.seek(0)
+    reader = Reader(spool)
+    return reader.threads(reader.header(), names)
+
+
+@contextmanager
+def _store_for(spool: IO[bytes]) -> Iterator[Checkpointer]:
+    """A store that an export is checked in; that of a long one is a temporary file."""
+    from hitl_tui.stores.memory import MemoryCheckpointer
+
+    if spool.tell() <= _MOST_IN_MEMORY:
+        yield MemoryCheckpointer()
+        return
+    from tempfile import TemporaryDirectory
+
+    from hitl_tui.stores.sqlite.store import SQLiteCheckpointer
+
+    with (
+        TemporaryDirectory() as place,
+        closing(SQLiteCheckpointer(Path(place) / "export.db", "none")) as store,
+    ):
+        yield store
+
+
+def _check_chains(store: Checkpointer, thread_id: str) -> None:
+    """Refuse threads whose logs do not agree with themselves."""
+    from hitl_tui.engine.audit.verify import verify_tree
+
+    report = verify_tree(store, thread_id)
+    # A thread may have been left out, as in an export that was made with `alone`: the first line names it.
+    found = [one for one in report.mismatches if (one.kind, one.field) != ("gap", "thread")]
+    if found:
+        wrong = found[0]
+        where = wrong.thread or thread_id
+        step = "" if wrong.step is None else f", step {wrong.step}"
+        raise LogCorrupt(
+            f"the export was changed after it was written: thread {where!r}{step}: {wrong.kind} "
+            f"{wrong.field} is not what it was; nothing was imported",
+            "export the thread again; `hitl-tui verify` checks the store that it came from",
+        )
 
 
 def private_names(store: Checkpointer, thread_id: str) -> set[str]:
@@ -442,11 +762,21 @@ def _standing(store: Checkpointer, thread_id: str, of: str, private: bool) -> _S
 
 def _all_lines(store: Checkpointer, threads: list[_Standing]) -> Iterator[Any]:
     places = tuple(ChildPlace(thread.info.thread_id, thread.of) for thread in threads[1:])
-    for thread in threads:
-        past = store.past(thread.info.thread_id, thread.cursor)
-        yield Header(FORMAT, VERSION, sourceless(thread.info), past, tuple(sorted(thread.secret)), places)
-        yield from _lines(store, thread.info, thread.cursor, thread.secret)
-        places = ()
+    wanted = {name for thread in threads for name in threads_named(store, thread.cursor)}
+    missing = tuple(sorted(wanted - {thread.info.thread_id for thread in threads}))
+    for info, cursor, _, secret in threads:
+        header = Header(
+            sourceless(info),
+            source_hash(info.source),
+            store.shared_entries(info.thread_id),
+            store.past(info.thread_id, cursor),
+            tuple(sorted(secret)),
+            places,
+            missing,
+        )
+        yield HeaderLine.of(header)
+        yield from _lines(store, info, cursor, secret)
+        places = missing = ()
 
 
 def _lines(store: Checkpointer, info: ThreadInfo, cursor: Cursor, secret: frozenset[str]) -> Iterator[Any]:
@@ -480,7 +810,8 @@ def _lines(store: Checkpointer, info: ThreadInfo, cursor: Cursor, secret: frozen
             cursor,
             pending=pending,
             answers=(),
-            exchanges=(),
+            first_call=0,
+            counted=0,
             branches=(),
             error=None,
             calls=calls,
@@ -502,11 +833,20 @@ def _snapshot_steps(store: Checkpointer, thread_id: str, head: int) -> set[int]:
 def _numbered(lines: Iterable[Any]) -> Iterator[bytes]:
     digest = sha256()
     for number, line in enumerate(lines):
+        written = line
         if isinstance(line, dict) and "cursor" in line:
-            line |= {"lines": number, "sha256": digest.hexdigest()}
-        data = _encode(line) + b"\n"
+            # The digest covers the cursor, too, by its JSON in the line.
+            cursor = _encode(line["cursor"])
+            sealed = digest.copy()
+            sealed.update(cursor)
+            written = _last_line(cursor, number, sealed.hexdigest())
+        data = _encode(written) + b"\n"
         digest.update(data)
         yield data
+
+
+def _last_line(cursor: bytes, lines: int, digest: str) -> dict[str, Any]:
+    return {"cursor": msgspec.Raw(cursor), "lines": lines, "sha256": digest}
 
 
 def _shown(row: msgspec.Struct, secret: frozenset[str]) -> dict[str, Any]:
@@ -536,7 +876,7 @@ def _unquoted(call: ToolUse) -> ToolUse:
 
 
 def _is_hash(name: str, value: str) -> bool:
-    return (name.endswith("hash") or name == "seen") and value.startswith(_HASH)
+    return (name.endswith("hash") or name == "seen") and value.startswith(PREFIX)
 
 
 def _shown_record(record: UpdateRecord, secret: frozenset[str]) -> dict[str, Any]:

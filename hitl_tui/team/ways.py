@@ -30,7 +30,7 @@ class Way(Protocol):
     name: str
 
     def tell(self, text: str, document: bytes) -> None:
-        """Tell it.
+        """Send the notification.
 
         Args:
             text: the notice as a sentence, sanitised.

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
@@ -15,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import msgspec
+from textual import on
 from textual.binding import Binding, BindingType
+from textual.driver import Driver as TextualDriver
 from textual.events import Event, Key, Resize
 
 from hitl_tui.collector import collect_as_usual
@@ -27,6 +31,8 @@ from hitl_tui.drivers.node_streams import (
     terminal_size,
 )
 from hitl_tui.errors import HitlError, LogCorrupt
+from hitl_tui.ui.gate import DOUBLE_CLICK_SECONDS
+from hitl_tui.ui.guard import Guarded
 from hitl_tui.ui.keys_in_turn import KeysInTurn
 from hitl_tui.ui.terminal import (
     keep_text,
@@ -36,7 +42,9 @@ from hitl_tui.ui.terminal import (
     take_any_bytes,
     wait_for_keys,
 )
+from hitl_tui.ui.terminal_input import read_input_first
 from hitl_tui.ui.theme import LOOK_EVERY, Look, Themed
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.sanitise import sanitise
 
 if TYPE_CHECKING:
@@ -45,6 +53,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from textual.app import SystemCommand
     from textual.command import Provider
+    from textual.geometry import Size
     from textual.screen import Screen
 
     from hitl_tui.drivers.protocol import Driver, Hub
@@ -127,17 +136,20 @@ _AT_ONCE: Final = 1.0
 """Seconds within which an opened thread is the first thing that is painted."""
 
 
-class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
+class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
     """One terminal, one hub, one thread at a time."""
 
     TITLE = "hitl-tui"
     ENABLE_COMMAND_PALETTE = True
+    CLICK_CHAIN_TIME_THRESHOLD = DOUBLE_CLICK_SECONDS
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {action_commands}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "ask_to_quit", "Quit", show=False, priority=True),
         # Not with priority: where something is selected ctrl+c copies it.
         Binding("ctrl+c", "interrupt", "Copy or quit", show=False),
         Binding("ctrl+p", "command_palette", "Palette", show=False, priority=True, id="app.palette"),
+        Binding("ctrl+z", "suspend", "Suspend", show=False, priority=True),
+        Binding("ctrl+l", "repaint", "Repaint", show=False, priority=True, id="app.repaint"),
         Binding("question_mark,f1", "help", "Help", show=False, id="app.help"),
     ]
 
@@ -151,6 +163,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         self.run_screen: RunScreen | None = None
         self._ended_by = 0
         self._keeping = False
+        self._is_leaving = False
         self._end_notices: Callable[[], object] | None = None
         self._problems_told = False
         self._untold: list[HitlError] = []
@@ -161,6 +174,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         self.wear(look or Look())
         self._opening: OpeningScreen | None = None
         self.recording: Recording | None = None
+        self._known_size: Size | None = None
 
     def record(self, path: Path) -> None:
         """Record the screen from its first paint on.
@@ -179,8 +193,23 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         if self._notifications or self.query("Toast"):
             super()._refresh_notifications()
 
+    @on(TextualDriver.SignalResume)
+    def _paint_again(self) -> None:
+        """After a stop the terminal shows something else, and Textual paints only what has changed since."""
+        self.gate.screen_changed()
+        self.refresh(layout=True)
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        """Paint, and note when a screen of another size was first painted for that size."""
+        super()._display(screen, renderable)
+        if screen.size == self.size:
+            self.gate.painted()
+
     def on_resize(self, event: Resize) -> None:
-        """A recording tells of another size."""
+        """Nobody has read the screen of another size yet; a recording tells of it."""
+        if self._known_size not in (None, event.size):
+            self.gate.screen_changed()
+        self._known_size = event.size
         if self.recording is not None:
             self.recording.resize((event.size.width, event.size.height))
 
@@ -193,10 +222,12 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
 
     def tell_error(self, error: HitlError) -> None:
         """Say what went wrong once there is a screen to say it on."""
-        if self.run_screen is None:
-            self._untold.append(error)
-        else:
+        if self.run_screen is not None:
             self.run_screen.complain(error)
+        elif self._threads is not None:
+            super().tell_error(error)
+        else:
+            self._untold.append(error)
 
     async def on_event(self, event: Event) -> None:
         """Show an audience what is pressed, but for what is typed into a text."""
@@ -258,7 +289,9 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         collect_as_usual()
         self.set_interval(LOOK_EVERY, self._look_around)
         if self._open_session is not None:
-            self.run_worker(self._show_late(self._open_session), group="open", exit_on_error=False)
+            # No coroutine is made before the worker begins: the app may end first.
+            show = partial(self._show_late, self._open_session)
+            start_work(self, show, group="open")
         if self._threads is not None:
             try:
                 self._begin_notices()
@@ -266,9 +299,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
                 self._untold.append(failure)
             for error in self._told():
                 self.notify(sanitise(str(error)), title=error.title, severity="error", markup=False)
-            self.run_worker(
-                asyncio.to_thread(import_module, _RUN_SCREEN), group="import", exit_on_error=False
-            )
+            start_work(self, partial(asyncio.to_thread, import_module, _RUN_SCREEN), group="import")
 
     async def _open_threads(self, open_hub: OpenHub) -> None:
         """Make the list of threads the first screen, or end with why it can't be."""
@@ -304,7 +335,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
                 self._back_to_threads()
                 self.notify(sanitise(str(error)), title=error.title, severity="error", markup=False)
 
-        self.run_worker(show(), group="open", exit_on_error=False)
+        start_work(self, show, group="open")
 
     def choose_waiting(self) -> None:
         """From the first list: the queue of what waits, over the newest thread."""
@@ -369,6 +400,8 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
             self._show_damage()
         except HitlError as error:
             self.exit(AppResult(error=error))
+        except Exception as error:  # there is nothing to show, so there is nothing to go on with
+            self.end_with(error)
 
     def _show_damage(self) -> None:
         from hitl_tui.ui.screens.damaged import show_damage
@@ -377,8 +410,12 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
             if self._threads is not None and isinstance(outcome, HitlError):
                 self._back_to_threads()
                 return
-            work = self._give_up(outcome) if isinstance(outcome, HitlError) else self._show(outcome)
-            self.run_worker(work, group="open", exit_on_error=False)
+            work = (
+                partial(self._give_up, outcome)
+                if isinstance(outcome, HitlError)
+                else partial(self._show, outcome)
+            )
+            start_work(self, work, group="open")
 
         if self.hub is not None and self._damage is not None:
             show_damage(self, self.hub, self._damage, "Back" if self._threads else "Quit", left)
@@ -421,7 +458,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
             then(screen)
         if self.start.request and screen.session is not None:
             thread_id = screen.session.thread_id
-            screen.command(screen.threads.open_to_decide(thread_id, self.start.request))
+            screen.command(partial(screen.threads.open_to_decide, thread_id, self.start.request))
         for key in self._opening.early_keys if self._opening is not None else ():
             self.simulate_key(key)
         if screen.session is not None:
@@ -513,7 +550,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy what was selected, and say so."""
-        self.run_worker(self._copy(text), group="copy", exit_on_error=False)
+        start_work(self, partial(self._copy, text), group="copy")
 
     async def _copy(self, text: str) -> None:
         from hitl_tui.view.clipboard import copy
@@ -524,14 +561,28 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
 
     def action_interrupt(self) -> None:
         """Nothing was selected to be copied: ask before leaving; pressed again there, it leaves."""
-        from hitl_tui.ui.screens.dialogs import QuitDialog, ask_quit
+        from hitl_tui.ui.screens.dialogs import QuitDialog
 
-        if self.run_screen is None:
+        if self._is_leaving:
+            self.exit(AppResult(ended_by=self._ended_by))
+        elif self.run_screen is None:
             self._leave_early()
         elif isinstance(self.screen, QuitDialog):
             self.screen.leave()
         else:
-            ask_quit(self, self._lost, self.leave_keeping)
+            self._ask_quit()
+
+    def action_suspend(self) -> None:
+        """Stop this program and what runs with it in the terminal, as ctrl+z does anywhere; `fg` goes on."""
+        if self._driver is None or not self._driver.can_suspend:
+            self.notify("only a program in a terminal can be suspended", severity="warning", markup=False)
+            return
+        self._suspend_signal()
+        os.kill(0, signal.SIGTSTP)
+
+    def action_repaint(self) -> None:
+        """Paint the whole screen, as another program may have written on the terminal."""
+        self.refresh(layout=True)
 
     def action_ask_to_quit(self) -> None:
         """Quit from anywhere, asking where something would be lost."""
@@ -556,19 +607,38 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         if self._threads is None:
             self.exit(AppResult())
         else:
-            self.run_worker(self.leave(), group="leave", exit_on_error=False)
+            start_work(self, self.leave, group="leave")
 
     def leave_asking(self) -> None:
         """Leave, asking first where something is in the air."""
+        try:
+            is_safe = self.run_screen is not None and not self._lost()
+        except Exception as error:  # whatever the view is made of, it must be possible to quit
+            self.survive(error)
+            is_safe = True
+        if is_safe:
+            start_work(self, self.leave, group="leave")
+        else:
+            self._ask_quit()
+
+    def _ask_quit(self) -> None:
         from hitl_tui.ui.screens.dialogs import ask_quit
 
-        run = self.run_screen
-        if run is not None and not self._lost:
-            run.command(self.leave())
-        else:
-            ask_quit(self, self._lost, self.leave_keeping)
+        ask_quit(self, self._lost, self._unsent, self._leave_from_dialog)
 
-    @property
+    def _leave_from_dialog(self, send: bool) -> None:
+        async def send_and_leave() -> None:
+            if self.run_screen is None or await self.run_screen.review.send_decision():
+                self.leave_keeping()
+
+        if send:
+            start_work(self, send_and_leave, group="leave")
+        else:
+            self.leave_keeping()
+
+    def _unsent(self) -> str:
+        return self.run_screen.unsent if self.run_screen is not None else ""
+
     def _lost(self) -> list[str]:
         """What would be lost by leaving now, a sentence each."""
         run = self.run_screen
@@ -595,13 +665,6 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         coming = run is not None and run.on_top and (run.review.coming or run.search.coming)
         return self.screen.is_mounted and not coming
 
-    def _handle_exception(self, error: Exception) -> None:
-        """Once it ends, what keys and screens stumble over while they are taken down harms nobody."""
-        if self._exit:
-            log.info("while the app was ending", exc_info=error)
-        else:
-            super()._handle_exception(error)
-
     def _fatal_error(self) -> None:
         """Leave the screen without a traceback on it: `run_app` raises the error."""
         self._close_messages_no_wait()
@@ -621,12 +684,12 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         if hurried:
             self.exit(AppResult(ended_by=number))
         else:
-            self.run_worker(self.leave(), group="leave", exit_on_error=False)
+            start_work(self, self.leave, group="leave")
 
     def leave_keeping(self) -> None:
         """Leave from wherever the user is; what was typed and not applied is kept in a file."""
         self._keeping = True
-        self.run_worker(self.leave(), group="leave", exit_on_error=False)
+        start_work(self, self.leave, group="leave")
 
     @property
     def unapplied(self) -> tuple[tuple[str, str], ...]:
@@ -649,6 +712,14 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
 
     async def leave(self) -> None:
         """Close everything and end; what was not committed goes into the result."""
+        self._is_leaving = True
+        try:
+            await self._leave()
+        except Exception as error:  # whatever can't be closed, it must be possible to quit
+            self.survive(error)
+            self.exit(AppResult(not_committed=(f"{type(error).__name__}: {error}",), ended_by=self._ended_by))
+
+    async def _leave(self) -> None:
         if self._end_notices is not None:
             self._end_notices()
         session = self.run_screen.session if self.run_screen else None
@@ -741,7 +812,10 @@ def run_app(
         app.record(record_screen)
     take_any_bytes()
     wait_for_keys()
-    with short_turns(), keyboard_kept(from_all=True):
+    read_input_first()
+    from hitl_tui.ui.debugging import terminal_lent
+
+    with short_turns(), keyboard_kept(from_all=True, lend=partial(terminal_lent, app)):
         result = app.run(mouse=mouse)
     if app.recording is not None:
         app.recording.close()

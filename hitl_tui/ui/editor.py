@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -13,11 +14,14 @@ from typing import Any, Final, TypeVar
 from textual.app import App, SuspendNotSupported
 
 from hitl_tui.errors import HitlError
+from hitl_tui.given_files import text_of
 from hitl_tui.ui.terminal import run_on_the_terminal
 
 T = TypeVar("T")
 _LARGEST: Final = 64 << 20
 """Bytes; far more than any channel takes unless its graph says so."""
+_AT_ONCE: Final = 0.5
+"""Seconds; within them nobody can have read a text and decided to leave it as it is."""
 
 
 class EditorFailed(HitlError):
@@ -129,53 +133,65 @@ def open_at(app: App[Any], file: str, line: int) -> None:
 def edit_in_editor(text: str, suffix: str) -> str:
     """The text as the user leaves it in the editor; call it while the app is suspended.
 
-    The file is readable by the user alone; where something was saved that can't be taken, it is kept.
+    The file lies in a directory of its own that nobody else can enter, since an editor that replaces the file
+    or keeps a copy beside it gives those any mode. Where something was saved that can't be taken, it is kept.
 
     Raises:
         EditorFailed: with the name of the file that is kept, if one is.
     """
     command = editor_command()
     path = _written(text, suffix)
-    before = path.read_bytes()
+    before, begin = path.read_bytes(), time.monotonic()
     try:
         code = run_on_the_terminal([*command, str(path)])
     except OSError as error:
-        path.unlink(missing_ok=True)
+        shutil.rmtree(path.parent, ignore_errors=True)
         raise EditorFailed(f"{command[0]}: {error.strerror or error}", "check EDITOR") from error
     edited = _read_back(path)
     if code != 0:
         said = f"{command[0]} ended with code {code}"
         if path.read_bytes() != before:
             raise EditorFailed(said, f"what you saved there was not taken; it is kept in {path}")
-        path.unlink()
+        shutil.rmtree(path.parent, ignore_errors=True)
         raise EditorFailed(said, "nothing was saved there")
-    path.unlink()
+    if time.monotonic() - begin < _AT_ONCE and path.read_bytes() == before:
+        raise EditorFailed(
+            f"{command[0]} returned at once, and nothing was saved",
+            "if it opens a window, it has to wait until you close it, as in EDITOR='code --wait'; what you "
+            f"save now is not taken but stays in {path}",
+        )
+    shutil.rmtree(path.parent, ignore_errors=True)
     # Editors end a file with a line break that the value did not have.
     return edited[:-1] if edited.endswith("\n") and not text.endswith("\n") else edited
 
 
 def _written(text: str, suffix: str) -> Path:
     try:
-        descriptor, name = tempfile.mkstemp(prefix="hitl-tui-", suffix=suffix)
+        folder = Path(tempfile.mkdtemp(prefix="hitl-tui-"))  # made with mode 700
     except OSError as error:
         raise EditorFailed(f"no file could be made for it: {error}", "check TMPDIR") from error
+    path = folder / f"text{suffix}"
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with os.fdopen(
+            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+        ) as file:
             file.write(text)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise EditorFailed(f"{name}: {error.strerror or error}", "check TMPDIR") from error
-    return Path(name)
+    except (OSError, UnicodeEncodeError) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        words = (error.strerror if isinstance(error, OSError) else "") or error
+        raise EditorFailed(f"{path}: {words}", "check TMPDIR") from error
+    return path
 
 
 def _read_back(path: Path) -> str:
     """What is in the file now."""
     try:
         if not path.is_file():
+            shutil.rmtree(path.parent, ignore_errors=True)
             raise EditorFailed(f"{path} is no file any more", "what was saved there can't be had")
         if path.stat().st_size > _LARGEST:
             size = f"{path.stat().st_size:,} bytes"
             raise EditorFailed(f"{size} are too many to take in", f"what you saved is kept in {path}")
-        return path.read_text("utf-8")
+        return text_of(path.read_bytes())
     except (OSError, UnicodeDecodeError) as error:
         raise EditorFailed(f"what you saved can't be read: {error}", f"it is kept in {path}") from error

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
+from functools import cached_property
 from typing import Final, TypeVar
 
 from textual import events
 from textual.app import App
 from textual.message import Message
 from textual.timer import Timer
+
+from hitl_tui.ui.gate import InputGate, is_other_button
 
 Result = TypeVar("Result")
 
@@ -47,6 +50,11 @@ class KeysInTurn(App[Result]):
     _doing: Timer | None = None
     _looking: Timer | None = None
 
+    @cached_property
+    def gate(self) -> InputGate:
+        """What may decide anything now."""
+        return InputGate()
+
     @property
     @abstractmethod
     def takes_keys(self) -> bool:
@@ -58,7 +66,11 @@ class KeysInTurn(App[Result]):
         return held
 
     async def on_event(self, event: events.Event) -> None:
-        """Hand a key on, or keep it until its turn has come."""
+        """Hand a key on, or keep it until its turn has come; buttons other than the left one do nothing."""
+        if is_other_button(event):
+            return
+        if isinstance(event, events.MouseDown):
+            self.gate.take_click()
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded or _at_once(event):
             await super().on_event(event)
         elif self._held or self._doing is not None or not self.takes_keys:
@@ -68,6 +80,7 @@ class KeysInTurn(App[Result]):
             await self._hand_on(event)
 
     async def _hand_on(self, event: events.Key | events.Paste) -> None:
+        self.gate.take_key(event)
         if isinstance(event, events.Key) and self._types(event):
             self._is_typing = True
             await super().on_event(event)

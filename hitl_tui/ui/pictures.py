@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from rich.color import ColorSystem
+from textual.app import App
 from textual.driver import Driver
 from textual.strip import Strip
 
 from hitl_tui.errors import UsageError
 from hitl_tui.ui.new_files import file_name
+from hitl_tui.view.sanitise import sanitise_line
 
 _OSC: Final = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 """What goes to the terminal beside its screen: titles, notices, what was copied."""
@@ -28,9 +30,16 @@ _OSC: Final = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _FONTS: Final = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
 
-def without_fonts(svg: str) -> str:
-    """A picture that fetches nothing: the reader's own monospace font does."""
-    return _FONTS.sub("", svg)
+_TITLE: Final = 80
+
+
+def screen_svg(app: App[Any], title: str) -> str:
+    """What an app shows, as a picture that fetches nothing: the reader's own monospace font does.
+
+    Args:
+        title: raw; whoever named a thread wrote it.
+    """
+    return _FONTS.sub("", app.export_screenshot(title=sanitise_line(title, _TITLE)))
 
 
 def picture_name(thread: str, step: int) -> str:
@@ -62,6 +71,7 @@ class Recording:
         except OSError as error:
             raise UsageError(f"{path} can't be written: {error.strerror}", "give another place") from None
         self._file = os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace")
+        title = sanitise_line(title, _TITLE)
         term = {"cols": size[0], "rows": size[1], "type": "xterm-256color"}
         self._line({"version": 3, "term": term, "timestamp": int(time.time()), "title": title})
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hitl_tui.agents.tempo import Tempo
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.app import AppStart, HitlApp
-from hitl_tui.ui.pictures import Frames, Recording, without_fonts
+from hitl_tui.ui.pictures import Frames, Recording, screen_svg
 from hitl_tui.ui.theme import Look
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ async def picture(
     app = HitlApp(AppStart(open_driver, ""), look)
     async with app.run_test(size=size) as pilot:
         screen = await _ready(app, pilot)
-        return without_fonts(app.export_screenshot(title=screen.session.thread_id if screen.session else ""))
+        return screen_svg(app, screen.session.thread_id if screen.session else "")
 
 
 async def _ready(app: HitlApp, pilot: Pilot[Any]) -> RunScreen:

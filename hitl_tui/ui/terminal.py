@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from types import FrameType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,9 +27,16 @@ _C: Final = frozenset({"C", "POSIX"})
 
 
 def shown_encoding(environ: Mapping[str, str]) -> str:
-    """What the terminal shows by the locale: "utf-8", "ascii" or another codec's name; a page shows UTF-8."""
+    """What the terminal shows by the locale: "utf-8", "ascii" or another codec's name; a page shows UTF-8.
+
+    PYTHONIOENCODING is what can be written, whatever the locale says.
+    """
     if in_browser():
         return "utf-8"
+    with suppress(LookupError):
+        written = environ.get("PYTHONIOENCODING", "").partition(":")[0]
+        if written and (name := codecs.lookup(written).name) != "utf-8":
+            return name
     everywhere, characters, language = (environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
     if not everywhere and language in _C and characters == "C.UTF-8":
         # Python itself writes this LC_CTYPE over a plain C locale.
@@ -324,9 +330,9 @@ def keep_text(text: str, what: str) -> str:
     """Put a text that nobody has applied into a file of its own; says where, or that it is lost."""
     import tempfile
 
-    import platformdirs
+    from hitl_tui.config import user_folder
 
-    folder = Path(platformdirs.user_state_dir("hitl-tui", appauthor=False))
+    folder = user_folder("state")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix="unapplied-", suffix=".txt", dir=folder)

@@ -17,6 +17,7 @@ from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
 from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.given_files import read_given, text_of
 from hitl_tui.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def _parse(path: Path) -> tuple[str, dict[str, Any]]:
     try:
         if path.stat().st_size > _LARGEST:
             raise ThemeInvalid(f"{path}: is larger than {_LARGEST // 1024} kB, so it is no theme")
-        text = path.read_text("utf-8")
+        text = text_of(read_given(path))
         return text, tomli.loads(text)
     except OSError as error:
         raise ThemeInvalid(f"{path}: can't be read: {error.strerror}") from None

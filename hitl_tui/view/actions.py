@@ -142,6 +142,7 @@ class Situation(msgspec.Struct, frozen=True):
     Args:
         undoing: it is being rolled back, and goes no way on but that.
         inside: the shown step, or what goes on, has branches or a thread of its own.
+        no_agents: why the agents can't be shown, "" where they can.
         no_items: why there is no long-term store to look at, "" where there is one.
         no_workers: why threads are left to no workers here, "" where they may be.
         closed: why there is no thread of the run of the subgraph that comes next, "" for any other node.
@@ -170,6 +171,7 @@ class Situation(msgspec.Struct, frozen=True):
     limited: bool = False
     undoing: bool = False
     inside: bool = False
+    no_agents: str = ""
     no_items: str = ""
     no_workers: str = ""
     closed: str = ""
@@ -201,7 +203,7 @@ WhyNot = Callable[[Situation], str]
 
 
 class Action(msgspec.Struct, frozen=True):
-    """One action.
+    """Something that a key does on screen.
 
     Args:
         id: what a keymap names, as in "run.step".
@@ -266,6 +268,10 @@ def _can_run(now: Situation) -> str:
     return ""
 
 
+def _agents(now: Situation) -> str:
+    return _open(now) or now.no_agents
+
+
 def _items(now: Situation) -> str:
     return _open(now) or now.no_items
 
@@ -328,7 +334,7 @@ def _found(now: Situation) -> str:
 
 @_when_open
 def _frames(now: Situation) -> str:
-    return "" if now.frames else "no code of yours has failed or returned here"
+    return "" if now.frames or now.running else "no code of yours has failed or returned here"
 
 
 @_when_open
@@ -462,7 +468,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("look.watch", "W", "Watch", "Watch an expression above the channels, or no longer", "Look", _open),
     Action("look.compare", "=", "Compare", "A fork with its parent's end, or two steps", "Look",
            _has_steps),
-    Action("look.failure", "5", "Failure", "Where the node failed: its lines, and what locals held", "Look",
+    Action("look.failure", "5", "Where",
+           "Where the node failed, or where a running one is now: its lines, and what locals hold", "Look",
            _frames),
     Action("look.editor", "E", "$EDITOR",
            "Open your editor where the node failed, or else at the node of the shown step", "Look",
@@ -470,7 +477,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("look.family", "H", "Family", "All forks and what they were forked from, as a tree", "Look",
            _has_steps),
     Action("look.view", "v", "Views", "Go round text, diff, JSON and blame", "Look", _open),
-    Action("look.costs", "$", "Costs", "Show what the thread has cost, by agent, by node and by step", "Look",
+    Action("look.costs", "$", "Costs",
+           "Show what the thread has cost and how long it took, by agent, node and step", "Look",
            _open),
     Action("look.copy", "y", "Copy", "Copy the value, its path, what changed, the card or a command", "Look",
            _open),
@@ -490,14 +498,17 @@ ACTIONS: Final[tuple[Action, ...]] = (
            _open),
     Action("look.outside", "backspace", "Outside", "From the thread of a subgraph to the one it runs for",
            "Look", _owned),
-    Action("look.contract", "i", "Contract", "What the node may read and write, and what it did", "Look",
-           _has_steps),
+    Action("look.contract", "i", "Contract", "What the node may read and write, what it did, and its route",
+           "Look",           _has_steps),
+    Action("look.channels", "&", "Filter channels",
+           "Show only the channels whose names hold a word, or only those that the step changed",
+           "Look", _open),
     Action("look.reveal", "o", "Reveal", "Show the selected private value; the ledger keeps that you looked",
            "Look", _can_reveal),
     Action("change.declassify", "Y", "Declassify", "Say why the selected tainted channel may be trusted",
            "Change", _can_declassify),
     Action("look.agents", "A", "Agents", "Models, use and chat turns of each agent; let one forget them",
-           "Look", _open),
+           "Look", _agents),
     Action("look.tab", "w", "Panes", "The next pane, where they have no room; else versions in one or beside",
            "Look"),
     Action("look.older", "{", "Change before", "To the channel's last change; on a card its version before",
@@ -509,6 +520,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("travel.on", "],l,right", "Later", "Show the step after", "Travel", _open),
     Action("travel.first", "0,home", "Oldest", "Show the oldest loaded step", "Travel", _open),
     Action("travel.head", "g,end", "Newest", "Back to the newest step", "Travel", _past),
+    Action("travel.step", "#", "Go to step", "Show the step of a number", "Travel", _has_steps),
     Action("travel.up", "K", "Line above", "To the thread above in the timeline", "Travel", _open),
     Action("travel.down", "J", "Line below", "To the thread below in the timeline", "Travel", _open),
     Action("card.reason", "tab,/", "Reason", "Type a reason, or the answer", "Card",
@@ -558,6 +570,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("app.help", "?,f1", "Help", "All keys, and what words and signs mean", "App", footer=12),
     Action("app.back", "escape", "Back", "Close the card; to the newest step; out of a thread inside", "App"),
     Action("app.quit", "q", "Quit", "Leave; what is committed stays", "App", footer=13),
+    Action("app.repaint", "ctrl+l", "Repaint", "Paint the whole screen again", "App"),
     Action("app.palette", "ctrl+p", "Palette", "Find any action by name", "App"),
 )  # fmt: skip
 
@@ -661,6 +674,8 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("agents.forget", "x", "Forget turns", "Let the agent forget its turns", "Agents"),
     Action("agents.whole", "v", "Whole texts", "Show long texts whole, or their beginning", "Agents"),
     Action("branches.decide", "enter", "Decide", "Decide what the selected branch asks", "Branches"),
+    Action("branches.sort", "o", "Sort by time", "Sort the branches by time, slowest first, or by place",
+           "Branches"),
     Action("branches.next", "f", "Next to look at", "To the next branch that failed or asks", "Branches"),
     Action("breaks.switch", "space", "On and off", "Set the breakpoint, or switch it off or on",
            "Breakpoints"),
@@ -671,3 +686,26 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
 
 ALL_ACTIONS: Final = (*ACTIONS, *SCREEN_ACTIONS)
 ALL_BY_ID: Final = {action.id: action for action in ALL_ACTIONS}
+
+_ON_CARD: Final = frozenset(
+    {
+        *("look.copy", "look.older", "look.newer", "look.followed", "look.tab"),
+        *("app.next", "app.before", "app.queue", "app.help", "app.quit", "look.spotlight"),
+        *("list.page_up", "list.page_down", "ask.up", "ask.down", "ask.take", "form.choose"),
+    }
+)
+"""Besides those of the card itself, what letters do while it has the focus."""
+
+
+ACTS_AT_ONCE: Final = frozenset(
+    {
+        *("run.step", "run.into", "run.out", "run.to", "run.continue", "run.pause", "run.break"),
+        *("app.next", "app.before"),
+    }
+)
+"""What runs, changes or sends something without asking first, so that a pasted text must not do it."""
+
+
+def is_on_card(action_id: str) -> bool:
+    """Whether the keys of an action work while the review card has the focus."""
+    return action_id in _ON_CARD or ALL_BY_ID[action_id].group in ("Card", "Stage")

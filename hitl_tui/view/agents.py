@@ -172,7 +172,7 @@ def _amount(tokens_in: int, tokens_out: int, price: float | None) -> str:
 
 
 def memory_words(info: AgentInfo) -> str:
-    """Where the chat turns are kept, and so what a restore does to them (seed 000)."""
+    """Where the chat turns are kept, and so what a restore does to them."""
     if info.history:
         channel = sanitise_line(info.history, _NAME)
         return (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Sequence
 from typing import Any
 
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.errors import UsageError
+from hitl_tui.shell import command_line
 from hitl_tui.suggest import did_you_mean, nearest
 
 
@@ -91,13 +91,13 @@ def approving_choice(request: Request, thread_id: str) -> Choice:
         f"{choice.id} (recommended)" if choice.id == request.recommended else choice.id
         for choice in request.choices
     ]
-    order = f"hitl-tui answer {shlex.quote(thread_id)} {request.id} ANSWER --step {request.step}"
+    order = command_line("answer", thread_id, request.id, "ANSWER", options=f"--step {request.step}")
     raise UsageError(
         f"{request.title!r} has {which}; its answers are {', '.join(ids)}", f"give the one you mean: {order}"
     )
 
 
-def read_limit(text: str) -> tuple[str, float | None]:
+def read_limit(text: str) -> tuple[str, float | str | None]:
     """A limit and its number, as "max_iterations=50"; "none" is no limit.
 
     Raises:
@@ -109,6 +109,10 @@ def read_limit(text: str) -> tuple[str, float | None]:
     name = name.strip()
     if name not in Limits.__struct_fields__:
         raise UsageError(f"there is no limit {name!r}", did_you_mean(name, Limits.__struct_fields__))
+    if name == "on_unknown_price":
+        if word.strip() not in ("warn", "stop"):
+            raise UsageError(f"{text!r} is no limit", f"write {name}=warn or {name}=stop")
+        return name, word.strip()
     if equals and word.strip().lower() == "none":
         return name, None
     whole = name in ("max_iterations", "max_tokens")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Protocol
 
 from hitl_tui.drivers.protocol import why_not
@@ -12,6 +12,7 @@ from hitl_tui.engine.commands import PrepareGraph
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.engine.log.records import ROLLBACK
 from hitl_tui.engine.log.repeats import Repeats
+from hitl_tui.given_files import home_directory
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.rows import wrap_line, wrapped
 from hitl_tui.view.run_view import RetryNotice
@@ -28,12 +29,14 @@ _FEWEST = 24
 """Cells below which what would be repeated is not told."""
 _BESIDE_SAVED = ("", "waiting", "past")
 """The kinds of row that leave room for a word about the graph's file."""
+_LINE = re.compile(r"(?:— |; )at [^;:]+, line \d+")
+"""In how to mend a failure: the place that led to it, without the code there."""
 _SAID_ROWS = ((30, 3), (20, 2), (0, 1))
 """How many rows a failure may take, by the height of the screen."""
 
 
 class ScreenSize(Protocol):
-    """The size of the screen."""
+    """Columns and rows of the screen."""
 
     @property
     def width(self) -> int:
@@ -106,8 +109,9 @@ def _failed(
     what = sanitise_line(f"{failed_what(error)}: ", 80)
     mend = sanitise_line(f" — {error.hint}" if error.hint else "", _SAID)
     why = sanitise_line(_why(error), _SAID)
-    # Where there is no room for all of it the reason is cut, so that the way to mend it stays.
-    room_for_why = most * width - cells(what) - cells(mend) - most * _RAGGED
+    # Where there is no room for all of it the code at the place goes first. Then the reason is cut, so that
+    # the way to mend it stays.
+    room_for_why = most * width - cells(what) - cells(_without_code(mend)) - most * _RAGGED
     rows = wrap_line(what + cut(why, max(room_for_why, width // 2)) + mend, width)
     if len(rows) > most:
         rows = [*rows[: most - 1], cut(" ".join(rows[most - 1 :]), width)]
@@ -116,6 +120,11 @@ def _failed(
     if view.graph_changed is not None:
         return (*told, *_graph_changed(view.graph_changed, view.repeats, ways, room))
     return (*told, _retry(session, _mending(session, error, ways), width))
+
+
+def _without_code(mend: str) -> str:
+    place = _LINE.search(mend)
+    return mend[: place.end()] if place else mend
 
 
 def _retry(session: ViewSession, keys: Line, width: int) -> Line:
@@ -232,7 +241,7 @@ def log_file() -> str:
     """The path of the log file, as far as logging knows one."""
     for handler in logging.getLogger("hitl_tui").handlers:
         if isinstance(handler, logging.FileHandler):
-            return handler.baseFilename.replace(str(Path.home()), "~", 1)
+            return handler.baseFilename.replace(str(home_directory()), "~", 1)
     return "the log file"
 
 

@@ -59,7 +59,7 @@ def planned(
     Args:
         row: as it was marked, or read.
         wanted: the id of an answer; "approve" is whatever approves.
-        current: the same row as it is now, None where it waits no more.
+        current: the row at its place now, None if there is none.
         note: words of its own, in place of those of who decides.
         high_risk: whether it may be of high risk, as a rule says.
     """
@@ -83,8 +83,8 @@ def planned(
         value = choice_answer(choice, words)
         # Whether a key signs is known already, and said in other words.
         check_answer(
-            replace(request, signed=False), value, step=request.step, actor=by.actor, account=by.account,
-            signer=None, now=now,
+            replace(request, signed=False), value, step=request.step, head=request.step, actor=by.actor,
+            account=by.account, signer=None, now=now,
         )  # fmt: skip
     except HitlError as error:
         return replace(plan, why=error.message)
@@ -100,7 +100,9 @@ def _why_not(
         return "nothing is asked: it only stopped"
     if current is None or current.request is None:
         return "it waits no longer"
-    if (current.seen, current.request.step) != (row.seen, request.step):
+    if current.request.id != request.id:
+        return "it is asked again, as what it is about has changed: look at it anew"
+    if current.seen != row.seen:
         return "it has moved since it was looked at"
     if request.risk == "high" and not high_risk:
         return "high risk: decide it by itself"
@@ -138,23 +140,36 @@ def plan(
     Args:
         current: all rows as they are now, by their keys.
     """
-    plans = [planned(row, wanted, by, now, current=current.get(row.key)) for row in marked]
+    at = {row.place: row for row in current.values()}
+    plans = [planned(row, wanted, by, now, current=at.get(row.place)) for row in marked]
     return tuple(sorted(plans, key=lambda plan: not plan.would))
 
 
 async def plan_by(
-    policy: Policy, hub: Hub, rows: Iterable[QueueRow], by: Decider, now: int
+    policy: Policy,
+    hub: Hub,
+    marked: Iterable[QueueRow],
+    by: Decider,
+    now: int,
+    *,
+    current: Mapping[Key, QueueRow],
 ) -> tuple[Planned, ...]:
-    """What the rules of a policy would answer to each row, in their order, and why the rest would be left.
+    """Return what the rules of a policy would answer to each row, in their order, and why others are left.
 
-    Where a rule says so, nothing behind the first difference from what an asker recommends is answered.
+    The rules judge each row as it is now.  Where a rule says so, no row after the first difference from what
+    an asker recommends is answered.
+
+    Args:
+        current: all rows as they are now, by their keys.
     """
     plans: list[Planned] = []
     stopped = ""
-    for row in rows:
+    at = {row.place: row for row in current.values()}
+    for listed in marked:
+        row = current.get(listed.key, listed)
         request = row.request
-        left = planned(row, APPROVE, by, now, current=row, high_risk=True)
-        if request is None or request.breakpoint:
+        left = planned(row, APPROVE, by, now, current=at.get(row.place), high_risk=True)
+        if request is None or request.breakpoint or row.key not in current:
             plans.append(left)
             continue
         async with hub.borrow(row.name, look=True) as driver:
@@ -169,7 +184,7 @@ async def plan_by(
             plan, rule=rule.name or str(rule.number), note=policy.note(rule), policy=policy.named(rule)
         )
         if plan.would and differs(rule, plan.answer, request) and not await _same_effect(hub, plan, request):
-            stopped = f"a rule differs from what is recommended in {row.name}: nothing behind it is answered"
+            stopped = f"a rule differs from what is recommended in {row.name}: nothing after it is answered"
             why = f"rule {rule.label} would answer {plan.label}, recommended is {request.recommended}"
             plan = replace(plan, outcome="left", answer=None, why=why, label="")
         plans.append(plan)
@@ -187,7 +202,7 @@ async def _same_effect(hub: Hub, plan: Planned, request: Request) -> bool:
     try:
         async with hub.borrow(plan.thread) as driver:
             for value in (plan.answer, request.recommended):
-                would = await driver.preview(Answer(request.id, value, request.step, ""))
+                would = await driver.preview(Answer(request.id, value, request.step))
                 changes = {update.channel: update.after for update in would.updates if update.changed}
                 effects.append((would.next_node, changes))
     except HitlError:  # without its graph nobody can tell
@@ -241,6 +256,7 @@ async def run_on(hub: Hub, thread: str) -> None:
         snapshot = await driver.snapshot()
         if (
             snapshot.handed
+            or driver.can(Run)
             or snapshot.progress.pending
             or snapshot.progress.status not in ("waiting", "running")
         ):

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from hitl_tui.engine.graph.description import NodeInfo
+from hitl_tui.engine.graph.drawing import nodes_at_once
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.engine.log.records import Checkpoint, branch_of
@@ -44,7 +45,7 @@ class BranchRow(msgspec.Struct, frozen=True):
 
     Args:
         path: raw, as a key.
-        label: its path as shown.
+        label: its path as shown, without the step that it is in.
         item: what it is about, "" for a member of a parallel.
         took: how long it ran, "" where that isn't known.
         wrote: the channels it wrote.
@@ -167,7 +168,7 @@ def branch_rows(
     now: int,
     glyphs: Glyphs = UNICODE,
 ) -> list[BranchRow]:
-    """Branches as rows.
+    """Return a row for each branch of a map or a parallel.
 
     Args:
         updates: of the committed step; () while it runs.
@@ -185,7 +186,7 @@ def branch_rows(
         rows.append(
             BranchRow(
                 path=branch.path,
-                label=sanitise_line(branch.path, _NAME),
+                label=sanitise_line(_label(branch.path), _NAME),
                 glyph=glyph,
                 word=word,
                 role=role,
@@ -197,6 +198,23 @@ def branch_rows(
             )
         )
     return rows
+
+
+def _label(path: str) -> str:
+    """What tells a branch from the others: of nodes of a LangGraph superstep their names alone."""
+    step, _, member = path.partition("/")
+    return member if member and nodes_at_once(step) else path
+
+
+def slowest_first(branches: Sequence[BranchView], now: int) -> list[BranchView]:
+    """Branches by how long they ran, or run until now; those of which it is not known come last."""
+    return sorted(branches, key=lambda branch: _time(branch, now), reverse=True)
+
+
+def _time(branch: BranchView, now: int) -> int:
+    if branch.outcome is not None:
+        return branch.outcome.duration
+    return now - branch.since if branch.since is not None else -1
 
 
 def _took(branch: BranchView, now: int) -> str:
@@ -228,16 +246,17 @@ def branch_lens(
     for update in updates:
         groups.setdefault(branch_of(update.path), []).append(update)
     by = overwriters(updates)
-    begun = [outcome for outcome in branches if outcome.status != "unneeded"]
+    shown = [outcome for outcome in branches if outcome.status != "unneeded"]
+    shown.sort(key=lambda outcome: outcome.status != "failed")  # the rest may be out of sight
     lines: list[Line] = []
-    for outcome in begun[:_SHOWN]:
+    for outcome in shown[:_SHOWN]:
         lines += outcome_lines(outcome, glyphs)
         for update in groups[outcome.path]:
             lines += update_lines(update, glyphs)
             if update.channel in outcome.overridden:
                 lines.append(_overwritten(by.get((outcome.path, update.channel), "")))
-    if len(begun) > _SHOWN:
-        lines.append((trusted(f"{glyphs.ellipsis} and {len(begun) - _SHOWN:,} more branches", "dim"),))
+    if len(shown) > _SHOWN:
+        lines.append((trusted(f"{glyphs.ellipsis} and {len(shown) - _SHOWN:,} more branches", "dim"),))
     known = {outcome.path for outcome in branches}
     lines += lens([update for update in updates if branch_of(update.path) not in known], glyphs)
     return (*lines, *_unneeded([outcome for outcome in branches if outcome.status == "unneeded"], glyphs))

@@ -36,7 +36,7 @@ from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 from hitl_tui.view.taint import taint_words
-from hitl_tui.view.value_lines import value_lines
+from hitl_tui.view.value_lines import laid_out, value_lines
 
 if TYPE_CHECKING:
     from hitl_tui.view.session import ViewSession
@@ -54,7 +54,7 @@ def choice_answer(choice: Choice | ChoiceView, words: str | None, *, commented: 
         UsageError: it needs words and there are none; comments become words of it.
     """
     if choice.text == "required" and not (words or "").strip() and not commented:
-        raise UsageError(f"the answer {choice.id!r} needs words of yours", 'give them: --note "…"')
+        raise UsageError(f"the answer {choice.id!r} needs a comment", 'give them: --note "…"')
     return {"choice": choice.id, "text": words} if words and choice.text != "none" else choice.id
 
 
@@ -233,7 +233,7 @@ def review_card(
             if request.shape
             else _words(request, payload, verdict is not None)
         ),
-        about=_about(request, value, version, previous, revised),
+        about=(*_notes(request), *_about(request, value, version, previous, revised)),
         revised=revised if value is not PRIVATE else None,
         votes=_votes(request),
         before=_before(request, view.ledger),
@@ -261,6 +261,11 @@ def choice_view(choice: Choice, recommended: str | None) -> ChoiceView:
         text=choice.text,
         recommended=choice.id == recommended,
     )
+
+
+def _notes(request: Request) -> tuple[Line, ...]:
+    """What to know about the question, as an earlier answer to another one at its place."""
+    return tuple((untrusted(note, "accent", _WORDS),) for note in request.notes)
 
 
 def _votes(request: Request) -> tuple[Line, ...]:
@@ -370,7 +375,8 @@ def _why(request: Request, checkpoint: Checkpoint | None) -> tuple[Line, ...]:
 def _words(request: Request, payload: Mapping[str, Any], known: bool) -> tuple[Line, ...]:
     """The asker's words; a payload of another shape as JSON, so that nothing asked stays unseen."""
     if request.policy == "on_taint":
-        return taint_words(payload)
+        values = payload.get("values")
+        return (*taint_words(payload), *(_parts(values) if isinstance(values, Mapping) else ()))
     feedback = payload.get("feedback")
     if known and (feedback is None or isinstance(feedback, str)):
         lines: Sequence[str] = value_lines(feedback, "text") if feedback else ()
@@ -394,11 +400,13 @@ def _edited(value: Any) -> tuple[Line, ...]:
 
 
 def _parts(payload: Mapping[str, Any]) -> tuple[Line, ...]:
-    """Texts of a thread inside, each below its name; that thread has the channels, this one has not."""
+    """Values of a thread inside, each below its name; that thread has the channels, this one has not."""
     lines: list[Line] = []
     for name, value in payload.items():
-        lines.append((untrusted(name, "name", _TITLE), trusted(f", {count(len(value), 'character')}", "dim")))
-        lines += [(trusted(line, "value"),) for line in value_lines(value, "text")[:_WORDS]]
+        length = count(len(value), "character") if isinstance(value, str) else size(value)
+        lines.append((untrusted(name, "name", _TITLE), trusted(f", {length}" if length else "", "dim")))
+        shown = value_lines(value, "text")[:_WORDS] if isinstance(value, str) else _json(value)
+        lines += [(trusted(line, "value"),) for line in shown]
     return tuple(lines)
 
 
@@ -425,7 +433,8 @@ def _actions(request: Request, decided: Sequence[tuple[str, Any]]) -> tuple[Line
 
 
 def _json(value: Any) -> Sequence[str]:
-    lines = value_lines(value, "json")
+    """JSON for people: texts of several lines keep their lines."""
+    lines = laid_out(value)
     more = len(lines) - _WORDS
     return (*lines[:_WORDS], f"… {count(more, 'more line')}") if more > 0 else lines[:_WORDS]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice
 from typing import Any, Final
 
@@ -114,18 +114,45 @@ def first_changed(found: Sequence[Passage], revised: Revision | None) -> int:
     return next((at for at, passage in enumerate(found) if wanted and wanted in passage.text), 0)
 
 
-def selected_passages(found: Sequence[Passage], words: str) -> tuple[Passage, ...]:
-    """A passage of its own for words that were selected on screen; () where they don't stand in the value."""
-    for passage in found:
-        at = _place(passage.whole, words)
-        if at >= 0:
-            end = at
-            left = len("".join(words.split()))
-            while left:
-                left -= not passage.whole[end].isspace()
-                end += 1
-            return (Passage(passage.path, at, passage.whole[at:end], passage.whole),)
-    return ()
+def selected_passages(
+    found: Sequence[Passage], words: str, before: Iterable[Line] = ()
+) -> tuple[Passage, ...]:
+    """A passage of its own for words that were selected on screen; () where they don't stand in the value.
+
+    Args:
+        before: the rows that are shown before them: of several places the one as far down is meant.
+    """
+    wanted = sum(_solid(_newest(row, marked=True)) for row in before)
+    texts = {(passage.path, passage.whole): passage for passage in found}
+    passed = 0
+    best: tuple[int, int, Passage] | None = None
+    for passage in texts.values():
+        for at, solid in _places(passage.whole, words):
+            distance = abs(passed + solid - wanted)
+            if best is None or distance < best[0]:
+                best = distance, at, passage
+        passed += _solid(passage.whole)
+    if best is None:
+        return ()
+    _, at, passage = best
+    end = at
+    left = _solid(words)
+    while left:
+        left -= not passage.whole[end].isspace()
+        end += 1
+    return (Passage(passage.path, at, passage.whole[at:end], passage.whole),)
+
+
+def _places(text: str, words: str) -> Iterator[tuple[int, int]]:
+    """Where words stand in a text, each with how many characters before it are no blanks."""
+    at, last, solid = text.find(words), 0, 0
+    if at < 0 and (at := _place(text, words)) >= 0:
+        yield at, _solid(text[:at])
+        return
+    while at >= 0:
+        solid += _solid(text[last:at])
+        yield at, solid
+        last, at = at, text.find(words, at + 1)
 
 
 def numbers_at(passage: Passage, comments: Sequence[Comment]) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.errors import UsageError
+from hitl_tui.shell import command_line
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.view.card import ReviewCard, newest_versions, review_card
 from hitl_tui.view.diff_lines import changes
@@ -72,17 +73,18 @@ def diff_copy(revised: Revision) -> str:
 
 def show_command(thread_id: str, step: int) -> str:
     """The command that shows a step."""
-    return f"hitl-tui show {shlex.quote(sanitise(f'{thread_id}@{step}', multiline=False))}"
+    return command_line("show", sanitise(f"{thread_id}@{step}", multiline=False))
 
 
 def answer_command(thread_id: str, request: Request, choice: str, words: str) -> str:
     """The command that answers a request; CHOICE where none is chosen."""
-    parts = ["hitl-tui", "answer", thread_id, request.id, choice or "ANSWER", "--step", str(request.step)]
+    options = ["--step", str(request.step)]
     if words.strip():
-        parts += ["--note", words.strip()]
+        options += ["--note", sanitise(words.strip())]
     if request.risk == "high":
-        parts.append("--yes")
-    return " ".join(shlex.quote(sanitise(part)) for part in parts)
+        options.append("--yes")
+    given = (sanitise(thread_id), request.id, sanitise(choice or "ANSWER"))
+    return command_line("answer", *given, options=shlex.join(options))
 
 
 def card_copy(card: ReviewCard, value: Any) -> str:

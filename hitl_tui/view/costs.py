@@ -7,7 +7,7 @@ from typing import Final
 
 from hitl_tui.engine.audit.costs import CostReport, ModelUseTotal
 from hitl_tui.view.cells import cells
-from hitl_tui.view.format import cost
+from hitl_tui.view.format import cost, duration
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, trusted
 
@@ -32,20 +32,26 @@ def cost_lines(report: CostReport) -> tuple[Line, ...]:
         )
         for line in report
     ]
-    nodes = [(_name(node.node), str(node.runs), *_figures(node.spent)) for node in report.by_node()]
-    steps = [(str(step.step), _name(step.node), *_figures(step.spent)) for step in report.steps]
+    nodes = [
+        (_name(node.node), str(node.runs), duration(node.duration), *_figures(node.spent))
+        for node in report.by_node()
+    ]
+    steps = [
+        (str(step.step), _name(step.node), duration(step.duration), *_figures(step.spent))
+        for step in report.steps
+    ]
     if report.lost.calls:
-        steps.append(("", "attempts without a step", *_figures(report.lost)))
+        steps.append(("", "attempts without a step", "", *_figures(report.lost)))
     figures = ("calls", "input", "output", "cost")
     return (
         (Span("By agent", "title"),),
         *_table(("agent", "model", *figures), agents, 2, ("all", "", *_figures(report.total))),
         (),
         (Span("By node", "title"),),
-        *_table(("node", "runs", *figures), nodes, 1),
+        *_table(("node", "runs", "time", *figures), nodes, 1),
         (),
         (Span("By step", "title"),),
-        *_table(("step", "node", *figures), steps, 2),
+        *_table(("step", "node", "time", *figures), steps, 2),
     )
 
 

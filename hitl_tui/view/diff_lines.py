@@ -12,6 +12,7 @@ from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.units import about
 from hitl_tui.engine.state.canonical import equal
 from hitl_tui.view.format import PRIVATE_TEXT
+from hitl_tui.view.leaves import ABSENT, Leaf, changed_leaves, has_leaves, leaf_line
 from hitl_tui.view.lines import on_terminal
 from hitl_tui.view.revision import Pair, RevisedLine, Revision, revision
 from hitl_tui.view.spans import Line, Role, Span, plain_text, untrusted
@@ -74,6 +75,8 @@ _ROLES: Final[dict[str, Role]] = {
 _AROUND: Final = 80
 """Characters of a long line that stand on either side of what changed in it."""
 _CLOSE: Final = 40
+_LEAVES: Final = 20
+_LONG_TEXT: Final = 60
 _LONGEST: Final = 2_000
 """Characters of a line that was added or removed as a whole."""
 
@@ -106,7 +109,24 @@ def _channel(row: Compared) -> Iterator[Line]:
         yield name, Span(": [private], not compared", "dim")
         return
     yield name, Span(f": {row.change}", "dim")
+    if has_leaves(row.before, row.after):
+        leaves = changed_leaves(row.before, row.after, _LEAVES)
+        if not leaves.more:
+            for leaf in leaves.first:
+                yield from _leaf(leaf)
+            return
     yield from changes(revision(row.before, row.after))
+
+
+def _leaf(leaf: Leaf) -> Iterator[Line]:
+    """A part that differs: on one line, or of long texts the changed lines below its path."""
+    sign = "added" if leaf.before is ABSENT else "removed" if leaf.after is ABSENT else "changed"
+    texts = isinstance(leaf.before, str) and isinstance(leaf.after, str)
+    if texts and max(len(leaf.before), len(leaf.after)) > _LONG_TEXT:
+        yield Span(_SIGNS[sign], _ROLES[sign]), untrusted(leaf.path, "name"), Span(": changed", "dim")
+        yield from changes(revision(leaf.before, leaf.after))
+        return
+    yield Span(_SIGNS[sign], _ROLES[sign]), *leaf_line(leaf, signed=False)
 
 
 def changes(lines: Revision, *, marked: bool = True) -> Iterator[Line]:

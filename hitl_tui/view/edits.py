@@ -25,7 +25,14 @@ def _leads(way: AsNode) -> str:
     return f"{names or END} is next" if len(way.next_nodes) < 2 else f"{names} are next"
 
 
-def withdrawn_lines(titles: Sequence[str]) -> list[str]:
-    """What becomes of the questions that an edit takes back."""
-    told = [f"withdrawn, it must be asked anew: {sanitise_line(title, _WHY)}" for title in titles]
-    return [*told, "The next step asks; nothing is answered before that."] if told else []
+def withdrawn_lines(titles: Sequence[str], next_node: str | None) -> list[str]:
+    """What becomes of the questions that an edit takes back.
+
+    Args:
+        next_node: what the edit leads to.
+    """
+    if next_node == END:
+        lines = [f"withdrawn: {sanitise_line(title, _WHY)}" for title in titles]
+        return [*lines, "The edit ends the thread: nobody is asked again."] if lines else []
+    lines = [f"withdrawn, it must be asked anew: {sanitise_line(title, _WHY)}" for title in titles]
+    return [*lines, "The next step asks; nothing is answered before that."] if lines else []

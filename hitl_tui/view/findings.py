@@ -68,7 +68,7 @@ def shown(value: object) -> str:
 
 
 def finding_line(finding: Mismatch) -> str:
-    """A finding on one line."""
+    """Return a finding of a check as a line of text."""
     if (finding.kind, finding.field) == ("gap", "thread"):  # the whole thread of a subgraph's run
         where = f"{place_of(finding)}: " if finding.thread or finding.step is not None else ""
         return f"{finding.kind}: {where}{shown(finding.expected)} ran inside it and is not in this store"

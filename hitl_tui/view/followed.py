@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -11,6 +10,8 @@ import msgspec
 from hitl_tui.drivers.decided import Decided, decisions_of
 from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.units import Maybe, Time, about
+from hitl_tui.engine.thread.approval_formats import decided_word
+from hitl_tui.shell import command_line
 from hitl_tui.view.format import ago, inline
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise_line
@@ -72,7 +73,6 @@ def followed(decided: Decided) -> DecisionOutcome:
     last = asked.step if asked else points[-1].step if points else entry.step
     ran = [point.node for point in points if entry.step < point.step <= last and point.node]
     given = entry.data.get("answer") if isinstance(entry.data, Mapping) else None
-    choice = given.get("choice", given) if isinstance(given, Mapping) else given
     return DecisionOutcome(
         decided.thread,
         entry.n,
@@ -81,7 +81,7 @@ def followed(decided: Decided) -> DecisionOutcome:
         entry.at,
         entry.note,
         title,
-        "" if choice is None else choice if isinstance(choice, str) else inline(choice, _NAME),
+        "" if given is None else decided_word(given) or inline(given, _NAME),
         tuple(ran),
         "" if asked else decided.status,
         "" if asked else decided.reason,
@@ -122,13 +122,12 @@ def _ways_back(decided: Decided) -> Iterable[TakeBack]:
     again = tuple(dict.fromkeys(point.node for point in later if point.node))
     # An edit's step is the one that it made.
     before = max(entry.step - (entry.kind == "update_state"), 0)
-    place, new = shlex.quote(f"{thread}@{before}"), shlex.quote(f"{thread}-again")
-    yield TakeBack("fork", f"hitl-tui fork {place} {new}", again)
+    yield TakeBack("fork", command_line("fork", f"{thread}@{before}", f"{thread}-again"), again)
     if decided.status not in ("running", *_OVER):
-        yield TakeBack("edit", f"hitl-tui update-state {shlex.quote(thread)} CHANNEL=VALUE", ())
+        yield TakeBack("edit", command_line("update-state", thread, "CHANNEL=VALUE"), ())
     handlers = tuple(step.handler for point in reversed(later) for step in reversed(point.compensations))
     if handlers and decided.reason != "rolled_back":
-        yield TakeBack("rollback", f"hitl-tui rollback {shlex.quote(thread)}", handlers)
+        yield TakeBack("rollback", command_line("rollback", thread), handlers)
 
 
 def followed_lines(decision: DecisionOutcome) -> list[str]:

@@ -98,11 +98,11 @@ class Named(Protocol):
 
     @property
     def word(self) -> str:
-        """The word."""
+        """What a person reads for it."""
 
     @property
     def value(self) -> Any:
-        """The value."""
+        """What the answer holds if it is chosen."""
 
 
 def options_of(kind: str, schema: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -452,7 +452,7 @@ class _Fields:
                 self.fields.append(self.field(resolved, here, given, required=wanted))
 
     def field(self, schema: Mapping[str, Any], path: Path, value: Any, *, required: bool) -> Field:
-        """One field."""
+        """Return the field of a form that a schema describes."""
         root = self.root
         bare, nullable = without_null(schema, root)
         kind = _kind(bare, root)

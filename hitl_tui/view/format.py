@@ -8,9 +8,8 @@ from math import isinf
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
-from hitl_tui.engine.log.events import PRIVATE, LimitNear
-from hitl_tui.engine.log.records import Checkpoint
-from hitl_tui.engine.log.requests import DEADLINE_PASSED
+from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate, LimitNear, PriceUnknown
+from hitl_tui.engine.log.records import NO_PERSON, Checkpoint, LedgerEntry, MadeBy
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, plain_text, trusted
 
@@ -31,7 +30,9 @@ def read_json(text: str | bytes) -> Any:
     import json
 
     try:
-        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        return json.loads(
+            text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_without_repeats
+        )
     except json.JSONDecodeError as error:
         # Python's words end in "at" where it puts the place behind them: here it stands before.
         what = error.msg.removesuffix(" at").removesuffix(" starting")
@@ -44,6 +45,15 @@ def read_json(text: str | bytes) -> Any:
         raise
     except ValueError:  # what is left is the limit of Python on the digits of a number in a text
         raise NotJson("a number in it has too many digits") from None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise NotJson(f"{name!r} is there twice, and only one value can count")
+        found[name] = value
+    return found
 
 
 def _no_constant(word: str) -> NoReturn:
@@ -86,14 +96,16 @@ def json_or_text(word: str) -> Any:
 
 
 HUMAN: Final = "you"
-DEADLINE: Final = "the deadline"
+REPLACED: Final = "replaced"
+"""How a value was written that went past its reducer and that nobody set."""
+_MADE_BY: Final[Mapping[str, str]] = {**NO_PERSON, "node": "the graph"}
 _NAME_LIMIT: Final = 40
 
 
 def writer(checkpoint: Checkpoint) -> str:
     """The node's name, the person's, or "input", "fork" and the like; sanitised, on one line."""
     if checkpoint.source == "human":
-        return sanitise_line(person(checkpoint.actor, checkpoint.note), _NAME_LIMIT)
+        return sanitise_line(person(checkpoint.actor, checkpoint.made_by), _NAME_LIMIT)
     if checkpoint.source == "rollback":
         return sanitise_line(f"undo {checkpoint.node.rpartition('>/')[2]}", _NAME_LIMIT)
     if checkpoint.source == "fork" and checkpoint.actor:
@@ -103,9 +115,24 @@ def writer(checkpoint: Checkpoint) -> str:
     return checkpoint.source
 
 
-def person(actor: str | None, note: str | None) -> str:
-    """Who decided or edited, as stored; a deadline's answer is nobody's."""
-    return actor or (DEADLINE if note == DEADLINE_PASSED else HUMAN)
+def person(actor: str | None, made_by: MadeBy) -> str:
+    """Who decided or edited, by name, or what did in place of a person."""
+    return actor or _MADE_BY.get(made_by, HUMAN)
+
+
+def is_set_by_person(update: AppliedUpdate) -> bool:
+    """Whether somebody set a value by an edit, or what decides in place of a person did.
+
+    A node, or an input, can replace a value past its reducer too.
+    """
+    return update.op == "set" and update.source not in ("node", "map", "subgraph", "input")
+
+
+def decider(entry: LedgerEntry) -> str:
+    """Who decided, by name, or what did in place of a person; "" for a person without a name."""
+    if entry.actor or entry.login:
+        return identity(entry.actor, entry.login, entry.account)
+    return _MADE_BY.get(entry.made_by, "")
 
 
 def identity(actor: str | None, login: str, account: str = "") -> str:
@@ -130,6 +157,13 @@ def limit_line(alert: LimitNear) -> str:
         used, allowed = duration(int(alert.used * 1e6)), duration(int(alert.allowed * 1e6))
         return f"{alert.percent} % of the time is used: {used} of {allowed}"
     return f"{alert.percent} % of the {what} are used: {used} of {allowed}"
+
+
+def price_line(event: PriceUnknown) -> str:
+    """As `the price of m is unknown, so the run stops at its limit of $0.50`."""
+    effect = "the run stops at its" if event.stops else "the call does not count towards the"
+    model = sanitise_line(event.model, _NAME_LIMIT)
+    return f"the price of {model} is unknown, so {effect} limit of {cost(event.allowed)}"
 
 
 Kind = Literal["null", "bool", "number", "text", "list", "object", "private", "other"]
@@ -211,7 +245,7 @@ def preview(value: Any, limit: int = 80) -> str:
 
 
 def inline(value: Any, limit: int = 80) -> str:
-    """A value inside a sentence: “text”, 12, true, null, list 4, {a, b}, [private]; sanitised."""
+    """A value inside a sentence: “text”, 12, true, null, list 4, {id: 4, b: {…}}, [private]; sanitised."""
     what = kind(value)
     if what == "private":
         return PRIVATE_TEXT
@@ -220,10 +254,24 @@ def inline(value: Any, limit: int = 80) -> str:
     if what == "list":
         return size(value)
     if what == "object":
-        names = ", ".join(sanitise_line(str(name), 24) for name in islice(value, _KEYS_SHOWN))
-        more = ", …" if len(value) > _KEYS_SHOWN else ""
-        return "{" + _cut(names + more, max(limit - 2, 1)) + "}"
+        return "{" + _cut(_members(value, limit - 2), max(limit - 2, 1)) + "}"
     return _cut(scalar(value), max(limit, 1))
+
+
+def _members(value: dict[str, Any], room: int) -> str:
+    """The first members of an object, each with its value where there is room for the names of all."""
+    names = [sanitise_line(str(name), 24) for name in islice(value, _KEYS_SHOWN)]
+    more = ["…"] if len(value) > _KEYS_SHOWN else []
+    left = room - sum(len(name) + 4 for name in (*names, *more))
+    if left < len(names):
+        return ", ".join((*names, *more))
+    members = []
+    for at, (name, member) in enumerate(zip(names, value.values(), strict=False)):
+        share = max(left // (len(names) - at), 1)
+        text = "{…}" if kind(member) == "object" and member else inline(member, share)
+        left -= len(text)
+        members.append(f"{name}: {text}")
+    return ", ".join((*members, *more))
 
 
 def scalar(value: Any) -> str:

@@ -201,7 +201,7 @@ class _SvgPicture:
         name, look, frame = box.name, self._look, self._frame(box)
         left, top, width, height = frame
         count = look.visits.get(name, 0)
-        state = " current" if name == look.current else " visited" if count else ""
+        state = " current" if look.is_current(name) else " visited" if count else ""
         kind, inside, made_of = self._kind(name), self._inside.get(name), self._made.get(name, "")
         round_ = height / 2 if name in (START, END) else 8
         parts = [_rect(frame, state, round_, depth) for depth in (_BEHIND, _BEHIND / 2) if kind == "map"]
@@ -212,7 +212,7 @@ class _SvgPicture:
         if kind == "parallel":
             sides = (left + 8, left + width - 8)
             parts += [f'<path class="node inner{state}" d="M{x:g} {top:g}v{height:g}"/>' for x in sides]
-        mark = "▶ " if name == look.current else ""
+        mark = "▶ " if look.is_current(name) else ""
         parts.append(_text("", left + width / 2, top + 25, f"{mark}{words(name)}"))
         if made_of:
             parts.append(_text("made", left + width / 2, top + 43, made_of))

@@ -167,7 +167,7 @@ def plain_list(
     places: dict[str, int] = {}
     for name in order:
         places[name] = len(rows)
-        here = name == look.current
+        here = look.is_current(name)
         count = f" {kinds[name]}" if kinds.get(name, "node") != "node" else ""
         count += f" ×{look.visits[name]}" if look.visits.get(name) else ""
         count += f" {look.notes[name]}" if look.notes.get(name) else ""
@@ -213,6 +213,8 @@ class _Painter:
         self._width = width
         self._boxed = boxed
         self._cells: dict[tuple[int, int], Run] = {}
+        self._beside_labels: set[tuple[int, int]] = set()
+        """Where a count would be read as that of an edge, or of the node that its label names."""
 
     def picture(self) -> Picture:
         """Paint everything and hand out the rows."""
@@ -226,7 +228,9 @@ class _Painter:
             self._ends(route)
         for route in self._layout.routes:
             if route.label:
-                self._put(*route.label_at, route.label, self._role(route, "label"))
+                (x, y), room = route.label_at, cells(route.label)
+                self._put(x, y, route.label, self._role(route, "label"))
+                self._beside_labels |= {(at, y) for at in range(x + room, self._width)}
         for box in self._layout.boxes.values():
             self._count(box)
             self._stop(box)
@@ -264,7 +268,7 @@ class _Painter:
     def _box(self, box: Box) -> None:
         """The frame around a node, and its name."""
         name, look = box.name, self._look
-        here, count = name == look.current, look.visits.get(name, 0)
+        here, count = look.is_current(name), look.visits.get(name, 0)
         frame = _FRAMES[self._kinds.get(name, "node")]
         role = "current" if here else "route" if count else "edge"
         inner = box.width - len(frame.top)
@@ -279,9 +283,9 @@ class _Painter:
         self._put(box.x + 1, box.y + 1, text + " " * (inner - cells(text)), role)
 
     def _row_node(self, box: Box) -> None:
-        """A node on one row."""
+        """Draw a node that has one row, without a box."""
         name, look = box.name, self._look
-        here, count = name == look.current, look.visits.get(name, 0)
+        here, count = look.is_current(name), look.visits.get(name, 0)
         role = "current" if here else "visited" if count else "end" if name in (START, END) else "node"
         if self._boxed:
             self._put(box.x, box.y, name, role)
@@ -337,7 +341,8 @@ class _Painter:
         pin = next((x for x in pins if box.x < x < box.right), box.x + box.width // 2)
         at, row = max(box.x, pin - 1 - len(text)), box.bottom + 1
         for x in (at, *range(box.x, box.right - len(text) + 1)):
-            if not any((x + by, row) in self._cells for by in range(-1, len(text) + 1)):
+            around = [(x + by, row) for by in range(-1, len(text) + 1)]
+            if not any(cell in self._cells or cell in self._beside_labels for cell in around):
                 at = x
                 break
         else:

@@ -6,12 +6,14 @@ from typing import Final
 
 from hitl_tui.drivers.history import Asked, Moment, SearchHit
 from hitl_tui.view.format import count, inline
+from hitl_tui.view.leaves import changed_leaves, has_leaves, leaf_line
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, trusted, untrusted
 
 _NAME: Final = 24
 _AROUND: Final = 40
 _VALUE: Final = 30
+_LEAVES: Final = 3
 _WHAT: Final = {"streamed": "wrote", "tool": "called", "error": "failed"}
 
 
@@ -43,8 +45,15 @@ def moment_line(moment: Moment) -> Line:
     spans: list[Span] = []
     for name, before in moment.before.items():
         after = moment.after[name]
+        space = "  " if spans else ""
+        if has_leaves(before, after) and (leaves := changed_leaves(before, after, _LEAVES)).first:
+            for leaf in leaves.first:
+                spans += [trusted(space), *leaf_line(leaf, name=name)]
+                space = "  "
+            spans.append(trusted(" …" if leaves.more else "", "dim"))
+            continue
         spans += [
-            untrusted(f"{'  ' if spans else ''}{name}  ", "name", _NAME + 4),
+            untrusted(f"{space}{name}  ", "name", _NAME + 4),
             trusted(f"{inline(before, _VALUE)} → ", "dim"),
             trusted(inline(after, _VALUE), "accent" if before != after else "dim"),
         ]

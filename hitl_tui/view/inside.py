@@ -1,4 +1,4 @@
-"""What goes on inside a node: tool calls, branches of a map or a parallel, a subgraph's thread (SPEC 7)."""
+"""What goes on inside a node: tool calls, branches of a map or a parallel, a subgraph's thread."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from hitl_tui.drivers.protocol import Unfinished
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.events import Progress, ToolCalled
 from hitl_tui.engine.log.outcomes import BranchOutcome, ToolUse
+from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.state.frozen import thaw
-from hitl_tui.view.format import duration, inline
+from hitl_tui.view.format import count, duration, inline
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, trusted, untrusted
@@ -42,6 +43,27 @@ def call_lines(calls: Sequence[ToolUse], glyphs: Glyphs = UNICODE) -> tuple[Line
       → 0.3 s  “sunny”
     """
     return tuple(line for call in calls for line in _lines_of(call, glyphs))
+
+
+def calls_of_step(checkpoint: Checkpoint, glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
+    """The calls of the attempts that made a step; those of failed ones are in `calls_of_failed`."""
+    return call_lines([call for call in checkpoint.calls if not _is_of_failed(call, checkpoint)], glyphs)
+
+
+def calls_of_failed(checkpoint: Checkpoint, glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
+    """The calls that were made in failed attempts at a step, below a line that says so; () without any."""
+    failed = [call for call in checkpoint.calls if _is_of_failed(call, checkpoint)]
+    if not failed:
+        return ()
+    title = (trusted(f"{count(len(failed), 'call')} made in failed attempts", "dim"),)
+    return (title, *((trusted("  "), *line) for line in call_lines(failed, glyphs)))
+
+
+def _is_of_failed(call: ToolUse, checkpoint: Checkpoint) -> bool:
+    branch = next((each for each in checkpoint.branches if call.path and each.path == call.path), None)
+    if branch is None:
+        return call.attempt < checkpoint.attempt and not call.path
+    return branch.status == "failed" or call.attempt < branch.attempts
 
 
 def _lines_of(call: ToolUse, glyphs: Glyphs) -> tuple[Line, ...]:

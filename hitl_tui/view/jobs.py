@@ -14,11 +14,27 @@ _WORKERS = ("WORKER", "WHERE", "LOGIN", "SINCE", "RUNS", "GRAPHS")
 _JOBS = ("THREAD", "GRAPH", "PRIORITY", "STATE")
 _SHOWN_DIGEST = 8
 _LONGEST = 200
+_SILENT = 20_000_000
+"""Microseconds without a sign of life after which nobody says of a worker that it works."""
 
 
-def job_words(job: WorkerJob, now: int) -> str:
-    """Where a job stands, as "runs at worker 3, 2 min ago" or "queued 5 s ago: no worker has its graph"."""
-    if job.state == "running":
+def is_silent(worker: WorkerInfo, now: int) -> bool:
+    """Whether a worker has not been heard of for longer than one that lives would be."""
+    return now - worker.heard > _SILENT
+
+
+def job_words(job: WorkerJob, now: int, workers: Sequence[WorkerInfo] | None = None) -> str:
+    """Where a job stands, as "runs at worker 3, 2 min ago" or "queued 5 s ago: no worker has its graph".
+
+    Args:
+        workers: those that were heard of, to see whether the one that runs it still is; None where not known.
+    """
+    worker = next((known for known in workers or () if known.id == job.worker), None)
+    if job.state == "running" and worker is not None and is_silent(worker, now):
+        words = f"nobody runs it: worker {job.worker} was last heard of {ago(worker.heard, now)}"
+    elif job.state == "running" and workers is not None and worker is None:
+        words = f"nobody runs it: worker {job.worker} has gone"
+    elif job.state == "running":
         words = f"runs at worker {job.worker}, since {duration(max(0, now - job.since))}"
     elif job.state == "later":
         words = f"begins in {duration(max(0, job.since - now))}"
@@ -40,7 +56,9 @@ def worker_rows(workers: Sequence[WorkerInfo], jobs: Sequence[WorkerJob], now: i
                 _where(worker),
                 sanitise_line(worker.login, 30),
                 ago(worker.since, now),
-                f"{_runs(worker, jobs)} of {worker.concurrency}",
+                f"silent, {ago(worker.heard, now)}"
+                if is_silent(worker, now)
+                else f"{_runs(worker, jobs)} of {worker.concurrency}",
                 sanitise_line(graphs, 200),
             )
         )
@@ -51,6 +69,8 @@ def worker_words(worker: WorkerInfo, work: AtWork) -> str:
     """A worker in a line, as "ann@box, process 4711, began 5 min ago, runs 1 of 4"."""
     stops = ", stopping" if worker.stopping else ""
     runs = f"runs {_runs(worker, work.jobs)} of {worker.concurrency}"
+    if is_silent(worker, work.now):
+        runs = f"last heard of {ago(worker.heard, work.now)}"
     return f"{_where(worker)}, began {ago(worker.since, work.now)}, {runs}{stops}"
 
 
@@ -62,7 +82,9 @@ def _runs(worker: WorkerInfo, jobs: Sequence[WorkerJob]) -> int:
     return sum(job.state == "running" and job.worker == worker.id for job in jobs)
 
 
-def job_rows(jobs: Sequence[WorkerJob], now: int) -> list[Sequence[str]]:
+def job_rows(
+    jobs: Sequence[WorkerJob], now: int, workers: Sequence[WorkerInfo] | None = None
+) -> list[Sequence[str]]:
     """The table of jobs."""
     return [
         _JOBS,
@@ -71,7 +93,7 @@ def job_rows(jobs: Sequence[WorkerJob], now: int) -> list[Sequence[str]]:
                 sanitise_line(job.thread, 60),
                 sanitise_line(job.graph, 30),
                 str(job.priority),
-                sanitise_line(job_words(job, now), 300),
+                sanitise_line(job_words(job, now, workers), 300),
             )
             for job in jobs
         ),
@@ -87,9 +109,15 @@ def orphan_words(graph: OrphanGraph) -> str:
 
 def summary_words(work: AtWork) -> str:
     """What there is in numbers, as "2 workers · 3 threads run · 14 queued · 1 later"."""
+    silent = {worker.id for worker in work.workers if is_silent(worker, work.now)}
+    living = {worker.id for worker in work.workers} - silent
+    stuck = sum(job.state == "running" and job.worker not in living for job in work.jobs)
+    running = work.running - stuck
     parts = [
-        f"{count(len(work.workers), 'worker')}",
-        f"{work.running:,} {'thread runs' if work.running == 1 else 'threads run'}",
+        count(len(living), "worker"),
+        *([f"{len(silent):,} silent"] if silent else []),
+        f"{running:,} {'thread runs' if running == 1 else 'threads run'}",
+        *([f"{stuck:,} stuck"] if stuck else []),
         f"{work.queued:,} queued",
     ]
     return " · ".join((*parts, f"{work.later:,} later") if work.later else parts)
@@ -120,7 +148,7 @@ def job_lines(work: AtWork, width: int) -> list[Line]:
     roles: list[tuple[Role, ...]] = [
         ("name", "plain", "dim", "warning" if job.orphan else _STATES[job.state]) for job in work.jobs
     ]
-    return _lines(job_rows(work.jobs, work.now), roles, (1, 0), width)
+    return _lines(job_rows(work.jobs, work.now, work.workers), roles, (1, 0), width)
 
 
 def _lines(

@@ -14,10 +14,9 @@ from typing import Any, Final
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.log.records import tool_of
 from hitl_tui.engine.state.reducers import logged_reducer
-from hitl_tui.view.format import PRIVATE_TEXT, count, inline, kind, person, size
+from hitl_tui.view.format import PRIVATE_TEXT, REPLACED, count, inline, is_set_by_person, kind, person, size
 from hitl_tui.view.glyphs import UNICODE, Glyphs
-from hitl_tui.view.rows import part_of
-from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.leaves import ABSENT, changed_leaves, changed_words, has_leaves, leaf_line, leaf_lines
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 from hitl_tui.view.taint import taint_remark
 
@@ -25,11 +24,8 @@ _INDENT: Final = trusted("  ")
 _WIDE: Final = 160
 _SHORT: Final = 30
 _LONG_TEXT: Final = 160
-_COMPARED: Final = 20_000
-_FEW: Final = 12
-"""Words that may differ in a text that changed a little."""
-_NEAR: Final = 30
-"""Characters that are shown on either side of them."""
+_LEAVES: Final = 8
+"""Lines for the parts of a value that changed."""
 _ADDS: Final = frozenset({"element", "members", "merge", "sum"})
 
 
@@ -39,8 +35,11 @@ def lens(updates: Sequence[AppliedUpdate], glyphs: Glyphs = UNICODE) -> tuple[Li
 
 
 def update_lines(update: AppliedUpdate, glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
-    """The lines of one update."""
-    how = _set_by(update) if update.op == "set" else _reduced_by(update.reducer, update.path)
+    """Return how the lens shows an update: old value, update, reducer, new value."""
+    if is_set_by_person(update):
+        how = _set_by(update)
+    else:
+        how = _reduced_by(REPLACED if update.op == "set" else update.reducer, update.path)
     title = (untrusted(update.channel, "name"), _INDENT, *how, *taint_remark(update, glyphs))
     if update.visibility == "private" or update.before is PRIVATE or update.after is PRIVATE:
         facts: list[Line] = [(_INDENT, trusted(PRIVATE_TEXT, "private"))]
@@ -54,7 +53,7 @@ def update_lines(update: AppliedUpdate, glyphs: Glyphs = UNICODE) -> tuple[Line,
 
 
 def _set_by(update: AppliedUpdate) -> tuple[Span, ...]:
-    return trusted("set by ", "human"), untrusted(person(update.actor, update.note), "human", 40)
+    return trusted("set by ", "human"), untrusted(person(update.actor, update.made_by), "human", 40)
 
 
 @lru_cache(maxsize=256)  # each step of a loop says the same
@@ -77,12 +76,22 @@ def _reduced(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:
     if way in _ADDS:
         if kind(update.after) == "number":
             return [(_INDENT, old, trusted(" + ", "dim"), new, _between(glyphs.arrow), *_result(update))]
-        return [(_INDENT, old, trusted(" + ", "dim"), new), _arrow_line(update, glyphs)]
+        change = (_INDENT, old, trusted(" + ", "dim"), new)
+        return [change, *_overwritten(update, glyphs), _arrow_line(update, glyphs)]
     return [
         (_INDENT, trusted("old ", "dim"), trusted(inline(update.before, _WIDE), "removed")),
         (_INDENT, trusted("update ", "dim"), trusted(inline(update.update, _WIDE), "value")),
+        *_overwritten(update, glyphs),
         _arrow_line(update, glyphs),
     ]
+
+
+def _overwritten(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:
+    """Of an object that keeps most of its members: those that got another value, or are gone."""
+    if kind(update.before) != "object" or not has_leaves(update.before, update.after):
+        return []
+    leaves = changed_leaves(update.before, update.after, _LEAVES).first
+    return [(_INDENT, *leaf_line(leaf, glyphs)) for leaf in leaves if leaf.before is not ABSENT]
 
 
 @cache
@@ -123,29 +132,22 @@ def _replaced(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:
     before, after = update.before, update.after
     if not update.changed:
         return [(*_one_line(before, after, glyphs, "value", "value"), trusted("  same value", "dim"))]
-    if _is_short(before) and _is_short(after):
+    if _is_short(before) and _is_short(after) and not has_leaves(before, after):
         return [_one_line(before, after, glyphs, "removed", "added")]
     if kind(before) == kind(after) == "text" and max(len(before), len(after)) > _LONG_TEXT:
         from hitl_tui.view.diff import changed_lines
 
         change = count(changed_lines(before, after), "line")
         sizes = f"text {len(before)} {glyphs.arrow} {len(after)}, {change} changed"
-        return [(_INDENT, trusted(sizes, "dim")), _reworded(before, after) or _new_line(after, glyphs)]
+        reworded = changed_words(before, after)
+        return [
+            (_INDENT, trusted(sizes, "dim")),
+            (_INDENT, *reworded) if reworded else _new_line(after, glyphs),
+        ]
+    if has_leaves(before, after):
+        return [(_INDENT, *line) for line in leaf_lines(before, after, _LEAVES, glyphs)]
     # Shorter texts are told whole, before and after: a run in lines has thousands of them.
     return [(_INDENT, trusted(inline(before, _WIDE), "removed")), _new_line(after, glyphs)]
-
-
-def _reworded(before: str, after: str) -> Line:
-    """The few words of a text that changed, between those near them; () for what is another text."""
-    from hitl_tui.view.words import near, part_spans, words
-
-    if max(len(before), len(after)) > _COMPARED:
-        return ()
-    old, new = (sanitise(text.strip().replace("\n", "⏎"), multiline=False) for text in (before, after))
-    both = words(old, new)
-    if not both.alike or both.changed > _FEW:
-        return ()
-    return (_INDENT, *part_of(part_spans(near(both.merged, _NEAR), marked=True), 0, 2 * _WIDE))
 
 
 def _is_short(value: Any) -> bool:

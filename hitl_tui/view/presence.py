@@ -23,8 +23,9 @@ def at_request(attending: Iterable[Presence], request: Request) -> tuple[Presenc
 
 
 def claim_of(attending: Iterable[Presence], request: Request, now: int) -> Presence | None:
-    """Who has claimed one of a thread's requests, None for nobody."""
-    at = at_request(attending, request)
+    """Return the claim on a request, None without one; it ends when the person who made it votes."""
+    voted = {vote.actor for vote in request.votes}
+    at = (there for there in at_request(attending, request) if there.actor not in voted)
     return next((there for there in at if there.claims and there.until > now), None)
 
 

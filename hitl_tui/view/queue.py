@@ -33,6 +33,8 @@ _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six")
 
 Key = tuple[str, str]
 """A thread and its request; "" where it only stopped."""
+Place = tuple[str, ...]
+"""Where in a thread a question is asked (see `QueueRow.place`)."""
 
 
 class QueueRow(msgspec.Struct, frozen=True, gc=False):
@@ -65,6 +67,17 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
     def key(self) -> Key:
         """What tells it from the other rows."""
         return self.name, self.request.id if self.request else ""
+
+    @property
+    def place(self) -> Place:
+        """Where the question is asked: a gate that is asked again about changed values keeps its place.
+
+        A node may ask several questions at once, so those inside a node have their ids as places.
+        """
+        request = self.request
+        if request is None or request.when == "inside":
+            return self.key
+        return self.name, request.thread, request.node, request.when, request.policy
 
     @property
     def title(self) -> str:
@@ -514,14 +527,15 @@ class Marks:
 
     def __init__(self) -> None:
         self._marked: dict[Key, QueueRow] = {}
+        self._keys: dict[Place, Key] = {}
         self.reasons: dict[Key, str] = {}
         """Why some of them were refused, and stay."""
 
     def __len__(self) -> int:
         return len(self._marked)
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._marked
+    def __contains__(self, row: QueueRow) -> bool:
+        return row.place in self._keys
 
     @property
     def rows(self) -> tuple[QueueRow, ...]:
@@ -530,22 +544,31 @@ class Marks:
 
     def turn(self, row: QueueRow) -> None:
         """Mark a row, or no more."""
-        self.reasons.pop(row.key, None)
-        if self._marked.pop(row.key, None) is None:
-            self._marked[row.key] = row
+        if (key := self._keys.get(row.place)) is not None:
+            self.forget(key)
+        else:
+            self._mark(row)
 
     def turn_all(self, rows: Sequence[QueueRow]) -> None:
         """Mark all of these that ask something; where they all are, none of them any more."""
         asking = [row for row in rows if row.asks]
-        if all(row.key in self for row in asking):
-            for row in asking:
-                self.forget(row.key)
-        else:
-            self._marked |= {row.key: self._marked.get(row.key, row) for row in asking}
+        unmarked = [row for row in asking if row not in self]
+        for row in unmarked or asking:
+            self.turn(row)
+
+    def _mark(self, row: QueueRow) -> None:
+        self._marked[row.key] = row
+        self._keys[row.place] = row.key
+
+    def reason(self, row: QueueRow) -> str:
+        """Why the marked request at the place of a row was refused, "" where it was not."""
+        key = self._keys.get(row.place)
+        return self.reasons.get(key, "") if key else ""
 
     def forget(self, key: Key) -> None:
         """It is marked no more."""
-        self._marked.pop(key, None)
+        if (row := self._marked.pop(key, None)) is not None:
+            del self._keys[row.place]
         self.reasons.pop(key, None)
 
     def refused(self, key: Key, why: str) -> None:

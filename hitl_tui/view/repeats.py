@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from hitl_tui.engine.log.events import Preview
 from hitl_tui.engine.log.repeats import NodeRepeat, Repeats
 from hitl_tui.view.format import cost, count, duration, tokens
 from hitl_tui.view.sanitise import sanitise_line
@@ -33,6 +34,18 @@ def running_words(repeats: Repeats) -> str:
     return " · ".join(
         (f"runs {runs}" if runs else "nothing ran behind it", _outside(repeats), *_used(repeats))
     )
+
+
+def fork_lines(preview: Preview) -> list[str]:
+    """What a fork would run again, and whose thread it moves, a sentence a line; sanitised."""
+    lines = repeat_lines(preview.repeats) if preview.repeats is not None else []
+    if preview.moves:
+        thread = sanitise_line(preview.moves, _NAME)
+        lines.append(
+            f"LangGraph keeps the fork in thread {thread!r} too: once the fork runs or is edited, "
+            f"your application's next turn in {thread!r} continues from it."
+        )
+    return lines
 
 
 def repeat_lines(repeats: Repeats, *, brief: bool = False) -> list[str]:

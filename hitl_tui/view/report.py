@@ -20,19 +20,32 @@ from hitl_tui.view.agents import entry_words
 from hitl_tui.view.comments import comment_lines
 from hitl_tui.view.diff_lines import changes
 from hitl_tui.view.findings import finding_line
-from hitl_tui.view.format import PRIVATE_TEXT, cost, count, duration, identity, person, tokens, writer
+from hitl_tui.view.format import (
+    PRIVATE_TEXT,
+    REPLACED,
+    cost,
+    count,
+    decider,
+    duration,
+    is_set_by_person,
+    person,
+    tokens,
+    writer,
+)
 from hitl_tui.view.revision import revision
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, plain_text, trusted
 from hitl_tui.view.value_lines import value_lines
 
 if TYPE_CHECKING:
+    from hitl_tui.drivers.damaged import DamagedThread
     from hitl_tui.drivers.reading import RecordedThread
     from hitl_tui.engine.audit.findings import VerifyReport
     from hitl_tui.engine.graph.description import GraphInfo
     from hitl_tui.engine.graph.drawing import RunMarks
 
 _NAME: Final = 120
+_WHY: Final = 400
 _AT_ONCE: Final = 50
 """Steps whose updates are held in memory together."""
 _LINES: Final = 400
@@ -98,7 +111,7 @@ class ThreadReport(msgspec.Struct, frozen=True):
 
 
 def thread_report(
-    thread: RecordedThread, marks: RunMarks, verified: VerifyReport, now: int, limit: int
+    thread: RecordedThread | DamagedThread, marks: RunMarks, verified: VerifyReport, now: int, limit: int
 ) -> ThreadReport:
     """The page about a thread.
 
@@ -106,20 +119,19 @@ def thread_report(
         now: when it is made, microseconds since the epoch.
         limit: tell the newest so many steps.
     """
-    snapshot = thread.snapshot()
-    secret = any(channel.visibility == "private" for channel in snapshot.graph.channels)
+    secret = thread.hides_values
     points = thread.history(limit=limit)[::-1]
-    values = snapshot.values
+    ledger = thread.ledger()
     return ThreadReport(
         thread=sanitise_line(thread.thread_id, _NAME),
-        graph=snapshot.graph,
+        graph=thread.graph,
         marks=marks,
-        facts=tuple(_facts(thread, points, now, secret=secret)),
+        facts=tuple(_facts(thread, points, ledger, now, secret=secret)),
         check=_check(verified),
-        decisions=tuple(_decision(entry, secret=secret) for entry in snapshot.ledger),
+        decisions=tuple(_decision(entry, secret=secret) for entry in ledger),
         steps=_steps(thread, points, secret=secret),
         left_out=points[0].step if points else 0,
-        state=tuple((sanitise_line(name, _NAME), _value(value)) for name, value in values.items()),
+        state=tuple((sanitise_line(name, _NAME), _value(value)) for name, value in thread.values.items()),
     )
 
 
@@ -131,15 +143,20 @@ def moment(at: int) -> str:
         return ""
 
 
-def _facts(thread: RecordedThread, points: Sequence[Checkpoint], now: int, *, secret: bool) -> Iterator[Fact]:
-    snapshot = thread.snapshot()
-    progress = snapshot.progress
-    yield "graph", sanitise_line(snapshot.graph.name, _NAME)
+def _facts(
+    thread: RecordedThread | DamagedThread,
+    points: Sequence[Checkpoint],
+    ledger: Sequence[LedgerEntry],
+    now: int,
+    *,
+    secret: bool,
+) -> Iterator[Fact]:
+    progress, info = thread.progress, thread.logged.info
+    yield "graph", sanitise_line(thread.graph.name, _NAME)
     stands = f"{progress.status}, {progress.reason}" if progress.reason else progress.status
     yield "status", sanitise_line(stands, _NAME)
-    if snapshot.parent:
-        parent = sanitise_line(snapshot.parent, _NAME)
-        yield "forked from", f"{parent} at step {snapshot.fork_step}"
+    if info.parent:
+        yield "forked from", f"{sanitise_line(info.parent, _NAME)} at step {info.fork_step}"
     yield "steps", f"{progress.head + 1:,}"
     used = progress.tokens_in + progress.tokens_out
     if used:
@@ -149,9 +166,11 @@ def _facts(thread: RecordedThread, points: Sequence[Checkpoint], now: int, *, se
         yield "newest step", moment(points[-1].at)
         yield "state hash", _hash(points[-1].state_hash, secret=secret)
         yield "checkpoint hash", _hash(points[-1].checkpoint_hash, secret=secret)
-    if snapshot.ledger:
-        yield "ledger hash", _hash(snapshot.ledger[-1].hash, secret=secret)
+    if ledger:
+        yield "ledger hash", _hash(ledger[-1].hash, secret=secret)
     yield "made", moment(now)
+    for what, why in _unreadable(thread).items():
+        yield f"{what} can't be read", sanitise_line(why, _WHY)
 
 
 def _hash(digest: bytes, *, secret: bool) -> str:
@@ -162,23 +181,35 @@ def _check(verified: VerifyReport) -> CheckReport:
     words = f"{count(verified.records, 'record')} and {count(verified.checkpoints, 'checkpoint')} checked"
     if verified.unchecked:
         words += f"; {count(verified.unchecked, 'state')} not compared"
+    words += "".join(f"; {sanitise_line(note, _NAME)}" for note in verified.notes)
     return CheckReport(verified.ok, words, tuple(map(finding_line, verified.mismatches)))
 
 
-def _steps(thread: RecordedThread, points: Sequence[Checkpoint], *, secret: bool) -> Iterator[StepReport]:
+def _unreadable(thread: RecordedThread | DamagedThread) -> dict[str, str]:
+    """What of a damaged thread can't be read, and why."""
+    return getattr(thread, "unreadable", {})
+
+
+def _steps(
+    thread: RecordedThread | DamagedThread, points: Sequence[Checkpoint], *, secret: bool
+) -> Iterator[StepReport]:
     for start in range(0, len(points), _AT_ONCE):
         some = points[start : start + _AT_ONCE]
         updates = thread.updates(some[0].step, some[-1].step)
         for point in some:
-            yield _step(point, updates[point.step], secret=secret)
+            why = _unreadable(thread).get(f"changes of step {point.step}", "")
+            yield _step(point, updates[point.step], why, secret=secret)
 
 
-def _step(point: Checkpoint, updates: Sequence[AppliedUpdate], *, secret: bool) -> StepReport:
+def _step(
+    point: Checkpoint, updates: Sequence[AppliedUpdate], unreadable: str, *, secret: bool
+) -> StepReport:
     facts: list[Fact] = [("at", moment(point.at))]
     if point.decision:
         facts.append(("decision", sanitise_line(point.decision, _NAME)))
     if point.source in ("node", "map", "subgraph"):
         facts.append(("took", duration(point.duration)))
+        facts += [("tried", f"{point.attempt} times")] if point.attempt > 1 else []
     if used := point.tokens_in + point.tokens_out:
         facts.append(("used", tokens(used)))
     if point.cost:
@@ -186,6 +217,7 @@ def _step(point: Checkpoint, updates: Sequence[AppliedUpdate], *, secret: bool) 
     facts += [("tool", sanitise_line(call.tool, _NAME)) for call in point.calls]
     facts.append(("state", _hash(point.state_hash, secret=secret)))
     facts.append(("checkpoint", _hash(point.checkpoint_hash, secret=secret)))
+    facts.append(("changes can't be read", sanitise_line(unreadable, _WHY)))
     return StepReport(
         point.step,
         writer(point),
@@ -197,7 +229,10 @@ def _step(point: Checkpoint, updates: Sequence[AppliedUpdate], *, secret: bool) 
 
 
 def _change(update: AppliedUpdate) -> ChannelChange:
-    how = f"set by {person(update.actor, update.note)}" if update.op == "set" else update.reducer
+    if is_set_by_person(update):
+        how = f"set by {person(update.actor, update.made_by)}"
+    else:
+        how = REPLACED if update.op == "set" else update.reducer
     if update.visibility == "private" or PRIVATE in (update.before, update.after):
         lines: tuple[Line, ...] = ((trusted(PRIVATE_TEXT, "private"),),)
     elif not update.changed:
@@ -209,8 +244,8 @@ def _change(update: AppliedUpdate) -> ChannelChange:
 
 def _decision(entry: LedgerEntry, *, secret: bool) -> DecisionReport:
     facts: list[Fact] = [("at", moment(entry.at)), ("step", str(entry.step))]
-    if entry.actor or entry.login:
-        facts.append(("by", identity(entry.actor, entry.login, entry.account)))
+    if by := decider(entry):
+        facts.append(("by", by))
     if entry.request_id:
         facts.append(("request", sanitise_line(entry.request_id, _NAME)))
     if entry.seen:

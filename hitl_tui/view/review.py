@@ -18,7 +18,7 @@ from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.comments import Comment, comment_words
 from hitl_tui.errors import AnswerRefused, HitlError, UsageError
-from hitl_tui.view.actions import written
+from hitl_tui.view.actions import is_on_card, written
 from hitl_tui.view.card import (
     EDIT,
     AnswerDraft,
@@ -48,6 +48,8 @@ UNDO: Final = 4.0
 State = Literal["grace", "open", "confirm", "sending", "sent", "over"]
 _HARMLESS: Final = ("card.reason", "card.next", "card.previous")
 """Keys that decide nothing."""
+_LEADING_ELSEWHERE: Final = frozenset({"_undo", "_later", "_edit", "_inside", "_write", "_untake", "_back"})
+"""Options that decide nothing."""
 _DECIDED: Final = ("confirm", "sending", "sent")
 _NAME: Final = 40
 _NOTE: Final = 4_000
@@ -171,6 +173,7 @@ class Review:
         self._pressed = ""
         self._problem = ""
         self._due = now + GRACE
+        self._decided_at = self._typed_until = now - GRACE
         self._make_card()
         return "choices", "load"
 
@@ -265,6 +268,11 @@ class Review:
             return ("form",) if self.draft.form is not None else ()
         return self._send() if self.state == "sending" else ()
 
+    def hold(self, now: float) -> None:
+        """Nobody can see how to take the decision back: its seconds begin anew once that is on screen."""
+        if self.state == "sending":
+            self._due = now + UNDO
+
     def swallows(self, key: str, *, printable: bool, typing: bool, now: float) -> bool:
         """Whether a key goes no further: what was typed on before the card could be read decides nothing.
 
@@ -279,11 +287,50 @@ class Review:
         swallowed = self.state in ("grace", "sent") and takes and not typing and not harmless
         if swallowed:
             self._due = now + GRACE
+        elif takes and not typing and now < self._typed_until:
+            self._typed_until = now + GRACE
+            return True
         return swallowed
 
-    def choose(self, option: str, now: float) -> Effects:
-        """Take one of the options that are shown, by its id."""
+    def knows(self, key: str, character: str | None) -> bool:
+        """Whether a key does something on the card: one of its options, or an action that belongs to it."""
+        bindings = self.keymap.bindings
+        keys = {key for option in self.options for key in option.keys(self.keymap)}
+        keys |= {key for name, bound in bindings.items() if is_on_card(name) for key in bound}
+        return key in keys or character in keys
+
+    @property
+    def wants_only_text(self) -> bool:
+        """Whether a text is all that can be given, so that every letter belongs to it."""
+        request = self.request
+        chooses = bool(request.choices or request.shape or request.kind == "edit")
+        return self.state == "open" and self.takes_words and not chooses and wants_text(request.schema)
+
+    def is_text(self, key: str, character: str | None) -> bool:
+        """Whether a key belongs to the text that is wanted, as each letter does, an action's or not."""
+        is_letter = character is not None and (character.isalnum() or character.isspace())
+        return self.wants_only_text and (is_letter or not self.knows(key, character))
+
+    def typed_on(self, now: float) -> None:
+        """Somebody types a text: until they stop nothing is decided, nor what its first letter has chosen."""
+        if self.state in ("sending", "confirm") and now < self._decided_at + GRACE:
+            self.take_back()
+        self._typed_until = now + GRACE
+
+    def choose(self, option: str, now: float, *, by_letter: bool = False, refusal: str = "") -> Effects:
+        """Take one of the options that are shown, by its id.
+
+        Args:
+            by_letter: its own key was pressed: one that asks for words first always leads to their field.
+            refusal: why the key or click may decide nothing; what decides nothing may still be done.
+        """
         if self.state == "grace" or (self.state == "sent" and option != "_next"):
+            return ()
+        if now < self._typed_until:
+            self._typed_until = now + GRACE
+            return ()
+        if refusal and not self._is_harmless(option, by_letter=by_letter):
+            self._problem = f"nothing was decided: {refusal}"
             return ()
         self._pressed = option
         match option:
@@ -311,7 +358,20 @@ class Review:
             case "_back":
                 return self.step_back()
             case _:
-                return self._decide(option, now)
+                return self._decide(option, now, by_letter=by_letter)
+
+    def _is_harmless(self, option: str, *, by_letter: bool) -> bool:
+        """Whether an option decides and sends nothing."""
+        choice = next((choice for choice in self.draft.choices if choice.id == option), None)
+        return option in _LEADING_ELSEWHERE or (
+            choice is not None and self._asks_for_words(choice, by_letter=by_letter)
+        )
+
+    def _asks_for_words(self, choice: ChoiceView, *, by_letter: bool) -> bool:
+        """Whether taking a choice leads to the field for words instead of deciding."""
+        enough = choice.text == "optional" or bool(self.draft.comments)
+        again = self._wanted == choice and enough
+        return words_first(choice) and self.takes_words and (by_letter or not (self.reason or again))
 
     def written(self, value: tuple[Any] | None, now: float) -> Effects:
         """What came back from the editor, None for nothing."""
@@ -434,15 +494,14 @@ class Review:
         self.draft.end_edit()
         return self._go_on()
 
-    def _decide(self, chosen: str, now: float) -> Effects:
+    def _decide(self, chosen: str, now: float, *, by_letter: bool) -> Effects:
         draft = self.draft
         choice = next((choice for choice in draft.choices if choice.id == chosen), None)
         if choice is None:
             return ()
         if draft.action is not None and choice.id == EDIT:
             return (*self._go_on(), "form") if draft.begin_edit() else self._write()
-        again = self._wanted == choice and choice.text == "optional"
-        if words_first(choice) and not self.reason and not draft.comments and not again:
+        if self._asks_for_words(choice, by_letter=by_letter):
             self._wanted, self._problem = choice, ""
             return ("reason",)
         if draft.action is not None:
@@ -499,6 +558,7 @@ class Review:
             self.card.request, label, answer, note or None, self.card.seen, self._actor, self.comments
         )
         self._problem = self.refused = ""
+        self._decided_at = now
         self.since = ()
         if self.card.high_risk and self.decision != decision:
             self.decision = decision

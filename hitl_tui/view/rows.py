@@ -125,10 +125,15 @@ class GrowingText:
         *whole, self._open = (self._open + text).replace("\r\n", "\n").split("\n")
         del self.rows[len(self.rows) - self._open_rows :]
         for line in whole:
-            self.rows += wrap_line(sanitise(line), self.width)
+            self.rows += wrap_line(sanitise(as_overwritten(line)), self.width)
+        if "\r" in self._open:
+            # What follows goes on where the last part ends, so that one is kept apart.
+            before, last_return, part = self._open.rpartition("\r")
+            self._open = as_overwritten(before) + last_return + part
         if len(self._open) > _OPEN_CHARS:
+            self._open = as_overwritten(self._open)
             self._settle()
-        last = wrap_line(sanitise(self._open), self.width)
+        last = wrap_line(sanitise(as_overwritten(self._open)), self.width)
         self.rows += last
         self._open_rows = len(last)
         del self.rows[: max(0, len(self.rows) - _ROWS_KEPT)]
@@ -141,6 +146,16 @@ class GrowingText:
         *settled, last = wrap_line(sanitise(self._open[:end]), self.width)
         self.rows += settled
         self._open = last + self._open[end:]
+
+
+def as_overwritten(line: str) -> str:
+    """What a terminal shows of a line in which carriage returns go back to its start, as progress bars do."""
+    if "\r" not in line:
+        return line
+    shown = ""
+    for part in line.split("\r"):
+        shown = part + shown[len(part) :]
+    return shown
 
 
 _LEAST = 8

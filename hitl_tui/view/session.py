@@ -21,6 +21,7 @@ from hitl_tui.engine.log.events import (
     LedgerWritten,
     LimitNear,
     NodeStarted,
+    PriceUnknown,
     RunEnded,
     RunStarted,
     StepCommitted,
@@ -34,7 +35,7 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.errors import UnknownThread
 from hitl_tui.view.actions import Situation
-from hitl_tui.view.format import limit_line
+from hitl_tui.view.format import limit_line, price_line, writer
 from hitl_tui.view.run_view import (
     InsidePlace,
     RunView,
@@ -206,6 +207,8 @@ class ViewSession:
         """What is to be told of limits, and was not yet."""
         self.limit_notes: set[str] = set()
         """Those of them that mean nothing any more once the thread is done."""
+        self.deadline_passed = False
+        """Whether a deadline has answered and the run has not continued yet."""
         self._past: Recent[Place, StepView] = Recent(_PAST_STEPS_KEPT)
         self.made = Memo()
         self.read: Sequence[str] = ()
@@ -275,6 +278,7 @@ class ViewSession:
             limited=self.view.progress.reason == "limit",
             undoing=self.view.progress.position == ROLLBACK,
             inside=self.inside() is not None,
+            no_agents=self.hub.no_agents,
             no_items=self.hub.no_items,
             no_workers=self.hub.no_workers,
             closed=self.view.graph.why_closed(self.view.progress.next_node or ""),
@@ -389,9 +393,13 @@ class ViewSession:
                 self.pausing = False
                 if ended.status in ("completed", "cancelled"):
                     self.alerts = [text for text in self.alerts if text not in self.limit_notes]
+            case LedgerWritten(entry=entry) if entry.kind == "timeout":
+                self.deadline_passed = True
             case LimitNear() as alert:
                 self.alerts.append(limit_line(alert))
                 self.limit_notes.add(self.alerts[-1])
+            case PriceUnknown() as unknown:
+                self.alerts.append(price_line(unknown))
             case BreakpointHit():
                 self.hits[event.breakpoint] = event.hits
             case TaintRead() as warned:
@@ -556,7 +564,7 @@ class ViewSession:
                 continue
             for update in reversed(await self._updates(driver, point.step)):
                 if update.channel == channel and update.changed:
-                    newest.append((point, update.actor or point.node or point.source, update.after))
+                    newest.append((point, update.actor or point.node or writer(point), update.after))
                     break
             if len(newest) >= limit:
                 break

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from hitl_tui.errors import UsageError
+from hitl_tui.given_files import real_path
 from hitl_tui.stores.lease import process_started
 
 
@@ -62,7 +63,7 @@ class ShowFile:
     """
 
     def __init__(self, folder: Path, script: Path) -> None:
-        name = sha256(os.fsencode(script.resolve())).hexdigest()[:16]
+        name = sha256(os.fsencode(real_path(script))).hexdigest()[:16]
         self.path = folder / f"{name}.json"
 
     def write(self, state: ShowState) -> None:

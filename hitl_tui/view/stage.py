@@ -20,6 +20,7 @@ from hitl_tui.engine.commands import Step
 from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.thread.session import now_us
+from hitl_tui.given_files import real_path
 from hitl_tui.loading.stage_file import Script, StopTable
 from hitl_tui.loading.toml import KeyPath
 from hitl_tui.view.rows import wrap_line
@@ -149,7 +150,7 @@ class ScriptShow:
         """Tell other terminals where it stands."""
         if self._others is None:
             return
-        tempo, path = self.tempo, str(self.script.path.resolve())
+        tempo, path = self.tempo, str(real_path(self.script.path))
         state = ShowState(
             path, os.getpid(), own_process_started(), self._store, thread,
             self.stop, self.going, tempo.held, tempo.pace, self._began,

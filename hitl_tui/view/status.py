@@ -12,6 +12,7 @@ from hitl_tui.engine.log.events import Progress
 from hitl_tui.engine.log.records import END, ROLLBACK, LedgerEntry, Status
 from hitl_tui.engine.log.requests import Request, RequestKind
 from hitl_tui.errors import ExitCode
+from hitl_tui.view.failed_branches import failed_branches
 from hitl_tui.view.format import cost, duration, tokens
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.lines import name, sentence
@@ -133,7 +134,8 @@ def _turn(view: RunView, flying: int, now: int, pausing: bool, keys: Mapping[str
         case "failed":
             return _failed(view, keys)
         case "completed":
-            return f"{reason_words(progress, view.ledger)} — {keys['fork']} forks from any step"
+            ended = f"{reason_words(progress, view.ledger)}{_failed_inside(view)}"
+            return f"{ended} — {keys['fork']} forks from any step"
         case "cancelled":
             return reason_words(progress)
     return (
@@ -141,6 +143,16 @@ def _turn(view: RunView, flying: int, now: int, pausing: bool, keys: Mapping[str
         if progress.head >= 0
         else f"needs its input{_press(keys, 'input', 'to give it')}"
     )
+
+
+def _failed_inside(view: RunView) -> str:
+    """Which branches failed on the way to the end, which says nothing of them."""
+    failed = failed_branches(view.checkpoints, view.progress.head)
+    words = " and ".join(
+        f"{number:,} branch{'' if number == 1 else 'es'} of {sanitise_line(node, 40)}"
+        for node, number in failed.items()
+    )
+    return f", but {words} failed" if words else ""
 
 
 def reason_words(progress: Progress, ledger: Sequence[LedgerEntry] = (), width: int = 80) -> str:
@@ -352,7 +364,7 @@ def _request(progress: Progress, request: Request, now: int, keys: Mapping[str, 
 def _yours(keys: Mapping[str, str]) -> str:
     """What a person may do about a request; without a key to decide they are at it."""
     if "unable" in keys:
-        return "its graph is needed to decide"
+        return sanitise_line(keys["unable"].partition(":")[0], 60)
     if "undo" in keys:
         return f"being sent, {keys['undo']} takes it back"
     return f"your turn, press {keys['decide']}" if keys["decide"] else "your turn"
@@ -379,6 +391,8 @@ def _limit(progress: Progress) -> str:
     limits = progress.limits
     if limits.max_cost_usd is not None and progress.cost >= limits.max_cost_usd:
         return f"{cost(progress.cost, progress.cost_known)} of {cost(limits.max_cost_usd)}"
+    if limits.max_cost_usd is not None and limits.on_unknown_price == "stop" and not progress.cost_known:
+        return f"{cost(limits.max_cost_usd)}, and the price of a model is unknown"
     used = progress.tokens_in + progress.tokens_out
     if limits.max_tokens is not None and used >= limits.max_tokens:
         return f"{used:,} of {limits.max_tokens:,} tokens"

@@ -12,8 +12,8 @@ from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Visibility
 from hitl_tui.engine.state.channel import ChannelInfo
-from hitl_tui.view.format import Kind, kind, preview_line, writer
-from hitl_tui.view.inside import call_lines
+from hitl_tui.view.format import Kind, is_set_by_person, kind, preview_line, writer
+from hitl_tui.view.inside import calls_of_failed, calls_of_step
 from hitl_tui.view.lens import lens
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise, sanitise_line
@@ -45,8 +45,9 @@ class ChannelRow(msgspec.Struct, frozen=True):
 class StepView(msgspec.Struct, frozen=True):
     """A step and everything the panes show of it; `checkpoint` is None before the first step.
 
-    `calls` are the tools that its agents called.  `why` is what the node says about it, as why the run goes
-    on as it does; "" for nothing.  `agent_changes` is what humans changed of the agents before the next step.
+    `calls` are the tools that its agents called, `failed_calls` those that failed attempts called.  `why` is
+    what the node says about it, as why the run goes on as it does; "" for nothing.  `agent_changes` is what
+    humans changed of the agents before the next step.
     """
 
     step: int
@@ -58,6 +59,7 @@ class StepView(msgspec.Struct, frozen=True):
     why: str
     lens: tuple[Line, ...]
     calls: tuple[Line, ...] = ()
+    failed_calls: tuple[Line, ...] = ()
     agent_changes: tuple[str, ...] = ()
 
 
@@ -106,7 +108,8 @@ def _step_view(
         updates=tuple(updates),
         rows=rows,
         why=sanitise_line(checkpoint.text, _WHY) if checkpoint and checkpoint.text else "",
-        calls=call_lines(checkpoint.calls) if checkpoint and checkpoint.calls else (),
+        calls=calls_of_step(checkpoint) if checkpoint and checkpoint.calls else (),
+        failed_calls=calls_of_failed(checkpoint) if checkpoint and checkpoint.calls else (),
         lens=(*_decided(checkpoint, updates), *_lens(updates, branches)),
         agent_changes=_agent_changes(view.ledger, step),
     )
@@ -114,7 +117,7 @@ def _step_view(
 
 def _decided(checkpoint: Checkpoint | None, updates: Sequence[AppliedUpdate]) -> tuple[Line, ...]:
     """What a human decided and why, where no channel that they set says so."""
-    if checkpoint is None or checkpoint.decision is None or any(update.op == "set" for update in updates):
+    if checkpoint is None or checkpoint.decision is None or any(map(is_set_by_person, updates)):
         return ()
     title: Line = (untrusted(f"{checkpoint.decision} by {writer(checkpoint)}", "human"),)
     note = checkpoint.note
@@ -145,7 +148,7 @@ def _mark(updates: Sequence[AppliedUpdate]) -> tuple[Mark, str]:
     """What all updates of one channel in one step did to it, together."""
     if not updates:
         return " ", "untouched"
-    if any(update.op == "set" for update in updates):
+    if any(map(is_set_by_person, updates)):
         return "✎", "set by hand"
     if not any(update.changed for update in updates):
         return "=", "written, same value"

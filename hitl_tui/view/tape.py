@@ -9,6 +9,7 @@ from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Step
 from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.loading.stage_file import StopTable
+from hitl_tui.view.format import decider
 from hitl_tui.view.report import entry_facts
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
@@ -81,4 +82,4 @@ def _who(entry: LedgerEntry) -> str:
         return "It asks a person."
     what = next((fact for fact in entry_facts(entry) if fact.startswith("answer: ")), "")
     words = what.removeprefix("answer: ") or entry.kind.replace("_", " ")
-    return sanitise_line(f"{entry.actor or 'somebody'}: {words}", _LINE)
+    return sanitise_line(f"{entry.actor or decider(entry) or 'somebody'}: {words}", _LINE)

@@ -9,7 +9,7 @@ from hitl_tui.engine.log.threads import ThreadSummary
 
 
 class ThreadRow(NamedTuple):
-    """One row.
+    """A thread in the list of threads, or the note that more are to be loaded.
 
     Attributes:
         depth: how many threads it is below.

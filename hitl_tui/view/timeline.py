@@ -12,6 +12,7 @@ from hitl_tui.drivers.protocol import Relative
 from hitl_tui.engine.log.records import Checkpoint, Status
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.view.cells import Canvas, cells, cut, cut_start
+from hitl_tui.view.failed_branches import failures_in
 from hitl_tui.view.format import HUMAN, writer
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.run_view import RunView, find_step
@@ -239,7 +240,7 @@ def _glyph(checkpoint: Checkpoint | None, glyphs: Glyphs) -> tuple[str, Role]:
         return glyphs.cancelled, "human"
     if checkpoint.source in ("human", "fork"):
         return glyphs.edit, "human"
-    return glyphs.node, "ok"
+    return (glyphs.failed, "error") if failures_in(checkpoint) else (glyphs.node, "ok")
 
 
 def _label(checkpoint: Checkpoint | None, glyphs: Glyphs) -> str:
@@ -250,7 +251,9 @@ def _label(checkpoint: Checkpoint | None, glyphs: Glyphs) -> str:
         label = f"{sanitise_line(checkpoint.decision, _LABEL)} by {label}"
     elif checkpoint.source == "human" or (checkpoint.source == "fork" and checkpoint.actor):
         label = f"by {label}"
-    return cut(label, _LABEL, glyphs.ellipsis)
+    failed = failures_in(checkpoint)
+    note = f" {glyphs.failed}{failed}" if failed else ""
+    return cut(label, _LABEL - len(note), glyphs.ellipsis) + note
 
 
 def _tail(branch: ThreadLine, glyphs: Glyphs) -> tuple[str, Role]:
@@ -405,15 +408,19 @@ class _Drawing:
         return [line for at, line in enumerate(shown) if at < _LINES or line in (chosen, self.lines.open)]
 
     def _reaches(self, line: int) -> bool:
+        return line == self.lines.open or self._is_shown(line)
+
+    def _is_shown(self, line: int) -> bool:
+        """Whether a step of a line is among the shown ones."""
         branch = self.lines.branches[line]
-        return line == self.lines.open or (branch.start <= self.final and branch.head >= self.first)
+        return branch.start <= self.final and branch.head >= self.first
 
     def draw(self, chosen: int | None) -> None:
         """Put everything on the canvas; the number of the step that is travelled to stands in brackets."""
         self._draw_numbers(chosen)
         for line, row in self.rows.items():
             branch = self.lines.branches[line]
-            if not self._reaches(line):
+            if not self._is_shown(line):
                 self._draw_elsewhere(line, row, branch)
                 continue
             self._draw_way(line, row, branch)

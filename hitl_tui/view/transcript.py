@@ -10,11 +10,12 @@ from hitl_tui.drivers.protocol import Unfinished
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.engine.log.records import ROLLBACK, Checkpoint
-from hitl_tui.view.format import cost, duration, limit_line, preview, tokens, writer
+from hitl_tui.view.format import cost, duration, limit_line, preview, price_line, tokens, writer
 from hitl_tui.view.glyphs import ASCII
-from hitl_tui.view.inside import EMPTY, InsideView, call_lines, tool_line
+from hitl_tui.view.inside import EMPTY, InsideView, calls_of_failed, calls_of_step, tool_line
 from hitl_tui.view.lens import lens
 from hitl_tui.view.lines import content, name, spans
+from hitl_tui.view.rows import as_overwritten
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line
 from hitl_tui.view.taint import taint_line
@@ -140,6 +141,8 @@ def event_lines(event: ev.Event) -> list[str]:
             return [f"{name(event.node)} was given up: {name(event.why)}. Nothing of it was committed."]
         case ev.LimitNear():
             return [f"Note: {limit_line(event)}."]
+        case ev.PriceUnknown():
+            return [f"Note: {price_line(event)}."]
         case ev.HolderChanged() if event.holder:
             from hitl_tui.view.status import held_words
 
@@ -162,6 +165,8 @@ class NodeText:
     def __init__(self) -> None:
         self._open: dict[tuple[str, str], LineSplitter] = {}
         self._heard = ("", "")
+        self._inside: dict[str, list[str]] = {}
+        """The last lines about each thread of a subgraph."""
 
     def lines(self, event: ev.Event) -> list[str]:
         """What an event says; a line without an end is told before the next other event."""
@@ -169,11 +174,21 @@ class NodeText:
             rest = self._rest() if self._open else []
             if isinstance(event, ev.NodeStarted):
                 self._heard = ("", "")
-            return rest + event_lines(event)
+            return rest + self._once(event, event_lines(event))
         if event.agent:
             return []
         writer = (event.node, event.path)
         return self._told(writer, self._open.setdefault(writer, LineSplitter()).add(event.text))
+
+    def _once(self, event: ev.Event, lines: list[str]) -> list[str]:
+        """Leave out lines about a thread of a subgraph that repeat the last ones about the same step."""
+        if not lines or not isinstance(event, ev.ChildMoved):
+            return lines
+        said = [str(event.progress.head), *lines]
+        if self._inside.get(event.thread_id) == said:
+            return []
+        self._inside[event.thread_id] = said
+        return lines
 
     def _rest(self) -> list[str]:
         """The lines that have no end yet."""
@@ -184,7 +199,7 @@ class NodeText:
     def _told(self, writer: tuple[str, str], lines: list[str]) -> list[str]:
         if not lines:
             return []
-        rows = content(lines)
+        rows = content(map(as_overwritten, lines))
         if writer != self._heard:
             rows.insert(0, f"{name(writer[1] or writer[0])} writes:")
         self._heard = writer
@@ -205,6 +220,7 @@ def step_lines(
     elif checkpoint.source == "human":
         facts.append("update_state")
     if checkpoint.source in ("node", "map", "subgraph"):
+        facts += [f"after {checkpoint.attempt} attempts"] if checkpoint.attempt > 1 else []
         facts.append(duration(checkpoint.duration))
         used = checkpoint.tokens_in + checkpoint.tokens_out
         facts += [tokens(used)] if used else []
@@ -215,7 +231,7 @@ def step_lines(
     if checkpoint.note:
         lines += ["Note:", *content([checkpoint.note], 10)]
     if not live:
-        lines += spans(call_lines(checkpoint.calls, ASCII))
+        lines += [*spans(calls_of_step(checkpoint, ASCII)), *spans(calls_of_failed(checkpoint, ASCII))]
     lines += branch_lines(checkpoint)
     if not updates:
         return [*lines, "It changed nothing."]
@@ -234,7 +250,8 @@ def stream_lines(checkpoint: Checkpoint) -> list[str]:
     from hitl_tui.view.run_view import past_stream
 
     text = past_stream(checkpoint).text.rstrip("\n")
-    return ["It wrote:", *content(text.split("\n"), _STREAM, "--json has all of it")] if text else []
+    lines = map(as_overwritten, text.replace("\r\n", "\n").split("\n"))
+    return ["It wrote:", *content(lines, _STREAM, "--json has all of it")] if text else []
 
 
 def channel_lines(values: Mapping[str, Any], tainted: Collection[str] = ()) -> list[str]:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.graph.description import GraphInfo
+from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.view.format import inline, kind, preview_line, read_json
 from hitl_tui.view.rows import continued, wrap_line, wrap_spans
 from hitl_tui.view.sanitise import sanitise, sanitise_line
@@ -262,7 +263,12 @@ def draft_of(value: Any, channel_type: str) -> EditText:
     """Texts are edited as they are, all else as JSON.
 
     A text with characters that could steer a terminal is edited as JSON too, where they are escaped.
+    What is private is not shown here either: one writes a new value.
     """
+    if value is PRIVATE:
+        if channel_type in {"text", ""}:
+            return EditText("", as_json=False, why="private: write a new text")
+        return EditText("", as_json=True, why="private: write a new value, as JSON")
     plain = isinstance(value, str) or (value is None and channel_type == "text")
     if plain:
         text = value or ""

@@ -1,6 +1,6 @@
 """The advisor workflow: a worker writes, an advisor judges, and a draft goes round until it is approved.
 
-A cheap model does the work and a strong one only judges it (seed 002).
+A cheap model does the work and a strong one only judges it.
 
     START -> worker -> advisor -- approved --> END
                ^________ revise ____|
@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from hitl_tui.declared import declares
 from hitl_tui.engine.graph.builder import StateGraph
 from hitl_tui.engine.graph.description import InputField
 from hitl_tui.engine.graph.gates import Gate, GateChoice
-from hitl_tui.engine.graph.termination import custom_condition, max_turns
+from hitl_tui.engine.graph.termination import Termination, custom_condition, max_turns
 from hitl_tui.engine.log.records import END, START, Limits
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.runner import GraphRunner
@@ -42,6 +43,7 @@ PROMPTS = {
 """What worker and advisor are told, by name; `prompts=` replaces any of them."""
 
 
+@declares()
 def advisor_workflow(
     worker: Any,
     advisor: Any,
@@ -51,8 +53,10 @@ def advisor_workflow(
     prompts: Mapping[str, str] | None = None,
     state_schema: Mapping[str, Channel] | None = None,
     checkpointer: Store | None = None,
+    limits: Limits | None = None,
+    termination: Termination | None = None,
 ) -> GraphRunner:
-    """A worker whose drafts an advisor approves or sends back with feedback (SPEC 15).
+    """A worker whose drafts an advisor approves or sends back with feedback.
 
     The advisor approves with a reply that starts with "approved"; any other reply asks for a
     revision, with the text after a leading "revise:" as feedback. The result's output is the draft.
@@ -64,6 +68,9 @@ def advisor_workflow(
         prompts: in place of those of `PROMPTS`, by name.
         state_schema: channels to use instead of the workflow's own.
         checkpointer: where threads live; with `human` one in memory by default.
+        limits: what a run may use up; a `max_iterations` other than 25, the default, takes the place of the
+            workflow's own.
+        termination: ends a run as completed(termination), besides the workflow's own ends.
 
     Raises:
         GraphInvalid: what is no agent, a channel or a prompt that does not fit, or max_revisions is below 0.
@@ -86,8 +93,10 @@ def advisor_workflow(
             checkpointer=parts.store_for(checkpointer, human),
             agents={"worker": worker, "advisor": advisor},
             interrupt_after=[_verdict_gate(advisor, max_revisions)] if human else [],
-            termination=max_turns(turns) & custom_condition(_is_not_approved, "no approval"),
-            limits=Limits(max_iterations=turns),
+            termination=parts.ends_at(
+                max_turns(turns) & custom_condition(_is_not_approved, "no approval"), termination
+            ),
+            limits=parts.limits_for(turns, limits),
             inputs=[InputField("task", "messages", "What shall be written?", "Explain what a closure is.")],
             output="latest_draft",
         )
@@ -147,8 +156,8 @@ def _advisor(prompts: Mapping[str, str]) -> Node:
         reply = await parts.ask(config.agents["advisor"], prompt)
         verdict, feedback = read_verdict(reply)
         updates = {"messages": reply, "advisor_verdict": verdict, "advisor_feedback": feedback}
-        how = "begins" if verdict == "approved" else "does not begin"
-        return NodeResult(updates, text=f"verdict: {verdict}, the reply {how} with 'approved'")
+        how = "starts" if verdict == "approved" else "does not start"
+        return NodeResult(updates, text=f"verdict: {verdict} (the reply {how} with 'approved')")
 
     return advise
 
@@ -175,14 +184,14 @@ def _verdict_gate(advisor: Any, max_revisions: int) -> Gate:
 
     return Gate(
         node="advisor",
-        title=f"verdict of {name}",
+        title="Approve this draft?",
         subject="latest_draft",
         payload=payload,
         recommended="accept",
         choices=[
-            GateChoice("accept", "accept the verdict", "enter"),
-            GateChoice("approve", "approve anyway", "a", values={"advisor_verdict": "approved"}),
-            GateChoice("revise", "revise with my words", "r", text="required", values=_own_feedback),
+            GateChoice("accept", "agree with the verdict", "enter"),
+            GateChoice("approve", "approve the draft", "a", values={"advisor_verdict": "approved"}),
+            GateChoice("revise", "send back with my words", "r", text="required", values=_own_feedback),
         ],
     )
 

@@ -1,4 +1,4 @@
-"""The debate workflow: agents speak in turn, and a judge may end it after a round (seed 002).
+"""The debate workflow: agents speak in turn, and a judge may end it after a round.
 
 START -> pro -> con -> judge -- done --> END
           ^_____ continue ___|
@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
+from hitl_tui.declared import declares
 from hitl_tui.engine.graph.builder import StateGraph
 from hitl_tui.engine.graph.description import InputField
 from hitl_tui.engine.graph.gates import Gate, GateChoice
@@ -35,6 +36,7 @@ PROMPTS = {
 """What agents and judge are told, by name; `prompts=` replaces any of them."""
 
 
+@declares()
 def debate_workflow(
     agents: parts.Team,
     judge: Any = None,
@@ -44,8 +46,10 @@ def debate_workflow(
     prompts: Mapping[str, str] | None = None,
     state_schema: Mapping[str, Channel] | None = None,
     checkpointer: Store | None = None,
+    limits: Limits | None = None,
+    termination: Termination | None = None,
 ) -> GraphRunner:
-    """Agents that speak in turn on the whole history, for some rounds or until a judge is content (SPEC 15).
+    """Agents that speak in turn on the whole history, for some rounds or until a judge is content.
 
     A judge speaks after each full round and ends the debate when its reply has the word "done".  The
     result's output is the judge's last reply, or without a judge `{name: last reply}` of all agents.
@@ -58,6 +62,9 @@ def debate_workflow(
         prompts: in place of those of `PROMPTS`, by name.
         state_schema: channels to use instead of the workflow's own.
         checkpointer: where threads live; with `human` one in memory by default.
+        limits: what a run may use up; a `max_iterations` other than 25, the default, takes the place of the
+            workflow's own.
+        termination: ends a run as completed(termination), besides the workflow's own ends.
 
     Raises:
         GraphInvalid: less than two agents, what is no agent, a name that can't be used, a bound below 1, or a
@@ -93,8 +100,8 @@ def debate_workflow(
         checkpointer=parts.store_for(checkpointer, human),
         agents={**team, **({"judge": judge} if judge is not None else {})},
         interrupt_after=[_round_gate(last, judge is not None)] if human else [],
-        termination=_rounds(turns) if decided else max_turns(turns),
-        limits=Limits(max_iterations=None if human else turns),
+        termination=parts.ends_at(_rounds(turns) if decided else max_turns(turns), termination),
+        limits=parts.limits_for(None if human else turns, limits),
         inputs=[InputField("task", "messages", "What is it about?", "Proposition: tests come first.")],
         output="output",
     )
@@ -119,8 +126,8 @@ def read_judgement(reply: str) -> tuple[str, str]:
     """`(verdict, why)` of a judge's reply: done if it has the word "done" in any case."""
     place = parts.find_word("done", reply)
     if place:
-        return "done", f"verdict: done, the word found at {place}"
-    return "continue", "verdict: continue, without the word 'done'"
+        return "done", f"verdict: done (the word is at character {place})"
+    return "continue", "verdict: continue (the reply lacks the word 'done')"
 
 
 class _Clock(NamedTuple):
@@ -182,12 +189,12 @@ def _round_gate(last: str, judged: bool) -> Gate:
 
     return Gate(
         node=last,
-        title="verdict of the judge" if judged else "end of a round",
+        title="Is the debate decided?" if judged else "Continue the debate?",
         subject="output" if judged else "messages",
         payload=payload if judged else None,
         recommended="accept",
         choices=[
-            GateChoice("accept", "as the judge says" if judged else "go on as planned", "enter"),
+            GateChoice("accept", "as the judge says" if judged else "continue as planned", "enter"),
             GateChoice("end", "end the debate", "x", values={"judge_verdict": "done"}),
             GateChoice("extend", "one more round", "m", values={"judge_verdict": "extend"}),
         ],

@@ -7,7 +7,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hitl_tui.engine.log.records import END, START
+from msgspec.structs import replace
+
+from hitl_tui.agents.thoughts import without_thoughts
+from hitl_tui.engine.graph.options import check_compiled_with
+from hitl_tui.engine.graph.termination import Termination
+from hitl_tui.engine.log.records import END, START, Limits
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.state.channel import Channel
 from hitl_tui.engine.state.workflow_state import WorkflowState
@@ -48,7 +53,7 @@ def prompts_for(workflow: str, own: Mapping[str, str], given: Mapping[str, str] 
             if field not in fields:
                 raise GraphInvalid(
                     f"prompts: {name} has no field {{{field}}}",
-                    f"fields: {', '.join(fields)}; {{{{{field}}}}} stands for the braces themselves",
+                    f"fields: {', '.join(fields)}; {{{{{field}}}}} is a pair of braces",
                 )
     return {**own, **given}
 
@@ -69,9 +74,12 @@ def with_roles(team: Mapping[str, Any]) -> str:
 
 
 async def ask(agent: Any, prompt: str) -> str:
-    """An agent's reply, by `achat` where it has one (so that other work goes on), else by `chat`."""
+    """An agent's reply without any thinking.
+
+    It is asked by `achat` where it has that, so that other work can run meanwhile, else by `chat`.
+    """
     reply = agent.achat(prompt) if hasattr(agent, "achat") else agent.chat(prompt)
-    return str(await reply if inspect.isawaitable(reply) else reply)
+    return without_thoughts(str(await reply if inspect.isawaitable(reply) else reply))
 
 
 async def ask_alone(agent: Any, prompt: str) -> str:
@@ -103,7 +111,7 @@ def history(messages: Sequence[Any] | None) -> str:
 
 
 def task_of(state: WorkflowState, config: NodeConfig) -> str:
-    """The task of an invocation: its first message (SPEC 15).
+    """The task of an invocation: its first message.
 
     As it stands in `messages` while that holds it, so that an edit counts, else as the log has it.
     """
@@ -219,6 +227,30 @@ def store_for(checkpointer: Store | None, human: str | None) -> Store | None:
 
         return MemoryCheckpointer()
     return checkpointer
+
+
+def limits_for(iterations: int | None, given: Limits | None) -> Limits:
+    """The limits of a workflow that takes `iterations` runs of nodes at most, with those that a user gives.
+
+    The default of 25 iterations never cuts a workflow short.
+
+    Raises:
+        GraphInvalid: what is given are no limits.
+    """
+    check_compiled_with(None, None, None, given)
+    if given is None or given.max_iterations == Limits().max_iterations:
+        return replace(given or Limits(), max_iterations=iterations)
+    return given
+
+
+def ends_at(own: Termination | None, given: Termination | None) -> Termination | None:
+    """The condition that ends a run: the workflow's own or the one that a user gives.
+
+    Raises:
+        GraphInvalid: what is given is no condition.
+    """
+    check_compiled_with(None, None, given, None)
+    return own | given if own and given else own or given
 
 
 def find_word(word: str, text: str) -> int:

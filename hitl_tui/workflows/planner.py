@@ -1,4 +1,4 @@
-"""The planner workflow: one agent plans, cheap workers do the steps, an evaluator judges (seed 002)."""
+"""The planner workflow: one agent plans, cheap workers do the steps, an evaluator judges."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import re
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from hitl_tui.declared import declares
 from hitl_tui.engine.graph.builder import StateGraph
 from hitl_tui.engine.graph.description import InputField
 from hitl_tui.engine.graph.gates import Gate, GateChoice
-from hitl_tui.engine.graph.termination import custom_condition
+from hitl_tui.engine.graph.termination import Termination, custom_condition
 from hitl_tui.engine.log.records import END, START, Limits
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.nodes.attempt import NodeConfig
 from hitl_tui.engine.nodes.results import NodeResult
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.channel import Channel
-from hitl_tui.engine.state.reducers import append, overwrite
+from hitl_tui.engine.state.reducers import append, as_reducer, overwrite
 from hitl_tui.engine.state.workflow_state import WorkflowState
-from hitl_tui.errors import GraphInvalid, HitlError, in_words
+from hitl_tui.errors import GraphInvalid, HitlError, described, in_words
 from hitl_tui.workflows import parts
 
 Step = dict[str, str]
@@ -97,7 +98,7 @@ def _parsed(text: str, parse: ParsePlan) -> list[Any]:
     except Exception as error:
         name = getattr(parse, "__name__", "parse_plan")
         raise _broken(
-            f"{name} can't read the plan {_quote(text)}: {type(error).__name__}: {error}",
+            f"{name} can't read the plan {_quote(text)}: {described(error)}",
             "mend the plan, or make it again",
         ) from error
 
@@ -154,7 +155,8 @@ With a `parse_plan` of one's own `{format}` is empty.
 """
 
 
-def planner_workflow(  # noqa: PLR0917  (the order of SPEC 15)
+@declares()
+def planner_workflow(  # noqa: PLR0917  (the order of docs/spec/workflows.md)
     planner: Any,
     workers: parts.Team,
     evaluator: Any = None,
@@ -166,8 +168,10 @@ def planner_workflow(  # noqa: PLR0917  (the order of SPEC 15)
     prompts: Mapping[str, str] | None = None,
     state_schema: Mapping[str, Channel] | None = None,
     checkpointer: Store | None = None,
+    limits: Limits | None = None,
+    termination: Termination | None = None,
 ) -> GraphRunner:
-    """A plan made once, done step by step by workers, and judged as a whole (SPEC 15).
+    """A plan made once, done step by step by workers, and judged as a whole.
 
     The planner answers one `worker: instruction` a line.  The dispatcher takes the steps in order and
     asks no model; each worker gets only its instruction.  The evaluator says done, or replan with a
@@ -185,6 +189,9 @@ def planner_workflow(  # noqa: PLR0917  (the order of SPEC 15)
         prompts: in place of those of `PROMPTS`, by name.
         state_schema: channels to use instead of the workflow's own.
         checkpointer: where threads live; with `human` one in memory by default.
+        limits: what a run may use up; a `max_iterations` other than 25, the default, takes the place of the
+            workflow's own.
+        termination: ends a run as completed(termination), besides the workflow's own ends.
 
     Raises:
         GraphInvalid: no workers, what is no agent or no function, a name or a bound that can't be used, or a
@@ -205,7 +212,12 @@ def planner_workflow(  # noqa: PLR0917  (the order of SPEC 15)
     channels = parts.channels_for("planner", state_schema, default_channels())
     names = list(team)
     graph = StateGraph(channels, name="planner")
-    graph.add_node("planner", _planner(texts, team, max_steps, parse_plan), writes=_PLANNED)
+    resets = channels["results"].reducer == _COLLECTS
+    graph.add_node(
+        "planner",
+        _planner(texts, team, max_steps, parse_plan, resets=resets),
+        writes=[*_PLANNED, "results"] if resets else _PLANNED,
+    )
     graph.add_node("dispatcher", _dispatcher(names, max_steps, parse_plan), writes=_DISPATCHED)
     for name in names:
         graph.add_node(
@@ -233,12 +245,15 @@ def planner_workflow(  # noqa: PLR0917  (the order of SPEC 15)
         checkpointer=parts.store_for(checkpointer, human),
         agents={"planner": planner, **team, **({} if evaluator is None else {"evaluator": evaluator})},
         interrupt_after=gates,
-        termination=custom_condition(
-            lambda state: _wants_replan(state) and state["replan_count"] >= max_replans,
-            f"{max_replans} of {max_replans} replans used",
+        termination=parts.ends_at(
+            custom_condition(
+                lambda state: _wants_replan(state) and state["replan_count"] >= max_replans,
+                f"{max_replans} of {max_replans} replans used",
+            ),
+            termination,
         ),
         # A plan takes the planner, a dispatch before and after each step, the steps and the evaluator.
-        limits=Limits(max_iterations=(2 * max_steps + 3) * (max_replans + 1)),
+        limits=parts.limits_for((2 * max_steps + 3) * (max_replans + 1), limits),
         inputs=[InputField("task", "messages", "What shall be done?", "Write a report on tidy data.")],
         output="results",
     )
@@ -248,6 +263,14 @@ _PLANNED = ["messages", "plan", "plan_index", "current_worker", "current_instruc
             "evaluator_verdict", "replan_count"]  # fmt: skip
 _DISPATCHED = ["plan", "current_worker", "current_instruction"]
 _WORKED = ["messages", "results", "plan_index"]
+
+
+def collect(results: Any, update: Any) -> Any:
+    """Add a reply to the results; a list takes the place of all, as an empty one for a new task does."""
+    return update if isinstance(update, list) else [*results, update]
+
+
+_COLLECTS = as_reducer(collect)
 
 
 def default_channels() -> dict[str, Channel]:
@@ -265,7 +288,7 @@ def default_channels() -> dict[str, Channel]:
         "plan_index": Channel(0, schema=count, description="steps done"),
         "current_instruction": Channel("", schema=text, description="what the current worker is told"),
         "current_worker": Channel("", schema=text, description='who is next, "" where the plan is done'),
-        "results": Channel([], reducer=append(), description="what the workers replied"),
+        "results": Channel([], reducer=_COLLECTS, description="what the workers replied"),
         "evaluator_verdict": Channel("", schema=text, description="done, or replan: and the reason"),
         "replan_count": Channel(0, schema=count, description="plans made after the first"),
     }
@@ -280,14 +303,19 @@ def read_evaluation(reply: str) -> tuple[str, str]:
     text = reply.strip()
     if parts.find_word("replan", text) == 1:
         reason = text[len("replan") :].lstrip(" :,.-–—")
-        return f"replan: {reason}", "verdict: replan, the reply begins with it"
+        return f"replan: {reason}", "verdict: replan (the reply starts with that word)"
     if place := parts.find_word("done", reply):
-        return "done", f"verdict: done, the word found at {place}"
-    return f"replan: {text}", "verdict: replan, without the word 'done'"
+        return "done", f"verdict: done (the word is at character {place})"
+    return f"replan: {text}", "verdict: replan (the reply lacks the word 'done')"
 
 
 def _planner(
-    prompts: Mapping[str, str], team: Mapping[str, Any], max_steps: int, parse: ParsePlan | None
+    prompts: Mapping[str, str],
+    team: Mapping[str, Any],
+    max_steps: int,
+    parse: ParsePlan | None,
+    *,
+    resets: bool,
 ) -> Callable[..., Awaitable[NodeResult]]:
     async def plan(state: WorkflowState, config: NodeConfig) -> NodeResult:
         again = config.iteration > 1 and _wants_replan(state)
@@ -303,7 +331,7 @@ def _planner(
         ).rstrip()
         reply = await parts.ask_alone(config.agents["planner"], prompt)
         steps, why = _as_far_as_it_parses(reply, list(team), max_steps, parse)
-        updates = {
+        updates: dict[str, Any] = {
             "messages": reply,
             "plan": steps,
             "plan_index": 0,
@@ -312,6 +340,8 @@ def _planner(
             "evaluator_verdict": "",
             "replan_count": state["replan_count"] + 1 if again else 0,
         }
+        if resets and not again and state["results"]:
+            updates["results"] = []  # of an earlier task
         return NodeResult(updates, text=why)
 
     return plan
@@ -382,7 +412,7 @@ def _plan_gate(workers: list[str], max_steps: int, parse: ParsePlan | None) -> G
 
     return Gate(
         node="planner",
-        title="plan of the planner",
+        title="Run this plan?",
         subject="plan",
         payload=lambda state: plan_text(state["plan"]),
         recommended="run",
@@ -400,14 +430,14 @@ def _replan_gate() -> Gate:
 
     return Gate(
         node="evaluator",
-        title="verdict of the evaluator",
+        title="Are the results complete?",
         subject="results",
         payload=payload,
         recommended="accept",
         choices=[
             GateChoice("accept", "as the evaluator says", "enter"),
-            GateChoice("done", "done, no new plan", "x", values={"evaluator_verdict": "done"}),
-            GateChoice("replan", "a new plan, with my reason", "r", text="required", values=_own_reason),
+            GateChoice("done", "done, make no new plan", "x", values={"evaluator_verdict": "done"}),
+            GateChoice("replan", "make a new plan, for my reason", "r", text="required", values=_own_reason),
         ],
     )
 

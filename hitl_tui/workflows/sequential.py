@@ -1,4 +1,4 @@
-"""The sequential workflow: agents in a row, each of which gets only the last message (seed 002).
+"""The sequential workflow: agents in a row, each of which gets only the last message.
 
 START -> drafter -> reviewer -> polisher -> END
 """
@@ -9,9 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
+from hitl_tui.declared import declares
 from hitl_tui.engine.graph.builder import StateGraph
 from hitl_tui.engine.graph.description import InputField
 from hitl_tui.engine.graph.gates import Gate, GateChoice
+from hitl_tui.engine.graph.termination import Termination
 from hitl_tui.engine.log.records import END, START, Limits
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.nodes.attempt import NodeConfig
@@ -25,6 +27,7 @@ PROMPTS = {"agent": "{message}"}
 """What each agent is told, by name; `prompts=` replaces any of them."""
 
 
+@declares()
 def sequential_workflow(
     agents: parts.Team,
     *,
@@ -32,8 +35,10 @@ def sequential_workflow(
     prompts: Mapping[str, str] | None = None,
     state_schema: Mapping[str, Channel] | None = None,
     checkpointer: Store | None = None,
+    limits: Limits | None = None,
+    termination: Termination | None = None,
 ) -> GraphRunner:
-    """Agents that speak once each, in order; each gets only the last message (SPEC 15).
+    """Agents that speak once each, in order; each gets only the last message.
 
     The result's output is the last agent's reply.
 
@@ -43,6 +48,9 @@ def sequential_workflow(
         prompts: in place of those of `PROMPTS`, by name.
         state_schema: channels to use instead of the workflow's own.
         checkpointer: where threads live; with `human` one in memory by default.
+        limits: what a run may use up; a `max_iterations` other than 25, the default, takes the place of the
+            workflow's own.
+        termination: ends a run as completed(termination), besides the workflow's own ends.
 
     Raises:
         GraphInvalid: no agents, a name that is there twice, a channel that is missing, or no such prompt.
@@ -62,7 +70,8 @@ def sequential_workflow(
         checkpointer=parts.store_for(checkpointer, human),
         agents=team,
         interrupt_after=[_handover(giver, taker) for giver, taker in pairwise(team)] if human else [],
-        limits=Limits(max_iterations=len(team)),
+        termination=parts.ends_at(None, termination),
+        limits=parts.limits_for(len(team), limits),
         inputs=[InputField("task", "messages", "What shall they work on?", "Write a post about tidy data.")],
         output="output",
     )
@@ -89,12 +98,12 @@ def _speaker(name: str, prompt: str, written: Sequence[str]) -> Callable[..., Aw
 def _handover(giver: str, taker: str) -> Gate:
     return Gate(
         node=giver,
-        title=f"hand-over from {giver} to {taker}",
+        title=f"Pass this on to {taker}?",
         subject="output",
         recommended="pass",
         choices=[
             GateChoice("pass", f"pass it on to {taker}", "enter", text="none", values=_as_it_stands),
-            GateChoice("replace", "pass on my own text instead", "r", text="required", values=_own_text),
+            GateChoice("replace", "send my own text instead", "r", text="required", values=_own_text),
         ],
     )
 

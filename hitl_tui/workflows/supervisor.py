@@ -1,4 +1,4 @@
-"""The supervisor workflow: a manager sends one worker after another until it names none (seed 002).
+"""The supervisor workflow: a manager sends one worker after another until it names none.
 
 START -> manager -- writer --> writer -+
            |  ^----------------------- +
@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from hitl_tui.declared import declares
 from hitl_tui.engine.graph.builder import StateGraph
 from hitl_tui.engine.graph.description import InputField
 from hitl_tui.engine.graph.gates import Gate, GateChoice
-from hitl_tui.engine.graph.termination import custom_condition, max_turns
+from hitl_tui.engine.graph.termination import Termination, custom_condition, max_turns
 from hitl_tui.engine.log.records import END, START, Limits
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.nodes.attempt import NodeConfig
@@ -36,6 +37,7 @@ PROMPTS = {
 """What manager and workers are told, by name; `prompts=` replaces any of them."""
 
 
+@declares()
 def supervisor_workflow(
     manager: Any,
     workers: parts.Team,
@@ -45,8 +47,10 @@ def supervisor_workflow(
     prompts: Mapping[str, str] | None = None,
     state_schema: Mapping[str, Channel] | None = None,
     checkpointer: Store | None = None,
+    limits: Limits | None = None,
+    termination: Termination | None = None,
 ) -> GraphRunner:
-    """A manager that sends a worker, looks at the reply, and sends the next one, until it is done (SPEC 15).
+    """A manager that sends a worker, looks at the reply, and sends the next one, until it is done.
 
     The route is the first worker, in declared order, whose name the manager's reply has as a whole
     word in any case; where there is none the run ends.  The result's output is the last worker's reply.
@@ -59,6 +63,9 @@ def supervisor_workflow(
         prompts: in place of those of `PROMPTS`, by name.
         state_schema: channels to use instead of the workflow's own.
         checkpointer: where threads live; with `human` one in memory by default.
+        limits: what a run may use up; a `max_iterations` other than 25, the default, takes the place of the
+            workflow's own.
+        termination: ends a run as completed(termination), besides the workflow's own ends.
 
     Raises:
         GraphInvalid: no workers, what is no agent, a name that can't be used, a bound below 1, or a
@@ -86,9 +93,12 @@ def supervisor_workflow(
         checkpointer=parts.store_for(checkpointer, human),
         agents={"manager": manager, **team},
         interrupt_after=[_route_gate(team)] if human else [],
-        termination=max_turns(max_rounds)
-        & custom_condition(lambda state: state["current_route"] != DONE, "work left"),
-        limits=Limits(max_iterations=max_rounds),
+        termination=parts.ends_at(
+            max_turns(max_rounds)
+            & custom_condition(lambda state: state["current_route"] != DONE, "work left"),
+            termination,
+        ),
+        limits=parts.limits_for(max_rounds, limits),
         inputs=[InputField("task", "messages", "What shall be done?", "Produce an article on closures.")],
         output="output",
     )
@@ -107,10 +117,10 @@ def read_route(reply: str, workers: Iterable[str]) -> tuple[str, str]:
     """`(route, why)` of a manager's reply: the first worker in order that it names, else DONE."""
     places = [(name, place) for name in workers if (place := parts.find_word(name, reply))]
     if not places:
-        return DONE, "route: DONE, no worker is named as a whole word"
+        return DONE, "route: DONE (the reply names no worker as a whole word)"
     (name, place), *others = places
-    also = "".join(f", {other!r} at {at} is later in order" for other, at in others)
-    return name, f"route: {name!r} found at {place}{also}"
+    also = "".join(f"; {other!r} at {at} comes later in the list" for other, at in others)
+    return name, f"route: {name!r} (named at character {place}{also})"
 
 
 def _manager(team: Mapping[str, Any], prompt: str) -> Callable[..., Awaitable[NodeResult]]:
@@ -142,17 +152,17 @@ def _route_gate(team: Mapping[str, Any]) -> Gate:
         }
 
     others = [
-        GateChoice(name, f"send {name} instead", str(number), values={"current_route": name})
+        GateChoice(name, f"go to {name}", str(number), values={"current_route": name})
         for number, name in enumerate(team, 1)
     ]
     return Gate(
         node="manager",
-        title="route of the manager",
+        title="Who works next?",
         subject="current_route",
         payload=payload,
         recommended="accept",
         choices=[
-            GateChoice("accept", "go where the manager says", "enter"),
+            GateChoice("accept", "as the manager says", "enter"),
             *others,
             GateChoice(DONE, "end here", "x", values={"current_route": DONE}),
         ],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextvars
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,8 @@ import pytest
 from hitl_tui.agents.agent import Agent
 from hitl_tui.engine.log.events import Event
 from hitl_tui.engine.nodes.activity import Activity, current_activity
+from hitl_tui.stores import Checkpointer
+from tests.support.any_store import KINDS, new_store
 from tests.support.openai_server import OpenAIServer, openai_server
 
 KEY = "test-key-0123456789"
@@ -41,12 +45,14 @@ class Node:
 
 
 @pytest.fixture(autouse=True)
-def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No keys of the developer's and no proxy between the test and loopback."""
+def _bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No keys of the developer's, no proxy between the test and loopback, and no certificates to read."""
     for name in tuple(os.environ):
         if name.endswith(("_API_KEY", "_API_BASE", "_BASE_URL")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
 
 
 @pytest.fixture
@@ -61,3 +67,9 @@ def make_agent(server: OpenAIServer) -> Callable[..., Agent]:
         return Agent("writer", model, **{"api_base": server.api_base, "api_key": KEY, **given})
 
     return make
+
+
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Checkpointer]:
+    with closing(new_store(request.param, tmp_path)) as opened:
+        yield opened

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ LOOKUP = Say((), calls=(Call("lookup", '{"name": "ann"}', "one"),))
 SEND = Say(("I will write. ",), calls=(Call("send", '{"to": "ann@example.org", "text": "hi"}', "two"),))
 DONE = Say(("All done.",))
 
+CHANGED = "[A person changed this call before it was made. It ran with these arguments: "
+
 
 class Desk:
     """The thread `t` of the clerk, and what its tools did."""
@@ -39,11 +41,16 @@ class Desk:
         self.sent = folder / "sent.txt"
         self.store = str(folder / "runs.db")
         self.events: list[Any] = []
-        self.open()
+        self.runner = build(self.store, self.server.api_base, self.sent)
 
     def open(self) -> None:
-        """As another process would: nothing but the store is left."""
+        """Open the store again, as another process would: nothing else is left."""
+        self.close()
         self.runner = build(self.store, self.server.api_base, self.sent)
+
+    def close(self) -> None:
+        assert self.runner.store is not None
+        self.runner.store.close()
 
     def run(self) -> RunResult:
         return self.runner.invoke({} if not self.exists else None, thread_id="t", on_event=self.events.append)
@@ -68,9 +75,11 @@ class Desk:
 
 
 @pytest.fixture
-def desk(server: OpenAIServer, tmp_path: Path) -> Desk:
+def desk(server: OpenAIServer, tmp_path: Path) -> Iterator[Desk]:
     server.plan(LOOKUP, SEND, DONE)
-    return Desk(server, tmp_path)
+    opened = Desk(server, tmp_path)
+    yield opened
+    opened.close()
 
 
 def last_told(server: OpenAIServer) -> str:
@@ -78,6 +87,7 @@ def last_told(server: OpenAIServer) -> str:
     return str(server.requests[-1].body["messages"][-1]["content"])
 
 
+@pytest.mark.slow
 def test_the_call_waits_with_its_exact_arguments(desk: Desk) -> None:
     result = desk.run()
     assert (result.status, result.reason) == ("waiting", "approval")
@@ -96,13 +106,14 @@ def test_the_call_waits_with_its_exact_arguments(desk: Desk) -> None:
         (
             {"choice": "edit", "args": {"to": "bob@example.org", "text": "hello"}},
             ["send bob@example.org hello"],
-            "sent",
+            CHANGED + '{"to": "bob@example.org", "text": "hello"}]\nsent',
         ),
         ({"choice": "reject", "text": "not today"}, [], "Error: A person refused this call: not today"),
         ({"choice": "respond", "text": "already sent"}, [], "already sent"),
     ],
     ids=["approve", "edit", "reject", "respond"],
 )
+@pytest.mark.slow
 def test_nothing_is_asked_or_done_twice(
     desk: Desk, restart: bool, answer: Any, did: list[str], told: str
 ) -> None:
@@ -117,6 +128,7 @@ def test_nothing_is_asked_or_done_twice(
     assert last_told(desk.server) == told
 
 
+@pytest.mark.integration
 def test_a_killed_process_loses_nothing_of_it(desk: Desk) -> None:
     program = [sys.executable, "-m", "tests.agents.crashing_tool"]
     killed = subprocess.run(
@@ -129,7 +141,7 @@ def test_a_killed_process_loses_nothing_of_it(desk: Desk) -> None:
     assert result["answer"] == "All done."
     assert len(desk.server.requests) == 3
     assert desk.did == ["lookup ann", "send ann@example.org hi"]
-    assert desk.runner.open("t").cursor.exchanges == ()
+    assert desk.runner.open("t").cursor.first_call == 0
     assert desk.runner.verify("t", strict=True).ok
 
 

@@ -153,6 +153,17 @@ def test_options_that_break_the_agents_promise_are_refused(make_agent: MakeAgent
         make_agent(**{option: True})
 
 
+@pytest.mark.parametrize(
+    ("option", "meant"), [("temprature", "temperature"), ("max_token", "max_tokens"), ("tool", "tools")]
+)
+def test_a_misspelt_option_is_refused_and_one_of_a_provider_is_not(
+    make_agent: MakeAgent, option: str, meant: str
+) -> None:
+    with pytest.raises(UsageError, match=f"no option '{option}'.*'{meant}'"):
+        make_agent(**{option: 1})
+    make_agent(safety_mode="strict", num_ctx=4096)
+
+
 async def test_achat_is_the_same_from_an_event_loop(make_agent: MakeAgent, server: OpenAIServer) -> None:
     server.plan(Say(("o", "k")))
     agent, node = make_agent(), Node()

@@ -148,6 +148,7 @@ def test_the_name_is_known_to_agents_and_a_wrong_one_is_told() -> None:
         Agent("worker", "demo/nobody")
 
 
+@pytest.mark.integration
 def test_a_fresh_process_goes_on_at_any_step() -> None:
     drafts, verdicts = follow(TASK)
     asked = [TASK]

@@ -230,6 +230,7 @@ def test_turns_survive_a_failure(make_agent: MakeAgent, server: OpenAIServer) ->
     assert [turn["content"] for turn in agent.turns] == ["a", "A"]
 
 
+@pytest.mark.slow
 def test_a_huge_answer_arrives_whole(make_agent: MakeAgent, server: OpenAIServer) -> None:
     pieces = tuple(f"{number:05} {'many words ' * 90}" for number in range(2_000))
     server.plan(Say(pieces))
@@ -241,6 +242,7 @@ def test_an_answer_in_one_huge_piece_arrives_whole(make_agent: MakeAgent, server
     assert len(make_agent().chat("hi")) == 3_000_000
 
 
+@pytest.mark.slow
 def test_an_answer_too_large_for_a_channel_fails_its_node_with_the_way_on(
     make_agent: MakeAgent, server: OpenAIServer
 ) -> None:

@@ -6,7 +6,11 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.support.openai_server import Cut, OpenAIServer, Refuse, Say
+
+pytestmark = pytest.mark.integration
 
 
 def run(script: str, *args: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""Two kinds of memory (seed 000): turns of the agent's own, and turns that live in a channel."""
+"""Two kinds of memory: turns of the agent's own, and turns that live in a channel."""
 
 from __future__ import annotations
 

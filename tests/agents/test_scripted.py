@@ -20,7 +20,7 @@ TEXT = "A closure is a function\n\n    with   its surroundings, Donaudampfschiff
 def test_replies_are_served_in_order_and_then_run_out() -> None:
     agent = Agent("writer", ScriptedModel(["one", "two"], pace=0))
     assert [agent.chat("a"), agent.chat("b")] == ["one", "two"]
-    with pytest.raises(ModelFailed, match="all 2 replies"):
+    with pytest.raises(ModelFailed, match="no reply left \\(2 used\\)"):
         agent.chat("c")
     assert len(agent.turns) == 4
 
@@ -77,8 +77,11 @@ def test_a_reply_that_was_given_up_is_served_again() -> None:
 
 def test_context_variables_reach_the_script() -> None:
     tenant: ContextVar[str] = ContextVar("tenant", default="nobody")
-    tenant.set("kitchen")
-    assert Agent("writer", ScriptedModel(lambda _: tenant.get(), pace=0)).chat("hi") == "kitchen"
+    token = tenant.set("kitchen")
+    try:
+        assert Agent("writer", ScriptedModel(lambda _: tenant.get(), pace=0)).chat("hi") == "kitchen"
+    finally:
+        tenant.reset(token)
 
 
 def test_an_error_in_the_script_reaches_the_caller() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +91,12 @@ def test_none_takes_a_setting_back(runner: GraphRunner, server: OpenAIServer) ->
 
 
 def test_another_process_goes_on_with_it(tmp_path: Path, agent: Agent, server: OpenAIServer) -> None:
-    first = build(SQLiteCheckpointer(str(tmp_path / "runs.db")), agent)
-    first.invoke({}, thread_id="t")
-    first.configure_agent("t", "worker", model="openai/second")
-    second = build(SQLiteCheckpointer(str(tmp_path / "runs.db")), agent.fresh())
-    second.invoke(thread_id="t")
+    with closing(SQLiteCheckpointer(str(tmp_path / "runs.db"))) as store:
+        first = build(store, agent)
+        first.invoke({}, thread_id="t")
+        first.configure_agent("t", "worker", model="openai/second")
+    with closing(SQLiteCheckpointer(str(tmp_path / "runs.db"))) as store:
+        build(store, agent.fresh()).invoke(thread_id="t")
     assert asked(server)[0] == "second"
 
 

@@ -1,4 +1,4 @@
-"""SPEC 8: what an agent remembers of tainted text taints what later nodes make of it."""
+"""What an agent remembers of tainted text taints what later nodes make of it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""A tool updates channels within its node's writes: a record each, which names it (SPEC 5, seed 003)."""
+"""A tool updates channels within its node's writes: a record each, which names it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from hitl_tui import (
     NodeFailed,
     RetryPolicy,
     ScriptedModel,
-    SQLiteCheckpointer,
     StateGraph,
     Tool,
     ToolCall,
@@ -81,11 +79,6 @@ TWO = (
     [save(key="score", value=2), save(key="notes", value="second")],
     "done",
 )
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Checkpointer:
-    return MemoryCheckpointer() if request.param == "memory" else SQLiteCheckpointer(tmp_path / "runs.db")
 
 
 def test_its_updates_are_records_of_the_node_that_name_it_before_the_nodes_own(store: Checkpointer) -> None:

@@ -305,6 +305,12 @@ def test_a_stream_holds_all_that_was_said_and_chat_the_answer() -> None:
     assert Agent("a", ScriptedModel(script, pace=0), tools=[weather]).chat("?") == "Sunny."
 
 
+def changed(city: str) -> str:
+    """What the model reads first where a person chose the city."""
+    ran = f'{{"city": "{city}", "days": 1}}'
+    return f"[A person changed this call before it was made. It ran with these arguments: {ran}]\n"
+
+
 class TestApprovalOutsideAGraph:
     """Where no run can wait for a person, a function decides."""
 
@@ -319,13 +325,13 @@ class TestApprovalOutsideAGraph:
         return str(agent.turns[-2]["content"])
 
     def test_without_one_the_call_is_refused(self) -> None:
-        with pytest.raises(UsageError, match="nobody to ask outside a graph"):
+        with pytest.raises(UsageError, match="no one to ask outside a graph"):
             self.agent().chat("go")
 
     def test_it_sees_the_exact_call(self) -> None:
         seen = []
         self.agent(approver=lambda request: seen.append(request) or True).chat("go")
-        assert [(one.tool.name, one.arguments) for one in seen] == [("weather", {"city": "A"})]
+        assert [(one.tool.name, one.arguments) for one in seen] == [("weather", {"city": "A", "days": 1})]
 
     @pytest.mark.parametrize(
         ("answer", "told"),
@@ -333,11 +339,11 @@ class TestApprovalOutsideAGraph:
             (True, "A: sun for 1 days"),
             ("approve", "A: sun for 1 days"),
             ({"type": "approve"}, "A: sun for 1 days"),
-            ({"choice": "edit", "args": {"city": "B"}}, "B: sun for 1 days"),
-            ({"choice": "edit", "text": '{"city": "B"}'}, "B: sun for 1 days"),
+            ({"choice": "edit", "args": {"city": "B"}}, changed("B") + "B: sun for 1 days"),
+            ({"choice": "edit", "text": '{"city": "B"}'}, changed("B") + "B: sun for 1 days"),
             (
                 {"type": "edit", "edited_action": {"name": "weather", "args": {"city": "C"}}},
-                "C: sun for 1 days",
+                changed("C") + "C: sun for 1 days",
             ),
             ({"decisions": [{"type": "approve"}]}, "A: sun for 1 days"),
             (False, "Error: A person refused this call"),
@@ -366,7 +372,7 @@ class TestApprovalOutsideAGraph:
             approver=lambda request: asked.append(request.arguments) or True,
         )  # fmt: skip
         agent.chat("go")
-        assert asked == [{"city": "B"}]
+        assert asked == [{"city": "B", "days": 1}]
 
 
 def test_calls_that_come_without_an_id_are_told_apart() -> None:

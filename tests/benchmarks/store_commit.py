@@ -90,6 +90,7 @@ def prepared(steps: int, token: str, deciding: int) -> list[Commit]:
             last_seq=seq + 1,
             at=1_760_000_000_000_000 + step,
             ledger_hash=sha256(b"l").digest(),
+            cursor_hash=sha256(b"u%d" % step).digest(),
             checkpoint_hash=sha256(b"c%d" % step).digest(),
         )
         cursor = Cursor(

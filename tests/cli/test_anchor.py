@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from hitl_tui import SQLiteCheckpointer
 from hitl_tui.cli import output
 from hitl_tui.cli.output import progress
+from tests.engine.run.booking import World
+from tests.engine.run.nested_trip import DESK, TEAM, nested
 from tests.support.commands import App
 
 
@@ -20,6 +24,26 @@ def test_a_thread_is_checked_against_lines_kept_elsewhere(review: App, tmp_path:
     kept.write_text(kept.read_text().replace('"checkpoint_hash":"sha256:', '"checkpoint_hash":"sha256:00'))
     found = review.expect(1, "verify", "r", "--anchor", str(kept), "--json").document["mismatches"]
     assert [(one["kind"], one["field"]) for one in found] == [("anchor", "checkpoint_hash")]
+
+
+def test_a_thread_inside_that_was_written_anew_is_found_by_a_line_of_its_own(
+    app: App, tmp_path: Path
+) -> None:
+    """No hash of a thread covers the log of a thread inside it, so that has an anchor of its own."""
+    for name in ("kept.db", "anew.db"):
+        with closing(SQLiteCheckpointer(tmp_path / name, "none")) as store:
+            nested(store, World()).invoke({"note": name}, thread_id="t")
+    lines = app.expect(0, "anchor", "t", "--store", str(tmp_path / "kept.db")).out.splitlines()
+    assert [json.loads(line)["thread"] for line in lines] == ["t", TEAM, DESK]
+    known = tmp_path / "anchors.jsonl"
+    known.write_text("\n".join(lines))
+    app.expect(0, "verify", "t", "--store", str(tmp_path / "kept.db"), "--anchor", str(known))
+    own = app.expect(0, "anchor", "t", "--store", str(tmp_path / "anew.db")).out.splitlines()
+    known.write_text("\n".join([own[0], lines[1], own[2]]))
+    done = app.expect(
+        1, "verify", "t", "--store", str(tmp_path / "anew.db"), "--anchor", str(known), "--json"
+    )
+    assert {(one["kind"], one["thread"]) for one in done.document["mismatches"]} == {("anchor", TEAM)}
 
 
 def test_lines_are_read_from_stdin(review: App, monkeypatch: pytest.MonkeyPatch) -> None:

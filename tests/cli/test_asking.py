@@ -44,6 +44,7 @@ def test_a_failure_says_how_to_mend_it(app: App, monkeypatch: pytest.MonkeyPatch
     assert "  | set ANTHROPIC_API_KEY in the environment" in app.expect(1, *run).out
 
 
+@pytest.mark.slow
 def test_of_several_that_wait_each_is_answered_by_its_id(app: App, tmp_path: Path) -> None:
     (tmp_path / "mapped.py").write_text(MAPPED)
     told = app.expect(3, "run", str(tmp_path / "mapped.py"), "--headless", "--thread", "m").out

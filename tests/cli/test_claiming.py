@@ -20,7 +20,7 @@ def test_a_claim_outlives_its_command_and_refuses_others_until_it_is_given_back(
     assert "has claimed it, for 120 min still" in refused.err
     assert "--take-over ann" in refused.err
     review.expect(4, "unclaim", "r", "--as", "bob")
-    assert "nobody's" in review.expect(0, "unclaim", "r", "--as", "ann").out
+    assert "no longer claimed" in review.expect(0, "unclaim", "r", "--as", "ann").out
     assert "nobody had claimed it" in review.expect(0, "unclaim", "r", "--as", "ann").err
     review.expect(0, "approve", "r", "--as", "bob")
 

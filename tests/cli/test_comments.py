@@ -42,6 +42,7 @@ def advised(app: App, tmp_path: Path) -> App:
 COMMENTS = ("--comment", "It is Monday", "whose?", "--comment", "A jar", "keep one image")
 
 
+@pytest.mark.slow
 def test_the_worker_gets_each_comment_with_its_passage_in_the_order_of_the_text(
     advised: App, tmp_path: Path
 ) -> None:

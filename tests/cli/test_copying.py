@@ -18,6 +18,7 @@ __all__ = ["twelve"]
 DRAFT = "An index is a phone book that the database keeps beside the table, so as to read less of it."
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_value_difference_card_and_the_command_that_answers(twelve: App) -> None:
     value = twelve.expect(0, "copy", "blog-joins", "value").out
     assert value.startswith(DRAFT)
@@ -35,6 +36,7 @@ def test_a_pipe_gets_value_difference_card_and_the_command_that_answers(twelve: 
     assert twelve.expect(0, "copy", "blog-joins", "command").out == "hitl-tui show blog-joins@6\n"
 
 
+@pytest.mark.slow
 def test_json_has_the_text_and_what_it_is_of(twelve: App) -> None:
     document = twelve.expect(0, "copy", "memo-42", "card", "--json").document
     assert (document["kind"], document["thread"], document["step"], document["what"]) == (
@@ -51,10 +53,12 @@ def test_json_has_the_text_and_what_it_is_of(twelve: App) -> None:
         (("memo-42", "diff"), "'text' has no version before"),
     ],
 )
+@pytest.mark.slow
 def test_what_is_not_there_is_refused_in_words(twelve: App, words: tuple[str, ...], says: str) -> None:
     assert says in twelve.expect(2, "copy", *words).err
 
 
+@pytest.mark.slow
 def test_a_thread_that_asks_nothing_has_no_card(twelve: App) -> None:
     twelve.expect(0, "approve", "memo-42")
     assert "there is no card" in twelve.expect(2, "copy", "memo-42", "card").err

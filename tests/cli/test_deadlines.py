@@ -83,6 +83,21 @@ def test_the_next_process_applies_the_answer_of_a_deadline_and_says_that_it_was_
     assert "by you" not in shown
 
 
+def test_a_resumed_run_continues_after_the_deadline_and_every_command_attributes_the_answer_to_it(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_waiting(tmp_path, "approve", monkeypatch)
+    assert "t: Done at step 2." in app.expect(0, "resume", "t", "--headless", "--trust", "--as", "ann").out
+    log = app.expect(0, "log", "t").out
+    assert "Step 2 by the deadline, decision approve." in log
+    assert "verdict  set by the deadline" in log
+    assert "timeout at step 1 by the deadline" in log
+    assert " the deadline  " in app.expect(0, "threads").out.splitlines()[1]
+    assert "the deadline" in app.expect(0, "blame", "t", "verdict").out
+    document = app.expect(0, "show", "t@2", "--json").document
+    assert (document["checkpoint"]["made_by"], document["checkpoint"]["actor"]) == ("deadline", None)
+
+
 def test_a_deadline_without_an_answer_is_written_down_and_going_on_asks_again(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

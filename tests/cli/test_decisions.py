@@ -6,11 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from hitl_tui.cli import change
 from hitl_tui.config import default_store
+from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Driver
+from hitl_tui.errors import StaleWriter
 from hitl_tui.loading.sources import reopen_graph
 from hitl_tui.stores import open_store
 from tests.support.commands import App
@@ -51,6 +54,12 @@ def pending(app: App, thread: str) -> str:
     return str(app.expect(0, "show", thread, "--json").document["standing"]["pending"][0]["id"])
 
 
+def answered(app: App) -> dict[str, Any]:
+    """The newest answer in the ledger of `r`."""
+    decisions = app.expect(0, "log", "r", "--json").document["decisions"]
+    return next(entry for entry in reversed(decisions) if entry["decision"] == "answer")
+
+
 def test_answer_names_request_and_step(review: App) -> None:
     done = review.expect(
         0, "answer", "r", pending(review, "r"), "approve", "--step", "2", "--as", "ann", "--json"
@@ -59,6 +68,7 @@ def test_answer_names_request_and_step(review: App) -> None:
     assert review.expect(0, "resume", "r", "--headless").out.startswith("r: Done")
     step = review.expect(0, "show", "r@3", "--json").document["checkpoint"]
     assert (step["actor"], step["decision"]) == ("ann", "approve")
+    assert answered(review)["seen"], "whoever names a step has looked at it"
 
 
 def test_an_answer_without_its_step_is_refused(review: App) -> None:
@@ -73,6 +83,7 @@ def test_revise_goes_round_again(review: App) -> None:
 
 def test_approve_can_run_on(review: App) -> None:
     assert review.expect(0, "approve", "r", "--run", "--json").document["status"] == "completed"
+    assert answered(review)["seen"] is None, "the command showed nothing"
     assert "nothing waits" in review.expect(2, "approve", "r").err
 
 
@@ -107,6 +118,48 @@ def test_approve_gives_the_one_answer_whose_name_means_yes_and_says_so(
     assert done.document["state"]["n"] == 7
 
 
+REFUSED: dict[str, tuple[Callable[[App], object], tuple[str, ...]]] = {
+    "not a reviewer": (lambda app: None, ("--as", "mallory")),
+    "claimed": (lambda app: app.expect(0, "claim", "o", "--as", "boss"), ("--as", "ann")),
+    "moved": (lambda app: app.expect(0, "update-state", "o", "n=3", "--as", "boss"), ("--step", "0")),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_an_answer_that_is_refused_is_not_called_answered(
+    why: str, other: Callable[..., App], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.cli.test_decisions.OTHERS", OTHERS.replace(
+        "choices=choices,", "choices=choices, reviewers=['boss', 'ann'],"))  # fmt: skip
+    app = other("accept", None)
+    happens, how = REFUSED[why]
+    happens(app)
+    assert "answered" not in app.expect(4, "approve", "o", *how).err.replace("nothing was answered", "")
+    assert app.expect(0, "show", "o", "--json").document["state"]["n"] != 7
+
+
+def test_an_edit_that_is_refused_withdraws_nothing_in_words(
+    review: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = LocalDriver.preview
+
+    async def preview(driver: LocalDriver, command: Any) -> Any:
+        """As for a thread of LangGraph, where an edit withdraws the open questions."""
+        return msgspec.structs.replace(await look(driver, command), withdraws=("Good enough?",))
+
+    async def refuse(_driver: LocalDriver, _command: object) -> None:
+        raise StaleWriter("the thread has moved")
+
+    monkeypatch.setattr(LocalDriver, "preview", preview)
+    edits = [("fork", "r", "s", "draft=Mine"), ("update-state", "r", "draft=Mine")]
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalDriver, "execute", refuse)
+        for edit in edits:
+            assert "withdrawn" not in review.expect(4, *edit).err
+    for edit in edits:
+        assert "withdrawn, it must be asked anew: Good enough?" in review.expect(0, *edit).err
+
+
 @pytest.mark.parametrize("recommended", ["ship", "stop", None])
 def test_approve_answers_nothing_where_no_answer_means_yes_and_lists_them(
     recommended: str | None, other: Callable[..., App]
@@ -126,14 +179,18 @@ def test_an_answer_that_is_not_allowed_is_wrong_usage(review: App) -> None:
 
 
 def test_words_that_are_needed(review: App) -> None:
-    assert "needs words" in review.expect(2, "answer", "r", pending(review, "r"), "revise", "--step", "2").err
+    assert (
+        "needs a comment"
+        in review.expect(2, "answer", "r", pending(review, "r"), "revise", "--step", "2").err
+    )
 
 
 def test_a_stale_answer_is_a_conflict_shows_the_difference_and_is_written_down(review: App) -> None:
     request = pending(review, "r")
     review.expect(0, "update-state", "r", "draft=Mine")
     done = review.expect(4, "answer", "r", request, "approve", "--step", "2", "--json")
-    assert "is now about step 3" in done.document["message"]
+    assert "no longer waits" in done.document["message"]
+    assert "asked again under a new id" in done.document["message"]
     assert "+ Mine" in done.document["details"]
     assert "+ Mine" in done.err
     assert review.expect(4, "approve", "r", "--step", "2").code == 4
@@ -202,6 +259,7 @@ def order(app: App) -> App:
     return app
 
 
+@pytest.mark.slow
 def test_a_form_is_filled_in_with_set(order: App) -> None:
     ask = ["answer", "o", pending(order, "o"), "--step", "0"]
     done = order.expect(2, *ask, "--set", "item=t", "--set", "amount=200", "--set", "gift=perhaps")
@@ -220,6 +278,7 @@ def test_a_form_is_filled_in_with_set(order: App) -> None:
     assert done.document["state"]["receipt"] == "3 x tea to Ulm"
 
 
+@pytest.mark.slow
 def test_an_answer_as_json_or_from_a_file(order: App, tmp_path: Path) -> None:
     ask = ["answer", "o", pending(order, "o"), "--step", "0"]
     assert "line 1, column 2" in order.expect(2, *ask, "--value", "{oops").err
@@ -232,6 +291,7 @@ def test_an_answer_as_json_or_from_a_file(order: App, tmp_path: Path) -> None:
     order.expect(0, *ask, "--value", f"@{answer}")
 
 
+@pytest.mark.slow
 def test_tool_calls_are_decided_on_the_command_line(app: App) -> None:
     app.expect(3, "run", str(SAMPLES / "toolcalls.py"), "--headless", "--thread", "c")
     ask = ["answer", "c", pending(app, "c"), "--step", "1"]
@@ -269,7 +329,40 @@ def test_update_state_is_one_step_with_name_and_note(review: App, tmp_path: Path
 def test_update_state_with_as_node_moves_the_thread(review: App) -> None:
     done = review.expect(0, "update-state", "r", "approved=true", "--as-node", "check_approval", "--json")
     assert done.document["pending"] == []
-    review.expect(0, "resume", "r", "--headless")
+    asked = review.expect(3, "resume", "r", "--headless")
+    assert "Is this draft good enough?" in asked.out
+    review.expect(0, "approve", "r")
+
+
+@pytest.mark.slow
+def test_no_edit_or_fork_as_a_node_passes_a_gate_of_others(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pay.py").write_text(GUARDED)
+    app.expect(3, "run", "pay.py", "--headless", "--thread", "t")
+    refused = app.expect(2, "update-state", "t", 'draft="pay 99"', "--as-node", "check", "--as", "mallory")
+    assert "boss and ceo must answer it alike, signed" in refused.err
+    app.expect(4, "fork", "t", "f", "--as-node", "check", "--as", "mallory")
+    app.expect(2, "fork", "t@0", "f", 'draft="pay 99"', "--as-node", "check", "--as", "mallory")
+    app.expect(0, "update-state", "t", 'draft="pay 99"', "--as-node", "write", "--as", "mallory")
+    assert "Send it?" in app.expect(3, "resume", "t", "--headless").out
+    app.expect(4, "approve", "t", "--as", "mallory", "--yes")
+    app.expect(0, "verify", "t", "--strict")
+    assert not Path("sent").exists()
+
+
+GUARDED = """
+from pathlib import Path
+from hitl_tui import END, START, Channel, Gate, GateChoice, MemoryCheckpointer, StateGraph
+g = StateGraph({"draft": Channel(""), "ok": Channel(False)}, name="pay")
+g.add_node("write", lambda s: {"draft": "pay 10"}).add_node("check", lambda s: {})
+g.add_node("send", lambda s: Path("sent").write_text(s["draft"]) and {})
+g.add_edge(START, "write").add_edge("write", "check").add_edge("check", "send").add_edge("send", END)
+choices = [GateChoice("yes", "yes", values={"ok": True}), GateChoice("no", "no")]
+graph = g.compile(checkpointer=MemoryCheckpointer(), interrupt_after=[
+    Gate("write", "Send it?", choices, subject="draft", reviewers=["boss", "ceo"], quorum=2, signed=True)])
+"""
 
 
 def test_an_edit_that_does_not_fit_stores_nothing(review: App) -> None:

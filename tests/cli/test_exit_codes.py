@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import App
+from tests.support.homes import HomeWith
 from tests.support.spec import spec
 
 pytestmark = spec("9")
@@ -115,11 +116,15 @@ def rows() -> list[tuple[str, str, int]]:
     return found
 
 
-@pytest.mark.parametrize(("command", "state", "code"), rows())
-def test_a_command_on_a_thread(app: App, tmp_path: Path, command: str, state: str, code: int) -> None:
-    file = tmp_path / "graphs.py"
+@pytest.mark.parametrize("row", rows(), ids=lambda row: ", ".join(map(str, row)))
+def test_a_command_on_a_thread(
+    app: App, home_with: HomeWith, tmp_path_factory: pytest.TempPathFactory, row: tuple[str, str, int]
+) -> None:
+    command, state, code = row
+    file = tmp_path_factory.getbasetemp() / "exit codes" / "graphs.py"
+    file.parent.mkdir(exist_ok=True)
     file.write_text(GRAPHS)
-    STATES[state](app, str(file))
+    home_with(("exit codes", state), lambda: STATES[state](app, str(file)))
     plain = command.startswith("export")  # it writes the thread itself
     done = app.expect(code, *command.split(), *([] if plain else ["--json"]))
     if not plain:
@@ -147,6 +152,6 @@ def test_a_thread_is_not_run_with_a_graph_that_lacks_its_place(app: App, tmp_pat
     PAUSED(app, str(file))
     before = app.expect(0, "log", "t", "--json").document
     done = app.expect(2, "run", "counter", "--headless", "--thread", "t", "--json")
-    assert "stands at node 'check', which the graph 'counter' does not have" in done.document["message"]
+    assert "is at node 'check', which the graph 'counter' does not have" in done.document["message"]
     assert "the graph was called 'graph', now it is 'counter'" in done.err
     assert app.expect(0, "log", "t", "--json").document == before

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cli.test_many import twelve
 from tests.support import rich_queue
 from tests.support.commands import App
@@ -9,6 +11,7 @@ from tests.support.commands import App
 __all__ = ["twelve"]
 
 
+@pytest.mark.slow
 def test_those_of_threads_come_first_and_each_is_what_run_takes(twelve: App) -> None:
     rows = twelve.expect(0, "graphs", "--json").document["graphs"]
     assert {row["name"] for row in rows[:9]} == {asking.graph for asking in rich_queue.TWELVE}
@@ -25,6 +28,7 @@ def test_samples_are_there_before_any_store(app: App) -> None:
     assert "there is no store" in app.expect(2, "graphs", "--store", "none.db").err
 
 
+@pytest.mark.slow
 def test_a_word_looks_for_names_and_files(twelve: App) -> None:
     heading, *rows = twelve.expect(0, "graphs", "webpage").out.splitlines()
     assert heading.split() == ["GRAPH", "KNOWN", "RUN", "TAKES"]

@@ -99,6 +99,7 @@ def test_cancel_is_for_good(review: App) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_limit_waits_for_a_human_who_raises_it(app: App, tmp_path: Path) -> None:
     (tmp_path / "limited.py").write_text(LIMITED)
     done = app.expect(3, "run", str(tmp_path / "limited.py"), "--headless", "--thread", "l")
@@ -126,13 +127,16 @@ def test_pausing_what_does_not_run(review: App) -> None:
     "arguments",
     [
         ("step", "r"),
-        ("pause", "r"),
+        ("pause", "r", "--wait", "0.1"),
         ("cancel", "r"),
         ("resume", "r", "--headless"),
         ("update-state", "r", "draft=x"),
     ],
 )
-def test_a_thread_that_another_holds_is_a_conflict(review: App, arguments: tuple[str, ...]) -> None:
+def test_a_thread_that_another_holds_is_a_conflict(
+    review: App, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hitl_tui.drivers.local._STOP_PATIENCE", 0.1)
     if arguments[0] != "update-state":
         review.expect(0, "approve", "r")
     store = open_store(default_store())
@@ -180,7 +184,7 @@ def test_breakpoints_stop_a_run_and_resume_goes_on(app: App) -> None:
     stops = ("--break", "increment:count > 1")
     done = app.expect(3, "run", "counter", "--headless", "--input", "limit=4", "--thread", "c", *stops)
     assert "c: Paused at step 2: breakpoint before increment: count > 1.\n" in done.out
-    assert "go on with: hitl-tui resume c --headless" in done.out
+    assert "continue with: hitl-tui resume c --headless" in done.out
     assert "breakpoint before increment: count > 1" in app.expect(0, "log", "c").out
     done = app.expect(3, "resume", "c", "--headless", *stops)
     assert "Paused at step 3" in done.out
@@ -238,6 +242,7 @@ graph.add_edge(START, "bad").add_edge("bad", END)
 """
 
 
+@pytest.mark.slow
 def test_a_thread_runs_again_in_a_fork_from_where_its_code_changed(app: App, tmp_path: Path) -> None:
     graph = tmp_path / "nested.py"
     graph.write_text(TWO)
@@ -301,6 +306,7 @@ def test_kept_breakpoints_count_without_a_screen_only_where_they_are_asked_for(a
     assert "breakpoint before increment" in done.out
 
 
+@pytest.mark.slow
 def test_a_step_leads_into_a_subgraph_out_of_it_and_to_a_node(app: App, tmp_path: Path) -> None:
     (tmp_path / "nested.py").write_text(NESTED)
     graph = str(tmp_path / "nested.py")

@@ -77,6 +77,7 @@ def hostile(app: App, tmp_path: Path) -> App:
     ],
     ids=lambda arguments: " ".join(arguments).encode("unicode_escape").decode(),
 )
+@pytest.mark.slow
 def test_no_control_character_comes_out(hostile: App, arguments: tuple[str, ...], tmp_path: Path) -> None:
     arguments = tuple(word.replace("HOSTILE", str(tmp_path / "hostile.py")) for word in arguments)
     for extra in ((), ("--json",)):
@@ -100,6 +101,7 @@ def test_what_was_mistyped_is_quoted_harmlessly(app: App, arguments: tuple[str, 
     assert not CONTROL.search(done.out + done.err)
 
 
+@pytest.mark.slow
 def test_a_session_in_lines_lets_nothing_through(hostile: App, monkeypatch: pytest.MonkeyPatch) -> None:
     typed = f"w\nl\nt\nv text\nv map\n\x1b[2J\x9b\nd\n2\n{NASTY[:30]!r}\ne other\n\x1b\x9b\n.\nno\no h\nq\n"
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))

@@ -22,12 +22,13 @@ def desk(app: App) -> App:
     return app
 
 
+@pytest.mark.slow
 def test_they_go_through_a_pipe_and_are_verified_there(desk: App, tmp_path: Path) -> None:
     other = f"files:{tmp_path / 'other'}"
-    exporting = subprocess.Popen([*APP, "export", "d"], stdout=subprocess.PIPE, env=os.environ)
     importing = [*APP, "import", "-", "--thread", "new", "--store", other]
-    done = subprocess.run(importing, stdin=exporting.stdout, capture_output=True, text=True, check=True)
-    assert exporting.wait() == 0
+    with subprocess.Popen([*APP, "export", "d"], stdout=subprocess.PIPE, env=os.environ) as exporting:
+        done = subprocess.run(importing, stdin=exporting.stdout, capture_output=True, text=True, check=True)
+    assert exporting.returncode == 0
     assert done.stdout == "imported 'new' with 1 thread inside it\n"
     assert "those of 1 thread inside it among them" in desk.expect(0, "verify", "new", "--store", other).out
     strict = ["--strict", "--graph", "desk", "--store", other, "--json"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
@@ -101,7 +101,10 @@ def example(kind: Any) -> Any:
         return example(KnownOutcome)
     assert isinstance(kind, type)
     assert issubclass(kind, msgspec.Struct) or is_dataclass(kind)
-    return kind(**{name: example(field) for name, field in get_type_hints(kind, include_extras=True).items()})
+    hints = get_type_hints(kind, include_extras=True)
+    return kind(
+        **{name: example(field) for name, field in hints.items() if get_origin(field) is not ClassVar}
+    )
 
 
 @pytest.mark.parametrize("kind", get_args(Event), ids=lambda kind: kind.__name__)
@@ -197,6 +200,7 @@ def test_a_run_writes_events_and_a_result(app: App, sample: str) -> None:
         assert app(name, "t", *options, "--json").document["hitl_tui"] == VERSION
 
 
+@pytest.mark.slow
 def test_every_kind_is_written(review: App, tmp_path: Path) -> None:
     file = str(tmp_path / "r.jsonl")
     commands = [

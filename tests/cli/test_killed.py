@@ -1,4 +1,4 @@
-"""What the commands say of a thread whose process was killed: all of them the same (SPEC 10)."""
+"""What the commands say of a thread whose process was killed: all of them the same."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from hitl_tui import END, START, Channel, SQLiteCheckpointer, StateGraph
 from hitl_tui.engine.log.records import Limits
 from tests.support.spec import spec
 
-pytestmark = spec("12")
+pytestmark = [spec("12"), pytest.mark.slow]
 
 
 STEPS = 40_000

@@ -102,8 +102,10 @@ def test_log_has_steps_updates_and_decisions(review: App) -> None:
     words = review.expect(0, "log", "r").out
     assert words.index("Step 0 by input") < words.index("Step 1 by write") < words.index("Decisions:")
     assert "decision approve" in words
-    asked, answered = re.split(r"\n2\. ", words.partition("Decisions:\n")[2])
-    assert re.match(r"1\. \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: request at step 2, [0-9a-f]{12}\n", asked)
+    asked, answered = re.split(r"\n3\. ", words.partition("Decisions:\n")[2])
+    assert re.match(
+        r"2\. \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: request at step 2 by the graph, [0-9a-f]{12}\n", asked
+    )
     assert "  | Is this draft good enough?\n  | node: check_approval\n" in asked
     assert re.search(r"UTC: answer at step 2 by tester \([^@ ]+@[^) ]+\), ", answered)
     assert answered.endswith("\n  | fine\n  | answer: approve\n")
@@ -369,7 +371,7 @@ def test_a_graph_with_the_way_that_a_thread_took(review: App) -> None:
     text = review.expect(0, "graph", "review", "--thread", "r").out
     assert review.expect(0, "graph", "--thread", "r").out == text
     assert "write  ran 1 time" in text
-    assert "check_approval  ran 1 time, it stands here" in text
+    assert "check_approval  ran 1 time, the thread is here" in text
     svg = review.expect(0, "graph", "review", "--thread", "r", "--format", "svg").out
     assert svg.startswith("<svg ")
     assert 'class="node current"' in svg

@@ -103,7 +103,7 @@ def test_a_store_named_before_a_command_is_told_its_place() -> None:
         (click.UsageError("m"), 2),
         (click.Abort(), 130),
         (KeyboardInterrupt(), 130),
-        (BrokenPipeError(), 1),
+        (BrokenPipeError(), 0),
     ],
 )
 def test_exit_codes(error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -31,14 +32,16 @@ def waiting(app: App) -> set[str]:
 ALL = {asking.thread for asking in rich_queue.TWELVE}
 
 
+@pytest.mark.slow
 def test_it_lists_what_it_would_decide_and_why_not_the_rest_and_changes_nothing(twelve: App) -> None:
     told = twelve.expect(3, "decide", "--filter", "", "--answer", "approve", "--dry-run").out
-    assert "blog-joins     Verdict: approved                       approve anyway" in told
-    assert "press-q3       Publish the quarterly numbers?          -               high risk" in told
+    assert re.search("^blog-joins +Verdict: approved +approve anyway", told, re.MULTILINE)
+    assert re.search(r"^press-q3 +Publish the quarterly numbers\? +- +high risk", told, re.MULTILINE)
     assert "it asks for a form of 4 fields" in told
     assert waiting(twelve) == ALL
 
 
+@pytest.mark.slow
 def test_it_decides_only_after_a_yes(twelve: App) -> None:
     refused = twelve.expect(2, "decide", "--filter", "graph:advisor", "--answer", "approve")
     assert "nothing was decided" in refused.err
@@ -50,6 +53,7 @@ def test_it_decides_only_after_a_yes(twelve: App) -> None:
     twelve.expect(0, "verify", "blog-joins", "--strict")
 
 
+@pytest.mark.slow
 def test_threads_are_named_or_filtered_and_json_has_a_row_for_each(twelve: App) -> None:
     order = ("decide", "memo-42", "press-q3", "--answer", "revise", "--note", "shorter", "--yes", "--json")
     document = twelve.expect(3, *order).document
@@ -71,16 +75,18 @@ def test_threads_are_named_or_filtered_and_json_has_a_row_for_each(twelve: App) 
         (("--filter", "grph:x", "--answer", "approve"), "did you mean 'graph'"),
     ],
 )
+@pytest.mark.slow
 def test_what_can_not_be_done_is_refused_in_words(twelve: App, words: tuple[str, ...], says: str) -> None:
     assert says in twelve.expect(2, "decide", *words).err
 
 
+@pytest.mark.slow
 def test_the_queue_in_lines_and_as_json_with_the_id_and_the_step_of_each_request(twelve: App) -> None:
     heading, *lines = twelve.expect(0, "threads", "--waiting").out.splitlines()
     assert heading.split("  ")[0] == "ASKS"
     assert len(lines) == 12
-    assert lines[0].startswith("Publish the quarterly numbers?          press-q3       release ")
-    assert "  2 h    in 17 m  high " in lines[0]
+    row = ["Publish the quarterly numbers?", "press-q3", "release", "2 h", "in 17 m", "high"]
+    assert re.split("  +", lines[0])[:6] == row
     assert "1 of 2, one yes" in lines[1]
     first = twelve.expect(0, "threads", "--waiting", "--json").document["requests"][0]
     shown = twelve.expect(0, "show", "press-q3", "--json").document["standing"]["pending"][0]
@@ -96,6 +102,7 @@ def test_the_queue_in_lines_and_as_json_with_the_id_and_the_step_of_each_request
     assert "--waiting" in twelve.expect(2, "threads", "--sort", "due").err
 
 
+@pytest.mark.slow
 def test_threads_as_json_have_what_they_ask_though_nobody_wanted_the_queue(twelve: App) -> None:
     queue = twelve.expect(0, "threads", "--waiting", "--json").document["requests"]
     assert twelve.expect(0, "threads", "--json").document["requests"] == queue

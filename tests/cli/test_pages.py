@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import sqlite3
 from html.parser import HTMLParser
@@ -65,6 +66,7 @@ def hostile(app: App, tmp_path: Path) -> App:
     return app
 
 
+@pytest.mark.slow
 def test_a_page_has_no_element_but_its_own_and_loads_nothing(hostile: App) -> None:
     text = hostile.expect(0, "export", "h", "--format", "html").out
     page = Page(text)
@@ -79,6 +81,34 @@ def test_a_page_has_no_element_but_its_own_and_loads_nothing(hostile: App) -> No
     assert not CONTROL.search(text)
 
 
+STEERS = "\u202e\u2066\u200b\u00ad\U000e0041\ufeff"
+"""Turns the direction of text, or is seen by nobody."""
+NAMED = f"""
+from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
+graph = StateGraph({{"text": Channel({STEERS!r})}}, name="graph" + {STEERS!r})
+graph = graph.add_node("node", lambda state: {{}}).add_edge(START, "node").add_edge("node", END)
+graph = graph.compile(checkpointer=MemoryCheckpointer())
+"""
+
+
+@pytest.mark.slow
+def test_neither_a_name_nor_a_value_steers_who_reads_what_is_exported(app: App, tmp_path: Path) -> None:
+    name, graph = f"thread{STEERS}</title>", tmp_path / "named.py"
+    graph.write_text(NAMED)
+    app.expect(0, "run", str(graph), "--headless", "--thread", name)
+    exported: dict[str, str] = {}
+    for form in ("html", "markdown", "svg", "asciicast"):
+        app.expect(0, "export", name, "--format", form, "-o", str(tmp_path / form))
+        exported[form] = (tmp_path / form).read_text("utf-8")
+    for form in ("text", "mermaid", "dot", "svg"):
+        exported[f"graph as {form}"] = app.expect(0, "graph", str(graph), "--format", form).out
+    for form, text in exported.items():
+        seen = [mark for mark in STEERS if mark in text or json.dumps(mark)[1:-1] in text]
+        assert not seen, form
+        assert "⟨U+202E⟩" in text or form.startswith("graph"), form
+
+
+@pytest.mark.slow
 def test_markdown_has_no_markup_of_anybody_else(hostile: App) -> None:
     text = hostile.expect(0, "export", "h", "--format", "markdown").out
     tokens = MarkdownIt("commonmark").parse(text)
@@ -91,6 +121,7 @@ def test_markdown_has_no_markup_of_anybody_else(hostile: App) -> None:
 
 
 @pytest.mark.parametrize("form", ["html", "markdown"])
+@pytest.mark.slow
 def test_private_values_and_hashes_that_tell_of_them_are_in_no_page(hostile: App, form: str) -> None:
     text = hostile.expect(0, "export", "h", "--format", form).out
     assert SECRET not in text
@@ -126,13 +157,16 @@ def test_the_graph_every_step_and_what_it_changed_are_in_a_page(app: App, form: 
     assert form == "markdown" or "@media print" in text
 
 
+@pytest.mark.slow
 def test_a_page_of_a_log_that_was_changed_says_what_is_wrong(app: App, tmp_path: Path) -> None:
     file = tmp_path / "runs.db"
     store = ("--store", str(file))
     app.expect(3, "run", "sequential", "--headless", "--thread", "a", "--input", "task=Hills", *store)
     app.expect(0, "cancel", "a", *store)
     with sqlite3.connect(file) as database:
-        database.execute("UPDATE ledger SET actor = 'somebody else'")
+        database.execute(
+            "UPDATE ledger SET actor = 'somebody else' WHERE rowid = (SELECT min(rowid) FROM ledger)"
+        )
     text = app.expect(0, "export", "a", "--format", "html", *store).out
     assert "does not agree" in text
 

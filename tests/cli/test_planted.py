@@ -97,6 +97,7 @@ NOTHING_BUILT = (("pause", "t"), ("cancel", "t"))
 
 
 @pytest.mark.parametrize("kind", range(4), ids=["os:system", "a file", "a graph file", "a module"])
+@pytest.mark.slow
 def test_no_command_runs_what_a_store_names_unless_told_to(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: int
 ) -> None:
@@ -135,7 +136,8 @@ def test_what_builds_no_graph_is_refused_before_it_is_called(app: App, tmp_path:
 GRAPH = """
 from pathlib import Path
 from hitl_tui import END, START, Channel, StateGraph
-Path(__file__).with_name("BUILT").open("a").write("x")
+with Path(__file__).with_name("BUILT").open("a") as built:
+    built.write("x")
 graph = StateGraph({"text": Channel("")}, name="sent")
 graph.add_node("write", lambda state: {"text": state["text"] + "a"})
 graph.add_node("more", lambda state: {"text": state["text"] + "b"})
@@ -164,6 +166,7 @@ def test_with_trust_it_runs_and_is_trusted_from_then_on(app: App, tmp_path: Path
     assert "“ab”" in app.expect(0, "show", "t", *store).out
 
 
+@pytest.mark.slow
 def test_a_file_of_ones_own_is_edited_and_resumed_without_a_question(app: App, tmp_path: Path) -> None:
     file = tmp_path / "flow.py"
     file.write_text(GRAPH)
@@ -254,6 +257,7 @@ def test_no_look_imports_a_reducer_that_a_record_names(
     assert "evil:fold" in told.err
 
 
+@pytest.mark.integration
 def test_nothing_in_the_current_directory_is_read_or_imported(tmp_path: Path) -> None:
     mark = tmp_path / "PWNED"
     for name in ("msgspec.py", "click.py", "sitecustomize.py", "usercustomize.py", "litellm.py"):
@@ -271,6 +275,7 @@ def test_nothing_in_the_current_directory_is_read_or_imported(tmp_path: Path) ->
             assert not mark.exists(), (program, arguments)
 
 
+@pytest.mark.integration
 def test_a_file_env_names_no_server_for_a_key(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("OPENAI_BASE_URL=http://elsewhere\n")
     code = (

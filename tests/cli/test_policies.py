@@ -38,6 +38,7 @@ def rows(app: App, code: int, *words: str) -> dict[str, dict[str, Any]]:
     return {row["thread"]: row for row in document["decisions"]}
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_what_each_rule_would_answer_and_why_the_rest_is_left(
     twelve: App, tmp_path: Path
 ) -> None:
@@ -53,6 +54,7 @@ def test_a_dry_run_says_what_each_rule_would_answer_and_why_the_rest_is_left(
     assert waiting(twelve) == ALL
 
 
+@pytest.mark.slow
 def test_then_for_good_and_the_ledger_names_policy_rule_and_hash(twelve: App, tmp_path: Path) -> None:
     file = policy(tmp_path)
     done = rows(twelve, 3, "--policy", file, "--yes", "--as", "ann")
@@ -77,6 +79,7 @@ def test_then_for_good_and_the_ledger_names_policy_rule_and_hash(twelve: App, tm
     twelve.expect(0, "verify", decided[0]["thread"], "--strict")
 
 
+@pytest.mark.slow
 def test_high_risk_only_where_the_rule_says_so(twelve: App, tmp_path: Path) -> None:
     rule = "[[rule]]\nwhen = \"thread == 'press-q3'\"\nanswer = 'approve'\n"
     (left,) = rows(twelve, 3, "press-q3", "--policy", policy(tmp_path, rule), "--dry-run").values()
@@ -87,6 +90,7 @@ def test_high_risk_only_where_the_rule_says_so(twelve: App, tmp_path: Path) -> N
     assert (would["outcome"], would["rule"]) == ("would", "1")
 
 
+@pytest.mark.slow
 def test_stops_at_the_first_answer_that_is_not_what_is_recommended(twelve: App, tmp_path: Path) -> None:
     order = ("--filter", "graph:advisor", "--dry-run", "--policy")
     rule = "[[rule]]\nwhen = \"graph == 'advisor'\"\nanswer = 'approve'\n"
@@ -97,9 +101,10 @@ def test_stops_at_the_first_answer_that_is_not_what_is_recommended(twelve: App, 
     assert "rule 1 would answer" in first["why"]
     assert "recommended is accept" in first["why"]
     assert len(rest) == len(alone) - 1
-    assert all("nothing behind it is answered" in row["why"] for row in rest)
+    assert all("nothing after it is answered" in row["why"] for row in rest)
 
 
+@pytest.mark.slow
 def test_an_answer_that_does_what_the_recommended_one_would_is_no_difference(
     twelve: App, tmp_path: Path
 ) -> None:
@@ -114,6 +119,7 @@ def test_an_answer_that_does_what_the_recommended_one_would_is_no_difference(
     assert told["blog-indexes"]["why"] == "no rule holds"
 
 
+@pytest.mark.slow
 def test_a_fact_goes_before_a_channel_of_its_name(twelve: App, tmp_path: Path) -> None:
     when = "state.latest_draft == latest_draft and len(title) > 0 and votes == []"
     rule = f"[[rule]]\nwhen = \"{when}\"\nanswer = 'accept'\n"
@@ -147,6 +153,7 @@ def test_a_file_that_can_not_be_read_names_its_places(tmp_path: Path, text: str,
     assert says in f"{refused.value.message} {refused.value.hint}"
 
 
+@pytest.mark.slow
 def test_a_rule_that_can_not_be_told_answers_nothing_and_lets_no_other(twelve: App, tmp_path: Path) -> None:
     broken = "[[rule]]\nwhen = 'title > 3'\nanswer = 'revise'\n"
     told = rows(twelve, 3, "--policy", policy(tmp_path, broken + RULES), "--dry-run")
@@ -154,6 +161,7 @@ def test_a_rule_that_can_not_be_told_answers_nothing_and_lets_no_other(twelve: A
     assert "rule 1 can't be told: " in told["blog-joins"]["why"]
 
 
+@pytest.mark.slow
 def test_it_is_an_answer_or_a_policy(twelve: App, tmp_path: Path) -> None:
     assert "--answer ID or --policy FILE" in twelve.expect(2, "decide", "blog-joins").err
     both = ("--answer", "approve", "--policy", policy(tmp_path))

@@ -93,5 +93,49 @@ def test_the_notes_of_the_show_itself_stand_before_those_of_its_first_stop(
     assert "Say who you are" not in second
 
 
+GRAPH = """
+from pathlib import Path
+Path(__file__).with_name("ran").touch()
+from hitl_tui import END, START, Channel, StateGraph
+graph = StateGraph({"n": Channel(0)}, name="sent").add_node("a", lambda s: {}).add_edge(START, "a")
+graph = graph.add_edge("a", END)
+"""
+WAYS = {
+    "file": ("sent.py", GRAPH), "module": ("sent:graph", GRAPH),
+    "toml": ("sent.toml", '[graph]\nname = "x"\nstart = "a"\n[nodes.a]\nrun = "sent.py:graph"\n'),
+}  # fmt: skip
+
+
+@pytest.fixture(params=WAYS)
+def sent(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A show that somebody sent, with code beside it that leaves a mark where it runs."""
+    named, _ = WAYS[request.param]
+    (tmp_path / "sent.py").write_text(GRAPH)
+    (tmp_path / "sent.toml").write_text(WAYS["toml"][1])
+    (tmp_path / "show.toml").write_text(f'[show]\ngraph = "{named}"\n')
+    return tmp_path / "show.toml"
+
+
+@pytest.mark.parametrize("store", [(), ("--store", "memory:")])
+def test_the_code_that_a_sent_show_names_does_not_run_unasked(
+    app: App, sent: Path, store: tuple[str, ...]
+) -> None:
+    refusal = app.expect(2, "present", str(sent), "--check", *store).err
+    assert "The graph is not trusted: you have not run this graph from this script yet" in refusal
+    assert f"script: {sent}" in refusal
+    assert "--trust" in refusal
+    assert not sent.with_name("ran").exists()
+
+
+def test_a_show_that_is_trusted_once_is_checked_until_its_files_change(app: App, tmp_path: Path) -> None:
+    show, graph = tmp_path / "show.toml", tmp_path / "sent.py"
+    graph.write_text(GRAPH)
+    show.write_text('[show]\ngraph = "sent.py"\n')
+    assert "nothing is wrong" in app.expect(0, "present", str(show), "--check", "--trust").out
+    assert "nothing is wrong" in app.expect(0, "present", str(show), "--check").out
+    graph.write_text(GRAPH + "# changed\n")
+    assert "came with a script that was made elsewhere" in app.expect(2, "present", str(show), "--check").err
+
+
 def test_a_show_needs_a_terminal(app: App) -> None:
     assert "a show needs a terminal" in app.expect(2, "present", "closures").err

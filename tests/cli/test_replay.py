@@ -74,6 +74,7 @@ graph = part("trip", "flight", part("team", "hotel"))
 """
 
 
+@pytest.mark.slow
 def test_what_a_subgraph_s_run_did_is_listed_with_its_thread(app: App, tmp_path: Path) -> None:
     file = tmp_path / "trip.py"
     file.write_text(TRIP)
@@ -92,6 +93,7 @@ def test_what_a_subgraph_s_run_did_is_listed_with_its_thread(app: App, tmp_path:
         app.expect(0, "replay", thread)
 
 
+@pytest.mark.slow
 def test_an_imported_thread_is_undone_and_replayed_with_the_threads_inside_it(
     app: App, tmp_path: Path
 ) -> None:

@@ -23,7 +23,11 @@ from tests.support.commands import App
         (["--auth", "none.json", "--auth-header", "X", "--trusted-proxy", "::1"], "don't go together"),
         (["--store", "memory:"], "memory: is not shared"),
         (["--public-url", "review.example.org"], "no address of a server"),
-        (["--public-url", "https://review.example.org/app"], "no address of a server"),
+        (["--public-url", "https://review.example.org/app"], "below a path of a host"),
+        (["--public-url", "http://u:p@review.example.org"], "no address of a server"),
+        (["--public-url", "http://review.example.org:99999"], "no address of a server"),
+        (["--public-url", "http://[::1"], "no address of a server"),
+        (["--public-url", "https://review.example.org/#a"], "below a path of a host"),
     ],
 )
 def test_what_would_be_unsafe_is_refused(options: list[str], why: str, app: App) -> None:
@@ -42,6 +46,17 @@ def test_a_port_that_is_taken_is_told(app: App, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         assert "can't listen" in app.expect(2, "serve", "--port", port, "--store", str(tmp_path / "a.db")).err
+
+
+def test_a_link_to_the_file_of_tokens_stays_and_what_it_names_is_written(app: App, tmp_path: Path) -> None:
+    link, file = tmp_path / "link.json", tmp_path / "tokens.json"
+    link.symlink_to(file)
+    app.expect(0, "serve", "token", "add", "ann", "--auth", str(link))
+    app.expect(0, "serve", "token", "add", "bob", "--auth", str(link))
+    assert link.is_symlink()
+    assert [entry["name"] for entry in json.loads(file.read_text())["tokens"]] == ["ann", "bob"]
+    app.expect(0, "serve", "token", "remove", "ann", "--auth", str(link))
+    assert [entry["name"] for entry in json.loads(file.read_text())["tokens"]] == ["bob"]
 
 
 def test_tokens_are_made_told_once_and_taken_back(app: App, tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ def waiting(app: App, tmp_path: Path) -> App:
     return app
 
 
+@pytest.mark.slow
 def test_an_unsigned_answer_is_refused_in_words_and_a_signed_one_is_checked(
     waiting: App, keys: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,6 +80,7 @@ def test_an_unsigned_answer_is_refused_in_words_and_a_signed_one_is_checked(
     assert "can't be read" in waiting.expect(2, "verify", "s", "--signers", str(keys / "none")).err
 
 
+@pytest.mark.slow
 def test_a_key_that_can_not_sign_decides_nothing(
     waiting: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +127,7 @@ def _gated(store: Checkpointer) -> GraphRunner:
     return review_loop(store, interrupt_after=[Gate("check", title="Good?", signed=True, choices=choices)])
 
 
+@pytest.mark.slow
 async def test_the_card_says_that_a_signature_is_wanted_and_what_signs(keys: Path) -> None:
     async with real(_gated) as it:
         await it.press("c")

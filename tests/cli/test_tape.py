@@ -41,6 +41,7 @@ def test_a_recorded_run_is_run_again_without_its_model(app: App, tmp_path: Path)
     assert texts[0] == texts[1]
 
 
+@pytest.mark.slow
 def test_steps_of_several_processes_share_one_file(app: App, tmp_path: Path) -> None:
     file, spec = str(tmp_path / "tape.jsonl"), graph(tmp_path, 'lambda messages: "said"')
     app.expect(0, "run", spec, "--headless", "--input", "task=go", "--thread", "a", "--record", file)

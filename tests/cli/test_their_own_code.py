@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -45,7 +48,7 @@ def test_what_a_node_prints_is_an_event_and_never_between_documents(app: App, wr
 
 def test_a_node_can_not_read_the_keyboard_and_is_told_how_to_ask(app: App, write: Write) -> None:
     done = app.expect(1, "run", write("return {'draft': input('which? ')}"), "--headless")
-    assert "it reads the keyboard, which belongs to whoever watches" in done.out
+    assert "it tries to read the keyboard (input(), pdb); the app owns it" in done.out
     said = " ".join(done.out.replace("|", " ").split())
     assert "config.interrupt(" in said
     assert "flow.py, line" in said
@@ -55,11 +58,44 @@ def test_while_a_screen_is_shown_nothing_reads_the_keyboard_and_all_else_of_it_s
     real = sys.stdin
     with keyboard_kept(from_all=True):
         assert sys.stdin.encoding == real.encoding
-        with pytest.raises(HitlError, match="reads the keyboard"):
+        with pytest.raises(HitlError, match="tries to read the keyboard"):
             input()
-        with pytest.raises(HitlError, match="reads the keyboard"):
+        with pytest.raises(HitlError, match="tries to read the keyboard"):
             list(sys.stdin)
     assert sys.stdin is real
+
+
+def test_breakpoint_opens_a_debugger_that_has_the_terminal_while_it_asks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lent: list[str] = []
+    results: list[int] = []
+
+    @contextmanager
+    def lend() -> Iterator[None]:
+        lent.append(capsys.readouterr().err)
+        yield
+        lent.append(capsys.readouterr().err)
+
+    def node() -> int:
+        item = {"id": 17}
+        breakpoint()
+        item["id"] += 1
+        return item["id"]
+
+    monkeypatch.setattr("sys.stdin", io.StringIO("p item\nnext\nreturn\np item\ncontinue\n"))
+    monkeypatch.delenv("PYTHONBREAKPOINT", raising=False)
+    with keyboard_kept(from_all=True, lend=lend):
+        thread = threading.Thread(target=lambda: results.append(node()))
+        thread.start()
+        thread.join(20)
+    assert results == [18]
+    assert [text for text in lent[::2] if text] == []  # nothing is written while the screen is shown
+    first, second, third = lent[1::2]
+    assert "{'id': 17}" in first
+    assert "return item" in second
+    assert "--Return--" in third
+    assert "{'id': 18}" in third
 
 
 def test_a_node_that_ends_the_program_fails_with_its_line(app: App, write: Write) -> None:
@@ -75,7 +111,7 @@ def test_a_thread_goes_on_with_its_file_elsewhere_as_if_nothing_had_moved(app: A
     app.expect(3, "run", old, "--headless", "--thread", "t", "--break", "end")
     Path(old).unlink()
     gone = app.expect(2, "resume", "t", "--headless").err
-    assert "there is no file" in gone
+    assert "was moved or deleted" in gone
     assert "hitl-tui run GRAPH --thread t" in gone
     new = write("return {'draft': 'x'}", folder="new", **parts)
     done = app.expect(0, "run", new, "--headless", "--thread", "t")

@@ -42,13 +42,15 @@ def store(tmp_path: Path) -> str:
     return f"files:{tmp_path / 'a store'}"
 
 
-def test_a_question_is_answered_in_the_store_it_was_asked_in(app: App, store: str) -> None:
+@pytest.mark.parametrize("thread", ["a b", "-x"])
+def test_a_question_is_answered_in_the_store_it_was_asked_in(app: App, store: str, thread: str) -> None:
     asked = app.expect(
-        3, "run", "review", "--headless", "--input", "task=x", "--thread", "a b", "--store", store
+        3, "run", "review", "--headless", "--input", "task=x", "--thread", thread, "--store", store
     )
-    order = suggested(asked.out, "answer with")
-    done = app.expect(0, *("revise" if word == "ANSWER" else word for word in order), "--note", "shorter")
-    assert "Step 4: write runs." in app.expect(3, *suggested(done.out, "go on with")).out
+    command, *rest = suggested(asked.out, "answer with")
+    answered = ("revise" if word == "ANSWER" else word for word in rest)
+    done = app.expect(0, command, "--note", "shorter", *answered)
+    assert "Step 4: write runs." in app.expect(3, *suggested(done.out, "continue with")).out
 
 
 def test_a_thread_at_a_limit_says_how_to_raise_it(app: App, store: str, tmp_path: Path) -> None:
@@ -56,7 +58,7 @@ def test_a_thread_at_a_limit_says_how_to_raise_it(app: App, store: str, tmp_path
     done = app.expect(3, "run", str(tmp_path / "limited.py"), "--headless", "--thread", "t", "--store", store)
     order = suggested(done.out, "raise it with")
     raised = app.expect(0, *("max_iterations=3" if word == "LIMIT=NUMBER" else word for word in order))
-    assert suggested(raised.out, "go on with") == ["resume", "t", "--headless", "--store", store]
+    assert suggested(raised.out, "continue with") == ["resume", "t", "--headless", "--store", store]
 
 
 def test_a_failed_thread_is_tried_again(app: App, tmp_path: Path) -> None:

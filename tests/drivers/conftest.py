@@ -1,23 +1,24 @@
-"""Drivers of threads in a store of each kind, closed at the end."""
+"""Drivers of threads in a store, closed at the end."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from hitl_tui import GraphRunner
 from hitl_tui.drivers.hub import LocalHub
-from hitl_tui.stores import Checkpointer, open_store
+from hitl_tui.stores import Checkpointer
+from tests.support.any_store import new_store
 from tests.support.watching import Watcher
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Checkpointer]:
-    opened = open_store("memory:" if request.param == "memory" else str(tmp_path / "runs.db"))
-    yield opened
-    opened.close()
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Checkpointer]:
+    with closing(new_store("sqlite", tmp_path)) as opened:
+        yield opened
 
 
 class Bench:

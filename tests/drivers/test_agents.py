@@ -83,6 +83,7 @@ async def test_all_agents_change_in_one_commit_or_none_does(bench: Bench) -> Non
     assert [one.changed for one in await driver.agents()] == [()]
 
 
+@pytest.mark.slow
 async def test_what_would_keep_an_agent_from_being_called_is_told_before_it_is_changed(bench: Bench) -> None:
     driver = (await bench.watch(chat(bench.store))).driver
     await driver.execute(Start({}))

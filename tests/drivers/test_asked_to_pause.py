@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hitl_tui import Channel, GraphRunner
+from hitl_tui import Channel, GraphRunner, SQLiteCheckpointer
 from hitl_tui.drivers import watching
-from hitl_tui.engine.commands import Start
+from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.engine.commands import Cancel, Pause, Run, Start
+from hitl_tui.engine.log.events import RunEnded
 from hitl_tui.engine.log.threads import PauseRequest
+from hitl_tui.engine.run import loop
 from hitl_tui.engine.thread.session import now_us
 from hitl_tui.stores import Checkpointer
 from tests.drivers.conftest import Bench
@@ -34,11 +39,11 @@ def looked(store: Checkpointer, monkeypatch: pytest.MonkeyPatch) -> threading.Ev
     return event
 
 
-def patient(store: Checkpointer, looked: threading.Event) -> GraphRunner:
-    """Two nodes, of which the first takes until its run was looked after."""
+def patient(store: Checkpointer, event: threading.Event) -> GraphRunner:
+    """Two nodes, of which the first waits for an event."""
 
     def first(_state: Any, _config: Any) -> dict[str, Any]:
-        assert looked.wait(PATIENCE)
+        assert event.wait(PATIENCE)
         return {"n": 1}
 
     return chain({"n": Channel(0)}, first, lambda _state, _config: {"n": 2}).compile(checkpointer=store)
@@ -64,9 +69,25 @@ async def test_a_pause_that_was_asked(
         assert ledger_of(store, "t", "pause") == []
 
 
-async def test_one_that_is_asked_at_once_gives_up_the_node_in_flight(
-    bench: Bench, store: Checkpointer, looked: threading.Event
+async def test_whoever_pauses_it_in_this_process_is_named_in_the_ledger(
+    bench: Bench, store: Checkpointer
 ) -> None:
+    paused = threading.Event()
+    watcher = await bench.watch(patient(store, paused))
+    await watcher.driver.execute(Start({}))
+    await watcher.driver.execute(Run())
+    await watcher.driver.execute(Pause("ann", "lunch"))
+    paused.set()  # the first node runs until then, so the pause always comes before the run ends
+    await watcher.until(lambda view: view.ledger)
+    (entry,) = ledger_of(store, watcher.driver.thread_id, "pause")
+    assert (entry.actor, entry.note, entry.made_by) == ("ann", "lunch", "person")
+
+
+async def test_one_that_is_asked_at_once_gives_up_the_node_in_flight(
+    bench: Bench, store: Checkpointer, looked: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "_CANCEL_PATIENCE", 0.01)  # whoever asked has died
+
     async def first(_state: Any, _config: Any) -> dict[str, Any]:
         store.request_pause("t", PauseRequest("ann", "enough", now_us() + 60_000_000, at_once=True))
         await asyncio.Event().wait()
@@ -78,3 +99,43 @@ async def test_one_that_is_asked_at_once_gives_up_the_node_in_flight(
     view = await watcher.run()
     assert (view.progress.status, view.progress.reason, view.progress.head) == ("waiting", "paused", 0)
     assert looked.is_set()
+
+
+async def test_a_run_that_another_process_cancels_ends_as_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "EVERY", 0.01)
+    begun = asyncio.Event()
+
+    async def first(_state: Any, _config: Any) -> dict[str, Any]:
+        here.call_soon_threadsafe(begun.set)
+        await asyncio.Event().wait()
+        return {"n": 1}
+
+    here = asyncio.get_running_loop()
+    with (
+        closing(SQLiteCheckpointer(tmp_path / "runs.db")) as ours,
+        closing(SQLiteCheckpointer(tmp_path / "runs.db")) as theirs,
+    ):
+        graph = chain({"n": Channel(0)}, first, lambda _state, _config: {"n": 2})
+        runners = [graph.compile(checkpointer=store) for store in (ours, theirs)]
+        hubs = [LocalHub(runner.store, lambda info: runners[0]) for runner in runners if runner.store]
+        try:
+            driver = await hubs[0].new("t", runners[0])
+            await driver.execute(Start({}))
+            await driver.execute(Run())
+            async with asyncio.timeout(PATIENCE):
+                await begun.wait()
+                other = await hubs[1].open("t")
+                await other.execute(Cancel("eve", "enough"))
+                await driver.ended(0)
+            ended = [at.event for at in driver.events(0) if isinstance(at.event, RunEnded)]
+            assert [(end.progress.status, end.progress.reason) for end in ended] == [("cancelled", "user")]
+            kinds = [
+                (entry.kind, entry.actor) for entry in ours.ledger("t") if entry.kind in ("pause", "cancel")
+            ]
+            assert kinds == [("cancel", "eve")]
+            assert runners[1].verify("t").ok
+        finally:
+            for hub in hubs:
+                await hub.close()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -93,3 +95,16 @@ async def test_what_waits_for_its_next_job_is_not_woken_by_the_one_before(engine
 
     task = await give_up(engine, held, work())
     assert await asyncio.wait_for(engine.call(answer(task)), 10) == "the next one's"
+
+
+def test_what_is_handed_over_as_the_thread_ends_is_done_or_cancelled() -> None:
+    async def one() -> int:
+        return 1
+
+    for _ in range(100):
+        engine = EngineThread("engine")
+        asked = [engine.submit(one()) for _ in range(3)]
+        engine.stop()
+        for future in asked:
+            with suppress(CancelledError):
+                assert future.result(timeout=10) == 1

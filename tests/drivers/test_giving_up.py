@@ -23,7 +23,7 @@ pytestmark = spec("5")
 
 
 class Endless:
-    """A model that says a word and then thinks for ever, until it is told to answer."""
+    """A model that says a word and then thinks for ever, unless it was told to answer before the call."""
 
     def __init__(self) -> None:
         self.answers = False
@@ -31,8 +31,9 @@ class Endless:
 
     async def stream(self, messages: Any, options: Any) -> AsyncGenerator[str | Use, None]:
         self.calls += 1
+        answers = self.answers  # a call that is given up must not answer after all
         yield "well, "
-        if not self.answers:
+        if not answers:
             await asyncio.Event().wait()
         yield "done"
         yield Use("p", "m", 1, 1, 0.5)
@@ -78,7 +79,7 @@ async def test_a_model_call_that_streams_is_given_up(bench: Bench, style: str) -
 async def test_what_the_call_used_is_counted_though_nothing_is_committed(bench: Bench) -> None:
     watcher, model = await streaming(bench, "sync")
     await watcher.driver.execute(CancelAttempt())
-    view = await watcher.until(lambda view: view.progress.status == "waiting")
+    view = await watcher.until(lambda view: view.progress.status == "waiting" and watcher.told(RunEnded))
     assert view.progress.cost in (0.0, 0.25)
     model.answers = True
     await watcher.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -75,6 +76,17 @@ async def test_a_saved_file_is_told_and_a_reload_runs_the_new_code(desk: Desk) -
     await watcher.check()
 
 
+async def test_what_is_kept_under_a_saved_file_is_told_again_once_the_thread_has_moved(desk: Desk) -> None:
+    watcher = await desk.begun()
+    await watcher.step()
+    desk.save(FILE.replace('+ "b"', '+ "B"'), "a")
+    view = await watcher.until(lambda view: view.repeats is not None)
+    assert (view.repeats.step, view.repeats.head) == (1, 1)
+    await watcher.step()
+    view = await watcher.until(lambda view: view.repeats is not None and view.repeats.head == 2)
+    assert [node.node for node in view.repeats.nodes] == ["b"]
+
+
 async def test_what_differs_is_said_and_a_new_channel_is_there_after_the_reload(desk: Desk) -> None:
     watcher = await desk.begun()
     desk.save(FILE.replace('Channel("")}', 'Channel(""), "more": Channel(7)}'), "a")
@@ -95,8 +107,8 @@ async def test_a_reload_that_the_thread_does_not_fit_is_refused(desk: Desk) -> N
     await watcher.step()
     desk.save(FILE.replace('"b"', '"other"'), "a")
     view = await watcher.until(lambda view: view.graph_changed)
-    assert "the thread goes on at node 'b', which is gone" in view.graph_changed
-    with pytest.raises(GraphDiffers, match="goes on at node 'b', which is gone"):
+    assert "the thread continues at node 'b', which is gone" in view.graph_changed
+    with pytest.raises(GraphDiffers, match="continues at node 'b', which is gone"):
         await watcher.driver.execute(ReloadGraph())
     assert (await watcher.step()).values["text"] == "ab"
 
@@ -138,6 +150,9 @@ async def test_nothing_is_reloaded_under_a_run_or_without_a_file(desk: Desk) -> 
     await watcher.driver.execute(Step())
     with pytest.raises(ThreadBusy):
         await watcher.driver.execute(ReloadGraph())
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == str(desk.file):
+            module.held.set()
 
 
 async def test_a_helper_that_was_saved_is_told_too(desk: Desk) -> None:
@@ -171,6 +186,7 @@ to = "END"
 """
 
 
+@pytest.mark.slow
 async def test_files_that_a_graph_file_names_are_followed(desk: Desk, tmp_path: Path) -> None:
     (tmp_path / "nodes.py").write_text('def a(state):\n    return {"text": "a"}\n')
     (tmp_path / "shape.json").write_text('{"type": "string"}')

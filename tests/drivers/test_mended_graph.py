@@ -107,6 +107,7 @@ def missing_helper(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("spoil", [broken, half_written, gone, broken_helper, missing_helper])
+@pytest.mark.slow
 async def test_a_mended_graph_offers_the_reload_and_the_thread_goes_on(
     desk: Desk, spoil: Callable[[Desk], None]
 ) -> None:
@@ -135,14 +136,15 @@ async def test_a_mended_graph_offers_the_reload_and_the_thread_goes_on(
     await watcher.check()
 
 
+@pytest.mark.slow
 async def test_what_does_not_fit_is_refused_and_a_better_mend_is_told_again(desk: Desk) -> None:
     broken(desk)
     watcher = await desk.build()
     desk.save(FILE.replace('"b"', '"other"'))
     view = await watcher.until(lambda view: view.graph_changed)
     assert view.graph_changed is not None
-    assert view.graph_changed[0] == "the thread goes on at node 'b', which is gone"
-    with pytest.raises(GraphInvalid, match="goes on at node 'b'"):
+    assert view.graph_changed[0] == "the thread continues at node 'b', which is gone"
+    with pytest.raises(GraphInvalid, match="continues at node 'b'"):
         await watcher.driver.execute(ReloadGraph())
     assert (await watcher.look()).refusals["run"]
     with pytest.raises(UsageError, match="can only be looked at"):
@@ -162,6 +164,7 @@ async def test_a_reload_while_it_is_still_broken_says_why_and_it_stays_as_it_was
     assert (await watcher.driver.snapshot()).refusals["run"]
 
 
+@pytest.mark.slow
 async def test_of_a_graph_that_broke_while_it_was_open_any_file_beside_it_may_be_the_mend(desk: Desk) -> None:
     watcher = await desk.build()
     desk.save(FILE.replace("import WORD", "import WORD\nfrom more import MORE"))
@@ -179,8 +182,7 @@ async def test_building_a_graph_says_how_it_differs_from_the_one_the_thread_ran_
     await desk.hub.close()
     watcher = await desk.build()
     assert watcher.view.notice == (
-        "the graph is not the one that the thread has run on so far: "
-        "channel 'more' is new and starts at its default"
+        "the graph has changed since this thread last ran: channel 'more' is new and starts at its default"
     )
     await watcher.step()
     assert [entry.kind for entry in desk.store.ledger("t")] == ["graph", "channels"]

@@ -14,7 +14,7 @@ from tests.support.flows import check_log
 from tests.support.places import ROOT
 from tests.support.spec import spec
 
-pytestmark = spec("11")
+pytestmark = [pytest.mark.integration, spec("11"), pytest.mark.integration]
 
 
 @pytest.mark.parametrize("style", ["sync", "async"])

@@ -99,6 +99,7 @@ async def plan(watcher: Watcher) -> Repeats:
     return repeats
 
 
+@pytest.mark.slow
 async def test_a_changed_node_falls_with_all_behind_it_and_the_fork_runs_from_there(bench: Bench) -> None:
     watcher = await bench.ran()
     assert watcher.view.values["report"] == "20"
@@ -131,6 +132,7 @@ async def test_a_changed_helper_counts_for_the_nodes_that_call_it(bench: Bench) 
     assert (await bench.rerun(watcher)).view.values["report"] == "22"
 
 
+@pytest.mark.slow
 async def test_what_was_mended_before_is_not_said_to_have_changed_again(bench: Bench) -> None:
     watcher = await bench.ran()
     bench.change("count * 10", "count * 11", file=bench.helper)
@@ -163,11 +165,24 @@ async def test_behind_a_changed_route_the_way_is_chosen_anew(bench: Bench) -> No
 async def test_a_run_that_ended_too_early_goes_on_from_its_end(bench: Bench) -> None:
     watcher = await bench.ran()
     bench.change('state["n"] >= 2', 'state["n"] >= 3 or state["n"] == 1 and 0')
-    assert (await plan(watcher)).step == 3
+    repeats = await plan(watcher)
+    assert (repeats.step, repeats.nodes, repeats.rerouted) == (6, (), True)
     fork = await bench.rerun(watcher)
     assert fork.view.values["n"] == 3
 
 
+async def test_a_changed_route_that_leads_where_it_led_keeps_the_steps_after_it(bench: Bench) -> None:
+    watcher = await bench.ran()
+    bench.change('state["n"] >= 2', 'not state["n"] < 2')
+    repeats = await plan(watcher)
+    assert (repeats.step, repeats.nodes, repeats.rerouted) == (6, (), False)
+    assert repeats.changed == ("the way on after merge",)
+    bench.change("count * 10", "count * 10 + (count > 1)", file=bench.helper)
+    repeats = await plan(watcher)
+    assert (repeats.step, repeats.rerouted) == (1, False)
+
+
+@pytest.mark.slow
 async def test_what_ran_yesterday_is_compared_by_its_log(bench: Bench) -> None:
     await bench.ran()
     await bench.hub.close()
@@ -185,6 +200,7 @@ async def test_what_ran_yesterday_is_compared_by_its_log(bench: Bench) -> None:
     assert (repeats.step, repeats.nodes) == (6, ())
 
 
+@pytest.mark.slow
 async def test_a_failed_node_is_tried_again_in_a_fork_with_all_steps_standing(bench: Bench) -> None:
     bench.change("count * 10", "count / 0", file=bench.helper)
     watcher = await bench.ran()

@@ -54,6 +54,7 @@ async def watch(desk: Bench) -> Watcher:
     return await desk.watch(ticker(desk.store, lambda _: None))
 
 
+@pytest.mark.integration
 async def test_each_step_of_another_process_is_told(desk: Bench, path: Path) -> None:
     async with another("asked", path) as other:
         await other.says("at 1")
@@ -101,6 +102,39 @@ def test_a_look_tells_all_that_was_committed_before_it_and_comes_four_times_a_se
     assert EVERY <= 0.25, "the promise is half a second, and a look and a paint take their time"
 
 
+async def test_an_unexpected_error_of_a_look_is_logged_once_and_the_next_ones_go_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("hitl_tui.drivers.watching.until_next", lambda _: 0.001)
+    store = MemoryCheckpointer()
+    runner = ticker(store, lambda _: None)
+    runner.invoke({}, thread_id="t")
+    looks: list[int] = []
+    four = asyncio.Event()
+
+    def busy() -> bool:
+        looks.append(1)
+        if len(looks) == 4:
+            four.set()
+        return False
+
+    follower = Follower(
+        Session.open(runner.graph, store, "t"), store, tell=lambda _: None, together=nullcontext(),
+        resync=lambda: None, busy=busy, inside=lambda: False,
+    )  # fmt: skip
+
+    def fail(_: str) -> int:
+        raise KeyError("changes")
+
+    monkeypatch.setattr(store, "changes", fail)
+    following = asyncio.create_task(follower.follow())
+    async with asyncio.timeout(30):
+        await four.wait()
+    following.cancel()
+    assert caplog.text.count("can't be looked at") == 1
+
+
+@pytest.mark.slow
 def test_a_thread_is_read_again_only_once_something_was_written(
     store: SQLiteCheckpointer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +170,7 @@ def test_a_thread_is_read_again_only_once_something_was_written(
     assert told[1:] == [HolderChanged("")]
 
 
+@pytest.mark.integration
 async def test_a_watcher_keeps_up_with_slow_steps(desk: Bench, path: Path) -> None:
     async with another("free", path) as other:
         await other.says("running")
@@ -148,6 +183,7 @@ async def test_a_watcher_keeps_up_with_slow_steps(desk: Bench, path: Path) -> No
             assert cursor.head < seen + 5
 
 
+@pytest.mark.integration
 async def test_a_watcher_knows_who_holds_the_thread_and_can_read_all_of_it(desk: Bench, path: Path) -> None:
     async with another("asked", path) as other:
         for number in (1, 2, 3):
@@ -166,6 +202,7 @@ async def test_a_watcher_knows_who_holds_the_thread_and_can_read_all_of_it(desk:
         assert [relative.thread_id for relative in await driver.family()] in ([], ["t"])
 
 
+@pytest.mark.integration
 async def test_a_watcher_can_change_nothing_but_may_fork(desk: Bench, path: Path) -> None:
     async with another("asked", path) as other:
         await other.says("at 1")
@@ -188,6 +225,7 @@ async def test_a_watcher_can_change_nothing_but_may_fork(desk: Bench, path: Path
         await watcher.check()
 
 
+@pytest.mark.integration
 async def test_when_the_holder_dies_the_watcher_takes_over(desk: Bench, path: Path) -> None:
     async with another("asked", path) as other:
         await other.says("at 1")
@@ -208,6 +246,7 @@ async def test_when_the_holder_dies_the_watcher_takes_over(desk: Bench, path: Pa
 
 
 @pytest.mark.parametrize(("role", "refusal"), [("edit", "StaleWriter"), ("answer", "AnswerRefused")])
+@pytest.mark.integration
 async def test_of_two_processes_one_wins_and_the_other_is_told(
     desk: Bench, path: Path, role: str, refusal: str
 ) -> None:

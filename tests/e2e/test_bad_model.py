@@ -60,16 +60,15 @@ graph = (
 """
 
 
-SIZES = [pytest.param((120, 40), id="120x40"), pytest.param((80, 24), marks=pytest.mark.slow, id="80x24")]
+WIDE, NARROW = (120, 40), (80, 24)
 
 
-@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
-    ("answer", "reason", "mend"),
+    ("answer", "reason", "mend", "size"),
     [
-        (Hang(), "no answer in time", "pass a longer timeout"),
-        (Refuse(401, "Incorrect API key"), "the API key was refused", "check api_key"),
-        (Refuse(404, "no such model"), "no such model or address", "check the model's name"),
+        (Hang(), "no answer in time", "pass a longer timeout", NARROW),
+        (Refuse(401, "Incorrect API key"), "the API key was refused", "check api_key", WIDE),
+        (Refuse(404, "no such model"), "no such model or address", "check the model's name", NARROW),
     ],
     ids=["hangs", "refuses", "unknown"],
 )

@@ -31,6 +31,20 @@ pytestmark = [
 ]
 
 
+SENT_OF_A_PASTE = r"""
+(() => {
+  const stringify = JSON.stringify;
+  let sent;
+  JSON.stringify = (value) => { sent = value; return stringify(value); };
+  try {
+    WebSocket.prototype.send.call({}, stringify(["stdin", "\x1b[200~a\x1bx\x9bb\n\x1b[201~c\x1b[201~"]));
+  } catch (error) {} finally { JSON.stringify = stringify; }
+  return sent[1];
+})()
+"""
+"""What page.js makes of a pasted text with ESC, C1 and an end mark in it, before it is sent."""
+
+
 class Served:
     """A running `hitl-tui serve`."""
 
@@ -107,6 +121,7 @@ async def test_a_review_from_the_login_to_a_fork(browser: Chromium, store: Path,
         await log_in(tab, "hitl_wrong", token)
         await tab.wait_for("WAITING")
         assert await tab.js("location.pathname") == "/thread/r1"
+        assert await tab.js(SENT_OF_A_PASTE) == "\x1b[200~axb\n[201~c\x1b[201~"
 
         await tab.press("e")
         await tab.wait_for("Becomes step 3")
@@ -135,8 +150,9 @@ async def test_a_review_from_the_login_to_a_fork(browser: Chromium, store: Path,
         await tab.wait_for("Step 1 of 3")
         await tab.press("f")
         await tab.wait_for("r1-b")
-        await tab.press("enter", "enter")
-        await tab.wait_until(lambda: "thread r1-b" in tab.text(), "the fork")
+        await tab.press("enter")
+        # A key that comes in one read with the one before decides nothing.
+        await press_until(tab, "enter", "thread r1-b")
         await tab.press("s")
         await tab.wait_for("WAITING")
 
@@ -180,7 +196,7 @@ async def test_a_link_to_a_request_opens_its_card_and_quitting_ends_the_session(
         await tab.wait_until(lambda: "Your decision" not in tab.text(), "the card to go")
         await tab.press("q")
         await tab.wait_js("document.body.classList.contains('-closed')")
-        await tab.wait_until(lambda: "go on with: hitl-tui resume r1" in tab.text(), "the last words")
+        await tab.wait_until(lambda: "continue with: hitl-tui resume r1" in tab.text(), "the last words")
         await tab.js("document.querySelector('#again').click()")
         await tab.wait_for("Your decision")
         await tab.go(f"{at.url}/request/nothing")
@@ -189,10 +205,11 @@ async def test_a_link_to_a_request_opens_its_card_and_quitting_ends_the_session(
 
 SLOW = """
 import time
+from pathlib import Path
 from hitl_tui import END, START, Channel, StateGraph, append
 
 def work(state):
-    time.sleep(0.2)
+    time.sleep(1 if Path(__file__).with_name("slow").exists() else 0)
     return {"n": state["n"] + 1, "log": state["n"]}
 
 graph = StateGraph({"n": Channel(0), "until": Channel(1), "log": Channel([], reducer=append())}, name="slow")
@@ -216,22 +233,26 @@ async def test_a_page_that_is_loaded_again_in_the_middle_of_a_run_goes_on_from_w
         with session.writing():
             commands.execute(session, Start({"until": 25}))
 
+        (tmp_path / "slow").touch()
         async with served(store) as at:
             tab = await browser.tab(at.link)
             await tab.wait_for("Threads")
             await tab.go(f"{at.url}/thread/long")
             await tab.wait_for("Timeline")
             await tab.press("c")
-            await tab.wait_for("Channels at step 3")
+            await tab.wait_until(
+                lambda: re.search(r"Channels at step [1-9]", tab.text()) is not None, "a step"
+            )
             (before,) = at.sessions
             await tab.call("Page.reload")
             async with asyncio.timeout(60):
                 while before in at.sessions:  # noqa: ASYNC110  other processes tell nobody here
                     await asyncio.sleep(0.05)
             reached = runner.open("long").cursor
-            assert (3 <= reached.head < 25, reached.status) == (True, "waiting")
+            assert (0 < reached.head < 25, reached.status) == (True, "waiting")
             await tab.wait_for("PAUSED")
             await tab.wait_for(f"Channels at step {reached.head}")
+            (tmp_path / "slow").unlink()
             await tab.press("c")
             await tab.wait_for("✔ DONE")
             await tab.close()
@@ -266,7 +287,7 @@ async def test_only_the_owner_of_the_account_takes_threads_out_of_a_file(
         await tab.wait_for("Threads")
         await tab.press("X")
         await tab.wait_for("Nothing is deleted")
-        await tab.wait_for("'ann', who works here as a guest")
+        await tab.wait_for("guest 'ann'")
         await tab.close()
     async with served(store) as at:
         tab = await browser.tab(at.link)
@@ -370,10 +391,10 @@ async def test_another_site_gets_nothing_though_somebody_is_logged_in(
 
 
 async def test_twenty_sessions_at_once(browser: Chromium, store: Path, tokens: TokenFile) -> None:
-    people = {f"person-{number}": tokens.add(f"person-{number}") for number in range(4)}
+    people = {f"person-{number}": tokens.add(f"person-{number}") for number in range(5)}
     async with served(store, "--auth", str(tokens.path)) as at:
         tabs: list[Tab] = []
-        for token in people.values():
+        for token in list(people.values())[:4]:
             first = await browser.tab(f"{at.url}/thread/r1", own=True, size=(900, 600))
             await log_in(first, token)
             await first.wait_for("WAITING")  # others beside it have its cookie only when it is in
@@ -383,7 +404,8 @@ async def test_twenty_sessions_at_once(browser: Chromium, store: Path, tokens: T
             ]
         await asyncio.gather(*(tab.wait_for("WAITING") for tab in tabs))
         assert len(at.sessions) == 20
-        more = await browser.tab(f"{at.url}/thread/r1", beside=tabs[0])
+        more = await browser.tab(f"{at.url}/thread/r1", own=True)
+        await log_in(more, people["person-4"])
         await more.wait_until(lambda: "All 20 sessions are in use" in more.text(), "that there is no room")
 
         # What one does all see, while they are all there.
@@ -415,7 +437,7 @@ def test_the_server_that_is_killed_leaves_no_session(store: Path) -> None:
         assert found is not None
         at = Served(server.pid, found.group())
         async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
-            await client.get(at.link)
+            await client.get(at.link, headers={"Sec-Fetch-Site": "none"})  # as a link that a person opened
             async with client.ws_connect(f"{at.url}/session", headers={"Origin": at.url}) as socket:
                 await socket.receive(60)
                 sessions = at.sessions

@@ -40,7 +40,7 @@ def test_a_sample_runs_to_its_end() -> None:
         terminal.wait_for("increment is next")
         terminal.press("c")
         terminal.wait_for("DONE")
-        assert "go on with" not in leave(terminal, code=0)
+        assert "continue with" not in leave(terminal, code=0)
     with opened("threads") as terminal:
         text = refused(terminal, code=0)
         assert "THREAD ORIGIN GRAPH STATUS STEP" in text
@@ -99,7 +99,7 @@ def test_an_unknown_thread_gets_a_hint() -> None:
 def test_without_a_command_the_threads_are_listed() -> None:
     with opened() as terminal:
         assert terminal.wait_exit() == 0
-        assert "Write the completion script" in terminal.text()
+        assert "Print the completion script" in terminal.text()
     for name in ("one", "two"):
         with opened("demo", "--thread", name, "--pace", "0") as terminal:
             terminal.wait_for("worker is next")
@@ -138,10 +138,10 @@ def test_quitting_in_the_middle_of_a_node_says_what_was_not_committed() -> None:
         terminal.wait_for("quit anyway")
         text = leave(terminal)
     assert "worker" in text
-    assert "go on with: hitl-tui resume half" in text
+    assert "continue with: hitl-tui resume half" in text
 
 
-def test_a_bug_is_one_line_and_a_log_file() -> None:
+def test_a_bug_is_shown_with_the_log_file_and_q_still_quits() -> None:
     program = """
 import sys, hitl_tui.ui.app as app
 def broken(self): raise RuntimeError("\\x1b[2Jboom")
@@ -151,9 +151,11 @@ from hitl_tui.cli.main import main
 main()
 """
     with Terminal([sys.executable, "-P", "-c", program]) as terminal:
-        text = refused(terminal, code=1)
-    assert "hitl-tui: unexpected RuntimeError: ␛[2Jboom" in text
-    assert "Traceback" not in text
+        terminal.wait_for("Unexpected error")
+        shown = terminal.settle()
+        assert "RuntimeError: ␛[2Jboom" in shown
+        assert "hitl-tui.log" in shown
+        assert "Traceback" not in shown + leave(terminal)
     assert "RuntimeError" in log_path().read_text()
 
 
@@ -177,7 +179,7 @@ def test_without_a_terminal_it_talks_in_lines() -> None:
     done = call("demo")
     assert done.returncode == 3
     assert "Ready at step 0: worker is next." in done.stdout
-    assert "Left. Go on with: hitl-tui resume demo-" in done.stdout
+    assert "Left. Continue with: hitl-tui resume demo-" in done.stdout
 
 
 def test_no_key_is_stored(isolated: Path, monkeypatch: pytest.MonkeyPatch) -> None:

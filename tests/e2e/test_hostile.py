@@ -91,7 +91,7 @@ def test_every_screen(watched: Watched) -> None:
         watched.press("q")
     assert terminal.wait_exit() == 1
     assert not unexpected(bytes(terminal.raw))
-    assert "go on with: hitl-tui resume" in terminal.text()
+    assert "continue with: hitl-tui resume" in terminal.text()
 
 
 def test_the_plain_front_end(place: Path) -> None:

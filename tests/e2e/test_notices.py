@@ -125,7 +125,8 @@ def test_watch_is_a_service_that_a_signal_ends(place: Path) -> None:
         assert (second["notice"], second["thread"], second["outcome"]) == ("ended", "new", "done, after ask")
     finally:
         watching.send_signal(signal.SIGTERM)
-        assert watching.wait(60) == 0
+        watching.communicate(timeout=60)
+        assert watching.returncode == 0
     again = call("watch", "--once", "--json", "--store", str(place / "runs.db"), "--as", "ann")
     assert (again.returncode, again.stdout) == (3, "")
 

@@ -117,9 +117,7 @@ def leaking_files(folder: Path) -> dict[str, list[str]]:
     return leaks
 
 
-def test_no_secret_is_in_any_output_or_file(
-    server: OpenAIServer, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_secret_is_in_any_output_or_file(server: OpenAIServer, place: Path, app: App) -> None:
     store = ("--store", "runs.db")
     run = call(
         "run",
@@ -139,7 +137,6 @@ def test_no_secret_is_in_any_output_or_file(
     assert sent == {f"Bearer {ENV_KEY}", f"Bearer {OPTION_KEY}"}
     again = call("resume", "t", "--json", *store)
     said = {"run": run.stdout + run.stderr, "resume": again.stdout + again.stderr}
-    app = App(capsys)
     looks = [(verb, "t") for verb in ("show", "log", "cost", "agents", "verify", "show", "export")]
     for words in (*looks, ("threads",), ("graph", "--thread", "t"), ("config",), ("doctor",)):
         for more in ((), ("--json",)):
@@ -185,12 +182,10 @@ to = "END"
 """
 
 
-def test_no_key_in_a_graph_file_is_in_any_output_or_file(
-    server: OpenAIServer, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_key_in_a_graph_file_is_in_any_output_or_file(server: OpenAIServer, place: Path, app: App) -> None:
     file = place / "flow.toml"
     graph = TOML_GRAPH.replace("BASE", server.api_base)
-    app, store = App(capsys), ("--store", "runs.db")
+    store = ("--store", "runs.db")
     file.write_text(graph.replace("extra_headers", f'api_key = "{TOML_KEY}"\nextra_headers'))
     refused = app.expect(2, "run", "flow.toml", "--headless", *store)
     assert "no place for keys" in refused.err
@@ -221,11 +216,10 @@ def test_no_key_in_a_graph_file_is_in_any_output_or_file(
     ids=["no setting of ours", "in an address", "in place of an address", "without its end"],
 )
 def test_no_key_that_strayed_into_the_configuration_is_quoted(
-    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, line: str
+    place: Path, app: App, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
     (place / "config.toml").write_text(f"{line}\n")
     monkeypatch.setenv("HITL_TUI_CONFIG", str(place / "config.toml"))
-    app = App(capsys)
     for words in (("config",), ("doctor",), ("threads",), ("run", "flow.py", "--headless")):
         for more in ((), ("--json",)):
             done = app(*words, *more)

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from hitl_tui import SQLiteCheckpointer
+from hitl_tui.ui.gate import READ_SECONDS
+from tests.support.emulator import LEAVE_ALTERNATE
 from tests.support.program import APP
 from tests.support.spec import spec
 from tests.support.terminal import Terminal
@@ -162,7 +164,7 @@ def test_told_to_end(moment: str, number: signal.Signals, place: Path, isolated:
         restored.check()
         said = terminal.text().replace("\n", "")
     assert sentence.replace(" ", "") in said.replace(" ", "")
-    assert "go on with: hitl-tui resume t" in said
+    assert "continue with: hitl-tui resume t" in said
     assert "Traceback" not in said
     assert steps_of(isolated, "t")[0] == head
     kept = [path.read_text() for path in (isolated / "state" / "hitl-tui").glob("unapplied-*")]
@@ -218,16 +220,24 @@ def test_stopped_and_continued_the_screen_comes_back(place: Path) -> None:
     with start(place, "t") as terminal:
         restored = Restored(terminal)
         to_the_editor(terminal)
+        before = terminal.settle()
         os.kill(terminal.pid, signal.SIGTSTP)
         terminal._wait(lambda: stopped(terminal.pid), "the program to stop", 20)
         restored.check()
-        assert "MINE" not in terminal.text()
+        assert not terminal.text().strip()
         os.kill(terminal.pid, signal.SIGCONT)
-        terminal.wait_for("MINE first words")
+        terminal.wait_until(lambda: terminal.text() == before, "the whole screen to come back")
         terminal.press("again ")
         terminal.wait_for("MINE again first words")
+        terminal.settle(READ_SECONDS)  # until then nothing is applied
         terminal.press("ctrl+s")
         terminal.wait_for("Channels at step 2")
+        before = terminal.settle()
+        terminal.press("ctrl+z")
+        terminal._wait(lambda: stopped(terminal.pid), "ctrl+z to stop the program", 20)
+        restored.check()
+        os.kill(terminal.pid, signal.SIGCONT)
+        terminal.wait_until(lambda: terminal.text() == before, "the whole screen to come back")
         terminal.press("q")
         assert terminal.wait_exit() == 3
         restored.check()
@@ -237,9 +247,12 @@ def test_stopped_from_outside_the_terminal_is_still_restored_at_the_end(place: P
     with start(place, "t") as terminal:
         restored = Restored(terminal)
         terminal.wait_for("write is next")
+        before = terminal.settle()
         os.kill(terminal.pid, signal.SIGSTOP)
         terminal._wait(lambda: stopped(terminal.pid), "the program to stop", 20)
         os.kill(terminal.pid, signal.SIGCONT)
+        terminal.wait_until(lambda: LEAVE_ALTERNATE in terminal.raw, "the program to take its screen again")
+        terminal.wait_until(lambda: terminal.text() == before, "the whole screen to come back")
         terminal.press("s")
         terminal.wait_for("WAITING")
         terminal.press("q")

@@ -44,7 +44,7 @@ def first_session() -> str:
         terminal.press("q")
         assert terminal.wait_exit() == 3
         left = terminal.text()
-    assert "go on with: hitl-tui resume demo-" in left
+    assert "continue with: hitl-tui resume demo-" in left
     return left.partition("hitl-tui resume ")[2].split()[0]
 
 

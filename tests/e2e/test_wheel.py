@@ -10,10 +10,12 @@ import sys
 import zipfile
 from email import message_from_bytes
 from email.message import Message
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.support.once import made_once
 from tests.support.places import ROOT
 from tests.support.terminal import Terminal
 
@@ -41,12 +43,15 @@ def call(*argv: str | Path, cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(ROOT, tmp_path_factory.mktemp("wheel"))
+    folder = made_once(tmp_path_factory, "wheel", partial(build, ROOT))
+    (built,) = folder.glob("hitl_tui-*.whl")
+    return built
 
 
 def build(checkout: Path, folder: Path) -> Path:
     """Build a wheel as it is built for PyPI: from the source distribution."""
-    call(sys.executable, "-m", "build", "--outdir", folder, checkout, cwd=folder)
+    by = ["--installer", "uv"] if shutil.which("uv") else []
+    call(sys.executable, "-m", "build", *by, "--outdir", folder, checkout, cwd=folder)
     (built,) = folder.glob("hitl_tui-*.whl")
     return built
 
@@ -80,10 +85,21 @@ def links(text: str) -> list[str]:
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `bin` directory of an environment with the wheel and what it depends on."""
-    folder = tmp_path_factory.mktemp("fresh")
-    call(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
-    call(folder / "venv/bin/python", "-m", "pip", "install", "--quiet", "--no-compile", wheel, cwd=folder)
+    folder = made_once(tmp_path_factory, "wheel installed", partial(install, wheel))
     return folder / "venv" / "bin"
+
+
+def install(wheel: Path, folder: Path) -> None:
+    """Make an environment with the wheel, which takes what it depends on from the one of these tests.
+
+    That its list of dependencies is whole is shown by the first command of the README.
+    """
+    call(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+    python = folder / "venv/bin/python"
+    call(python, "-m", "pip", "install", "--quiet", "--no-deps", wheel, cwd=folder)
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    here, there = (call(each, "-c", where, cwd=folder).strip() for each in (sys.executable, python))
+    Path(there, "those_of_the_tests.pth").write_text(f"{here}\n", encoding="utf-8")
 
 
 def test_the_wheel_carries_what_is_needed_and_no_more(wheel: Path) -> None:
@@ -118,12 +134,11 @@ def test_the_demo_and_the_samples_run_from_the_wheel(installed: Path, tmp_path: 
         assert terminal.wait_exit() == 0
 
 
-def test_the_wheel_says_where_it_is_at_home_and_which_pythons_it_runs_on(wheel: Path) -> None:
+def test_the_wheel_says_which_pythons_it_runs_on_and_names_no_address_yet(wheel: Path) -> None:
     said = metadata(wheel)
     assert said["Requires-Python"] == ">=3.11"
     assert said["License-Expression"] == "MIT"
-    assert [url for url in said.get_all("Project-URL", []) if "https://" not in url] == []
-    assert "Homepage" in [url.partition(",")[0] for url in said.get_all("Project-URL", [])]
+    assert said.get_all("Project-URL", []) == []
     classifiers = said.get_all("Classifier", [])
     for version in ("3.11", "3.12", "3.13", "3.14"):
         assert f"Programming Language :: Python :: {version}" in classifiers
@@ -142,7 +157,8 @@ def test_with_a_repository_the_page_on_pypi_leads_into_it_at_the_version(tmp_pat
     settings = checkout / "pyproject.toml"
     urls = '[project.urls]\nRepository = "https://example.org/hitl/hitl-tui"\n'
     settings.write_text(
-        settings.read_text(encoding="utf-8").replace("[project.urls]\n", urls), encoding="utf-8"
+        settings.read_text(encoding="utf-8").replace("[project.scripts]\n", f"{urls}\n[project.scripts]\n"),
+        encoding="utf-8",
     )
     (tmp_path / "dist").mkdir()
     wheel = build(checkout, tmp_path / "dist")

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hypothesis import settings
-
 from hitl_tui import END, START, Channel, StateGraph
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.channel import BoundChannel, bind
 
 Node = Callable[..., Any]
-
-some = settings(max_examples=40, deadline=None)
-"""For properties whose examples are slow to make."""
 
 
 def bound(channel: Channel, name: str = "c") -> BoundChannel:

@@ -1,18 +1,18 @@
-"""A store of each kind, where it matters which one keeps the thread."""
+"""The store of a test of the engine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from hitl_tui import MemoryCheckpointer, SQLiteCheckpointer
 from hitl_tui.stores import Checkpointer
+from tests.support.any_store import new_store
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Checkpointer]:
-    opened = MemoryCheckpointer() if request.param == "memory" else SQLiteCheckpointer(tmp_path / "runs.db")
-    yield opened
-    opened.close()
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Checkpointer]:
+    with closing(new_store("sqlite", tmp_path)) as opened:
+        yield opened

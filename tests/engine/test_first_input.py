@@ -1,4 +1,4 @@
-"""SPEC 15: what began a run is read from its channel while that holds it, and else from the log."""
+"""What began a run is read from its channel while that holds it, and else from the log."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,9 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def load_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: None) -> Iterator[LoadFile]:
+def load_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: None) -> LoadFile:
     """Writes a text to mine.toml in the current directory and loads it."""
     monkeypatch.chdir(tmp_path)
-    path = list(sys.path)
 
     def build(text: str, options: dict[str, Any] | None = None, **defaults: Any) -> GraphRunner:
         Path("mine.toml").write_text(text, encoding="utf-8")
@@ -31,5 +29,4 @@ def load_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: None) ->
         assert isinstance(graph, GraphRunner)
         return graph
 
-    yield build
-    sys.path[:] = path
+    return build

@@ -122,8 +122,8 @@ def test_name_and_inputs() -> None:
     [
         ("node:write", None),
         ("end", None),
-        ("node:check", "the thread goes on at node 'check', which is gone"),
-        ("route:check", "the thread has to choose its way on after 'check', and no way leads on from there"),
+        ("node:check", "the thread continues at node 'check', which is gone"),
+        ("route:check", "the thread must choose a route after 'check', and no edge leads from there"),
     ],
 )
 def test_where_the_thread_stands(position: str, said: str | None) -> None:
@@ -154,9 +154,9 @@ def test_by_the_record_of_a_thread_alone() -> None:
     new = info({"draft": Channel("", schema=str), "more": Channel()}, {"check": {"": END}}, name="other")
     found = fits(record(info()), new, Cursor("t", position="node:write"), {"draft": "", "n": 0, "key": ""})
     assert words(found) == [
-        "the thread goes on at node 'write', which is gone",
+        "the thread continues at node 'write', which is gone",
         "the graph was called 'graph', now it is 'other'",
-        "the graph is not the one that the thread has run on so far",
+        "the graph has changed since this thread last ran",
         "channel 'n' is gone; its value stays in the log",
         "channel 'key' is gone; its value stays in the log",
         "channel 'more' is new and starts at its default",

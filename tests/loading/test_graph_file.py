@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hitl_tui import Agent, GraphRunner, NodeFailed, ScriptedModel
+from hitl_tui import Agent, GraphInvalid, GraphRunner, Limits, NodeFailed, ScriptedModel
 from hitl_tui.errors import AnswerRefused
 from tests.loading.conftest import LoadFile
 
@@ -343,3 +343,26 @@ def test_a_node_may_be_external_and_say_what_taint_does_to_it(load_file: LoadFil
     playing(runner, "from outside")
     runner.invoke(thread_id="t")
     assert runner.open("t").state.taint["n"].sources == ("web",)
+
+
+BOUNDED = """
+[graph]
+workflow = "sequential"
+[agents.one]
+replies = ["go"]
+[agents.two]
+replies = ["go"]
+"""
+
+
+def test_a_graph_file_bounds_a_workflow(load_file: LoadFile) -> None:
+    runner = load_file(BOUNDED + '[limits]\nmax_tokens = 1\non_unknown_price = "stop"\n')
+    assert runner.graph.limits == Limits(2, max_tokens=1, on_unknown_price="stop")
+    assert runner.invoke({"messages": ["Write."]}, thread_id="t").reason == "limit"
+    runner = load_file(BOUNDED + "[termination.text_match]\npattern = 'go'\nchannel = 'messages'\n")
+    assert runner.invoke({"messages": ["Write."]}, thread_id="t").reason == "termination"
+
+
+def test_a_condition_on_a_channel_that_the_workflow_does_not_have_is_refused(load_file: LoadFile) -> None:
+    with pytest.raises(GraphInvalid, match=r"text_match.channel: there is no channel 'message'"):
+        load_file(BOUNDED + "[termination.text_match]\npattern = 'go'\nchannel = 'message'\n")

@@ -133,9 +133,9 @@ CASES = [
         "[[edges]]",
         "[nodes.lost]\nfunction = 'json:dumps'\n[[edges]]",
         25,
-        "[nodes.lost]: no way leads from START to",
+        "[nodes.lost]: no path leads from START to",
     ),
-    ('"*" = "END"', '"*" = "check"', 25, "[[edges]]: no way leads to END"),
+    ('"*" = "END"', '"*" = "check"', 25, "[[edges]]: no path leads to END"),
 ]
 
 

@@ -76,6 +76,13 @@ def test_tools_are_functions_beside_the_file(load: Callable[[str], GraphRunner])
     assert agent.tools["add"].parameters["required"] == ["a", "b"]
 
 
+def test_tools_that_must_not_run_twice_are_named(load: Callable[[str], GraphRunner]) -> None:
+    tools = load('tools = ["tools.py:add"]\neffects_once = ["add"]').graph.agents["worker"].tools
+    assert tools["add"].effects == "once"
+    tools = load('tools = ["tools.py:add"]').graph.agents["worker"].tools
+    assert tools["add"].effects == "repeatable"
+
+
 def test_turns_may_live_in_a_channel(load: Callable[[str], GraphRunner]) -> None:
     result = load('history = "channel:talk"').invoke({}, thread_id="t")
     assert [turn["content"] for turn in result["talk"]] == ["go", "yes", "once more", "yes"]
@@ -88,6 +95,7 @@ def test_turns_may_live_in_a_channel(load: Callable[[str], GraphRunner]) -> None
         ('tools = ["tools.py:nothing"]', "there is no 'nothing'"),
         ('tools = ["tools.py:loose"]', "parameter 'a' has no type"),
         ('tools = ["tools.py:add", "tools.py:add"]', "there is a tool 'add' already"),
+        ('tools = ["tools.py:add"]\neffects_once = ["ad"]', "'ad'.*'add'"),
         ('history = "disk"', "is no place"),
         ('approve = "sometimes"', "sometimes"),
     ],

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,10 @@ def make(name="made"):
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The current directory, whose modules are forgotten afterwards."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current directory."""
     monkeypatch.chdir(tmp_path)
-    before, path = set(sys.modules), list(sys.path)
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
-    sys.path[:] = path
+    return tmp_path
 
 
 def name_of(spec: str, *options: Mapping[str, Any]) -> str:

@@ -222,9 +222,25 @@ saver = SqliteSaver(sqlite3.connect("theirs.sqlite", check_same_thread=False))
     assert not (folder.parent / "data").exists()
 
 
-def test_a_checkpointer_in_memory_has_no_file_beside_it(folder: Path) -> None:
-    code = "from langgraph.checkpoint.memory import InMemorySaver\n"
-    write(folder, f"{code}graph = make().compile(checkpointer=InMemorySaver())")
+def test_a_checkpointer_in_memory_gives_way_to_a_file_with_its_serializer(folder: Path) -> None:
+    code = "from langgraph.checkpoint.memory import InMemorySaver\nsaver = InMemorySaver()\n"
+    write(folder, f"{code}graph = make().compile(checkpointer=saver)")
+    one, again = opened(folder, "flow.py"), opened(folder, "flow.py")
+    assert type(one.checkpointer).__name__ == "SqliteSaver"
+    assert one.new_file is not None
+    assert one.new_file.exists()
+    assert (again.new_file, again.mirror) == (None, one.mirror), "it was there already"
+    kept = open_langgraph_graph("flow.py", folder.parent / "data", keep_memory=True)
+    assert kept is not None
+    assert type(kept.checkpointer).__name__ == "InMemorySaver"
+    assert kept.mirror is None
+    for source in (one, again, kept):
+        source.close()
+
+
+def test_a_checkpointer_in_memory_of_its_users_own_is_left(folder: Path) -> None:
+    code = "from langgraph.checkpoint.memory import InMemorySaver\nclass Mine(InMemorySaver): pass\n"
+    write(folder, f"{code}graph = make().compile(checkpointer=Mine())")
     assert opened(folder, "flow.py").mirror is None
 
 
@@ -310,7 +326,6 @@ graph = make().compile()
         ('{"graphs": {"a": "./flow.py:nothing"}}', "there is no 'nothing' in ./flow.py"),
         ('{"graphs": {"a": "./flow.ts:g"}}', "is JavaScript"),
         ('{"graphs": {"a": "flow"}}', "'flow' names no object"),
-        ('{"graphs": {"a": "./flow.py:graph"},\n"env": "gone.env"}', "langgraph.json:2: there is no file"),
         ('{"graphs": {"a": "./flow.py:x"},\n"checkpointer": {"path": 3}}', "checkpointer must be"),
         ('{"graphs": {"a": "./flow.py:x"},\n"checkpointer": {"path": "./flow.py:make"}}', "is a StateGraph"),
     ],
@@ -321,6 +336,13 @@ def test_what_is_wrong_with_a_project_is_told_with_its_line(folder: Path, text: 
     with pytest.raises((UsageError, GraphInvalid)) as caught:
         opened(folder, "langgraph.json")
     assert words in caught.value.message
+
+
+def test_a_missing_file_of_variables_is_a_warning(folder: Path) -> None:
+    write(folder, "x = graph = make().compile()")
+    (folder / "langgraph.json").write_text('{"graphs": {"a": "./flow.py:graph"},\n"env": "gone.env"}')
+    with pytest.warns(UserWarning, match=r"langgraph.json:2: there is no file .*gone.env"):
+        opened(folder, "langgraph.json")
 
 
 def test_a_missing_dependency_is_told_with_how_to_install_it(folder: Path) -> None:

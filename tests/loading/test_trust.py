@@ -241,6 +241,7 @@ def _agree_to_many(kept: str, folder: str, first: int) -> None:
         Trust(Path(kept), "/tmp/a.db").record({"graph": str(file)}, "named")
 
 
+@pytest.mark.slow
 def test_processes_that_write_at_once_lose_no_word(place: Place) -> None:
     spawn = multiprocessing.get_context("fork")
     folders = [place.folder / name for name in "ab"]

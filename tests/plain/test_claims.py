@@ -20,13 +20,14 @@ from tests.support import rich_queue
 from tests.support.commands import App
 
 
+@pytest.mark.slow
 def test_what_waits_is_claimed_given_back_and_handed_over(talk: Talker, twelve: Path) -> None:
     told = talk("k\nk\n@ ann you know them\n@\nq\n", "resume", "press-q3", "--plain").out
     assert "you have claimed it until " in told
-    assert "Publish the quarterly numbers?: it is nobody's now." in told
+    assert "Publish the quarterly numbers?: no longer claimed." in told
     assert "handed to ann by tester: “you know them”" in told
     assert "Refused: " in told
-    assert "handing over takes two names" in told
+    assert "a name is needed: who gets it?" in told
     with closing(SQLiteCheckpointer(twelve)) as store:
         (request,) = store.cursor("press-q3").pending  # type: ignore[union-attr]
         assert request.handed is not None
@@ -34,6 +35,7 @@ def test_what_waits_is_claimed_given_back_and_handed_over(talk: Talker, twelve: 
         assert store.attending("press-q3", time.time_ns() // 1000) == ()
 
 
+@pytest.mark.slow
 def test_a_claim_of_somebody_else_is_taken_over_by_name_only(talk: Talker, twelve: Path, app: App) -> None:
     app.expect(0, "claim", "memo-42", "--as", "ann")
     told = talk("k\nk over ann\nq\n", "resume", "memo-42", "--plain").out
@@ -44,6 +46,7 @@ def test_a_claim_of_somebody_else_is_taken_over_by_name_only(talk: Talker, twelv
     assert [entry["actor"] for entry in decisions if entry["decision"] == "claim_taken"] == ["tester"]
 
 
+@pytest.mark.slow
 def test_calls_of_a_tool_are_allowed_listed_and_asked_about_again(talk: Talker, twelve: Path) -> None:
     told = talk(
         "+\n+ send_mail to=team@*\nthey know us\n+ call\n+ send_mail to\n+ revoke a9\n+ revoke a2\nq\n",
@@ -57,6 +60,7 @@ def test_calls_of_a_tool_are_allowed_listed_and_asked_about_again(talk: Talker, 
     assert told.rstrip().partition("has no allowance 'a9'")[2].count("Nothing is allowed") == 1
 
 
+@pytest.mark.slow
 def test_a_thread_is_deleted_after_a_yes_with_the_reason_and_not_while_it_waits(
     talk: Talker, twelve: Path, app: App
 ) -> None:
@@ -78,6 +82,7 @@ def test_a_thread_is_deleted_after_a_yes_with_the_reason_and_not_while_it_waits(
         assert (entry.thread_id, entry.actor, entry.note) == ("memo-42", "tester", "it is printed")
 
 
+@pytest.mark.slow
 def test_several_are_deleted_at_once_a_rule_prunes_and_what_fills_the_store_is_told(
     talk: Talker, twelve: Path, app: App
 ) -> None:
@@ -111,6 +116,7 @@ def test_several_are_deleted_at_once_a_rule_prunes_and_what_fills_the_store_is_t
     ]
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_deletion_behind_the_batch_at_hand(
     talk: Talker, twelve: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +144,7 @@ def test_ctrl_c_ends_a_deletion_behind_the_batch_at_hand(
         assert store.info("mail-bot-2") is not None
 
 
+@pytest.mark.slow
 def test_a_thread_is_started_of_a_graph_that_is_known(talk: Talker, twelve: Path) -> None:
     listed = talk("N\nq\n", "resume", "order-7", "--plain").out
     number = next(line for line in listed.splitlines() if ". order: as thread order-7" in line).split(".")[0]
@@ -152,6 +159,7 @@ def test_a_thread_is_started_of_a_graph_that_is_known(talk: Talker, twelve: Path
     assert new.startswith("order-")
 
 
+@pytest.mark.slow
 def test_the_help_names_each(talk: Talker, twelve: Path) -> None:
     told = talk("h\nq\n", "resume", "memo-42", "--plain").out
     for word in ("k", "@", "+", "X", "N"):

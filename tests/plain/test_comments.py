@@ -13,6 +13,7 @@ from tests.plain.talker import Talker
 from tests.support.commands import App
 
 
+@pytest.mark.slow
 def test_what_is_said_about_passages_goes_with_the_answer_in_the_order_of_the_text(
     talk: Talker, twelve: Path, app: App
 ) -> None:
@@ -45,6 +46,7 @@ def test_what_is_said_about_passages_goes_with_the_answer_in_the_order_of_the_te
         ("C 1 hm", "order-7", "there is no text here to say something about"),
     ],
 )
+@pytest.mark.slow
 def test_what_can_not_be_said_is_refused_in_words(
     talk: Talker, twelve: Path, typed: str, thread: str, says: str
 ) -> None:
@@ -53,6 +55,7 @@ def test_what_can_not_be_said_is_refused_in_words(
     assert "Your comments:" not in told
 
 
+@pytest.mark.slow
 def test_who_decides_is_seen_to_look_until_it_is_done(
     talk: Talker, twelve: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from hitl_tui import SQLiteCheckpointer
+from hitl_tui.drivers import graph_file
 from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.drivers.protocol import Snapshot
+from hitl_tui.engine.log.events import GraphChanged
+from hitl_tui.errors import StoreUnusable
 from hitl_tui.loading.code import forget_code
 from hitl_tui.loading.sources import open_graph, reopen_graph
-from hitl_tui.plain.console import Left
+from hitl_tui.plain.context import Context
 from hitl_tui.plain.loop import run_plain
+from tests.plain.person import Line, Person
 
 GRAPH = """
 from hitl_tui import END, START, Channel, StateGraph
@@ -21,31 +24,6 @@ graph = StateGraph({"text": Channel("")}, name="small").add_node("a", lambda sta
 graph.add_node("b", lambda state: {}).add_edge(START, "a").add_edge("a", "b").add_edge("b", END)
 """
 TOLD = "The graph's file was saved; R runs it again."
-Line = str | Callable[[], object]
-
-
-class Person:
-    """Types lines one after the other; "…WORDS" types empty ones until these words were said."""
-
-    def __init__(self, lines: Sequence[Line]) -> None:
-        self._lines = list(lines)
-        self.said: list[str] = []
-
-    def say(self, *lines: str) -> None:
-        self.said += lines
-
-    def ask(self, prompt: str) -> str:
-        while self._lines and callable(act := self._lines[0]):
-            act()
-            del self._lines[0]
-        if not self._lines:
-            raise Left
-        line = str(self._lines[0])
-        if line.startswith("…") and not any(line[1:] in told for told in self.said):
-            time.sleep(0.01)
-            return ""
-        del self._lines[0]
-        return "" if line.startswith("…") else line
 
 
 @pytest.fixture
@@ -91,6 +69,7 @@ def test_a_saved_graph_is_told_with_what_differs_and_loaded_again(file: Path) ->
     assert code == 0
 
 
+@pytest.mark.slow
 def test_a_broken_graph_is_looked_at_mended_and_gone_on_with(file: Path) -> None:
     file.write_text(GRAPH + "1 / 0\n")
     code, said = talk(
@@ -101,3 +80,32 @@ def test_a_broken_graph_is_looked_at_mended_and_gone_on_with(file: Path) -> None
     assert said.count("  | thread 't' can only be looked at") == 3, "s, e and R, and d has nothing to decide"
     assert not [line for line in said if "New value" in line], "refused before anything is typed"
     assert "The graph was loaded again." in said
+
+
+def test_a_change_is_reported_after_a_look_that_failed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+
+    async def fails_once(*_: object) -> None:
+        looks.append(1)
+        if len(looks) == 1:
+            raise StoreUnusable("the store is locked")
+
+    monkeypatch.setattr(graph_file, "repeats_under", fails_once)
+    other = GRAPH.replace("WORD", "OTHER")
+    code, _ = talk(file, "R", lambda: file.write_text(other), "…The graph's file was saved")
+    assert code == 3, "it waits"
+    assert len(looks) > 1
+
+
+def test_a_change_is_reported_whenever_it_arrives(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before each prompt the thread is read; a change that comes between two reads is not lost."""
+    read, changes = Context.snapshot, [GraphChanged((), None)]
+
+    def changed_before(context: Context) -> Snapshot:
+        if changes and context.seen:
+            context.driver._tell(changes.pop())  # type: ignore[attr-defined]
+        return read(context)
+
+    monkeypatch.setattr(Context, "snapshot", changed_before)
+    _, said = talk(file, "s", f"…{TOLD}")
+    assert said.count(TOLD) == 1

@@ -14,6 +14,7 @@ from hitl_tui.view.queue_facts import Planned
 from tests.plain.talker import Talker
 
 
+@pytest.mark.slow
 def test_what_waits_is_listed_and_opened_by_its_number(talk: Talker, twelve: Path) -> None:
     told = talk("n\nn 1\nq\n", "resume", "order-7", "--plain").out
     first = "1. Publish the quarterly numbers?: press-q3 of release, waits 2 h, in 17 m, high risk"
@@ -24,6 +25,7 @@ def test_what_waits_is_listed_and_opened_by_its_number(talk: Talker, twelve: Pat
     assert "It is 1 of 12 that wait." in opened
 
 
+@pytest.mark.slow
 def test_it_is_sorted_by_any_column_and_the_other_way_round(talk: Talker, twelve: Path) -> None:
     told = talk(
         "n graph:advisor sort:thread\nn sort:-thread graph:advisor\nn sort:thred\nq\n",
@@ -41,6 +43,7 @@ def test_it_is_sorted_by_any_column_and_the_other_way_round(talk: Talker, twelve
     assert "did you mean 'thread'?" in told
 
 
+@pytest.mark.slow
 def test_several_are_decided_alike_after_a_yes_and_go_on(talk: Talker, twelve: Path) -> None:
     told = talk("n graph:advisor\nD approve\nyes\nn graph:advisor\nq\n", "resume", "order-7", "--plain").out
     assert "blog-joins: Verdict: approved: would be answered approve anyway" in told
@@ -53,6 +56,7 @@ def test_several_are_decided_alike_after_a_yes_and_go_on(talk: Talker, twelve: P
     assert "there is no number '99' in the list" in told
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_between_two_decisions(
     talk: Talker, twelve: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,6 +77,7 @@ def test_ctrl_c_stops_between_two_decisions(
     assert left.count(" of advisor, waits") == 3
 
 
+@pytest.mark.slow
 def test_the_rules_of_a_file_decide_after_a_yes(talk: Talker, twelve: Path, tmp_path: Path) -> None:
     file = tmp_path / "my policy.toml"
     file.write_text('[[rule]]\nname = "all drafts"\nwhen = "graph == \'advisor\'"\nanswer = "approve"\n')

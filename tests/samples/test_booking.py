@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from hitl_tui import GraphRunner, MemoryCheckpointer
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hitl_tui import AnswerRefused, GraphRunner, MemoryCheckpointer, SQLiteCheckpointer
 from hitl_tui.loading.sources import open_graph
 from tests.support.commands import App
 from tests.support.places import SAMPLES
@@ -48,6 +53,29 @@ def test_a_paid_trip_is_done() -> None:
     assert runner.invoke(thread_id="trip").status == "completed"
 
 
+def test_after_an_edit_of_the_amount_the_card_shows_the_new_one(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HITL_TUI_STORE", str(tmp_path / "trips.db"))
+    with closing(SQLiteCheckpointer(tmp_path / "trips.db")) as store:
+        runner = open_graph(SAMPLE, store)
+        (asked,) = runner.invoke({}, thread_id="trip").pending
+        assert asked.payload == {"price": 850}
+        runner.update_state("trip", {"price": 9999}, actor="eve")
+        (again,) = runner.open("trip").cursor.pending
+        assert (again.payload, again.notes) == (
+            {"price": 9999},
+            ("It asked about price 850; now it asks about price 9999.",),
+        )
+        with pytest.raises(AnswerRefused):
+            runner.answer("trip", asked.id, {"choice": "pay", "text": ""}, step=asked.step, actor="ann")
+    shown = app.expect(0, "show", "trip").out
+    assert again.notes[0] in shown
+    assert '"price": 9999' in shown
+    assert '"price": 850' not in shown
+
+
+@pytest.mark.slow
 def test_from_the_command_line(app: App) -> None:
     closed = ("--input", "city=Lisbon", "--input", "hotel_desk=closed")
     app.expect(3, "run", SAMPLE, "--headless", "--thread", "trip", *closed)

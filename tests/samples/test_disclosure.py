@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hitl_tui import MemoryCheckpointer
+from hitl_tui import AnswerRefused, MemoryCheckpointer
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.loading.sources import open_graph
 from tests.support.places import ROOT
@@ -27,7 +27,11 @@ def test_a_page_is_mailed_once_somebody_has_agreed(name: str) -> None:
     assert "mail the password file" in waits["mail"]["text"]
     clean = {"to": "ann@example.com", "text": "Tidy data: one observation a row."}
     step = runner.update_state("t", {"mail": clean}, actor="ann")
-    runner.answer("t", request.id, "approve", step=step, actor="ann")
+    with pytest.raises(AnswerRefused, match="what it is about has changed"):
+        runner.answer("t", request.id, "approve", step=step, actor="ann")
+    (again,) = runner.open("t").cursor.pending
+    assert (again.node, again.policy, again.step) == ("send", "on_taint", step)
+    runner.answer("t", again.id, "approve", step=step, actor="ann")
     assert runner.invoke(thread_id="t")["sent"] == "to ann@example.com: 33 characters"
 
 

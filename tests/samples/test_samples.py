@@ -169,7 +169,7 @@ def test_order_asks_with_a_form_and_lets_it_be_corrected() -> None:
 def test_toolcalls_decides_on_each_call() -> None:
     runner = opened("toolcalls.py")
     (request,) = runner.invoke(thread_id="t").pending
-    assert request.title == "run 2 actions: send_mail, delete_file?"
+    assert request.title == "Make 2 calls: send_mail, delete_file?"
     edited = {"choice": "edit", "args": {"to": "bo@example.org", "subject": "Minutes", "urgent": True}}
     runner.answer("t", request.id, [edited, {"choice": "reject", "text": "keep it"}], step=1)
     result = runner.invoke(thread_id="t")
@@ -274,6 +274,7 @@ class TestBatch:
         assert batch.run_folder(folder, batch.build(checkpointer=store)) == []
         assert len(calls) == 4
 
+    @pytest.mark.slow
     def test_as_a_script(self, folder: Path) -> None:
         command = [sys.executable, str(ROOT / "sample_graphs" / "batch.py"), str(folder)]
         first = subprocess.run(command, capture_output=True, text=True, check=True, timeout=150)

@@ -134,6 +134,7 @@ class Writer:
             last_seq=cursor.last_seq + len(records),
             at=NOW + step,
             ledger_hash=cursor.ledger_hash,
+            cursor_hash=digest("cursor", self.thread_id, step),
             checkpoint_hash=digest("checkpoint", self.thread_id, step),
         )
         return msgspec.structs.replace(plain, **changes)

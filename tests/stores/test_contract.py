@@ -11,11 +11,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, ChildLink, ErrorInfo
+from hitl_tui.engine.log.outcomes import (
+    BranchOutcome,
+    BranchState,
+    ChildLink,
+    ErrorInfo,
+    KeptAnswer,
+    PassedGate,
+)
 from hitl_tui.engine.log.records import Cursor, Limits
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage, Taint
 from hitl_tui.engine.log.threads import Owner
+from hitl_tui.engine.thread.call_log import CALL
 from hitl_tui.errors import StaleWriter, ThreadBusy, UnknownThread
 from hitl_tui.stores import Checkpointer
 from tests.stores.log_writer import MODEL_USE, NOW, Writer, entry, info
@@ -58,11 +66,15 @@ class TestCommit:
         writer.store.commit("t", commit)
         assert list(writer.store.records("t", 0, 0)) == [record]
 
-    @pytest.mark.parametrize("source", ["input", "node", "map", "subgraph", "human", "fork", "rollback"])
-    def test_keeps_where_a_record_came_from(self, writer: Writer, source: str) -> None:
-        record = writer.record("plan", "x", source=source)
-        writer.store.commit("t", msgspec.structs.replace(writer.commit_of({"plan": "x"}), records=(record,)))
-        assert [found.source for found in writer.store.records("t", 0, 0)] == [source]
+    def test_keeps_where_a_record_came_from(self, writer: Writer) -> None:
+        sources = ["input", "node", "map", "subgraph", "human", "fork", "rollback"]
+        commit = writer.commit_of(dict.fromkeys(sources, "x"))
+        records = tuple(
+            msgspec.structs.replace(record, source=source)
+            for record, source in zip(commit.records, sources, strict=True)
+        )
+        writer.store.commit("t", msgspec.structs.replace(commit, records=records))
+        assert [found.source for found in writer.store.records("t", 0, 0)] == sources
 
     def test_keeps_every_field_of_a_checkpoint(self, writer: Writer) -> None:
         changes = {
@@ -99,18 +111,18 @@ class TestCommit:
         commit = writer.step(
             reason="approval",
             invocation=3,
-            answers=({"ok": 2**70}, None),
+            answers=(KeptAnswer("sha256:01", {"ok": 2**70}, 4), KeptAnswer("sha256:02", None, 5, "k")),
             pending=(Request("r", "approve", "n", "after", 0, "Approve?", payload=[1], asked_at=NOW),),
             visits={"write": 2},
             cost=0.1 + 0.2,
             cost_known=False,
-            approved_hash="sha256:ab",
+            passed=(PassedGate("n", "before", "sha256:04", "sha256:05", 7, "on_taint"),),
             limits=Limits(None, 5, 0.5, 1.25),
             goal={"g": [True]},
             error=ErrorInfo("n", 2, "T", "M", "H", "D", "draft"),
             log_bytes=2**40,
             branches=(
-                BranchState("n[0]", "sha256:00", answers=(None, {"a": [1.5]})),
+                BranchState("n[0]", "sha256:00", answers=(KeptAnswer("sha256:03", {"a": [1.5]}, 6),)),
                 BranchState(
                     "n[1]",
                     outcome=BranchOutcome("n[1]", "n", 1, "ok"),
@@ -144,6 +156,16 @@ class TestCommit:
         login = writer.store.login
         assert writer.store.ledger("t") == [msgspec.structs.replace(made, login=login)]
         assert (writer.cursor.version, writer.cursor.head) == (2, 0)
+
+    def test_gives_decisions_whole_where_the_data_of_calls_may_be_left_out(self, writer: Writer) -> None:
+        call = entry(writer.cursor, CALL, data={"value": "long"})
+        writer.step(ledger=(call,))
+        made = entry(writer.cursor, prev_hash=call.hash)
+        writer.step(ledger=(made,))
+        whole, short = (writer.store.ledger("t", call_data=each) for each in (True, False))
+        assert [each.data for each in whole] == [call.data, made.data]
+        assert short[1] == whole[1]
+        assert short[0] in (whole[0], msgspec.structs.replace(whole[0], data=None))
 
     def test_refuses_a_stale_writer_and_stores_nothing(self, writer: Writer) -> None:
         late = writer.commit_of({"messages": "late"}, snapshot=b"late", ledger=(entry(writer.cursor),))
@@ -225,16 +247,24 @@ class TestCommit:
 
 
 class TestValues:
-    @pytest.mark.parametrize(
-        "value",
-        [2**63, -(2**63) - 1, 2**64, 10**400, 1.0, 1, True, 1e16, 5e-324, 1.7976931348623157e308, 0.1 + 0.2],
-        ids=lambda value: f"{value!r:.25}",
-    )
-    def test_a_number_keeps_value_and_type(self, writer: Writer, value: float) -> None:
-        writer.step({"n": [value]})
+    def test_a_number_keeps_value_and_type(self, writer: Writer) -> None:
+        numbers = [
+            2**63,
+            -(2**63) - 1,
+            2**64,
+            10**400,
+            1.0,
+            1,
+            True,
+            1e16,
+            5e-324,
+            1.7976931348623157e308,
+            0.1 + 0.2,
+        ]
+        writer.step({"n": numbers})
         (found,) = writer.store.records("t", 0, 0)
-        assert found.update == [value]
-        assert type(found.update[0]) is type(value)
+        assert found.update == numbers
+        assert [type(number) for number in found.update] == [type(number) for number in numbers]
 
     json = st.recursive(
         st.none()
@@ -246,7 +276,8 @@ class TestValues:
     )
 
     @given(value=json)
-    @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @pytest.mark.slow
     def test_any_json_comes_back_as_it_went_in(self, writer: Writer, value: Any) -> None:
         made = entry(writer.cursor, data=value)
         step = writer.step({"any": value}, ledger=(made,), goal=value).cursor.head
@@ -311,13 +342,14 @@ class TestReading:
         totals = writer.store.totals("t", 1)
         assert (totals.cost, totals.cost_known) == (0.25, False)
 
+    @pytest.mark.slow
     def test_sums_up_a_long_thread_at_any_step(self, writer: Writer) -> None:
-        for _ in range(1100):
+        for _ in range(560):
             writer.step({})
-        fork = writer.fork(700, "f")
-        for _ in range(500):
+        fork = writer.fork(540, "f")
+        for _ in range(60):
             fork.step({})
-        for thread, step in (("t", 0), ("t", 511), ("t", 512), ("t", 1024), ("t", 1099), ("f", 1200)):
+        for thread, step in (("t", 0), ("t", 511), ("t", 512), ("t", 559), ("f", 600)):
             totals = writer.store.totals(thread, step)
             assert (totals.visits.get("write", 0), totals.tokens_in) == (step, 10 * (step + 1))
 

@@ -16,6 +16,9 @@ from tests.support.spec import spec
 
 pytestmark = spec("11")
 
+GENERATIONS = 60
+"""How many forks of forks the store reads through."""
+
 
 def steps(points: list[Any]) -> list[int]:
     return [point.step for point in points]
@@ -86,11 +89,11 @@ class TestFork:
 
     def test_reads_through_many_generations(self, writer: Writer) -> None:
         writer.step({"messages": 0})
-        for generation in range(1, 300):
+        for generation in range(1, GENERATIONS):
             writer = writer.fork(generation - 1, f"f{generation}")
             writer.step({"messages": generation})
-        found = writer.store.records("f299", 0, 999)
-        assert [record.update for record in found] == list(range(300))
+        found = writer.store.records(f"f{GENERATIONS - 1}", 0, 999)
+        assert [record.update for record in found] == list(range(GENERATIONS))
 
     def test_shares_the_decisions_made_before_it(self, writer: Writer) -> None:
         for _ in range(3):

@@ -19,7 +19,7 @@ pytestmark = spec("10")
 
 
 class TestPresence:
-    """Who is at a question of a thread, beside its log (SPEC 10, lease)."""
+    """Who is at a question of a thread, beside its log."""
 
     def presence(self, writer: Writer, actor: str, *, until: int = NOW + 60, **changes: Any) -> Presence:
         lease = msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""Threads that are deleted: whole families, never what runs or waits, and what is kept of them (SPEC 10)."""
+"""Threads that are deleted: whole families, never what runs or waits, and what is kept of them."""
 
 from __future__ import annotations
 
@@ -181,6 +181,7 @@ class TestDelete:
 
 
 class TestManyOfAFilesStore:
+    @pytest.mark.slow
     def test_few_files_are_open_at_a_time(self, files: FileCheckpointer) -> None:
         threads = [ended(files, f"t{number}").thread_id for number in range(40)]
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -378,6 +379,10 @@ delete(store, going, actor="ann", note=None, at=NOW)
 """
 
 
+EVERY = 3
+"""Calls between the moments at which a deletion is killed: the first, the fourth and so on."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "files"])
 def test_killed_at_any_moment_it_is_whole_or_not_at_all(tmp_path: Path, kind: str) -> None:
@@ -413,7 +418,7 @@ def test_killed_at_any_moment_it_is_whole_or_not_at_all(tmp_path: Path, kind: st
         if code == 0:
             break
         assert code == -signal.SIGKILL
-        number += 1
+        number += EVERY
     assert number > 4
     assert outcomes == {False, True}
 

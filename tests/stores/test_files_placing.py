@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -78,6 +78,7 @@ def take_in(store: FileCheckpointer, exported: Path) -> str:
 
 
 @pytest.mark.parametrize("renames", [0, 1, 2])
+@pytest.mark.integration
 def test_an_import_killed_before_its_end_leaves_nothing_and_can_be_made_again(
     root: Path, exported: Path, renames: int
 ) -> None:
@@ -95,6 +96,7 @@ def left_behind(root: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("renames", [0, 1, 2])
+@pytest.mark.integration
 def test_what_a_killed_import_leaves_behind_is_taken_away_by_whoever_opens_the_store(
     root: Path, exported: Path, renames: int
 ) -> None:
@@ -104,6 +106,7 @@ def test_what_a_killed_import_leaves_behind_is_taken_away_by_whoever_opens_the_s
     assert left_behind(root) == []
 
 
+@pytest.mark.integration
 def test_a_thread_that_is_half_filled_when_its_writer_is_killed_is_taken_away(
     root: Path, exported: Path
 ) -> None:
@@ -114,22 +117,26 @@ def test_a_thread_that_is_half_filled_when_its_writer_is_killed_is_taken_away(
     assert left_behind(root) == []
 
 
-def test_what_a_living_process_fills_is_left_alone(root: Path, exported: Path) -> None:
+def test_what_a_living_process_fills_is_left_alone(
+    root: Path, exported: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = FileCheckpointer(root)
+    filled: list[list[str]] = []
 
-    def lines() -> Iterator[bytes]:
-        for number, line in enumerate(exported.read_bytes().splitlines(keepends=True)):
-            if number > 1:
-                FileCheckpointer(root)
-                assert left_behind(root), "it is being filled"
-            yield line
+    def look_while_it_is_filled() -> None:
+        FileCheckpointer(root)
+        filled.append(left_behind(root))
 
-    assert import_thread(store, lines()) == "t"
+    monkeypatch.setattr(os, "sync", look_while_it_is_filled)
+    assert take_in(store, exported) == "t"
+    assert filled
+    assert all(filled)
     assert names(FileCheckpointer(root)) == {"t", TEAM, DESK}
     assert nested(store, World()).verify("t").ok
     assert left_behind(root) == []
 
 
+@pytest.mark.integration
 def test_an_import_killed_at_its_very_end_is_there(root: Path, exported: Path) -> None:
     killed_after(3, root, exported)
     store = FileCheckpointer(root)
@@ -138,6 +145,7 @@ def test_an_import_killed_at_its_very_end_is_there(root: Path, exported: Path) -
         take_in(store, exported)
 
 
+@pytest.mark.integration
 def test_whoever_had_the_store_open_meanwhile_can_make_it_again_too(root: Path, exported: Path) -> None:
     store = FileCheckpointer(root)
     killed_after(2, root, exported)
@@ -146,6 +154,7 @@ def test_whoever_had_the_store_open_meanwhile_can_make_it_again_too(root: Path, 
     assert names(store) == {"t", TEAM, DESK}
 
 
+@pytest.mark.integration
 def test_a_thread_that_took_the_name_of_a_killed_import_stays(root: Path, exported: Path) -> None:
     store = FileCheckpointer(root)
     killed_after(0, root, exported)

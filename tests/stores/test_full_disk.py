@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,28 +23,46 @@ pytestmark = spec("10")
 STEPS = 30
 
 
+@pytest.fixture(autouse=True)
+def _nothing_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget at the end the leases that could not be given back here."""
+    monkeypatch.setattr("hitl_tui.stores.lease._given_back", set())
+
+
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 8 MB, which root alone can mount."""
-    path = tmp_path / "disk"
-    path.mkdir()
+def disk() -> Iterator[Path]:
+    """A file system of 8 MB, which root alone can mount.
+
+    It is not below pytest's own directory, which another run of pytest closes to the server's user.
+    """
+    path = Path(tempfile.mkdtemp(prefix="hitl-tui-disk-", dir="/tmp"))
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(path)], check=False, capture_output=True
     )
     if mounted.returncode:
+        path.rmdir()
         pytest.skip("a file system can't be mounted here")
     try:
         yield path
     finally:
+        while _opened:
+            _opened.pop().close()
         subprocess.run(["umount", "--lazy", str(path)], check=True)
+        path.rmdir()
+
+
+_opened: list[Checkpointer] = []
+"""The stores of the running test."""
 
 
 def files(disk: Path) -> Checkpointer:
-    return FileCheckpointer(disk / "runs")
+    _opened.append(FileCheckpointer(disk / "runs"))
+    return _opened[-1]
 
 
 def sqlite(disk: Path) -> Checkpointer:
-    return SQLiteCheckpointer(disk / "runs.db")
+    _opened.append(SQLiteCheckpointer(disk / "runs.db"))
+    return _opened[-1]
 
 
 def runner_on(store: Checkpointer | None) -> GraphRunner:
@@ -182,3 +202,60 @@ def test_a_run_on_a_server_whose_disk_is_full_goes_on_when_there_is_room(
     for made in (runner, again):
         assert made.store is not None
         made.store.close()
+
+
+@pytest.fixture
+def shared(disk: Path) -> Iterator[Path]:
+    """A store that another process has open, so that its files beside it are there."""
+    path = disk / "runs.db"
+    program = (
+        "import sys; from hitl_tui.stores import SQLiteCheckpointer as S; s = S(sys.argv[1]); "
+        "s.save('theirs', 0, {'a': 1}); print(flush=True); input()"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", program, str(path)], **pipes) as other:  # type: ignore[call-overload]
+        assert other.stdout.readline()
+        yield path
+        other.communicate(b"\n")
+
+
+@pytest.mark.parametrize("others", [0, 2], ids=["one store", "three stores"])
+def test_a_file_that_could_be_opened_for_reading_alone_is_written_once_it_can_be(
+    shared: Path, others: int
+) -> None:
+    beside = f"{shared}-shm"
+    subprocess.run(["mount", "--bind", beside, beside], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", beside], check=True)
+        store, *rest = (sqlite(shared.parent) for _ in range(others + 1))
+        for _ in range(2):
+            with pytest.raises(StoreUnusable, match="read-only"):
+                store.save("t", 0, {"a": 1})
+            assert store.load_latest("theirs") == (0, {"a": 1})
+    finally:
+        subprocess.run(["umount", "--lazy", beside], check=True)
+    store.save("t", 0, {"a": 1})
+    for place, other in enumerate(rest):
+        assert other.load_latest("t") == (0, {"a": 1})
+        other.save(f"t{place}", 0, {"a": 1})
+    assert sorted(store.list_threads()) == sorted(["t", "theirs", *(f"t{place}" for place in range(others))])
+
+
+def test_a_closed_store_is_not_opened_again_by_another_one(shared: Path) -> None:
+    store, closed = sqlite(shared.parent), sqlite(shared.parent)
+    closed.close()
+    assert isinstance(store, SQLiteCheckpointer)
+    store._opened_again().close()
+    with pytest.raises(StoreUnusable, match="closed"):
+        closed.save("t", 0, {"a": 1})
+
+
+@pytest.mark.parametrize("leave", [0, 16_384])
+def test_a_disk_that_is_full_at_the_first_write_is_said_to_be_full(disk: Path, leave: int) -> None:
+    store = sqlite(disk)
+    ballast = fill(disk, leave)
+    for _ in range(2):
+        with pytest.raises(StoreUnusable, match="no space is left"):
+            store.save("t", 0, {"a": 1})
+    ballast.unlink()
+    store.save("t", 0, {"a": 1})

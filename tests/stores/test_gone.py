@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,17 +17,24 @@ from tests.support.spec import spec
 pytestmark = spec("10")
 
 
+@pytest.fixture(autouse=True)
+def _nothing_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget at the end the leases that could not be given back here."""
+    monkeypatch.setattr("hitl_tui.stores.lease._given_back", set())
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "kept" / "runs.db"
 
 
 @pytest.fixture
-def store(path: Path) -> SQLiteCheckpointer:
+def store(path: Path) -> Iterator[SQLiteCheckpointer]:
     store = SQLiteCheckpointer(path)
     line(store, say("one"), say("two")).invoke({}, thread_id="a")
     store.pause_request("a")
-    return store
+    yield store
+    store.close()
 
 
 def run(store: SQLiteCheckpointer, thread: str) -> None:
@@ -125,3 +133,4 @@ def test_in_a_directory_that_is_away_no_thread_is_called_unknown(part: str, tmp_
     # What could not be given back while the store was away is free all the same.
     store.acquire("t", store.new_lease(NOW), NOW)
     assert store.cursor("never seen") is None
+    store.close()

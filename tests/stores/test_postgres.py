@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext, suppress
 from typing import Any
 
@@ -59,10 +59,17 @@ class Wire:
         self.cut_answer: Callable[[bytes], bool] = lambda _: False
         self.cuts = 0
         self.trips = 0
-        threading.Thread(target=self._run, daemon=True).start()
+        self._carriers: list[threading.Thread] = []
+        self._listener = threading.Thread(target=self._run, daemon=True)
+        self._listener.start()
 
     def close(self) -> None:
+        """Close the way, and wait for its threads; whoever used it has closed their end."""
+        with suppress(OSError):
+            self._listens.shutdown(socket.SHUT_RDWR)
         self._listens.close()
+        for thread in (self._listener, *self._carriers):
+            thread.join(10)
 
     def _run(self) -> None:
         with suppress(OSError):
@@ -70,8 +77,14 @@ class Wire:
                 client, _ = self._listens.accept()
                 there = socket.create_connection(("127.0.0.1", self._port))
                 asked = [b""]  # the newest request, nothing once it is answered
-                threading.Thread(target=self._carry, args=(client, there, asked, True), daemon=True).start()
-                threading.Thread(target=self._carry, args=(there, client, asked, False), daemon=True).start()
+                pair = [
+                    threading.Thread(target=self._carry, args=(a, b, asked, request), daemon=True)
+                    for a, b, request in ((client, there, True), (there, client, False))
+                ]
+                for thread in pair:
+                    thread.start()
+                self._carriers += [*pair, threading.Thread(target=_close_behind, args=(pair, client, there))]
+                self._carriers[-1].start()
 
     def _carry(self, a: socket.socket, b: socket.socket, asked: list[bytes], request: bool) -> None:
         with suppress(OSError):
@@ -88,6 +101,14 @@ class Wire:
         for end in (a, b):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
+
+
+def _close_behind(carriers: Sequence[threading.Thread], *ends: socket.socket) -> None:
+    """Close both ends of a connection once nothing is carried between them."""
+    for thread in carriers:
+        thread.join()
+    for end in ends:
+        end.close()
 
 
 @pytest.fixture
@@ -422,7 +443,7 @@ class TestFence:
         self, store: PostgresCheckpointer, url: str
     ) -> None:
         line(store, say("x")).invoke({}, thread_id="t")
-        still = pytest.raises(StoreUnusable, match=r"stood still .*: nothing of it is stored")
+        still = pytest.raises(StoreUnusable, match=r"was stopped .*: nothing of it is stored")
         with closing(PostgresCheckpointer(url)) as other, still, store._server.transaction() as db:
             store._locked(db, "t")
             db.run("UPDATE cursor SET expires_at = 7")

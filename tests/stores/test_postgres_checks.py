@@ -124,7 +124,7 @@ def test_rights(postgres: Postgres, url: str) -> None:
 def test_tables_and_guards_that_are_missing(postgres: Postgres, url: str) -> None:
     sql(postgres, url, "ALTER TABLE ledger DISABLE TRIGGER appended", "DROP TRIGGER forward ON cursor")
     assert of(url, "guards").value == "off or missing: cursor.forward, ledger.appended"
-    sql(postgres, url, "DROP TABLE spending")
+    sql(postgres, url, "DROP TABLE spending CASCADE")
     assert of(url, "tables").value == "missing: spending"
 
 

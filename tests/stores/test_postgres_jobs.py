@@ -339,6 +339,14 @@ class TestDeadWorkers:
         assert reap(store, outage=1e7) == []
         assert reap(store) != []
 
+    def test_a_thread_that_somebody_else_has_ended_is_no_work_any_more(
+        self, store: PostgresCheckpointer
+    ) -> None:
+        assert [job.state for job in jobs(store)] == ["running"]
+        store._server.rows("UPDATE cursor SET status = 'completed'")
+        work = store.jobs().at_work(10)
+        assert (work.jobs, work.running, jobs(store)) == ((), 0, [])
+
     def test_what_a_worker_was_given_and_never_heard_of_is_queued_again(
         self, store: PostgresCheckpointer
     ) -> None:
@@ -441,10 +449,9 @@ class TestOrphans:
         self,
         runner: GraphRunner,
         postgres_url: str,
-        capsys: pytest.CaptureFixture[str],
+        app: App,
     ) -> None:
         answer(runner)
-        app = App(capsys)
         thread, work = (
             app.expect(0, command, "--store", postgres_url, "--json").document
             for command in ("threads", "workers")

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-import msgspec
 import psycopg
 import pytest
 
@@ -68,8 +67,8 @@ def store(postgres: Postgres, schema: str, login: str) -> Iterator[PostgresCheck
 def decide(store: PostgresCheckpointer) -> None:
     writer = Writer(store, create=False)
     try:
-        said = entry(writer.cursor)
-        writer.step({"n": 2}, ledger=(msgspec.structs.replace(said, kind="answer"),))
+        point = {"source": "human", "status": "waiting"}
+        writer.step({"n": 2}, ledger=(entry(writer.cursor, "update_state"),), point=point)
     finally:
         store.release("t", writer.lease.token)
 
@@ -127,14 +126,14 @@ TAKEN_OVER = [
 """Statements that would switch the guards off, or make a login another one."""
 TAKEN = ["DELETE FROM ledger", "DELETE FROM record", "DELETE FROM checkpoint", "DELETE FROM thread"]
 FORGED = (
-    "INSERT INTO ledger (id, kind, step, seen, data, at, hash, request_hash, account, signature, login) "
+    "INSERT INTO ledger (id, kind, step, seen, data, at, hash, pending_hash, account, signature, login) "
     "VALUES (4294967305, 'answer', 0, '', 'null', 0, '', '', '', '', 'rita')"
 )
 
 
 def answered(row: int, request_id: str | None, kind: str = "answer", schema: str = "", at: int = 0) -> str:
     """A statement that writes an answer by hand."""
-    columns = "id, kind, step, request_id, seen, data, at, hash, request_hash, account, signature"
+    columns = "id, kind, step, request_id, seen, data, at, hash, pending_hash, account, signature"
     values = f"{row}, '{kind}', 0, '{request_id}', '', 'null', {at}, '', '', '', ''"
     return f"INSERT INTO {schema}ledger ({columns}) VALUES ({values})"
 

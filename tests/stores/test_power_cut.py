@@ -1,4 +1,4 @@
-"""A power cut: what was acknowledged is on the disk, and what is there is whole (SPEC 10)."""
+"""A power cut: what was acknowledged is on the disk, and what is there is whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs of seed 004 on any store: save, load_latest, load_step, list_threads."""
+"""Saving a state without a graph, on any store: save, load_latest, load_step, list_threads."""
 
 from __future__ import annotations
 

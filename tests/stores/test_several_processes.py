@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from hitl_tui.errors import ThreadBusy
@@ -16,8 +17,9 @@ from hitl_tui.stores import Checkpointer, open_store
 from tests.stores.log_writer import NOW, Writer
 from tests.stores.processes import heard, process, tell
 from tests.support.spec import spec
+from tests.support.workers import until
 
-pytestmark = spec("10")
+pytestmark = [pytest.mark.integration, spec("10")]
 
 
 @pytest.fixture(params=["sqlite", "files", "postgres"])
@@ -66,18 +68,32 @@ def assert_whole(store: Checkpointer) -> int:
     return cursor.head
 
 
+def wait_for_the_server(url: str) -> None:
+    """Wait until a server has ended what processes that were killed had asked it for."""
+    if not url.startswith("postgresql"):
+        return
+    others = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND application_name = 'killed'"
+    )
+    with psycopg.connect(url.partition("?")[0], autocommit=True) as db:
+        until(lambda: db.execute(others).fetchone() == (0,), "the server has ended what it was asked for")
+
+
 def test_a_writer_killed_at_any_moment_leaves_whole_commits_only(shared: Checkpointer, url: str) -> None:
+    writes_to = f"{url}&application_name=killed" if url.startswith("postgresql") else url
     moments = random.Random(7)
     head = -1
     for killed in range(80):
         # A busy machine lets a writer come to few commits, or to none, before it is killed.
         if killed >= 8 and head > 8:
             break
-        with process(WRITING, url) as started:
+        with process(WRITING, writes_to) as started:
             assert heard(started) == "open"
             time.sleep(moments.uniform(0, 0.25))
             started.send_signal(signal.SIGKILL)
             started.wait()
+        wait_for_the_server(url)
         if shared.info("t") is not None:
             head = assert_whole(shared)
     assert head > 8

@@ -21,10 +21,10 @@ from tests.support.flows import ledger_of
 from tests.support.places import ROOT
 from tests.support.spec import spec
 
-pytestmark = spec("11")
+pytestmark = [pytest.mark.integration, spec("11"), pytest.mark.integration]
 
 SLOW = pytest.mark.slow
-HOW_MANY = [40, pytest.param(200, marks=SLOW)]
+HOW_MANY = [40, pytest.param(80, marks=SLOW)]
 
 
 @contextmanager

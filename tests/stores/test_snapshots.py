@@ -45,13 +45,12 @@ def all_shared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("all_shared")
 @given(changes=st.lists(change, max_size=12))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_state_comes_back_though_all_is_shared(changes: list[tuple[str, str, Any]]) -> None:
     check_states(changes)
 
 
 @given(changes=st.lists(change, max_size=12))
-@settings(max_examples=150, deadline=None)
 def test_every_state_comes_back(changes: list[tuple[str, str, Any]]) -> None:
     check_states(changes)
 
@@ -84,6 +83,7 @@ def test_a_list_that_grows_is_stored_once() -> None:
     assert sum(map(len, parts)) < 1.1 * len(msgspec.json.encode(entries))
 
 
+@pytest.mark.slow
 def test_what_stays_of_a_large_value_is_stored_once_for_a_while() -> None:
     text = random.Random(1)
     document = {f"part{n}": {"text": f"{text.getrandbits(400):x}", "n": n} for n in range(1000)}

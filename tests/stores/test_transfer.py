@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from hitl_tui import Channel, GraphRunner, StateGraph, append
 from hitl_tui.engine.audit.verify import verify
 from hitl_tui.engine.log.records import END, START
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ThreadBusy, UsageError
-from hitl_tui.stores import Checkpointer, open_store
+from hitl_tui.stores import Checkpointer, MemoryCheckpointer, SQLiteCheckpointer
 from hitl_tui.stores.transfer import export_thread, import_thread
+from tests.support.odd_files import VALUES, leaves, put
 from tests.support.spec import spec
 
 pytestmark = spec("10")
@@ -69,18 +71,6 @@ def looks(store: Checkpointer, thread_id: str) -> list[Any]:
         ],
         store.totals(thread_id, cursor.head),
     ]
-
-
-@pytest.fixture(params=["memory:", "runs.db", "files:runs", "postgres"])
-def other(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Checkpointer]:
-    (tmp_path / "other").mkdir()
-    kind, _, name = request.param.rpartition(":")
-    url = "memory:" if kind == "memory" else f"{kind and kind + ':'}{tmp_path}/other/{name}"
-    if name == "postgres":
-        url = f"{request.getfixturevalue('postgres_url')}o"
-    opened = open_store(url)
-    yield opened
-    opened.close()
 
 
 def run(store: Checkpointer, thread_id: str = "t", iterations: int = 60) -> GraphRunner:
@@ -162,6 +152,32 @@ class TestThere:
         assert cursor is not None
         assert (cursor.status, cursor.reason, cursor.attempt) == ("waiting", "paused", 2)
 
+    def test_a_long_export_is_checked_in_temporary_files(
+        self, other: Checkpointer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("hitl_tui.stores.transfer._MOST_IN_MEMORY", 4096)
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        source = MemoryCheckpointer()
+        run(source)
+        lines = list(export_thread(source, "t", private=True))
+        forged = line(lines, 3, lambda data: data["step"].update(note="forged"))
+        with pytest.raises(LogCorrupt, match="step 0: checkpoint checkpoint_hash"):
+            import_thread(other, signed(forged))
+        import_thread(other, lines)
+        assert looks(other, "t") == looks(source, "t")
+        assert list(tmp_path.glob("tmp*")) == []
+
+    def test_a_running_thread_with_other_limits_is_refused(self, other: Checkpointer) -> None:
+        source = MemoryCheckpointer()
+        run(source)
+        lines = list(export_thread(source, "t", private=True))
+        last = len(lines)
+        running = line(lines, last, lambda data: data["cursor"].update(status="running", reason=""))
+        raised = line(running, last, lambda data: data["cursor"]["limits"].update(max_iterations=9999))
+        with pytest.raises(LogCorrupt, match="cursor is not the one"):
+            import_thread(other, signed(raised))
+        assert other.threads() == []
+
 
 class TestPrivate:
     def test_values_and_what_tells_them_stay_behind(self, store: Checkpointer) -> None:
@@ -190,16 +206,24 @@ class TestPrivate:
 
 
 def signed(lines: list[bytes]) -> list[bytes]:
-    """Lines with the last one true again."""
+    """Return the lines with a correct checksum; unchanged if their text can't be encoded."""
     end = json.loads(lines[-1])
-    end |= {"lines": len(lines) - 1, "sha256": sha256(b"".join(lines[:-1])).hexdigest()}
-    return [*lines[:-1], json.dumps(end).encode() + b"\n"]
+    try:
+        body = msgspec.json.encode(end["cursor"])
+    except UnicodeEncodeError:
+        return lines
+    end |= {"lines": len(lines) - 1, "sha256": sha256(b"".join(lines[:-1]) + body).hexdigest()}
+    return [*lines[:-1], msgspec.json.encode(end) + b"\n"]
 
 
 def line(lines: list[bytes], number: int, change: Callable[[Any], Any]) -> list[bytes]:
-    data = json.loads(lines[number - 1])
+    data = msgspec.json.decode(lines[number - 1])
     change(data)
-    return [*lines[: number - 1], json.dumps(data).encode() + b"\n", *lines[number:]]
+    try:
+        text = msgspec.json.encode(data)
+    except UnicodeEncodeError:
+        text = json.dumps(data).encode()
+    return [*lines[: number - 1], text + b"\n", *lines[number:]]
 
 
 class TestRefused:
@@ -209,62 +233,53 @@ class TestRefused:
             store.save("t", step, {"a": [step], "b": "x" * 30})
         return list(export_thread(store, "t", private=True))
 
-    @pytest.mark.parametrize(
-        ("break_it", "message"),
-        [
-            (lambda lines: lines[:-1], "line 7 .* missing"),
-            (lambda lines: lines[:3], "line 4 .* missing"),
-            (lambda lines: [*lines[:-1], lines[-1][:-20]], "line 7 .* cut off"),
-            (lambda lines: [*lines, lines[2]], "line 8 .* more behind"),
-            (lambda lines: [*lines[:2], *lines[3:]], "line 3 .* step 1 is missing"),
-            (lambda lines: [*lines[:2], b"{]\n", *lines[3:]], "line 3"),
-            (lambda lines: [*lines[:2], b"\xff\n", *lines[3:]], "line 3"),
-            (lambda lines: [*lines[:2], b"{}\n", *lines[3:]], "line 3 .* no step"),
-            (lambda lines: [one.replace(b"xxx", b"xyx", 1) for one in lines], "line 7 .* not those"),
-            (lambda lines: signed(line(lines, 3, lambda d: d["records"].pop())), "line 3 .* records"),
-            (lambda lines: signed(line(lines, 3, lambda d: d["step"].pop("node"))), "line 3"),
+    def test_a_damaged_export_leaves_nothing(self, lines: list[bytes], other: Checkpointer) -> None:
+        first, second, third, end = lines[0], lines[1], lines[2], lines[-1]
+        damages: list[tuple[list[bytes], str]] = [
+            (lines[:-1], "line 7 .* missing"),
+            (lines[:3], "line 4 .* missing"),
+            ([*lines[:-1], end[:-20]], "line 7 .* cut off"),
+            ([*lines, third], "line 8 .* more after"),
+            ([first, second, *lines[3:]], "line 3 .* step 1 is missing"),
+            ([first, second, b"{]\n", *lines[3:]], "line 3"),
+            ([first, second, b"\xff\n", *lines[3:]], "line 3"),
+            ([first, second, b"{}\n", *lines[3:]], "line 3 .* no step"),
+            ([one.replace(b"xxx", b"xyx", 1) for one in lines], "line 7 .* not those"),
+            (signed(line(lines, 3, lambda d: d["records"].pop())), "line 3 .* records"),
+            (signed(line(lines, 3, lambda d: d["step"].pop("node"))), "line 3"),
             (
-                lambda lines: signed(
-                    line(lines, 3, lambda d: d["records"][0].update(record_hash="sha256:00"))
-                ),
+                signed(line(lines, 3, lambda d: d["records"][0].update(record_hash="sha256:00"))),
                 "line 3 .* no hash",
             ),
-            (lambda lines: signed(line(lines, 7, lambda d: d["cursor"].update(head=9))), "line 7 .* head"),
-        ],
-    )
-    def test_a_damaged_export_leaves_nothing(
-        self,
-        lines: list[bytes],
-        other: Checkpointer,
-        break_it: Callable[[list[bytes]], list[bytes]],
-        message: str,
-    ) -> None:
-        with pytest.raises(LogCorrupt, match=message):
-            import_thread(other, break_it(lines), "new")
-        assert other.info("new") is None
-        assert other.threads() == []
+            (signed(line(lines, 7, lambda d: d["cursor"].update(head=9))), "line 7 .* head"),
+            (signed([first, second.replace(b":", b": ", 1), *lines[2:]]), "line 2 .* not written as"),
+            (signed(line(lines, 1, lambda d: d["info"].update(created_by="eve"))), "line 1 .* fixed about"),
+            (signed(line(lines, 1, lambda d: d.update(missing=["t/team#1"]))), "line 7 .* different threads"),
+            (signed([first, b'{"graph":{}}\n', *lines[1:]]), "line 8 .* graphs that it does not name"),
+        ]
+        for damaged, message in damages:
+            with pytest.raises(LogCorrupt, match=message):
+                import_thread(other, damaged, "new")
+            assert other.info("new") is None, message
+            assert other.threads() == [], message
         assert import_thread(other, lines, "new") == "new"
 
-    @pytest.mark.parametrize(
-        ("first", "kind", "message"),
-        [
+    def test_what_is_no_export_of_ours(self, other: Checkpointer) -> None:
+        firsts: list[tuple[bytes, type[HitlError], str]] = [
             (b"hello\n", UsageError, "line 1: this is no thread"),
             (b"{}\n", UsageError, "no thread"),
-            (b'{"format":"hitl-tui thread","version":8}\n', StoreUnusable, "newer hitl-tui"),
+            (b'{"format":"hitl-tui thread","version":10}\n', StoreUnusable, "newer hitl-tui"),
             (b'{"format":"hitl-tui thread","version":1}\n', StoreUnusable, "an older hitl-tui"),
-            (b'{"format":"hitl-tui thread","version":7}\n', LogCorrupt, "line 1"),
+            (b'{"format":"hitl-tui thread","version":9}\n', LogCorrupt, "line 1"),
             (b"", LogCorrupt, "line 1"),
             (b"[" * 100_000 + b"]" * 100_000 + b"\n", UsageError, "line 1: this is no thread"),
             (DEEP % (b"[" * 100_000, b"]" * 100_000), UsageError, "line 1: this is no thread"),
             (DEEP % (b'{"source":' * 100_000, b"}" * 100_000), UsageError, "line 1: this is no thread"),
-        ],
-    )
-    def test_what_is_no_export_of_ours(
-        self, other: Checkpointer, first: bytes, kind: type[HitlError], message: str
-    ) -> None:
-        with pytest.raises(kind, match=message):
-            import_thread(other, [first])
-        assert other.threads() == []
+        ]
+        for first, kind, message in firsts:
+            with pytest.raises(kind, match=message):
+                import_thread(other, [first])
+            assert other.threads() == [], message
 
     def test_a_name_that_is_taken_or_can_not_be_one(self, lines: list[bytes], store: Checkpointer) -> None:
         with pytest.raises(ThreadBusy, match="a thread 't' already"):
@@ -272,3 +287,52 @@ class TestRefused:
         with pytest.raises(UsageError, match="thread id"):
             import_thread(store, lines, "a\nb")
         assert store.list_threads() == ["t"]
+
+
+def odd_exports() -> Iterator[tuple[str, list[bytes]]]:
+    """An export with another value in the place of each of its own, its last line true again."""
+    store = MemoryCheckpointer()
+    run(store, "t", 2)
+    lines = list(export_thread(store, "t", private=True))
+    seen: set[object] = set()
+    for number, data in enumerate(lines, 1):
+        whole = json.loads(data)
+        for path in leaves(whole):
+            place = (next(iter(whole)), *("each" if isinstance(key, int) else key for key in path))
+            if place in seen or "graph" in place[:2]:
+                continue
+            seen.add(place)
+            for what, value in VALUES.items():
+                changed = line(lines, number, lambda data, at=path, new=value: put(data, at, new))
+                if path not in (("lines",), ("sha256",)):
+                    changed = signed(changed)
+                yield f"line {number}, {path}: {what}", changed
+
+
+@pytest.mark.slow
+def test_whatever_value_an_export_holds_it_is_taken_in_whole_or_refused_in_words(tmp_path: Path) -> None:
+    with closing(SQLiteCheckpointer(tmp_path / "s.db", "none")) as other:
+        for number, (what, lines) in enumerate(odd_exports()):
+            name = f"new-{number}"
+            try:
+                import_thread(other, lines, name)
+            except HitlError:
+                assert other.info(name) is None, what
+            except Exception as error:
+                pytest.fail(f"{what}: {error!r}")
+            else:
+                verify(other, name)
+
+
+@pytest.mark.parametrize("number", [1 << 63, -(1 << 63) - 1, 1 << 200])
+def test_a_number_that_no_column_holds_is_refused_with_its_line_and_its_field(
+    store: Checkpointer, other: Checkpointer, number: int
+) -> None:
+    store.save("t", 0, {"a": 1 << 200})
+    lines = list(export_thread(store, "t"))
+    import_thread(other, lines, "huge values are fine")
+    for path in (("info", "created_at"), ("step", "at"), ("cursor", "updated_at")):
+        row = next(place for place, data in enumerate(lines, 1) if path[0] in json.loads(data))
+        with pytest.raises(LogCorrupt, match=rf"line {row} .*{path[-1]} does not fit into 64 bits"):
+            import_thread(other, signed(line(lines, row, lambda data, at=path: put(data, at, number))), "n")
+    assert other.info("n") is None

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pyte
+
+from tests.support.emulator import Emulator
 
 PATIENCE = 60.0
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -41,8 +42,7 @@ class Tab:
         self._reset(80, 24)
 
     def _reset(self, columns: int, rows: int) -> None:
-        self._screen = pyte.Screen(columns, rows)
-        self._stream = pyte.ByteStream(self._screen)
+        self._screen = Emulator(columns, rows)
 
     async def call(self, method: str, **params: Any) -> dict[str, Any]:
         """A command of the protocol."""
@@ -56,13 +56,13 @@ class Tab:
                 self.hosts.add(url.split("/")[2])
         elif method == "Network.webSocketCreated":
             self.hosts.add(params["url"].split("/")[2])
-            self._reset(self._screen.columns, self._screen.lines)
+            self._reset(*self._screen.size)
         elif method == "Network.webSocketFrameReceived" and params["response"]["opcode"] == 2:
-            self._stream.feed(base64.b64decode(params["response"]["payloadData"]))
+            self._screen.feed(base64.b64decode(params["response"]["payloadData"]))
         elif method == "Network.webSocketFrameSent" and params["response"]["opcode"] == 1:
             kind, *rest = json.loads(params["response"]["payloadData"])
             if kind == "resize":
-                self._screen.resize(rest[0]["height"], rest[0]["width"])
+                self._screen.resize(rest[0]["width"], rest[0]["height"])
         elif method == "Runtime.exceptionThrown":
             self.problems.append(json.dumps(params)[:500])
         elif method == "Log.entryAdded" and params["entry"]["level"] == "error":
@@ -71,13 +71,11 @@ class Tab:
     @property
     def size(self) -> tuple[int, int]:
         """Columns and rows of the terminal."""
-        return self._screen.columns, self._screen.lines
+        return self._screen.size
 
     def text(self) -> str:
         """The terminal as text."""
-        buffer, columns = self._screen.buffer, range(self._screen.columns)
-        rows = ("".join(buffer[row][column].data for column in columns) for row in range(self._screen.lines))
-        return "\n".join(row.rstrip() for row in rows)
+        return self._screen.text()
 
     async def go(self, url: str) -> None:
         """Open an address."""

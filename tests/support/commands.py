@@ -87,3 +87,4 @@ def close_log() -> None:
         logger.removeHandler(handler)
         handler.close()
     logger.propagate = True
+    logger.setLevel(logging.NOTSET)

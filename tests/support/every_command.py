@@ -27,7 +27,7 @@ VALUES: dict[Any, Any] = {
     Mapping[str, str]: {"node": "n > 1"},
     Mapping[str, Any]: {"draft": "x", "list": [1, {"a": None}]},
     Mapping[str, Any] | None: {"draft": "x"},
-    Mapping[str, int | float | None]: {"max_iterations": 3, "max_seconds": 1.5, "max_cost": None},
+    Mapping[str, int | float | str | None]: {"max_iterations": 3, "max_seconds": 1.5, "max_cost_usd": None},
     tuple[Breakpoint, ...]: (Breakpoint("after", "node", "n > 1", 2, "n={n}"),),
     tuple[Comment, ...]: (Comment("a jar", "keep one image", "draft", 3),),
     Settings: {"worker": {"model": "demo/x", "temperature": None}},
@@ -35,8 +35,12 @@ VALUES: dict[Any, Any] = {
 }
 """A value for each type of a field, other than its default."""
 
+NAMES: dict[str, Any] = {"new_thread_id": "a ü"}
+"""Values of fields that take less than their types allow."""
+
 
 def with_every_field_set(kind: type[Command[Any]]) -> Any:
     """A command of this kind; a field of a type that nobody thought of fails here."""
     hints = get_type_hints(kind)
-    return kind(**{field.name: VALUES[hints[field.name]] for field in msgspec.structs.fields(kind)})
+    fields = (field.name for field in msgspec.structs.fields(kind))
+    return kind(**{name: NAMES[name] if name in NAMES else VALUES[hints[name]] for name in fields})

@@ -95,7 +95,16 @@ class PlainOnly:
     calls: tuple[Call, ...] = ()
 
 
-Answer = Say | Refuse | Hang | Cut | Garbage | PlainOnly | Other | Reset
+@dataclass(frozen=True)
+class Deltas:
+    """A stream of these deltas as they are, then a finish reason and a usage as they are."""
+
+    deltas: tuple[Mapping[str, Any], ...]
+    finish_reason: str = "stop"
+    usage: Mapping[str, Any] | None = None
+
+
+Answer = Deltas | Say | Refuse | Hang | Cut | Garbage | PlainOnly | Other | Reset
 
 
 @dataclass(frozen=True)
@@ -152,8 +161,7 @@ def openai_server() -> Iterator[OpenAIServer]:
 
 
 class _Http(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
+    daemon_threads = False  # so that closing waits for them
     server: OpenAIServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -162,7 +170,13 @@ class _Http(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    timeout = 10.0  # seconds that a connection may say nothing
     server: _Http
+
+    def end_headers(self) -> None:
+        """Keep no connection: clients would keep it open after the test, in a pool of the process."""
+        self.send_header("Connection", "close")
+        super().end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the base class names it)
         """Say nothing: the terminal belongs to the test run."""
@@ -176,6 +190,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._stream(say)
             case Say() as say:
                 self._plain("".join(say.pieces), say.usage, say.calls)
+            case Deltas() as deltas:
+                self._deltas(deltas)
             case PlainOnly(text, calls):
                 self._plain(text, (5, 4), calls)
             case Refuse() as refuse:
@@ -255,6 +271,15 @@ class _Handler(BaseHTTPRequestHandler):
         self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
         if say.usage:
             self._event({"choices": [], "usage": _usage(say.usage)})
+        self._chunk(b"data: [DONE]\n\n")
+        self._chunk(b"")
+
+    def _deltas(self, answer: Deltas) -> None:
+        self._open_stream()
+        for delta in answer.deltas:
+            self._event({"choices": [{"index": 0, "delta": dict(delta)}]})
+        self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": answer.finish_reason}]})
+        self._event({"choices": [], "usage": answer.usage})
         self._chunk(b"data: [DONE]\n\n")
         self._chunk(b"")
 

@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pyte
-
+from tests.support.emulator import Emulator
 from tests.support.terminal import PATIENCE, readable
 
 WEB = {"TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver", "TEXTUAL_COLOR_SYSTEM": "truecolor"}
@@ -21,8 +20,7 @@ class Page:
     """A program below a server of pages, as textual-serve starts it: pipes, no terminal."""
 
     def __init__(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> None:
-        self._screen = pyte.Screen(120, 40)
-        self._stream = pyte.ByteStream(self._screen)
+        self._screen = Emulator(120, 40)
         self._unread = b""
         self.metas: list[dict[str, Any]] = []
         self.packed: list[bytes] = []
@@ -62,7 +60,7 @@ class Page:
 
     def text(self) -> str:
         """The screen."""
-        return "\n".join(line.rstrip() for line in self._screen.display)
+        return self._screen.text()
 
     def wait_for(self, wanted: str) -> str:
         """Wait until a text is on the screen."""
@@ -78,7 +76,7 @@ class Page:
 
     def resize(self, width: int, height: int) -> None:
         """The page has another size."""
-        self._screen.resize(height, width)
+        self._screen.resize(width, height)
         self.meta(type="resize", width=width, height=height)
 
     def _pump(self) -> None:
@@ -96,7 +94,7 @@ class Page:
             kind, packet = self._unread[:1], self._unread[5 : 5 + size]
             self._unread = self._unread[5 + size :]
             if kind == b"D":
-                self._stream.feed(packet)
+                self._screen.feed(packet)
             elif kind == b"M":
                 self.metas.append(json.loads(packet))
             else:

@@ -12,11 +12,32 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hitl_tui.drivers.expressions import Expression
 from hitl_tui.drivers.history import Asked, Sample, TellHits, TellMoments, sample
-from hitl_tui.drivers.protocol import Check, Checked, Driver, Relative, Snapshot, Stamped, StoredItem, why_not
+from hitl_tui.drivers.protocol import (
+    Check,
+    Checked,
+    ContextField,
+    Driver,
+    Relative,
+    Snapshot,
+    Stamped,
+    StoredItem,
+    why_not,
+)
 from hitl_tui.engine.audit.lineage import Arrival
-from hitl_tui.engine.commands import Answer, Command, Declassify, Fork, Run, Start, Step, UpdateState, verb
+from hitl_tui.engine.commands import (
+    Answer,
+    Command,
+    Declassify,
+    Fork,
+    ReloadGraph,
+    Run,
+    Start,
+    Step,
+    UpdateState,
+    verb,
+)
 from hitl_tui.engine.graph.compensation import RollbackEntry
-from hitl_tui.engine.log.events import AppliedUpdate, Preview, RunEnded
+from hitl_tui.engine.log.events import AppliedUpdate, Preview, RunEnded, StepCommitted
 from hitl_tui.engine.log.jobs import AtWork
 from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.records import Checkpoint
@@ -28,6 +49,7 @@ from hitl_tui.stores import base
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Previewed
+    from hitl_tui.drivers.routes import RouteTaken
     from hitl_tui.loading.known import KnownGraph
     from hitl_tui.loading.trust import Ask
     from hitl_tui.stores.deletion import Leaving
@@ -103,6 +125,17 @@ class ReplayDriver:
         held = self._events[self._released :]
         ends = (at for at, stamped in enumerate(held, 1) if isinstance(stamped.event, RunEnded))
         self.advance(next(ends, len(held)))
+
+    def advance_to_step(self, step: int) -> None:
+        """Release events up to the commit of a step."""
+        held = self._events[self._released :]
+        self.advance(
+            next(
+                at
+                for at, stamped in enumerate(held, 1)
+                if isinstance(stamped.event, StepCommitted) and stamped.event.checkpoint.step == step
+            )
+        )
 
     def advance_all(self) -> None:
         """Release everything."""
@@ -198,6 +231,10 @@ class ReplayDriver:
         found: Preview = self._result("preview", _NO_PREVIEW)
         return found
 
+    async def context_fields(self) -> tuple[ContextField, ...]:
+        """A thread of a tape has begun."""
+        return ()
+
     async def agents(self) -> tuple[AgentInfo, ...]:
         """The tape knows of none."""
         return tuple(self._result("agents", ()))
@@ -209,6 +246,15 @@ class ReplayDriver:
     async def code(self, node: str) -> tuple[Frame, ...]:
         """What the test says, by node."""
         return tuple(self._result("code", {}).get(node, ()))
+
+    async def where(self, node: str) -> tuple[tuple[Frame, ...], ...]:
+        """What the test says, by node."""
+        return tuple(self._result("where", {}).get(node, ()))
+
+    async def route(self, step: int, *, load: bool = False) -> RouteTaken | None:
+        """What the test says, by step."""
+        route: RouteTaken | None = self._result("route", {}).get(step)
+        return route
 
     async def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
         """There is none."""
@@ -240,6 +286,8 @@ def _given(command: Command[Any]) -> Any:
             return step + 1
         case Fork(new_thread_id=thread_id):
             return thread_id
+        case ReloadGraph():
+            return ()
     return None
 
 
@@ -291,6 +339,7 @@ class ReplayHub:
         """The driver of a tape."""
         yield await self.open(thread_id)
 
+    no_agents = ""
     no_items = "a recorded thread has none"
     no_workers = "a recorded thread has none"
 

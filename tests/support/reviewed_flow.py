@@ -19,7 +19,7 @@ def build(checkpointer):  # type: ignore[no-untyped-def]
         GateChoice("revise", "write it again", "r", text="required", values=_revised),
     ])  # fmt: skip
     channels = {
-        "draft": Channel(""), "feedback": Channel(""), "plan": Channel([]),
+        "draft": Channel(""), "feedback": Channel(""), "plan": Channel([], reducer="overwrite"),
         "key": Channel("sesame", visibility="private"),
     }  # fmt: skip
     return (

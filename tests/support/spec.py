@@ -23,7 +23,7 @@ SECTIONS = {
     "11": "Resume, update_state, fork",
     "12": "Replay and verify",
     "13": "Rollback (compensation)",
-    "14": "Where the seeds disagree",
+    "14": "Choices and their reasons",
     "15": "The five workflows",
 }
 

@@ -10,12 +10,13 @@ import select
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import pyte
+from tests.support.emulator import Emulator
 
 KEYS = {
     "enter": "\r",
@@ -37,7 +38,9 @@ KEYS = {
 
 PATIENCE = 60.0
 """Seconds; no test gets slower by it, and a busy machine may need them."""
-LEAVE_ALTERNATE = b"\x1b[?1049l"
+
+UNREAD = 2.0
+"""Seconds that a program may leave a key unread before the next one is sent: it may be stopped."""
 
 
 def readable(descriptor: int, seconds: float) -> bool:
@@ -60,9 +63,9 @@ class Terminal:
     ) -> None:
         self.raw = bytearray()
         self._closed = False
-        self._screen = pyte.Screen(*size)
-        self._stream = pyte.ByteStream(self._screen)
+        self._screen = Emulator(*size)
         self._master, slave = os.openpty()
+        self._name = os.ttyname(slave)
         self._set_size(*size)
         self._program = subprocess.Popen(
             list(argv),
@@ -92,11 +95,11 @@ class Terminal:
     def text(self) -> str:
         """The screen as it is now, without blanks at the ends of lines."""
         self._pump(0)
-        return "\n".join(line.rstrip() for line in self._display())
+        return self._screen.text()
 
     def find(self, wanted: str) -> tuple[int, int] | None:
         """Column and row of a text on the screen, both from 0."""
-        for row, line in enumerate(self._display()):
+        for row, line in enumerate(self._screen.rows()):
             if (column := line.find(wanted)) >= 0:
                 return column, row
         return None
@@ -127,8 +130,7 @@ class Terminal:
                 data = chr(ord(key[5].upper()) - 64)
             else:
                 data = KEYS.get(key, key)
-            os.write(self._master, data.encode())
-            self._pump(0.03)
+            self.send(data.encode())
 
     def press_until(self, key: str, wanted: str) -> None:
         """Press a key until it takes: a fresh review card ignores keys for half a second."""
@@ -141,8 +143,14 @@ class Terminal:
         raise AssertionError(f"{key} never brought up {wanted!r}; the screen:\n{self.text()}")
 
     def send(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Send bytes as they are, and let the program read them: what comes next is another key to it.
+
+        Letters within a hundredth of a second of each other count as text that was pasted.
+        """
         os.write(self._master, data)
+        end = time.monotonic() + UNREAD
+        while self._unread() and time.monotonic() < end:
+            self._pump(0.005)
         self._pump(0.03)
 
     def click(self, wanted: str) -> None:
@@ -151,12 +159,11 @@ class Terminal:
         found = self.find(wanted)
         assert found is not None
         column, row = found[0] + len(wanted) // 2 + 1, found[1] + 1
-        os.write(self._master, f"\x1b[<0;{column};{row}M\x1b[<0;{column};{row}m".encode())
-        self._pump(0.03)
+        self.send(f"\x1b[<0;{column};{row}M\x1b[<0;{column};{row}m".encode())
 
     def resize(self, columns: int, rows: int) -> None:
         """Change the size; the program gets SIGWINCH."""
-        self._screen.resize(rows, columns)
+        self._screen.resize(columns, rows)
         self._set_size(columns, rows)
 
     def signal(self, number: signal.Signals) -> None:
@@ -193,18 +200,17 @@ class Terminal:
                 raise AssertionError(f"waited for {what}, but {over}; the screen:\n{self.text()}")
         return self.text()
 
-    def _display(self) -> list[str]:
-        """The rows; pyte's own can't take half a wide character, which a program may leave."""
-        buffer, columns = self._screen.buffer, range(self._screen.columns)
-        return ["".join(buffer[row][column].data for column in columns) for row in range(self._screen.lines)]
-
-    def _feed(self, data: bytes) -> None:
-        """Paint; pyte knows no alternate screen, so leaving it leaves an empty one."""
-        *screens, last = data.split(LEAVE_ALTERNATE)
-        for part in screens:
-            self._stream.feed(part)
-            self._screen.reset()
-        self._stream.feed(last)
+    def _unread(self) -> int:
+        """How many bytes of input the program has not read."""
+        try:
+            slave = os.open(self._name, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        except OSError:  # the terminal has been taken away
+            return 0
+        try:
+            count = fcntl.ioctl(slave, termios.FIONREAD, b"\0" * 4)
+        finally:
+            os.close(slave)
+        return int.from_bytes(count, sys.byteorder)
 
     def _set_size(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -231,4 +237,4 @@ class Terminal:
             self.raw += data
             if b"\x1b[c" in data:
                 os.write(self._master, b"\x1b[?62;22c")
-            self._feed(data)
+            self._screen.feed(data)

@@ -12,7 +12,7 @@ from hitl_tui.engine.commands import Run, Step
 from hitl_tui.engine.log.events import RunEnded
 from hitl_tui.view.run_view import RunView, fold, is_gap, open_view
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds after which a wait for an event counts as one that never comes."""
 
 COMPARED = ("progress", "values", "checkpoints", "head_updates", "ledger", "error", "parent", "thread_id")

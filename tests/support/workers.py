@@ -35,7 +35,8 @@ class WorkerProcess:
         )
         self.said: list[str] = []
         self._news = threading.Condition()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
@@ -60,12 +61,21 @@ class WorkerProcess:
     def kill(self) -> None:
         """End it as a power cut does."""
         self.process.kill()
-        self.process.wait(PATIENCE)
+        self._ended()
 
     def stop(self) -> int:
         """Ask it to stop; its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(PATIENCE)
+        return self._ended()
+
+    def _ended(self) -> int:
+        """Wait until it has ended and all that it said was read; its exit code."""
+        code = self.process.wait(PATIENCE)
+        self._listener.join(PATIENCE)
+        assert self.process.stdout is not None
+        if not self._listener.is_alive():
+            self.process.stdout.close()
+        return code
 
 
 @contextmanager
@@ -81,6 +91,9 @@ def worker(
     try:
         running.wait_for("takes threads")
         yield running
+    except AssertionError as error:
+        error.add_note(f"the worker said: {running.said}")
+        raise
     finally:
         running.kill()
 

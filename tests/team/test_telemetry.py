@@ -174,6 +174,7 @@ def hitl_tui(tmp_path: Path, url: str, *arguments: str) -> subprocess.CompletedP
     return subprocess.run(run, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.integration
 def test_commands_send_spans_to_the_collector_of_the_settings(tmp_path: Path, received: Received) -> None:
     ran = hitl_tui(
         tmp_path, received.url, "run", "review", "--thread", "t", "--headless", "--input", "task=x"
@@ -185,6 +186,7 @@ def test_commands_send_spans_to_the_collector_of_the_settings(tmp_path: Path, re
     assert "wait for a human" in received.names
 
 
+@pytest.mark.integration
 def test_a_collector_that_is_away_is_told_at_the_end(tmp_path: Path) -> None:
     ran = hitl_tui(
         tmp_path, "http://127.0.0.1:9", "run", "counter", "--thread", "t", "--headless", "--input", "limit=2"

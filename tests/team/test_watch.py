@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -91,8 +91,17 @@ class Person:
 
 
 @pytest.fixture
-def ann(tmp_path: Path) -> Person:
-    return Person(tmp_path)
+def stack() -> Iterator[ExitStack]:
+    """What the test opens; it is closed with it."""
+    with ExitStack() as opened:
+        yield opened
+
+
+@pytest.fixture
+def ann(tmp_path: Path) -> Iterator[Person]:
+    person = Person(tmp_path)
+    yield person
+    person.failures.clear()  # a failure has the frames of its watch, which has the file open
 
 
 def look(watch: Watch) -> list[Notice]:
@@ -251,10 +260,10 @@ class TestWhatIsTold:
         look(watch)
         assert ann.heard.texts == ["new waits: Publish it?"]
 
-    def test_a_store_that_has_not_changed_is_not_read(self, ann: Person, tmp_path: Path) -> None:
-        from hitl_tui import SQLiteCheckpointer
-
-        ann.store = SQLiteCheckpointer(tmp_path / "runs.db")  # type: ignore[assignment]
+    def test_a_store_that_has_not_changed_is_not_read(
+        self, ann: Person, tmp_path: Path, stack: ExitStack
+    ) -> None:
+        ann.store = stack.enter_context(closing(open_store(str(tmp_path / "runs.db"))))
         watch = ann.watch()
         watch.look()
         read: list[int] = []
@@ -361,6 +370,7 @@ def receiver() -> Iterator[tuple[str, list[Any]]]:
 
 
 class TestServices:
+    @pytest.mark.slow
     def test_a_real_receiver_gets_the_notice(self, ann: Person, receiver: tuple[str, list[Any]]) -> None:
         url, posted = receiver
         publishing(ann.store).invoke(thread_id="press-q3")
@@ -370,6 +380,7 @@ class TestServices:
         ]
         assert ann.failures == []
 
+    @pytest.mark.slow
     def test_no_secret_is_told_of_one_that_fails(self, ann: Person, receiver: tuple[str, list[Any]]) -> None:
         url, _ = receiver
         publishing(ann.store).invoke(thread_id="t")

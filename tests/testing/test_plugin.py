@@ -57,6 +57,7 @@ def test_a_cassette(hitl_cassette):
 """
 
 
+@pytest.mark.integration
 def test_its_fixtures(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TESTS)
     done = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--hitl-record")
@@ -66,6 +67,7 @@ def test_its_fixtures(pytester: pytest.Pytester) -> None:
     again.assert_outcomes(passed=1, deselected=4)
 
 
+@pytest.mark.slow
 def test_loading_it_imports_nothing_of_ours_but_the_package() -> None:
     code = (
         "import sys, hitl_tui.testing.plugin; "

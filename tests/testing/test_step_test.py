@@ -141,6 +141,7 @@ def recorded(app: App, tmp_path: Path) -> Recorded:
     return Recorded(app, tmp_path)
 
 
+@pytest.mark.integration
 def test_tests_pass_as_made_and_fail_when_the_node_is_changed(recorded: Recorded) -> None:
     for step in (1, 2, 3):
         recorded.write(f"t@{step}")
@@ -166,6 +167,7 @@ def test_tests_pass_as_made_and_fail_when_the_node_is_changed(recorded: Recorded
     ],
     ids=["nothing", "the route", "it asks once more", "it asks less", "a default", "a channel's reducer"],
 )
+@pytest.mark.slow
 def test_what_is_changed_fails_the_steps_that_it_changes(
     recorded: Recorded, old: str, new: str, fails: tuple[str, ...]
 ) -> None:
@@ -204,6 +206,7 @@ def test_where_there_is_nothing_to_test_it_says_why(recorded: Recorded, place: s
     assert words in recorded.app.expect(2, "test", place).err
 
 
+@pytest.mark.slow
 def test_a_step_by_a_person_is_refused(recorded: Recorded) -> None:
     recorded.app.expect(0, "update-state", "t", "draft=mine")
     assert "step 7 was made by a person: no node ran" in recorded.app.expect(2, "test", "t@7").err

@@ -12,7 +12,7 @@ HEAD = """\
 # Keys
 
 Every action of the screen with its keys and its id. `[keys]` in `config.toml` gives it others
-([configuration](configuration.md#keys-of-your-own)); `hitl-tui keys` lists those in use. This page is
+([configuration](configuration.md#change-keys)); `hitl-tui keys` lists those in use. This page is
 written by `python -m tests.tools.key_page`.
 """
 PLACES = {

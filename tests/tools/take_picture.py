@@ -22,7 +22,7 @@ from hitl_tui.engine.commands import Answer, Fork, Run
 from hitl_tui.loading.sources import open_graph, reopen_graph
 from hitl_tui.loading.stage_file import find_script, read_script
 from hitl_tui.ui.app import AppStart, HitlApp
-from hitl_tui.ui.pictures import without_fonts
+from hitl_tui.ui.pictures import screen_svg
 from hitl_tui.ui.theme import Look
 from hitl_tui.view.stage import ScriptShow
 from hitl_tui.view.watches import keep_watches
@@ -37,7 +37,7 @@ ACTOR = "ann"
 
 def keep(name: str, app: HitlApp) -> None:
     """Write what is on screen."""
-    picture = without_fonts(app.export_screenshot(title="hitl-tui"))
+    picture = screen_svg(app, "hitl-tui")
     (FOLDER / f"{name}.svg").write_text(picture, encoding="utf-8")
 
 
@@ -90,9 +90,7 @@ async def take(name: str, *keys: str, size: tuple[int, int] = SIZE, theme: str =
         await pilot.press(*keys)
         await pilot.pause(1.0)
         FOLDER.mkdir(exist_ok=True)
-        (FOLDER / f"{name}.svg").write_text(
-            without_fonts(app.export_screenshot(title="hitl-tui")), encoding="utf-8"
-        )
+        (FOLDER / f"{name}.svg").write_text(screen_svg(app, "hitl-tui"), encoding="utf-8")
 
 
 Shown = Callable[[str], Awaitable[None]]
@@ -186,9 +184,7 @@ async def _save_failure(app: HitlApp, name: str, size: tuple[int, int]) -> None:
         await pilot.press("c")
         await shown("opens it in your editor")
         await pilot.pause(1.0)
-        (FOLDER / f"{name}.svg").write_text(
-            without_fonts(app.export_screenshot(title="hitl-tui")), encoding="utf-8"
-        )
+        (FOLDER / f"{name}.svg").write_text(screen_svg(app, "hitl-tui"), encoding="utf-8")
 
 
 async def take_stage(name: str, size: tuple[int, int]) -> None:
@@ -224,9 +220,7 @@ async def take_stage(name: str, size: tuple[int, int]) -> None:
         await shown("stop 4")
         await pilot.press("P", "D")
         await pilot.pause(1.0)
-        (FOLDER / f"{name}.svg").write_text(
-            without_fonts(app.export_screenshot(title="hitl-tui")), encoding="utf-8"
-        )
+        (FOLDER / f"{name}.svg").write_text(screen_svg(app, "hitl-tui"), encoding="utf-8")
     show.tempo.pace = 1.0
 
 

@@ -8,10 +8,22 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
+import pytest
+import textual.app
+import textual.pilot
+from textual._compositor import Compositor
+from textual._context import visible_screen_stack
+from textual.app import App
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
+from textual.events import Paste
+from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 from textual.widgets import TextArea
+from textual.worker import Worker
 
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver
@@ -27,9 +39,109 @@ from hitl_tui.view.session import ViewSession
 from tests.support import tape as tapes
 from tests.support.replay_driver import ReplayDriver, ReplayHub
 
-PATIENCE = 40
+PATIENCE = 100
 """Seconds; no test gets slower by it, and a busy machine may need them."""
 NOW = tapes.T0 + 20 * tapes.SECOND
+
+
+_QUIET = 3
+"""Rounds of the event loop without a message: what a handler has scheduled is sent in the next ones."""
+_SOON = 0.25
+"""Seconds for which a key press waits for workers."""
+_LONGEST = 1.0
+"""Seconds of processor time for which it waits for messages: a clock or an animation always sends some."""
+_FRAME = 0.002
+"""Seconds after which it looks again whether a frame has been drawn."""
+
+
+_parsed: dict[object, list[RuleSet]] = {}
+"""The style sheets parsed in this process: each app would parse the same texts again."""
+_parse_rules = Stylesheet._parse_rules
+_render_update = Compositor.render_update
+_frames: WeakKeyDictionary[Compositor, int] = WeakKeyDictionary()
+"""How many frames each compositor has drawn."""
+
+
+def _parsed_once(sheet: Stylesheet, *arguments: Any, **options: Any) -> list[RuleSet]:
+    key = (frozenset(sheet._variables.items()), arguments, frozenset(options.items()))
+    if key not in _parsed:
+        _parsed[key] = _parse_rules(sheet, *arguments, **options)
+    return _parsed[key]
+
+
+def _unpainted(
+    compositor: Compositor, full: bool = False, screen_stack: list[Any] | None = None, simplify: bool = False
+) -> Any:
+    if full:
+        return _counted(compositor, full, screen_stack, simplify)
+    _frames[compositor] = _frames.get(compositor, 0) + 1
+    visible_screen_stack.set([] if screen_stack is None else screen_stack)
+    compositor._dirty_regions.clear()
+    return None
+
+
+def _counted(compositor: Compositor, *arguments: Any, **options: Any) -> Any:
+    _frames[compositor] = _frames.get(compositor, 0) + 1
+    return _render_update(compositor, *arguments, **options)
+
+
+async def _handled(app: App[Any], lasting: set[Worker[Any]]) -> None:
+    """Wait until no widget has a message or a call left to handle, and workers that they started have ended.
+
+    A worker that does not end soon is added to `lasting`: it watches something, and is not waited for again.
+    """
+    begin, used = time.monotonic(), time.thread_time()
+    quiet = 0
+    while quiet < _QUIET and time.thread_time() < used + _LONGEST and app._exception is None:
+        await asyncio.sleep(0)
+        is_drawing = app.screen._callbacks and not app._batch_count  # as it is while the app ends
+        if is_drawing and time.monotonic() < begin + PATIENCE:
+            quiet = 0
+            await asyncio.sleep(_FRAME)  # they are called after the next frame
+            continue
+        if any(_is_busy(pump) for pump in (app, *app.screen.walk_children(with_self=True))):
+            quiet = 0
+            continue
+        quiet += 1
+        working = {worker for worker in app.workers if worker.is_running} - lasting
+        if working and time.monotonic() < begin + _SOON:
+            quiet = 0
+            await asyncio.sleep(_FRAME)
+        lasting |= working if quiet else set()
+
+
+def _is_busy(pump: MessagePump) -> bool:
+    return not pump._message_queue.empty() or bool(pump._next_callbacks)
+
+
+@asynccontextmanager
+async def booted(
+    app: App[Any], *, size: tuple[int, int] = (120, 40), paints: bool = False
+) -> AsyncIterator[Pilot[Any]]:
+    """Run an app without a terminal.
+
+    Textual throws away each frame that it renders without a terminal, which took a third of a test's time.
+    `Screen.text` renders what a test looks at.
+
+    Args:
+        paints: whether each frame is rendered all the same, for tests of painting.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", _parsed_once)
+        patch.setattr(Compositor, "render_update", _counted if paints else _unpainted)
+
+        lasting: set[Worker[Any]] = set()
+
+        async def idle(*_: object) -> None:
+            await _handled(app, lasting)
+
+        # Textual looks at the process's CPU time every 20 ms, three times a key, for up to a second each.
+        patch.setattr(textual.app, "wait_for_idle", idle)
+        patch.setattr(textual.pilot, "wait_for_idle", idle)
+        async with app.run_test(size=size, notifications=True) as pilot:
+            yield pilot
+        for error in app.caught_errors if isinstance(app, HitlApp) else ():
+            raise error  # a test that expects one clears them
 
 
 class Clock:
@@ -51,6 +163,8 @@ class Screen:
     def __init__(self, app: HitlApp, pilot: Pilot[Any]) -> None:
         self.app = app
         self.pilot = pilot
+        self._frame: tuple[Compositor, int] | None = None
+        self._text = ""
 
     @property
     def run(self) -> RunScreen:
@@ -71,8 +185,13 @@ class Screen:
 
     def text(self) -> str:
         """The screen as text, row by row."""
-        strips = self.app.screen._compositor.render_strips()
-        return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+        compositor = self.app.screen._compositor
+        frame = (compositor, _frames.get(compositor, 0))
+        if frame != self._frame or frame[1] == 0 or compositor._dirty_regions:
+            self._frame = frame
+            strips = compositor.render_strips()
+            self._text = "\n".join("".join(segment.text for segment in strip) for strip in strips)
+        return self._text
 
     def said(self, name: str) -> float:
         """The share of the rows inside a pane's border that say something, or in which one may write."""
@@ -86,7 +205,14 @@ class Screen:
         return sum(used) / max(len(used), 1)
 
     async def press(self, *keys: str) -> None:
+        """Press keys, after what the shown screen has still to do, such as moving the focus."""
+        await self.pilot.pause()
         await self.pilot.press(*keys)
+
+    async def paste(self, text: str) -> None:
+        """Paste a text into the focused field; each key that is pressed costs a frame."""
+        self.app.post_message(Paste(text))
+        await self.pilot.pause()
 
     async def write(self, text: str) -> None:
         """Replace what stands in the focused field."""
@@ -112,9 +238,14 @@ class Screen:
     async def card_listens(self, *words: str) -> None:
         """Wait until the card is open and has all these words, and let the moment to read it pass."""
         await self.shows(*words, "keys listen in half")
-        assert isinstance(self.run.clock, Clock)
-        self.run.clock.advance(GRACE + 0.01)
-        await self.gone("keys listen in half")
+        clock = self.run.clock
+        assert isinstance(clock, Clock)
+
+        def listens() -> bool:
+            clock.advance(GRACE + 0.01)  # again, since a key that comes late begins the moment anew
+            return "keys listen in half" not in self.text()
+
+        await self.until(listens, "the card listening to keys")
 
 
 class Desk(Screen):
@@ -124,6 +255,12 @@ class Desk(Screen):
         super().__init__(app, pilot)
         self.driver = driver
         self.clock = clock
+
+    async def let_pass(self, seconds: float) -> None:
+        """Let seconds pass, and let the card see that they did."""
+        self.clock.advance(seconds)
+        self.card._tick()
+        await self.pilot.pause()
 
     def commands(self, name: str) -> list[dict[str, Any]]:
         """The driver's commands of a verb, in order, as dicts."""
@@ -145,12 +282,14 @@ async def live(
     inputs: Mapping[str, Any] | None = None,
     ready: str = "",
     size: tuple[int, int] = (120, 40),
+    paints: bool = False,
 ) -> AsyncIterator[Screen]:
     """The app on the thread `t` of a real runner.
 
     Args:
         inputs: of a thread that does not exist yet; None for one that does.
         ready: what is on screen once it is open.
+        paints: whether each frame is rendered, for tests of painting.
     """
     assert runner.store is not None
     hub = LocalHub(runner.store, lambda info: runner)
@@ -159,7 +298,7 @@ async def live(
         return hub, await (hub.open("t") if inputs is None else hub.new("t", runner))
 
     app = HitlApp(AppStart(open_driver, "anna", inputs, False), Look(""))
-    async with app.run_test(size=size, notifications=True) as pilot:
+    async with booted(app, size=size, paints=paints) as pilot:
         screen = Screen(app, pilot)
         await screen.shows("Timeline", *([ready] if ready else ()))
         yield screen
@@ -176,6 +315,7 @@ async def desk(
     look: Look | None = None,
     ready: str = "closure-explainer",
     ask_inputs: bool = False,
+    paints: bool = False,
     **options: Any,
 ) -> AsyncIterator[Desk]:
     """The app on a tape, opened."""
@@ -194,7 +334,7 @@ async def desk(
 
     app = HitlApp(AppStart(open_driver, "anna", None, ask_inputs), look or Look(theme or ""))
     clock = Clock()
-    async with app.run_test(size=size, notifications=True) as pilot:
+    async with booted(app, size=size, paints=paints) as pilot:
         it = Desk(app, pilot, driver, clock)
         await it.until(lambda: app.run_screen is not None and app.run_screen.session is not None, "a session")
         it.run.clock = clock

@@ -15,7 +15,7 @@ from hitl_tui.ui.theme import Look
 from hitl_tui.view.review import UNDO
 from tests.support import nested
 from tests.support.replay_driver import ReplayDriver
-from tests.ui.harness import Clock, Desk
+from tests.ui.harness import Clock, Desk, booted
 
 
 @asynccontextmanager
@@ -30,7 +30,7 @@ async def real(make: Any, size: tuple[int, int] = (120, 40), look: Look | None =
         return bench.hub, driver
 
     app = HitlApp(AppStart(open_driver, "anna", None, False), look or Look())
-    async with app.run_test(size=size, notifications=True) as pilot:
+    async with booted(app, size=size) as pilot:
         it = Desk(app, pilot, cast(ReplayDriver, driver), Clock())
         await it.until(lambda: app.run_screen is not None and app.screen is app.run_screen, "the run screen")
         it.run.clock = it.clock

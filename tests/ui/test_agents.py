@@ -63,6 +63,7 @@ def opened(runner: GraphRunner) -> AbstractAsyncContextManager[Screen]:
     return live(runner, inputs={}, ready="input")
 
 
+@pytest.mark.slow
 async def test_the_turns_of_an_agent_stand_beside_the_state(store: Checkpointer) -> None:
     async with opened(graph(store)) as it:
         await it.press("c")
@@ -76,6 +77,7 @@ async def test_the_turns_of_an_agent_stand_beside_the_state(store: Checkpointer)
         await it.shows("Timeline")
 
 
+@pytest.mark.slow
 async def test_forgetting_is_asked_about_and_logged(store: Checkpointer) -> None:
     async with opened(graph(store)) as it:
         await it.press("s")
@@ -92,6 +94,7 @@ async def test_forgetting_is_asked_about_and_logged(store: Checkpointer) -> None
         assert (entry.actor, entry.note, entry.data) == ("anna", "why not", {"agent": "writer", "forgot": 2})
 
 
+@pytest.mark.slow
 async def test_turns_in_a_channel_are_state_and_are_not_forgotten_here(store: Checkpointer) -> None:
     async with opened(graph(store, history="channel:log")) as it:
         await it.press("s")
@@ -103,6 +106,7 @@ async def test_turns_in_a_channel_are_state_and_are_not_forgotten_here(store: Ch
         assert not [one for one in store.ledger("t") if one.kind == "agent"]
 
 
+@pytest.mark.slow
 async def test_a_step_is_made_again_otherwise_in_a_fork_and_both_drafts_are_compared(
     store: Checkpointer,
 ) -> None:
@@ -129,6 +133,7 @@ async def test_a_step_is_made_again_otherwise_in_a_fork_and_both_drafts_are_comp
         assert entry.data["is"] == {"instructions": "Be brief."}
 
 
+@pytest.mark.slow
 async def test_a_step_is_made_again_by_another_model(
     store: Checkpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +155,7 @@ async def test_a_step_is_made_again_by_another_model(
         assert entry.data["is"] == {"model": "demo/advisor"}
 
 
+@pytest.mark.slow
 async def test_an_agent_goes_on_otherwise_from_the_next_step(store: Checkpointer) -> None:
     async with opened(graph(store)) as it:
         await it.press("s")
@@ -167,6 +173,7 @@ async def test_an_agent_goes_on_otherwise_from_the_next_step(store: Checkpointer
         await it.shows("temperature as in the graph")
 
 
+@pytest.mark.slow
 async def test_while_it_is_open_it_offers_what_can_be_done_now_about_the_step_it_was_opened_on(
     store: Checkpointer,
 ) -> None:
@@ -191,6 +198,7 @@ async def test_while_it_is_open_it_offers_what_can_be_done_now_about_the_step_it
         assert it.session.view.progress.head == 2
 
 
+@pytest.mark.slow
 async def test_what_can_not_be_is_said_before_anything_runs(
     store: Checkpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +218,7 @@ async def test_what_can_not_be_is_said_before_anything_runs(
         assert store.info("t-b") is None
 
 
+@pytest.mark.slow
 async def test_a_missing_key_is_told_and_may_be_ignored(
     store: Checkpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,6 +235,7 @@ async def test_a_missing_key_is_told_and_may_be_ignored(
         await it.shows("model “openai/gpt-4o”, from the next step on")
 
 
+@pytest.mark.slow
 async def test_hostile_turns_stay_words(store: Checkpointer) -> None:
     async with opened(graph(store, lambda messages: f"{LINE} end")) as it:
         await it.press("s")
@@ -236,7 +246,15 @@ async def test_hostile_turns_stay_words(store: Checkpointer) -> None:
         assert "\u202e" not in it.text()
 
 
-@pytest.mark.parametrize("size", [(80, 24), (60, 20), (40, 12)])
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param((80, 24), marks=pytest.mark.slow),
+        pytest.param((60, 20), marks=pytest.mark.slow),
+        (40, 12),
+    ],
+)
+@pytest.mark.slow
 async def test_small_screens_have_room_for_it(store: Checkpointer, size: tuple[int, int]) -> None:
     async with opened(graph(store)) as it:
         await it.press("s")
@@ -260,6 +278,7 @@ def looks_once(messages: Any) -> Any:
     return "At noon." if asked else ToolCall("look", {"day": "monday"})
 
 
+@pytest.mark.slow
 async def test_a_call_of_a_tool_is_told_with_its_arguments_and_result(store: Checkpointer) -> None:
     async with opened(graph(store, looks_once, tools=[look])) as it:
         await it.press("s")
@@ -268,6 +287,7 @@ async def test_a_call_of_a_tool_is_told_with_its_arguments_and_result(store: Che
         await it.shows("calls look", '"day": "monday"', "3 tool look gave", "noon on monday", "4 assistant")
 
 
+@pytest.mark.slow
 async def test_going_back_to_a_step_tells_which_tools_it_called(store: Checkpointer) -> None:
     async with opened(graph(store, looks_once, tools=[look])) as it:
         await it.press("c")

@@ -18,6 +18,7 @@ def node(state: Any) -> Any:
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=str)
+@pytest.mark.slow
 async def test_artifacts_are_read_and_saved(
     size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,6 +47,7 @@ async def test_artifacts_are_read_and_saved(
     assert {stat.S_IMODE(file.stat().st_mode) for file in files.values()} == {0o600}
 
 
+@pytest.mark.slow
 async def test_a_test_of_the_shown_step_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with desk() as it:

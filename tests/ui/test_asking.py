@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import msgspec
+import pytest
 
 from hitl_tui.engine.commands import Answer
 from hitl_tui.engine.log.requests import Choice, Request
@@ -49,6 +50,7 @@ def asking(*requests: dict[str, Any]) -> tapes.Tape:
     return dataclasses.replace(tape, end=msgspec.structs.replace(tape.end, progress=progress))
 
 
+@pytest.mark.slow
 async def test_an_answer_without_a_letter_is_taken_with_enter_and_says_so() -> None:
     choices = (Choice("pay", "pay"), Choice("hold", "hold"))
     async with desk(asking({"kind": "choose", "choices": choices, "title": "Pay for it?"})) as it:
@@ -73,6 +75,7 @@ async def sent(it: Desk, *more: str) -> Any:
     return it.commands("answer")[-1]["value"]
 
 
+@pytest.mark.slow
 async def test_a_form_is_filled_in_by_keys_and_checked_as_one_types():
     async with desk(asking({"schema": SCHEMA, "title": "What shall it be?"})) as it:
         await opened(it, "What shall it be?")
@@ -88,16 +91,17 @@ async def test_a_form_is_filled_in_by_keys_and_checked_as_one_types():
         assert answer == {"item": "tea", "amount": 3, "colour": "green", "gift": True}
 
 
+@pytest.mark.slow
 async def test_what_is_missing_is_told_at_its_field_and_nothing_is_sent():
     async with desk(asking({"schema": SCHEMA}), size=(80, 24)) as it:
         await opened(it, "* must be given")
         await it.press("escape", "enter")
         await it.shows("is required")
-        it.clock.advance(UNDO * 3)
-        await it.pilot.pause(0.2)
+        await it.let_pass(UNDO * 3)
         assert not it.commands("answer")
 
 
+@pytest.mark.slow
 async def test_letters_in_a_form_decide_nothing_and_keys_are_dead_at_first():
     async with desk(asking({"schema": {"type": "object", "properties": SCHEMA["properties"]}})) as it:
         await it.press("d")
@@ -106,13 +110,13 @@ async def test_letters_in_a_form_decide_nothing_and_keys_are_dead_at_first():
         it.clock.advance(GRACE + 0.01)
         await it.gone("keys listen in half")
         await it.press("tab", "tab", *"scpqaz")
-        it.clock.advance(UNDO * 3)
-        await it.pilot.pause(0.2)
-        assert it.driver.commands == []
+        await it.let_pass(UNDO * 3)
+        assert not it.commands("answer")
         assert not any(isinstance(command, Answer) for command in it.driver.previewed)
         assert "Your decision" in it.text()
 
 
+@pytest.mark.slow
 async def test_the_letters_of_keys_are_typed_in_a_form_field():
     async with desk(asking({"schema": SCHEMA, "title": "What shall it be?"})) as it:
         await opened(it, "What shall it be?")
@@ -123,6 +127,7 @@ async def test_the_letters_of_keys_are_typed_in_a_form_field():
         assert (await sent(it, "escape", "enter"))["item"] == "noon"
 
 
+@pytest.mark.slow
 async def test_a_refused_form_keeps_what_was_typed():
     async with desk(asking({"schema": SCHEMA})) as it:
         it.driver.results["answer"] = AnswerRefused("somebody was faster", "look again")
@@ -133,6 +138,7 @@ async def test_a_refused_form_keeps_what_was_typed():
         await it.shows("not accepted: somebody was faster", "tea")
 
 
+@pytest.mark.slow
 async def test_an_edit_opens_in_the_editor_and_is_sent_from_the_card():
     async with desk(asking({"kind": "edit", "payload": "one\ntwo", "title": "All right so?"})) as it:
         await opened(it, "All right so?")
@@ -148,6 +154,7 @@ async def test_an_edit_opens_in_the_editor_and_is_sent_from_the_card():
         assert await sent(it, "enter") == "zero one\ntwo"
 
 
+@pytest.mark.slow
 async def test_a_payload_too_large_to_edit_on_screen_is_left_to_ones_own_editor_and_sent_whole():
     text = "word " * 20_000
     async with desk(asking({"kind": "edit", "payload": text, "title": "All right so?"})) as it:
@@ -159,6 +166,7 @@ async def test_a_payload_too_large_to_edit_on_screen_is_left_to_ones_own_editor_
         assert await sent(it, "enter") == text
 
 
+@pytest.mark.slow
 async def test_json_that_no_form_shows_is_written_in_the_editor_and_checked():
     schema = {"type": "object", "minProperties": 1}
     async with desk(asking({"schema": schema})) as it:
@@ -172,11 +180,12 @@ async def test_json_that_no_form_shows_is_written_in_the_editor_and_checked():
         assert await sent(it, "enter") == {"a": 1}
 
 
+@pytest.mark.slow
 async def test_each_tool_call_is_decided_by_itself_and_all_are_sent_together():
     request = {"kind": "approve", "payload": BATCH, "shape": "hitl_middleware", "title": "run 2 actions?"}
     async with desk(asking(request)) as it:
         await opened(it, "1 of 2  send_mail")
-        await it.shows("edit the arguments", "answer in its place", "reject", "comes next")
+        await it.shows("edit the arguments", "answer for the tool", "reject", "comes next")
         assert "\x1b" not in it.text()
         await it.press("e")
         await it.shows("take these arguments", "a@b.c")
@@ -186,11 +195,12 @@ async def test_each_tool_call_is_decided_by_itself_and_all_are_sent_together():
         await it.shows("1 of 2  send_mail", "comes next")
         await it.press("a")
         await it.shows("2 of 2  delete_file")
-        await it.press("tab", *"no copy", "enter")
-        answer = await sent(it, "r")
+        await it.press("r", *"no copy", "enter")
+        answer = await sent(it, "enter")
         assert answer == ["approve", {"choice": "reject", "text": "no copy"}]
 
 
+@pytest.mark.slow
 async def test_edited_arguments_of_one_call():
     inbox = {
         "action_request": {"action": "send", "args": {"to": "a", "n": 1}},
@@ -208,6 +218,7 @@ async def test_edited_arguments_of_one_call():
         assert it.commands("answer")[0]["value"] == [{"choice": "edit", "args": {"to": "ab", "n": 1}}]
 
 
+@pytest.mark.slow
 async def test_several_questions_are_moved_between_and_each_is_answered_by_itself():
     questions = [{"title": "first?"}, {"title": "second?", "schema": SCHEMA}, {"title": "third?"}]
     async with desk(asking(*questions)) as it:
@@ -224,6 +235,7 @@ async def test_several_questions_are_moved_between_and_each_is_answered_by_itsel
         assert it.commands("answer")[0]["request_id"] == "req-3"
 
 
+@pytest.mark.slow
 async def test_what_was_typed_about_a_question_is_there_again_when_one_comes_back_to_it():
     questions = [{"title": "first?"}, {"title": "second?", "schema": SCHEMA}]
     async with desk(asking(*questions)) as it:
@@ -239,6 +251,7 @@ async def test_what_was_typed_about_a_question_is_there_again_when_one_comes_bac
         await it.shows("tea")
 
 
+@pytest.mark.slow
 async def test_moving_on_to_another_question_sends_what_is_decided():
     async with desk(asking({"title": "first?"}, {"title": "second?"})) as it:
         await opened(it, "first?")
@@ -250,6 +263,7 @@ async def test_moving_on_to_another_question_sends_what_is_decided():
         await opened(it, "second?")
 
 
+@pytest.mark.slow
 async def test_reviewers_who_disagree_are_told_that_they_may_change_their_votes():
     from hitl_tui.engine.log.requests import Vote
 
@@ -262,6 +276,7 @@ async def test_reviewers_who_disagree_are_told_that_they_may_change_their_votes(
         await opened(it, "they disagree, and 2 alike are needed")
 
 
+@pytest.mark.slow
 async def test_edited_arguments_are_shown_while_they_are_about_to_be_sent():
     action = {
         **BATCH,
@@ -278,6 +293,7 @@ async def test_edited_arguments_are_shown_while_they_are_about_to_be_sent():
         await it.gone("a@b.cx")
 
 
+@pytest.mark.slow
 async def test_a_rejected_tool_call_asks_for_words_first_and_needs_none():
     action = {
         **BATCH,
@@ -292,6 +308,7 @@ async def test_a_rejected_tool_call_asks_for_words_first_and_needs_none():
         assert await sent(it, "enter") == ["reject"]
 
 
+@pytest.mark.slow
 async def test_the_options_of_a_form_stand_in_the_order_in_which_they_were_declared():
     runner = order()
     runner.invoke({}, thread_id="t")

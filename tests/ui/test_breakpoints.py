@@ -14,6 +14,7 @@ from hitl_tui.ui.widgets.graph import GraphPane
 from tests.ui.harness import Desk, desk, live
 
 
+@pytest.mark.slow
 async def test_b_in_the_graph_sets_and_takes_away_the_chosen_nodes_breakpoint():
     async with desk(at_end=False) as it:
         it.run.query_one(GraphPane).focus()
@@ -28,6 +29,7 @@ async def test_b_in_the_graph_sets_and_takes_away_the_chosen_nodes_breakpoint():
         await it.gone("breakpoints")
 
 
+@pytest.mark.slow
 async def test_a_node_is_chosen_with_the_mouse_and_no_longer_when_the_pane_is_left():
     async with desk(at_end=False) as it:
         pane = it.run.query_one(GraphPane)
@@ -43,9 +45,14 @@ async def listed(it: Desk) -> None:
     await it.shows("Breakpoints", "any other: after", "space: on and off")
 
 
+@pytest.mark.slow
 async def test_a_breakpoint_is_checked_as_one_types_and_set_with_enter():
     async with desk(at_end=False) as it:
         await listed(it)
+        await it.press(*"advisor x 3")
+        await it.shows("advisor x 3")
+        assert it.session.breakpoints == ()
+        await it.press("escape", "up", "up", "up", "up", "up", "up")
         await it.press("enter", "end", *": revsion_n > 2")
         await it.shows("column 9: there is no channel 'revsion_n'; did you mean", "^")
         await it.press("enter")
@@ -62,6 +69,7 @@ async def test_a_breakpoint_is_checked_as_one_types_and_set_with_enter():
         assert it.commands("run") == [{"breakpoints": (point,)}]
 
 
+@pytest.mark.slow
 async def test_each_kind_is_added_switched_off_and_taken_away_in_the_list():
     async with desk(at_end=False) as it:
         await listed(it)
@@ -78,6 +86,7 @@ async def test_each_kind_is_added_switched_off_and_taken_away_in_the_list():
         assert it.session.breakpoints == (Breakpoint("after", "worker", log="n={revision_n}"),)
 
 
+@pytest.mark.slow
 async def test_they_are_there_again_in_another_session():
     async with desk(at_end=False) as it:
         await listed(it)
@@ -97,6 +106,7 @@ async def test_g_in_the_graph_runs_to_the_chosen_node_and_keeps_nothing():
         assert it.session.breakpoints == ()
 
 
+@pytest.mark.slow
 async def test_in_ascii_the_glyphs_have_twins():
     async with desk(at_end=False, look=Look(ascii=True)) as it:
         await listed(it)
@@ -104,7 +114,8 @@ async def test_in_ascii_the_glyphs_have_twins():
         await it.shows("*>worker", "* worker", "o advisor")
 
 
-@pytest.mark.parametrize("size", [(80, 24), (40, 12)])
+@pytest.mark.parametrize("size", [pytest.param((80, 24), marks=pytest.mark.slow), (40, 12)])
+@pytest.mark.slow
 async def test_on_a_small_screen_the_list_fits(size: tuple[int, int]):
     async with desk(at_end=False, size=size, ready="") as it:
         await it.press("B")
@@ -122,6 +133,7 @@ def nested() -> Any:
     return outer.compile(checkpointer=MemoryCheckpointer())
 
 
+@pytest.mark.slow
 async def test_f11_steps_into_a_subgraph_and_shift_f11_out_of_it():
     async with live(nested(), inputs={}, ready="team is next") as it:
         await it.press("f11")
@@ -133,6 +145,7 @@ async def test_f11_steps_into_a_subgraph_and_shift_f11_out_of_it():
         await it.shows("reached the end")
 
 
+@pytest.mark.slow
 async def test_f10_steps_over_a_subgraph_and_f5_goes_on_to_what_f9_has_set():
     async with live(nested(), inputs={}, ready="team is next") as it:
         await it.press("f10")

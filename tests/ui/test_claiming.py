@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.engine.commands import Claim
@@ -54,6 +56,7 @@ def there(store: MemoryCheckpointer) -> Sequence[Presence]:
     return store.attending("t", time.time_ns() // 1000)
 
 
+@pytest.mark.slow
 async def test_a_key_claims_what_is_asked_and_gives_it_back() -> None:
     async with card(reviewed) as (it, store):
         await it.press("k")
@@ -65,6 +68,7 @@ async def test_a_key_claims_what_is_asked_and_gives_it_back() -> None:
         assert there(store) == ()
 
 
+@pytest.mark.slow
 async def test_leaving_the_card_gives_the_claim_back_and_a_claim_that_lasts_stays() -> None:
     async with card(reviewed) as (it, store):
         await it.press("k")
@@ -74,6 +78,7 @@ async def test_leaving_the_card_gives_the_claim_back_and_a_claim_that_lasts_stay
         await it.until(lambda: there(store) == (), "given back")
 
 
+@pytest.mark.slow
 async def test_what_somebody_else_has_claimed_is_taken_over_after_asking_with_the_reason() -> None:
     async with card(reviewed) as (it, store):
         (request,) = store.cursor("t").pending  # type: ignore[union-attr]
@@ -95,6 +100,7 @@ async def test_what_somebody_else_has_claimed_is_taken_over_after_asking_with_th
         await elsewhere.close()
 
 
+@pytest.mark.slow
 async def test_others_see_that_one_looks_once_the_card_was_open_for_a_while_until_it_is_left() -> None:
     async with card(reviewed, look_seconds=0.01) as (it, store):
         elsewhere = LocalHub(store, lambda info: reviewed(store))
@@ -109,6 +115,7 @@ async def test_others_see_that_one_looks_once_the_card_was_open_for_a_while_unti
         await elsewhere.close()
 
 
+@pytest.mark.slow
 async def test_a_glance_at_the_card_is_told_to_nobody() -> None:
     async with card(reviewed, look_seconds=60) as (it, store):
         await it.press("escape")
@@ -116,6 +123,7 @@ async def test_a_glance_at_the_card_is_told_to_nobody() -> None:
         assert there(store) == ()
 
 
+@pytest.mark.slow
 async def test_it_is_passed_on_with_a_note_and_the_card_says_so() -> None:
     async with card(reviewed) as (it, store):
         await it.press("at")
@@ -131,6 +139,7 @@ def allowed(store: MemoryCheckpointer) -> tuple[Allowance, ...]:
     return allowances(store.ledger("t"), "t")
 
 
+@pytest.mark.slow
 async def test_calls_like_the_one_that_is_asked_about_are_allowed() -> None:
     async with card(mailing) as (it, store):
         await it.press("plus")
@@ -144,6 +153,7 @@ async def test_calls_like_the_one_that_is_asked_about_are_allowed() -> None:
         assert (allowance.actor, allowance.note) == ("anna", "ours")
 
 
+@pytest.mark.slow
 async def test_this_call_alone_is_allowed_and_a_pattern_that_is_none_allows_nothing() -> None:
     async with card(mailing) as (it, store):
         await it.press("plus")
@@ -160,6 +170,7 @@ async def test_this_call_alone_is_allowed_and_a_pattern_that_is_none_allows_noth
         )  # fmt: skip
 
 
+@pytest.mark.slow
 async def test_what_is_allowed_is_listed_and_taken_back() -> None:
     async with card(mailing) as (it, store):
         await it.press("plus")
@@ -188,6 +199,7 @@ async def test_what_is_allowed_is_listed_and_taken_back() -> None:
         await it.shows("nothing is allowed in this thread without asking")
 
 
+@pytest.mark.slow
 async def test_of_several_calls_the_one_that_is_decided_about_is_allowed() -> None:
     def both(store: MemoryCheckpointer) -> GraphRunner:
         calls = [{"name": name, "args": {"n": at}} for at, name in enumerate(("send", "drop"))]
@@ -206,6 +218,7 @@ async def test_of_several_calls_the_one_that_is_decided_about_is_allowed() -> No
         assert (allowed(store)[0].tool, allowed(store)[0].args) == ("drop", {"n": 1})
 
 
+@pytest.mark.slow
 async def test_where_no_call_is_asked_about_none_can_be_allowed() -> None:
     async with card(reviewed) as (it, _):
         await it.press("plus")

@@ -15,6 +15,7 @@ from tests.support import tape as tapes
 from tests.ui.harness import Screen, desk, live
 
 
+@pytest.mark.slow
 async def test_a_comment_is_pinned_to_a_sentence_shown_on_the_card_and_goes_with_the_answer():
     async with desk(size=(120, 50)) as it:
         await it.press("d")
@@ -28,7 +29,8 @@ async def test_a_comment_is_pinned_to_a_sentence_shown_on_the_card_and_goes_with
         await it.press("c", "up", "up", *"whose", "enter")
         await it.shows("1 whose", "2 keep one")
         it.driver.results["answer"] = AnswerRefused("too late", "look again")
-        await it.press("r")
+        await it.press("r", "enter", "enter")
+        await it.shows("send it now")
         it.clock.advance(UNDO + 0.01)
         await it.shows("not accepted: too late", "1 whose", "2 keep one")
         await it.press("escape", "d")
@@ -44,9 +46,26 @@ def value_rows(it: Screen) -> list[str]:
     return [plain_text(pane.line(row)).rstrip() for row in range(len(pane.lines))]
 
 
-@pytest.mark.parametrize("size", [(200, 60), (120, 40), (80, 24)], ids=["200x60", "120x40", "80x24"])
-@pytest.mark.parametrize("no_color", ["", "1"], ids=["colours", "none"])
-@pytest.mark.parametrize("mode", ["1", "D"], ids=["text", "diff"])
+SHOWN = (((200, 60), "", "1"), ((120, 40), "1", "D"), ((80, 24), "", "1"))
+"""The combinations of size, NO_COLOR and mode in the core suite; the slow one has them all."""
+
+
+@pytest.mark.parametrize(
+    ("size", "no_color", "mode"),
+    [
+        pytest.param(
+            size,
+            no_color,
+            mode,
+            id=f"{size[0]}x{size[1]}-NO_COLOR={no_color}-{mode}",
+            marks=() if (size, no_color, mode) in SHOWN else pytest.mark.slow,
+        )
+        for size in ((200, 60), (120, 40), (80, 24))
+        for no_color in ("", "1")
+        for mode in ("1", "D")
+    ],
+)
+@pytest.mark.slow
 async def test_a_comment_has_its_number_beside_its_passage_and_stands_below_the_value(
     size: tuple[int, int], no_color: str, mode: str, monkeypatch: pytest.MonkeyPatch
 ):
@@ -71,6 +90,7 @@ async def test_a_comment_has_its_number_beside_its_passage_and_stands_below_the_
         await it.shows("there is no comment to take back")
 
 
+@pytest.mark.slow
 async def test_comments_leave_the_value_with_the_card():
     async with desk(size=(120, 40)) as it:
         await it.press("d")
@@ -87,6 +107,7 @@ async def test_comments_leave_the_value_with_the_card():
         await it.until(lambda: any("1 hm" in row for row in value_rows(it)), "the comment")
 
 
+@pytest.mark.slow
 async def test_what_the_mouse_has_selected_is_the_passage():
     async with desk(size=(120, 50)) as it:
         await it.press("1", "d")
@@ -124,6 +145,7 @@ def long_draft(store: MemoryCheckpointer) -> GraphRunner:
 
 
 @pytest.mark.parametrize("mode", ["1", "D"], ids=["text", "diff"])
+@pytest.mark.slow
 async def test_a_large_value_has_numbers_too_and_an_older_version_those_of_what_stands_in_it(mode: str):
     runner = long_draft(MemoryCheckpointer())
     (request,) = runner.invoke({}, thread_id="t").pending
@@ -143,6 +165,7 @@ async def test_a_large_value_has_numbers_too_and_an_older_version_those_of_what_
         await it.until(lambda: numbered(it).keys() == {"1", "2"}, "both numbers")
         assert "line 2050" in numbered(it)["1"]
         assert "second draft" in numbered(it)["2"]
-        await it.press(*"[[[")
+        for _ in range(3):
+            it.run.action_do("travel.back")  # its key is none of the card's
         await it.until(lambda: numbered(it).keys() == {"1"}, "the number of what stands in both")
         assert "line 2050" in numbered(it)["1"]

@@ -18,6 +18,7 @@ from tests.ui.harness import desk, live
 pytestmark = spec("11")
 
 
+@pytest.mark.slow
 async def test_the_newest_step_beside_the_one_before_it():
     async with desk() as it:
         await it.press("=")
@@ -26,6 +27,7 @@ async def test_the_newest_step_beside_the_one_before_it():
         await it.until(lambda: it.app.screen is it.run)
 
 
+@pytest.mark.slow
 async def test_a_past_step_beside_the_newest_and_both_sides_move():
     async with desk() as it:
         await it.press("0")
@@ -44,6 +46,7 @@ async def test_a_past_step_beside_the_newest_and_both_sides_move():
         await it.until(lambda: it.app.screen is it.run)
 
 
+@pytest.mark.slow
 async def test_another_thread_is_chosen_from_a_list():
     async with desk() as it:
         await it.press("=")
@@ -56,6 +59,7 @@ async def test_another_thread_is_chosen_from_a_list():
         await it.shows(f"◂ {tapes.FORK} @ 4 ▸")
 
 
+@pytest.mark.slow
 async def test_below_the_selected_value_stand_the_others_that_differ():
     async with desk() as it:
         await it.press("0", "=")
@@ -68,6 +72,7 @@ async def test_below_the_selected_value_stand_the_others_that_differ():
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 12)])
+@pytest.mark.slow
 async def test_channels_and_lines_are_walked_on_any_size(size: tuple[int, int]):
     async with desk(size=size, ready="") as it:
         await it.press("0", "=")
@@ -81,6 +86,7 @@ def count(state: Any, config: Any) -> dict[str, Any]:
     return {"n": state["n"] + 1}
 
 
+@pytest.mark.slow
 async def test_of_two_threads_it_says_where_they_part_and_by_whom_and_goes_there():
     graph = StateGraph({"n": Channel(0), "other": Channel("")}).add_node("count", count)
     graph.add_edge(START, "count").add_conditional_edge(
@@ -101,6 +107,7 @@ async def test_of_two_threads_it_says_where_they_part_and_by_whom_and_goes_there
         await it.gone("They part")
 
 
+@pytest.mark.slow
 async def test_a_value_begins_at_its_first_difference():
     async with desk(size=(120, 24)) as it:
         await it.press("=")

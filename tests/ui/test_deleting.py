@@ -13,6 +13,7 @@ from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.threads import Deletion
 from hitl_tui.errors import StoreUnusable
 from hitl_tui.stores import Checkpointer
+from hitl_tui.ui.terminal_input import BurstKey
 from tests.support.spec import spec
 from tests.ui.harness import live
 
@@ -38,7 +39,15 @@ def some(store: Checkpointer, *more: str) -> GraphRunner:
     return runner
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=["80x24", "120x40", "200x60"])
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param((80, 24), id="80x24"),
+        pytest.param((120, 40), marks=pytest.mark.slow, id="120x40"),
+        pytest.param((200, 60), marks=pytest.mark.slow, id="200x60"),
+    ],
+)
+@pytest.mark.slow
 async def test_what_goes_is_named_first_and_enter_keeps_it(size: tuple[int, int]) -> None:
     store = MemoryCheckpointer()
     runner = counter(store)
@@ -69,6 +78,7 @@ async def test_what_goes_is_named_first_and_enter_keeps_it(size: tuple[int, int]
     assert {entry.actor for entry in store.store_ledger()} == {it.run.actor}
 
 
+@pytest.mark.slow
 async def test_of_several_that_are_marked_what_is_open_and_what_waits_stay_and_say_why() -> None:
     store = MemoryCheckpointer()
     async with live(some(store, "a", "b", "c"), ready=" t ") as it:
@@ -87,6 +97,9 @@ async def test_of_several_that_are_marked_what_is_open_and_what_waits_stay_and_s
         await it.shows("4 threads would go, 1 of them running or waiting", "! waits: ", "Only what rests")
         await it.press("f")
         await it.shows("3 threads would go; 2 would stay")
+        it.app.post_message(BurstKey("d", "d"))
+        await it.shows("Nothing was decided")
+        assert names(store) == {"t", "waits", "a", "b", "c"}
         await it.press("d")
         await it.shows("deleted 3 threads; ", "✔ a: ")
         await it.press("d", "escape")
@@ -111,6 +124,7 @@ class Slow(MemoryCheckpointer):
         return super().delete(deletion)
 
 
+@pytest.mark.slow
 async def test_a_deletion_says_how_far_it_is_and_stops_behind_the_batch_at_hand(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -133,6 +147,7 @@ async def test_a_deletion_says_how_far_it_is_and_stops_behind_the_batch_at_hand(
     assert len(store.store_ledger()) == 2
 
 
+@pytest.mark.slow
 async def test_a_deletion_that_was_stopped_ticks_what_went_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -162,6 +177,7 @@ async def test_a_deletion_that_was_stopped_ticks_what_went_and_nothing_else(
 
 
 @pytest.mark.parametrize("leaves_by", ["ctrl+c", "ctrl+q"])
+@pytest.mark.slow
 async def test_whoever_quits_while_it_deletes_is_asked_and_told_what_went(
     monkeypatch: pytest.MonkeyPatch, leaves_by: str
 ) -> None:
@@ -188,6 +204,7 @@ async def test_whoever_quits_while_it_deletes_is_asked_and_told_what_went(
     assert len(store.store_ledger()) == 2
 
 
+@pytest.mark.slow
 async def test_a_deletion_goes_on_while_one_is_asked_whether_to_quit_and_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -208,6 +225,7 @@ async def test_a_deletion_goes_on_while_one_is_asked_whether_to_quit_and_stays(
     assert names(store) == {"t", "waits"}
 
 
+@pytest.mark.slow
 async def test_a_rule_prunes_after_a_look_at_the_list_and_what_fills_the_store_is_shown(
     tmp_path: Path,
 ) -> None:
@@ -244,6 +262,7 @@ async def test_a_rule_prunes_after_a_look_at_the_list_and_what_fills_the_store_i
         assert {entry.data["rule"] for entry in store.store_ledger()} == {"prune: older than 0s"}
 
 
+@pytest.mark.slow
 async def test_the_rule_of_the_configuration_stands_in_the_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,6 +280,7 @@ async def test_the_rule_of_the_configuration_stands_in_the_question(
         assert names(store) == {"t", "a", "b", "waits"}
 
 
+@pytest.mark.slow
 async def test_the_palette_leads_to_the_store_and_to_all_decisions() -> None:
     store = MemoryCheckpointer()
     async with live(some(store), ready=" t ") as it:
@@ -276,6 +296,7 @@ async def test_the_palette_leads_to_the_store_and_to_all_decisions() -> None:
             await it.gone(shown)
 
 
+@pytest.mark.slow
 async def test_a_vacuum_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = SQLiteCheckpointer(tmp_path / "runs.db")
 

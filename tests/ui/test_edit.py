@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from asyncio import Event
+from typing import Any
+
 import pytest
 from textual.events import Key, Paste
 from textual.widgets import Input
 
+from hitl_tui.engine.commands import Command
 from hitl_tui.engine.log.events import Preview
 from hitl_tui.errors import StaleWriter
 from hitl_tui.ui.screens.edit import EditScreen
@@ -25,6 +29,7 @@ async def open_editor(it: Desk) -> EditScreen:
     return screen
 
 
+@pytest.mark.slow
 async def test_an_edit_becomes_a_step():
     async with desk() as it:
         await open_editor(it)
@@ -38,6 +43,29 @@ async def test_an_edit_becomes_a_step():
         assert sent["values"]["latest_draft"].startswith("New A closure")
 
 
+@pytest.mark.slow
+async def test_a_second_key_while_an_edit_is_being_sent_neither_sends_nor_stops_it(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    async with desk() as it:
+        execute, arrived = it.driver.execute, Event()
+
+        async def execute_slowly(command: Command[Any]) -> Any:
+            result = await execute(command)
+            await arrived.wait()
+            return result
+
+        monkeypatch.setattr(it.driver, "execute", execute_slowly)
+        await open_editor(it)
+        await it.press("x", "ctrl+s")
+        await it.until(lambda: it.commands("update_state"))
+        await it.press("ctrl+s")
+        arrived.set()
+        await it.until(lambda: it.app.screen is it.run)
+        assert len(it.commands("update_state")) == 1
+
+
+@pytest.mark.slow
 async def test_the_preview_says_what_is_wrong_and_where_it_goes():
     async with desk() as it:
         it.driver.results["preview"] = Preview(
@@ -48,6 +76,7 @@ async def test_the_preview_says_what_is_wrong_and_where_it_goes():
         await it.shows("must be shorter", "worker", "asks again about the new value")
 
 
+@pytest.mark.slow
 async def test_escape_with_changes_asks():
     async with desk() as it:
         await open_editor(it)
@@ -62,6 +91,7 @@ async def test_escape_with_changes_asks():
         assert not it.commands("update_state")
 
 
+@pytest.mark.slow
 async def test_a_conflict_keeps_the_text():
     async with desk() as it:
         it.driver.results["update_state"] = StaleWriter("the head is step 5 now")
@@ -72,6 +102,7 @@ async def test_a_conflict_keeps_the_text():
         assert it.app.screen is screen
 
 
+@pytest.mark.slow
 async def test_a_past_step_forks_and_says_so():
     async with desk() as it:
         await it.press("left_square_bracket")
@@ -85,6 +116,7 @@ async def test_a_past_step_forks_and_says_so():
         assert sent["changes"]["latest_draft"].startswith("x")
 
 
+@pytest.mark.slow
 async def test_lists_are_edited_as_json():
     async with desk() as it:
         it.run.query_one("#channels").select("messages")  # type: ignore[attr-defined]
@@ -100,6 +132,7 @@ async def test_lists_are_edited_as_json():
 ENDLESS = "one line " * 120_000
 
 
+@pytest.mark.slow
 async def test_a_paste_too_large_to_edit_is_refused_and_keys_go_on():
     async with desk() as it:
         screen = await open_editor(it)
@@ -111,6 +144,7 @@ async def test_a_paste_too_large_to_edit_is_refused_and_keys_go_on():
         await it.until(lambda: area.text == "x" + before)
 
 
+@pytest.mark.slow
 async def test_what_comes_back_from_ones_own_editor_too_large_is_kept_whole_and_applied(
     monkeypatch: pytest.MonkeyPatch,
 ):
@@ -126,6 +160,7 @@ async def test_what_comes_back_from_ones_own_editor_too_large_is_kept_whole_and_
 
 
 @pytest.mark.parametrize("past", [False, True], ids=["newest", "past"])
+@pytest.mark.slow
 async def test_one_tab_leads_from_the_draft_to_the_note_also_for_keys_that_come_at_once(past: bool):
     async with desk() as it:
         if past:

@@ -25,7 +25,9 @@ def flow() -> Any:
     return chain(channels, halves).compile(checkpointer=MemoryCheckpointer())
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=str)
+@pytest.mark.parametrize(
+    "size", [(80, 24), (120, 40), pytest.param((200, 60), marks=pytest.mark.slow)], ids=str
+)
 async def test_a_failure_is_shown_until_a_value_is_asked_for(size: tuple[int, int]) -> None:
     async with live(flow(), inputs={}, ready="n1 is next", size=size) as it:
         await it.press("c")
@@ -39,6 +41,7 @@ async def test_a_failure_is_shown_until_a_value_is_asked_for(size: tuple[int, in
         await it.shows("Where n1 failed")
 
 
+@pytest.mark.slow
 async def test_the_line_that_failed_stays_in_its_pane_whatever_rows_that_has() -> None:
     async with live(flow(), inputs={}, ready="n1 is next", size=(120, 40)) as it:
         await it.press("c")
@@ -54,6 +57,7 @@ async def test_the_line_that_failed_stays_in_its_pane_whatever_rows_that_has() -
             await it.until(seen, f"the line at {size}")
 
 
+@pytest.mark.slow
 async def test_moving_to_a_channel_shows_its_value_and_the_locals_are_there_again_at_the_next_failure() -> (
     None
 ):
@@ -72,6 +76,7 @@ def calls_outside() -> Any:
 
 
 @pytest.mark.parametrize("key", ["s", "c"])
+@pytest.mark.slow
 async def test_what_reaches_outside_is_tried_again_only_once_that_was_told(key: str) -> None:
     async with live(calls_outside(), inputs={}, ready="pay is next") as it:
         await it.press("c")
@@ -86,6 +91,7 @@ async def test_what_reaches_outside_is_tried_again_only_once_that_was_told(key: 
         await it.until(lambda: it.session.view.last_event > failures and not it.session.running)
 
 
+@pytest.mark.slow
 async def test_what_reaches_nothing_outside_is_tried_again_at_once_and_the_banner_says_so() -> None:
     async with live(flow(), inputs={}, ready="n1 is next") as it:
         await it.press("c")
@@ -95,6 +101,7 @@ async def test_what_reaches_nothing_outside_is_tried_again_at_once_and_the_banne
         await it.until(lambda: it.session.view.last_event > failures and not it.session.running)
 
 
+@pytest.mark.slow
 async def test_before_any_fork_it_is_told_what_runs_again_and_reaches_outside() -> None:
     graph = StateGraph({"n": Channel(1)}).add_node("count", lambda state: {"n": state["n"] + 1})
     graph.add_node("pay", lambda state: {}, external="the bank")

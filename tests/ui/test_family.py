@@ -28,6 +28,7 @@ def family() -> GraphRunner:
     return runner
 
 
+@pytest.mark.slow
 async def test_the_page_of_the_family_is_a_tree_and_goes_to_the_thread_that_is_chosen(
     family: GraphRunner,
 ) -> None:
@@ -50,6 +51,7 @@ async def test_the_page_of_the_family_is_a_tree_and_goes_to_the_thread_that_is_c
         await it.until(lambda: it.session.thread_id == "t-b", "its parent")
 
 
+@pytest.mark.slow
 async def test_a_fork_is_compared_with_its_parents_end_and_any_other_thread_is_chosen_from_a_list(
     family: GraphRunner,
 ) -> None:

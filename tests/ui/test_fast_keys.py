@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from textual.command import CommandList
 from textual.events import Key
 
@@ -27,6 +28,7 @@ async def test_a_screen_that_is_closed_twice_closes_nothing_else():
         await it.until(lambda: it.app.screen is it.run)
 
 
+@pytest.mark.slow
 async def test_a_screen_that_closes_by_itself_takes_what_is_over_it_along():
     async with desk() as it:
         await it.press("question_mark")
@@ -38,6 +40,7 @@ async def test_a_screen_that_closes_by_itself_takes_what_is_over_it_along():
         await it.until(lambda: it.app.screen is it.run)
 
 
+@pytest.mark.slow
 async def test_keys_that_scroll_count_each_time_that_they_are_pressed_between_two_frames():
     async with desk(size=(80, 24)) as it:
         await it.press("question_mark")
@@ -46,6 +49,7 @@ async def test_keys_that_scroll_count_each_time_that_they_are_pressed_between_tw
         assert isinstance(screen, HelpScreen)
         page = screen.query_one("#help", LineView)
         await it.until(lambda: page.max_scroll_y > 100)
+        await it.pilot.pause()
         for by in (1, 1):
             screen.action_scroll(by)
         for by in (1, 1):
@@ -53,6 +57,7 @@ async def test_keys_that_scroll_count_each_time_that_they_are_pressed_between_tw
         await it.until(lambda: page.scroll_y == 2 + 2 * (page.size.height - 2), "two rows and two pages")
 
 
+@pytest.mark.slow
 async def test_the_palette_opens_again_while_it_closes_and_pages_before_it_has_rows():
     async with desk() as it:
         it.app.action_command_palette()
@@ -67,6 +72,7 @@ async def test_the_palette_opens_again_while_it_closes_and_pages_before_it_has_r
         await it.until(lambda: it.app.screen is it.run)
 
 
+@pytest.mark.slow
 async def test_the_palette_that_is_closed_before_its_search_begins_closes_alone():
     async with desk() as it:
         it.app.action_command_palette()
@@ -99,6 +105,7 @@ async def test_a_key_of_the_opening_screen_is_done_once_and_by_the_run_screen():
         assert key._stop_propagation
 
 
+@pytest.mark.slow
 async def test_a_key_waits_for_a_screen_that_is_being_put_together():
     async with desk() as it:
         it.run.action_do("app.help")
@@ -108,6 +115,7 @@ async def test_a_key_waits_for_a_screen_that_is_being_put_together():
         await it.until(lambda: it.app.screen is it.run)
 
 
+@pytest.mark.slow
 async def test_the_header_says_that_it_waits_only_with_the_card_that_hears_the_keys():
     told: list[tuple[bool, bool]] = []
     async with desk(at_end=False) as it:
@@ -128,6 +136,7 @@ async def test_the_header_says_that_it_waits_only_with_the_card_that_hears_the_k
     assert set(told) == {(True, True)}
 
 
+@pytest.mark.slow
 async def test_a_sentence_that_begins_before_the_card_can_be_read_decides_and_opens_nothing():
     async with desk() as it:
         for letter in ("d", *"reject e a"):
@@ -146,6 +155,7 @@ async def test_a_sentence_that_begins_before_the_card_can_be_read_decides_and_op
         await it.shows("send it now")
 
 
+@pytest.mark.slow
 async def test_the_first_letters_of_words_are_not_choices_however_fast_they_come():
     async with desk() as it:
         await it.press("d")
@@ -157,6 +167,7 @@ async def test_the_first_letters_of_words_are_not_choices_however_fast_they_come
         assert not it.card.review.unsent
 
 
+@pytest.mark.slow
 async def test_ctrl_c_asks_and_pressed_again_leaves_and_keeps_what_was_typed():
     async with desk() as it:
         await it.press("d")
@@ -174,6 +185,7 @@ async def test_ctrl_c_asks_and_pressed_again_leaves_and_keeps_what_was_typed():
     assert "what you wrote about" in result.not_committed[0]
 
 
+@pytest.mark.slow
 async def test_ctrl_c_copies_what_is_selected():
     async with desk() as it:
         await it.press("e")
@@ -184,6 +196,7 @@ async def test_ctrl_c_copies_what_is_selected():
         assert isinstance(it.app.screen, EditScreen)
 
 
+@pytest.mark.slow
 async def test_what_was_typed_right_before_a_key_is_in_what_the_key_applies():
     async with desk() as it:
         await it.press("e")

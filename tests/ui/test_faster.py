@@ -60,6 +60,7 @@ def zoe(runner: GraphRunner, tmp_path: Path) -> Callable[[], Any]:
     return lambda: asyncio.to_thread(decide)
 
 
+@pytest.mark.slow
 async def test_the_card_says_what_was_decided_here_last_time_by_whom_and_why(runner: GraphRunner) -> None:
     runner.invoke(thread_id="t")
     async with live(runner, ready="Good enough?") as it:
@@ -70,6 +71,7 @@ async def test_the_card_says_what_was_decided_here_last_time_by_whom_and_why(run
 @pytest.mark.parametrize(
     "keys", [("r", *"mywords"), ("tab", *"mywords", "enter", "a")], ids=["typing", "sending"]
 )
+@pytest.mark.slow
 async def test_what_was_typed_stays_until_it_is_closed(
     runner: GraphRunner, zoe: Callable[[], Any], keys: tuple[str, ...]
 ) -> None:
@@ -84,6 +86,7 @@ async def test_what_was_typed_stays_until_it_is_closed(
         await it.shows("reached the end")
 
 
+@pytest.mark.slow
 async def test_an_empty_card_closes_and_says_who_decided(runner: GraphRunner, zoe: Callable[[], Any]) -> None:
     async with live(runner, ready="Good enough?") as it:
         await opened(it)

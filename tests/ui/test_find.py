@@ -17,6 +17,7 @@ from hitl_tui.view.find import Found, find
 from tests.ui.harness import desk, live
 
 
+@pytest.mark.slow
 async def test_a_text_is_found_and_shown_where_it_stands():
     async with desk() as it:
         await it.press("/")
@@ -28,6 +29,7 @@ async def test_a_text_is_found_and_shown_where_it_stands():
         await it.until(lambda: "lexical" in it.text())
 
 
+@pytest.mark.slow
 async def test_enter_that_comes_before_the_places_goes_to_the_first_place_of_what_was_typed(
     monkeypatch: pytest.MonkeyPatch,
 ):
@@ -49,6 +51,7 @@ async def test_enter_that_comes_before_the_places_goes_to_the_first_place_of_wha
         assert (query, row) == ("lexical", 0)
 
 
+@pytest.mark.slow
 async def test_in_a_list_of_texts_the_very_line_is_shown_and_marked():
     async with desk() as it:
         await it.press("/")
@@ -66,6 +69,7 @@ async def test_in_a_list_of_texts_the_very_line_is_shown_and_marked():
         assert ("lunch box", "badge-dim") in [(span.text, span.role) for span in shown]
 
 
+@pytest.mark.slow
 async def test_the_next_and_the_last_place_are_walked_to_across_steps():
     async with desk() as it:
         await it.press(">")
@@ -85,6 +89,7 @@ async def test_the_next_and_the_last_place_are_walked_to_across_steps():
         await it.until(lambda: session.step_view.step == steps[-1])
 
 
+@pytest.mark.slow
 async def test_nothing_found_says_so_and_esc_leaves_all_as_it_was():
     async with desk() as it:
         before = it.run.query_one(ChannelsPane).selected
@@ -97,6 +102,7 @@ async def test_nothing_found_says_so_and_esc_leaves_all_as_it_was():
         assert it.run.search.finding is None
 
 
+@pytest.mark.slow
 async def test_a_long_search_says_how_far_it_is_and_shows_what_it_has_found_so_far():
     async with live(asked(), inputs={}) as it:
         await it.press("c")
@@ -120,6 +126,7 @@ async def test_a_long_search_says_how_far_it_is_and_shows_what_it_has_found_so_f
         await it.until(lambda: it.session.step_view.step == 3)
 
 
+@pytest.mark.slow
 async def test_n_walks_the_places_while_a_search_is_open_and_esc_ends_it():
     async with desk() as it:
         await it.press("/", *"closure")
@@ -150,6 +157,7 @@ def asked() -> GraphRunner:
     return graph.compile(checkpointer=MemoryCheckpointer())
 
 
+@pytest.mark.slow
 async def test_what_was_printed_at_a_past_step_is_found_and_is_there_again():
     async with live(asked(), inputs={}) as it:
         await it.press("c")
@@ -161,6 +169,7 @@ async def test_what_was_printed_at_a_past_step_is_found_and_is_there_again():
         await it.shows("Stream of this step", "the model said n/a")
 
 
+@pytest.mark.slow
 async def test_a_condition_is_asked_behind_a_question_mark_and_its_steps_are_walked():
     async with live(asked(), inputs={}) as it:
         await it.press("c")
@@ -179,6 +188,7 @@ async def test_a_condition_is_asked_behind_a_question_mark_and_its_steps_are_wal
         await it.until(lambda: it.session.step_view.step == 0)
 
 
+@pytest.mark.slow
 async def test_braces_go_to_the_changes_of_the_selected_channel():
     async with live(asked(), inputs={}) as it:
         await it.press("c")
@@ -193,6 +203,7 @@ async def test_braces_go_to_the_changes_of_the_selected_channel():
         await it.shows("nothing changed it before")
 
 
+@pytest.mark.slow
 async def test_with_room_the_search_stands_beside_the_panes_and_stays_while_its_places_are_walked():
     async with live(asked(), inputs={}, size=(150, 40)) as it:
         await it.press("c")
@@ -218,6 +229,7 @@ async def test_with_room_the_search_stands_beside_the_panes_and_stays_while_its_
         assert (it.run.search.open, it.session.is_past) == (False, False)
 
 
+@pytest.mark.slow
 async def test_a_screen_that_gets_too_narrow_for_the_search_keeps_what_was_found():
     async with live(asked(), inputs={}, size=(150, 40)) as it:
         await it.press("c")
@@ -236,6 +248,7 @@ async def test_a_screen_that_gets_too_narrow_for_the_search_keeps_what_was_found
         assert it.app.screen is not it.run
 
 
+@pytest.mark.slow
 async def test_esc_in_the_field_beside_the_panes_changes_nothing():
     async with live(asked(), inputs={}, size=(150, 40)) as it:
         await it.press("c")
@@ -246,6 +259,7 @@ async def test_esc_in_the_field_beside_the_panes_changes_nothing():
         assert it.run.focused is it.run.query_one(ChannelsPane)
 
 
+@pytest.mark.slow
 async def test_a_place_inside_a_subgraph_s_thread_opens_that_and_the_walk_leads_back():
     inner = StateGraph({"text": Channel("")}, name="inner")
     inner.add_node("write", lambda state: {"text": "a needle in here"})

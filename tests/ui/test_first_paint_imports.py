@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = (
     "litellm", "simpleeval", "textual.widgets._text_area", "textual.widgets._data_table",
     "textual.widgets._markdown", "textual.demo", "textual.command",
@@ -16,6 +18,7 @@ HEAVY = (
 SCREENS = {"hitl_tui.ui.screens.run", "hitl_tui.ui.screens.modal"}
 
 
+@pytest.mark.slow
 def test_the_run_screen_imports_no_other_screen_and_nothing_heavy():
     code = (
         "import sys, hitl_tui.ui.app, hitl_tui.ui.screens.run, hitl_tui.drivers.hub;"

@@ -25,8 +25,16 @@ def title(it: Screen) -> str:
     return str(it.run.query_one(ValuePane).border_title)
 
 
-@pytest.mark.parametrize("mode", ["1", "3"], ids=["text", "json"])
-@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
+@pytest.mark.parametrize(
+    ("size", "mode"),
+    [
+        pytest.param((120, 40), "1", id="120x40, text"),
+        pytest.param((80, 24), "3", id="80x24, json"),
+        pytest.param((120, 40), "3", marks=pytest.mark.slow, id="120x40, json"),
+        pytest.param((80, 24), "1", marks=pytest.mark.slow, id="80x24, text"),
+    ],
+)
+@pytest.mark.slow
 async def test_a_key_folds_and_the_border_says_where_the_cursor_is(size: tuple[int, int], mode: str):
     async with desk(planned(), size=size) as it:
         await it.press(mode)
@@ -48,6 +56,7 @@ async def test_a_key_folds_and_the_border_says_where_the_cursor_is(size: tuple[i
         await it.shows('"ann"')
 
 
+@pytest.mark.slow
 async def test_the_part_under_the_cursor_is_what_is_copied(monkeypatch: pytest.MonkeyPatch):
     copied: list[str] = []
     async with desk(planned(), size=(120, 40)) as it:
@@ -75,6 +84,7 @@ async def test_prose_has_no_cursor_and_says_that_it_does_not_fold():
 
 
 @pytest.mark.parametrize("size", [(120, 40), (240, 60)], ids=["120x40", "240x60"])
+@pytest.mark.slow
 async def test_prose_is_set_no_wider_than_one_reads_with_ease(size: tuple[int, int]):
     words = " ".join(f"w{number:03}" for number in range(100))
     async with desk(planned(words), size=size) as it:
@@ -90,6 +100,7 @@ async def test_prose_is_set_no_wider_than_one_reads_with_ease(size: tuple[int, i
             assert widest >= 72
 
 
+@pytest.mark.slow
 async def test_what_is_folded_in_a_megabyte_at_its_end_stays_where_it_is():
     rows = [{"id": number, "text": "words and more " * 4} for number in range(10_000)]
     async with desk(planned({"rows": rows}), size=(120, 40)) as it:
@@ -103,8 +114,9 @@ async def test_what_is_folded_in_a_megabyte_at_its_end_stays_where_it_is():
         assert title(it) == "latest_draft.rows[9999]"
 
 
+@pytest.mark.slow
 async def test_rows_that_are_found_above_do_not_push_away_what_one_reads():
-    rows = [{"id": number, "text": "words and more " * 4} for number in range(10_000)]
+    rows = [{"id": number, "text": "words and more " * 4} for number in range(3_000)]
     async with desk(planned({"rows": rows}), size=(120, 40)) as it:
         await it.press("3")
         await it.shows('"rows": [')
@@ -122,8 +134,9 @@ async def test_rows_that_are_found_above_do_not_push_away_what_one_reads():
         assert 0 <= pane.cursor_row - pane.scroll_y < pane.size.height
 
 
+@pytest.mark.slow
 async def test_the_cursor_stays_where_it_is_while_rows_above_are_found_and_in_another_width():
-    rows = [{"id": number, "text": "words and more " * 9} for number in range(10_000)]
+    rows = [{"id": number, "text": "words and more " * 9} for number in range(2_000)]
     async with desk(planned({"rows": rows}), size=(120, 40)) as it:
         await it.press("3")
         await it.shows('"rows": [')
@@ -136,7 +149,7 @@ async def test_the_cursor_stays_where_it_is_while_rows_above_are_found_and_in_an
         pane.focus()
         await it.press("end", "pageup", "pageup", "up")
         at = title(it)
-        assert int(at.partition("[")[2].partition("]")[0]) > 9_900
+        assert int(at.partition("[")[2].partition("]")[0]) > 1_900
         for size in ((120, 40), (100, 30), (160, 45)):
             await it.pilot.resize_terminal(*size)
             await it.until(stands, "the cursor on screen")

@@ -13,6 +13,7 @@ from tests.ui.harness import Clock, live
 from tests.ui.test_waiting_threads import card_of, waiting
 
 
+@pytest.mark.slow
 async def test_it_tells_what_ran_and_what_is_asked_next() -> None:
     async with waiting() as it:
         await it.press("F")
@@ -28,6 +29,7 @@ async def test_it_tells_what_ran_and_what_is_asked_next() -> None:
         await it.shows("What followed your decisions", "approve to “Is it good?”", "take back by fork")
 
 
+@pytest.mark.slow
 async def test_what_one_decided_in_all_threads_is_told_newest_first() -> None:
     async with waiting() as it:
         await it.press("d")
@@ -51,8 +53,16 @@ def printing(store: MemoryCheckpointer, may_print: threading.Event) -> GraphRunn
     return graph.compile(checkpointer=store, interrupt_after=[Gate("write", "Print it?", choices)])
 
 
-@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
-@pytest.mark.parametrize("way", ["setting", "key"])
+@pytest.mark.parametrize(
+    ("way", "size"),
+    [
+        pytest.param("setting", (120, 40), id="setting, 120x40"),
+        pytest.param("key", (80, 24), id="key, 80x24"),
+        pytest.param("setting", (80, 24), marks=pytest.mark.slow, id="setting, 80x24"),
+        pytest.param("key", (120, 40), marks=pytest.mark.slow, id="key, 120x40"),
+    ],
+)
+@pytest.mark.slow
 async def test_after_a_decision_the_card_gives_way_to_what_comes_of_it_live(
     way: str, size: tuple[int, int]
 ) -> None:
@@ -81,6 +91,7 @@ async def test_after_a_decision_the_card_gives_way_to_what_comes_of_it_live(
         await it.gone("What followed your")
 
 
+@pytest.mark.slow
 async def test_without_the_setting_the_card_closes_alone() -> None:
     may_print = threading.Event()
     may_print.set()

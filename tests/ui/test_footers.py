@@ -42,6 +42,7 @@ def read(it: Screen) -> dict[str, str]:
     return told
 
 
+@pytest.mark.slow
 async def test_each_key_of_each_screen_can_be_read_at_80x24(twelve: SQLiteCheckpointer) -> None:
     async with queue(twelve, size=(80, 24)) as it:
         told = read(it)
@@ -66,6 +67,7 @@ async def test_each_key_of_each_screen_can_be_read_at_80x24(twelve: SQLiteCheckp
         assert {"Decide", "Edit", "Break", "Help", "Quit", "palette"} <= set(read(it))
 
 
+@pytest.mark.slow
 async def test_each_key_of_the_card_can_be_read_at_80x24(twelve: SQLiteCheckpointer) -> None:
     async with queue(twelve, size=(80, 24), first="press-q3") as it:
         it.run.clock = Clock()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
-from hitl_tui.engine.commands import Answer
+from hitl_tui.engine.commands import Answer, Start
 from hitl_tui.stores import Checkpointer
+from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
 from hitl_tui.view.review import GRACE
 from hitl_tui.view.spans import plain_text
+from tests.support.flows import Desk
 from tests.ui.harness import Clock, Screen, live
 from tests.ui.test_waiting_threads import reviewed
 
@@ -26,6 +30,7 @@ async def answered(it: Screen, key: str) -> None:
 
 
 @pytest.mark.parametrize(("key", "thread"), [("d", "t"), ("n", "u")], ids=["resume", "n"])
+@pytest.mark.slow
 async def test_an_answer_lets_a_thread_run_to_its_next_question(key: str, thread: str) -> None:
     runner = reviewed(MemoryCheckpointer())
     for name in ("t", "u"):
@@ -40,6 +45,7 @@ async def test_an_answer_lets_a_thread_run_to_its_next_question(key: str, thread
         await it.shows("DONE")
 
 
+@pytest.mark.slow
 async def test_whoever_steps_goes_on_stepping_after_an_answer() -> None:
     runner = reviewed(MemoryCheckpointer())
     async with live(runner, inputs={}, ready="READY") as it:
@@ -53,6 +59,7 @@ async def test_whoever_steps_goes_on_stepping_after_an_answer() -> None:
         await it.shows("PAUSED", "write is next")
 
 
+@pytest.mark.slow
 async def test_where_only_the_end_is_left_the_thread_is_done_though_it_was_stepped_through() -> None:
     runner = reviewed(MemoryCheckpointer())
     async with live(runner, inputs={}, ready="READY") as it:
@@ -74,6 +81,7 @@ def voted(store: Checkpointer) -> GraphRunner:
     return graph.compile(checkpointer=store, interrupt_after=[ship])
 
 
+@pytest.mark.slow
 async def test_after_one_of_two_votes_the_card_closes_and_says_whose_vote_it_waits_for() -> None:
     runner = voted(MemoryCheckpointer())
     runner.invoke({}, thread_id="t")
@@ -108,3 +116,26 @@ async def test_a_thread_that_was_left_while_its_answer_was_sent_goes_on_as_well(
         await left.driver.execute(Answer(request.id, "revise", step=request.step, actor="anna"))
         await it.run.stepping.after_answer(left)
         await it.until(lambda: runner.get_state("t")["n"] == 2)
+
+
+async def test_the_answer_of_a_deadline_lets_a_thread_run_on_and_is_said_to_be_the_deadline_s() -> None:
+    gate = Gate(
+        "write",
+        title="Send?",
+        deadline=60,
+        on_timeout="go",
+        choices=[GateChoice("go", "go", values={"verdict": "good"})],
+    )
+    graph = StateGraph({"n": Channel(0), "verdict": Channel("")}, name="late")
+    graph.add_node("write", lambda state: {"n": 1}).add_node("send", lambda state: {"n": 2})
+    graph.add_edge(START, "write").add_edge("write", "send").add_edge("send", END)
+    runner = graph.compile(checkpointer=MemoryCheckpointer(), interrupt_after=[gate])
+    desk = Desk(runner, "t")  # its clock is years behind, so the deadline has passed
+    desk.do(Start({}))
+    await asyncio.to_thread(desk.run)
+    async with live(runner, ready=" t ") as it:
+        await it.shows("DONE", "go by the deadline")
+        await it.press("c")
+        it.run.query_one(ChannelsPane).select("verdict")
+        await it.press("2")
+        await it.shows("written by the deadline at step 2")

@@ -17,12 +17,13 @@ from hitl_tui.engine.log.events import Event, GraphChanged
 from hitl_tui.loading.code import forget_code
 from hitl_tui.loading.sources import open_graph, reopen_graph
 from hitl_tui.ui.app import AppStart, HitlApp
+from hitl_tui.view.actions import BY_ID
 from tests.plain.test_graph_saved import GRAPH
 from tests.support import tape as tapes
-from tests.ui.harness import Screen, desk
+from tests.ui.harness import Screen, booted, desk
 
 LONG = (
-    "the thread goes on at node 'advisor', which is gone",
+    "the thread continues at node 'advisor', which is gone",
     "channel 'more' is new and starts at its default",
     "channel 'other' is gone; its value stays in the log",
 )
@@ -52,7 +53,7 @@ async def test_with_room_what_differs_is_told_whole():
     async with desk(tape_with(GraphChanged(LONG)), at_end=False, size=(120, 40)) as it:
         it.driver.advance()
         await it.shows(
-            "The graph's file was saved   R run again", "goes on at node 'advisor'", "'other' is gone; its"
+            "The graph's file was saved   R run again", "continues at node 'advisor'", "'other' is gone; its"
         )
 
 
@@ -64,6 +65,7 @@ async def test_what_the_file_says_can_not_steer_the_terminal():
         assert not set("\x1b\x07\x9b") & set(it.text())
 
 
+@pytest.mark.slow
 async def test_a_thread_that_is_shown_from_its_log_offers_the_reload_once_its_graph_is_mended():
     tape = tape_with(GraphChanged(()))
     broken = "its graph can't be built"
@@ -76,6 +78,7 @@ async def test_a_thread_that_is_shown_from_its_log_offers_the_reload_once_its_gr
         await it.shows("The graph's file was saved", "R run again")
 
 
+@pytest.mark.slow
 async def test_a_file_that_fails_to_import_is_mended_while_the_thread_is_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,7 +99,7 @@ async def test_a_file_that_fails_to_import_is_mended_while_the_thread_is_open(
 
     app = HitlApp(AppStart(opened, "tester"))
     try:
-        async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        async with booted(app) as pilot:
             it = Screen(app, pilot)
             await it.shows(" t ", "WORD")
             await it.press("s")
@@ -107,6 +110,9 @@ async def test_a_file_that_fails_to_import_is_mended_while_the_thread_is_open(
             await it.shows("only load the graph again")
             await it.press("l")
             await it.gone("its graph can't be built")
+            await it.until(lambda: it.app.screen is it.run, "the run screen")
+            await it.until(lambda: not BY_ID["run.step"].why_not(it.run.situation), "a graph that runs")
+            await it.shows("press s to step")
             await it.press("s")
             await it.shows("reached the end")
     finally:

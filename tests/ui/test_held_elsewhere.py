@@ -18,7 +18,7 @@ from hitl_tui.view.actions import BY_ID
 from tests.support import tape as tapes
 from tests.support.replay_driver import ReplayDriver, ReplayHub
 from tests.support.spec import spec
-from tests.ui.harness import Clock, Desk, desk
+from tests.ui.harness import Clock, Desk, booted, desk
 
 pytestmark = spec("10")
 
@@ -33,6 +33,7 @@ def held_tape() -> tapes.Tape:
     return dataclasses.replace(tape, begin=tape.end, events=events)
 
 
+@pytest.mark.slow
 async def test_the_header_says_who_runs_it_and_commands_wait_until_it_is_free():
     async with desk(held_tape(), at_end=False, size=(160, 40)) as it:
         await it.shows("your turn, press d")
@@ -75,6 +76,7 @@ async def test_a_thread_that_is_held_when_it_is_opened():
 
 
 @pytest.mark.parametrize("keys", [{}, {"run.step": "Z", "app.quit": "f8"}])
+@pytest.mark.slow
 async def test_keys_pressed_while_the_thread_is_being_opened_are_not_lost(keys: dict[str, str]):
     driver = tapes.advisor_tape().driver()
     opened = asyncio.Event()
@@ -84,7 +86,7 @@ async def test_keys_pressed_while_the_thread_is_being_opened_are_not_lost(keys: 
         return ReplayHub([driver]), driver
 
     app = HitlApp(AppStart(open_driver, "anna", None, False), Look(keys=keys))
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with booted(app) as pilot:
         it = Desk(app, pilot, driver, Clock())
         await it.shows("opening")
         await it.press(keys.get("run.step", "s"), *(["q"] if keys else []), "question_mark")
@@ -97,6 +99,7 @@ async def test_keys_pressed_while_the_thread_is_being_opened_are_not_lost(keys: 
 
 @pytest.mark.parametrize("key", ["ctrl+p", "ctrl+o"])
 @pytest.mark.parametrize("late", [False, True], ids=["before the driver is there", "while it opens"])
+@pytest.mark.slow
 async def test_the_palette_s_key_is_kept_while_the_thread_is_being_opened(key: str, late: bool):
     reading, read = asyncio.Event(), asyncio.Event()
 
@@ -114,7 +117,7 @@ async def test_the_palette_s_key_is_kept_while_the_thread_is_being_opened(key: s
         return ReplayHub([driver]), driver
 
     app = HitlApp(AppStart(open_driver, "anna", None, False), Look(keys={"app.palette": key}))
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with booted(app) as pilot:
         it = Desk(app, pilot, driver, Clock())
         await it.shows("opening")
         if late:
@@ -126,13 +129,14 @@ async def test_the_palette_s_key_is_kept_while_the_thread_is_being_opened(key: s
         await it.shows("Step  (s)")
 
 
+@pytest.mark.slow
 async def test_q_leaves_while_the_thread_is_being_opened():
     async def never() -> tuple[ReplayHub, ReplayDriver]:
         await asyncio.Event().wait()
         raise AssertionError
 
     app = HitlApp(AppStart(never, "anna"))
-    async with app.run_test() as pilot:
+    async with booted(app, size=(80, 24)) as pilot:
         await pilot.press("q")
         await pilot.pause()
         assert app.return_value is not None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.ui.harness import desk
 
 
+@pytest.mark.slow
 async def test_it_begins_with_the_keys_of_the_pane_and_is_filtered_by_typing() -> None:
     async with desk() as it:
         await it.press("question_mark")
@@ -18,6 +21,7 @@ async def test_it_begins_with_the_keys_of_the_pane_and_is_filtered_by_typing() -
         await it.until(lambda: it.app.screen is it.run)
 
 
+@pytest.mark.slow
 async def test_the_keys_that_open_and_close_it_do_so_while_nothing_is_typed() -> None:
     async with desk() as it:
         for key in ("question_mark", "q", "escape"):

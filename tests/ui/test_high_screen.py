@@ -36,6 +36,7 @@ def scored() -> GraphRunner:
     return graph.compile(checkpointer=MemoryCheckpointer())
 
 
+@pytest.mark.slow
 async def test_a_short_value_has_its_versions_and_the_long_values_below_it():
     async with live(scored(), inputs={}, size=(200, 60)) as it:
         await it.press("c")
@@ -51,6 +52,7 @@ async def test_a_short_value_has_its_versions_and_the_long_values_below_it():
         await it.shows("11  score  1.1")
 
 
+@pytest.mark.slow
 async def test_the_changes_of_earlier_steps_stand_below_those_of_the_shown_one():
     async with live(scored(), inputs={}, size=(200, 60)) as it:
         await it.press("c")
@@ -60,15 +62,17 @@ async def test_the_changes_of_earlier_steps_stand_below_those_of_the_shown_one()
         await it.gone("step 11  score")
 
 
-@pytest.mark.parametrize("channel", ["n", "score", "facts"])
-async def test_no_pane_is_emptier_than_seven_rows_of_ten_after_many_steps(channel: str):
+@pytest.mark.slow
+async def test_no_pane_is_emptier_than_seven_rows_of_ten_after_many_steps():
     async with live(scored(), inputs={}, size=(200, 60)) as it:
         await it.press("c")
         await it.shows("step 12")
-        it.run.query_one(ChannelsPane).select(channel, picked=True)
-        await nothing_is_empty(it)
+        for channel in ("n", "score", "facts"):
+            it.run.query_one(ChannelsPane).select(channel, picked=True)
+            await nothing_is_empty(it)
 
 
+@pytest.mark.slow
 async def test_none_of_the_smallest_loop_before_its_first_step_after_it_and_at_its_end():
     graph = importlib.import_module("sample_graphs.counter").graph
     async with live(
@@ -84,6 +88,7 @@ async def test_none_of_the_smallest_loop_before_its_first_step_after_it_and_at_i
         await nothing_is_empty(it)
 
 
+@pytest.mark.slow
 async def test_none_of_the_demo_at_rest_while_it_waits_on_its_card_and_at_its_end():
     runner = build(pace=0, checkpointer=MemoryCheckpointer())
     async with live(runner, inputs={"messages": [TASK]}, size=(200, 60)) as it:
@@ -105,6 +110,7 @@ async def test_none_of_the_demo_at_rest_while_it_waits_on_its_card_and_at_its_en
         await nothing_is_empty(it)
 
 
+@pytest.mark.slow
 async def test_none_while_a_node_takes_its_time_and_what_it_writes_is_followed_to_its_end():
     more, enough = threading.Event(), threading.Event()
 
@@ -129,17 +135,19 @@ async def test_none_while_a_node_takes_its_time_and_what_it_writes_is_followed_t
         await it.shows("DONE")
 
 
-@pytest.mark.parametrize("pane", ["graph", "channels", "timeline", "value", "lens", "stream"])
-async def test_none_in_the_spotlight(pane: str):
+@pytest.mark.slow
+async def test_none_in_the_spotlight():
     async with live(scored(), inputs={}, size=(200, 60)) as it:
         await it.press("c")
         await it.shows("step 12")
-        it.run.stage.spotlight(pane)
-        await nothing_is_empty(it, pane)
-        it.run.stage.spotlight("")
-        await nothing_is_empty(it)
+        for pane in ("graph", "channels", "timeline", "value", "lens", "stream"):
+            it.run.stage.spotlight(pane)
+            await nothing_is_empty(it, pane)
+            it.run.stage.spotlight("")
+            await nothing_is_empty(it)
 
 
+@pytest.mark.slow
 async def test_the_graph_in_the_spotlight_has_below_it_what_is_declared_from_the_first_step_on():
     runner = build(pace=0, checkpointer=MemoryCheckpointer())
     async with live(runner, inputs={"messages": [TASK]}, size=(200, 60), ready="READY") as it:
@@ -150,7 +158,11 @@ async def test_the_graph_in_the_spotlight_has_below_it_what_is_declared_from_the
         await it.gone("── contract of worker")
 
 
-@pytest.mark.parametrize("size", [(200, 60), (120, 40)], ids=["200x60", "120x40"])
+@pytest.mark.parametrize(
+    "size",
+    [pytest.param((200, 60), marks=pytest.mark.slow, id="200x60"), pytest.param((120, 40), id="120x40")],
+)
+@pytest.mark.slow
 async def test_the_stream_in_the_spotlight_has_below_it_what_earlier_steps_wrote_and_what_they_changed(
     size: tuple[int, int],
 ):
@@ -174,6 +186,7 @@ async def test_the_stream_in_the_spotlight_has_below_it_what_earlier_steps_wrote
         await it.gone("counted to 6")
 
 
+@pytest.mark.slow
 async def test_few_places_of_a_search_leave_their_rows_to_what_the_step_changed():
     async with live(scored(), inputs={}, size=(200, 60)) as it:
         await it.press("c")
@@ -183,6 +196,7 @@ async def test_few_places_of_a_search_leave_their_rows_to_what_the_step_changed(
         await nothing_is_empty(it, "search", "value", "lens", "stream")
 
 
+@pytest.mark.slow
 async def test_a_node_s_code_stands_a_row_below_what_it_has_written():
     graph = StateGraph({"n": Channel(0)}, name="says")
 
@@ -200,6 +214,7 @@ async def test_a_node_s_code_stands_a_row_below_what_it_has_written():
         assert told[3].endswith("in say(state, config)")
 
 
+@pytest.mark.slow
 async def test_where_the_graph_is_not_loaded_contracts_stand_in_the_place_of_code():
     runner = scored()
     runner.invoke({}, thread_id="t")
@@ -210,6 +225,7 @@ async def test_where_the_graph_is_not_loaded_contracts_stand_in_the_place_of_cod
         await it.shows("no code of score is loaded")
 
 
+@pytest.mark.slow
 async def test_the_code_is_that_of_the_file_the_graph_was_loaded_from(tmp_path: Path):
     file = tmp_path / "steady.py"
     file.write_text("def read(state):\n    key = 'sk-abcdefghijklmnopqrstuvwx'\n    return {'n': 1}\n")
@@ -226,6 +242,7 @@ async def test_the_code_is_that_of_the_file_the_graph_was_loaded_from(tmp_path: 
         assert "{'n': 2}" not in it.text()
 
 
+@pytest.mark.slow
 async def test_at_the_steps_before_a_failure_the_rows_below_the_value_are_filled_too():
     graph = StateGraph({"n": Channel(1)}, name="fails").add_node("a", lambda state: {"n": 2})
     graph.add_node("b", lambda state: {"n": state["n"] / 0}).add_edge(START, "a").add_edge("a", "b")
@@ -238,6 +255,7 @@ async def test_at_the_steps_before_a_failure_the_rows_below_the_value_are_filled
         await nothing_is_empty(it, "value", "stream")
 
 
+@pytest.mark.slow
 async def test_at_120x40_a_value_of_one_word_leaves_its_rows_to_the_channels_and_a_long_one_takes_them_back():
     channels = {f"c{n}": Channel(n) for n in range(24)} | {"text": Channel("\n".join(["a line"] * 40))}
     graph = StateGraph(channels, name="many").add_node("a", lambda state: {"c0": 7})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import pytest
+
 from hitl_tui.engine.commands import Answer
 from tests.support import nested
 from tests.support.spec import spec
@@ -14,18 +16,25 @@ from tests.ui.real import answer, asked, real
 pytestmark = spec("7")
 
 
+@pytest.mark.slow
 async def test_the_branches_of_a_step_open_as_a_list_and_esc_closes_it():
     async with real(nested.settled) as it:
         await it.press("c")
         await it.shows("DONE", "✔ scan[0]", "✗ scan[1]", "overwritten by scan[2]")
+        await it.shows("but 1 branch of scan failed", "◉ scan ✗1", "│ scan ✗1")
         await it.press("I")
         await it.shows("scan, step 1: 2 of 3 done, 1 failed", "“ants”", "they sting", "looking at ants")
         await it.press("f")
         await it.shows("looking at bees", "ValueError: they sting")
+        await it.press("o")
+        await it.shows("slowest first")
+        await it.press("o")
+        await it.gone("slowest first")
         await it.press("escape")
         await it.shows("Timeline")
 
 
+@pytest.mark.slow
 async def test_enter_at_the_shown_step_opens_it_too():
     async with real(nested.settled, size=(80, 24)) as it:
         await it.press("c")
@@ -34,6 +43,7 @@ async def test_enter_at_the_shown_step_opens_it_too():
         await it.shows("scan, step 1: 2 of 3 done, 1 failed")
 
 
+@pytest.mark.slow
 async def test_a_branch_that_asks_is_decided_from_the_list():
     def node(_state: Any, config: Any) -> dict[str, Any]:
         return {"found": config.interrupt("May I?")} if config.item != "bees" else {"found": "bees"}
@@ -42,7 +52,7 @@ async def test_a_branch_that_asks_is_decided_from_the_list():
         await it.press("s")
         await it.shows("WAITING", "1/3 ‖2", "1 more after it")
         await it.press("I", "down", "down")
-        await it.shows("scan[2] asks")
+        await it.shows("Question of scan[2]")
         await it.press("enter")
         await it.shows("Your decision", "2 of 2")
 
@@ -53,12 +63,14 @@ async def test_a_graph_pane_tells_what_the_chosen_node_is_made_of():
         await it.shows("graph inner", "task → question", "draft → results")
 
 
+@pytest.mark.slow
 async def test_the_card_of_a_parent_names_the_thread_and_the_node_that_ask():
     async with real(nested.team) as it:
         await it.press("c")
         await it.shows("Your decision", "is it good?", "node write of thread t/team#1", "all about moss")
 
 
+@pytest.mark.slow
 async def test_a_child_opens_as_a_run_of_its_own_with_the_way_back():
     async with real(lambda store: nested.team(store, deeper=True)) as it:
         await it.press("s")
@@ -74,6 +86,7 @@ async def test_a_child_opens_as_a_run_of_its_own_with_the_way_back():
         await it.shows("outer")
 
 
+@pytest.mark.slow
 async def test_a_child_that_ends_on_its_own_lets_its_parent_go_on():
     async with real(nested.team) as it:
         await it.press("s")
@@ -90,6 +103,7 @@ async def test_a_child_that_ends_on_its_own_lets_its_parent_go_on():
         await it.shows("DONE", "reached the end")
 
 
+@pytest.mark.slow
 async def test_a_child_opened_while_its_parent_runs_shows_what_is_written_there_and_pauses_both():
     go_on = threading.Event()
 
@@ -104,6 +118,9 @@ async def test_a_child_opened_while_its_parent_runs_shows_what_is_written_there_
     async with real(build) as it:
         await it.press("c")
         await it.shows("thinking about moss")
+        await it.press("5")
+        await it.shows("Where team is now", "go_on.wait(PATIENCE)")
+        await it.press("5")
         await it.press("I")
         await it.shows("inside team of t", "RUNNING", "thinking about moss")
         assert "runs this thread" not in it.text()
@@ -117,6 +134,7 @@ async def test_a_child_opened_while_its_parent_runs_shows_what_is_written_there_
         await it.shows("DONE", "“done”")
 
 
+@pytest.mark.slow
 async def test_a_parent_whose_child_runs_by_itself_says_so_and_the_way_on():
     go_on = threading.Event()
 
@@ -152,6 +170,7 @@ async def test_a_parent_whose_child_runs_by_itself_says_so_and_the_way_on():
         await it.shows("DONE", "“True”")
 
 
+@pytest.mark.slow
 async def test_the_contract_is_told_inside_too_of_branches_and_of_the_nodes_of_a_child():
     def build(store: Any) -> Any:
         return nested.around(nested.chain(lambda _s: {"draft": "done"}), store)

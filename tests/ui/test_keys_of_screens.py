@@ -59,6 +59,7 @@ async def test_none_of_them_is_refused():
         assert it.app.keymap.problems == ()
 
 
+@pytest.mark.slow
 async def test_comparing():
     async with desk(look=MY_LOOK) as it:
         await it.press("equals_sign")
@@ -72,6 +73,7 @@ async def test_comparing():
         await closed(it, "f10")
 
 
+@pytest.mark.slow
 async def test_finding():
     async with desk(look=MY_LOOK) as it:
         await it.press("slash")
@@ -84,6 +86,7 @@ async def test_finding():
         assert it.run.search.finding[2] == 1
 
 
+@pytest.mark.slow
 async def test_breakpoints():
     async with desk(look=MY_LOOK) as it:
         await it.press("B")
@@ -95,6 +98,7 @@ async def test_breakpoints():
         assert len(it.session.breakpoints) == 1
 
 
+@pytest.mark.slow
 async def test_pages_and_help():
     async with desk(look=MY_LOOK, size=(100, 24)) as it:
         await it.press("question_mark")
@@ -108,6 +112,7 @@ async def test_pages_and_help():
         await closed(it, "f10")
 
 
+@pytest.mark.slow
 async def test_questions_and_their_choices():
     async with desk(look=MY_LOOK, at_end=False) as it:
         await it.press("x")
@@ -120,6 +125,7 @@ async def test_questions_and_their_choices():
         await it.until(lambda: it.commands("cancel") or it.commands("cancel_attempt"))
 
 
+@pytest.mark.slow
 async def test_moving_about_in_the_panes_and_back_to_the_newest_step():
     async with desk(look=MY_LOOK) as it:
         before = it.run.query_one("#channels").cursor_row  # type: ignore[attr-defined]
@@ -133,13 +139,14 @@ async def test_moving_about_in_the_panes_and_back_to_the_newest_step():
         await it.shows("Channels at step 4")
 
 
+@pytest.mark.slow
 async def test_the_card_and_its_reason():
     async with desk(look=MY_LOOK) as it:
         await it.press("d")
         await it.shows("Your reason (w), it goes into the log", "F8    decide later", "F9    ")
         it.clock.advance(GRACE + 0.1)
         await it.shows("takes it back")
-        await it.press("w", *"why", "f7", "r")
+        await it.press("w", *"why", "f7", "f9")
         await it.shows("take it back", "F9    send it now")
         await it.press("z")
         await it.gone("take it back")
@@ -147,6 +154,7 @@ async def test_the_card_and_its_reason():
         await it.gone("Your decision")
 
 
+@pytest.mark.slow
 async def test_a_form_on_the_card():
     tape = asking({"title": "What to order?", "schema": SCHEMA})
     async with desk(tape, look=MY_LOOK) as it:
@@ -167,6 +175,7 @@ async def test_branches():
         await closed(it, "f10")
 
 
+@pytest.mark.slow
 async def test_verifying():
     async with real(nested.settled, look=MY_LOOK) as it:
         await it.press("c")
@@ -178,6 +187,7 @@ async def test_verifying():
         await closed(it, "f10")
 
 
+@pytest.mark.slow
 async def test_a_damaged_thread():
     async with desk(look=MY_LOOK) as it:
         assert it.app.hub is not None
@@ -193,6 +203,7 @@ async def test_a_damaged_thread():
     [("equals_sign", "Swap  (X)", "swap"), ("t", "Search  (/)", "part of a name")],
     ids=["of the comparison", "of the list of threads"],
 )
+@pytest.mark.slow
 async def test_the_palette_lists_and_does_the_actions_of_a_screen(key: str, entry: str, word: str):
     async with desk(look=MY_LOOK) as it:
         await it.press(key)

@@ -73,6 +73,7 @@ async def test_reasons_name_them():
         await it.shows("F8 pauses a run, and nothing runs")
 
 
+@pytest.mark.slow
 async def test_an_action_without_a_key_is_named_by_its_place_in_the_palette():
     tape = tapes.advisor_tape()
     progress = msgspec.structs.replace(tape.end.progress, status="waiting", reason="limit", pending=())
@@ -91,6 +92,7 @@ async def test_an_action_without_a_key_is_named_by_its_place_in_the_palette():
         await it.shows("nodes to run in all")
 
 
+@pytest.mark.slow
 async def test_banners_and_failures_show_them():
     async with desk(tapes.failed_tape(), look=Look(keys=MINE)) as it:
         await it.shows("F7 try again", "F4 edit the state first", "F3 fork from an earlier step")
@@ -98,6 +100,7 @@ async def test_banners_and_failures_show_them():
         await it.shows("F3 fork here", "F4 edit in a fork")
 
 
+@pytest.mark.slow
 async def test_the_card_has_them():
     async with desk(look=Look(keys=MINE)) as it:
         await it.press("O")
@@ -106,8 +109,10 @@ async def test_the_card_has_them():
         await it.shows("takes it back")
         await it.press("a")
         await it.shows("u    take it back")
+        it.clock.advance(GRACE + 0.1)
         await it.press("z")
         await it.shows("u    take it back")
+        it.clock.advance(GRACE + 0.1)
         await it.press("u")
         await it.gone("take it back")
         assert not it.commands("answer")
@@ -120,6 +125,7 @@ async def test_the_narrow_screen_names_its_key():
         await it.shows("‹Changed›")
 
 
+@pytest.mark.slow
 async def test_help_and_palette_list_every_action_with_its_key():
     keymap = load_keymap(MINE)
     async with desk(look=Look(keys=MINE), size=(140, 180)) as it:
@@ -147,6 +153,7 @@ async def test_problems_are_told_once_and_the_rest_applies():
         await it.until(lambda: it.commands("step"))
 
 
+@pytest.mark.slow
 async def test_the_editor_has_them():
     async with desk(look=Look(keys={"edit.apply": "f5", "edit.back": "f6"})) as it:
         await it.press("e")
@@ -157,6 +164,7 @@ async def test_the_editor_has_them():
         await it.until(lambda: it.commands("update_state"))
 
 
+@pytest.mark.slow
 async def test_the_list_of_threads_has_them():
     keys = {"threads.open": "o", "threads.search": "s", "threads.back": "f6"}
     async with desk(look=Look(keys=keys)) as it:
@@ -168,6 +176,7 @@ async def test_the_list_of_threads_has_them():
         await it.until(lambda: it.app.screen is it.run)
 
 
+@pytest.mark.slow
 async def test_help_lists_the_screens_under_their_names():
     async with desk(look=Look(keys={"edit.apply": "f5"}), size=(140, 300)) as it:
         await it.press("question_mark")
@@ -184,6 +193,7 @@ def test_every_action_has_one_doer_and_every_doer_an_action():
 
 
 @pytest.mark.parametrize("key", ["question_mark", "f1"])
+@pytest.mark.slow
 async def test_help_comes_over_other_screens_and_goes_back_to_them(key: str):
     async with desk() as it:
         await it.press("t")

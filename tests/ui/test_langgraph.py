@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,8 +13,11 @@ import pytest
 pytest.importorskip("langgraph", reason="the extra `langgraph` is not installed")
 
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 from textual.widgets import Input
+from typing_extensions import TypedDict
 
 from hitl_tui.drivers.langgraph.hub import LangGraphHub
 from hitl_tui.drivers.protocol import Driver
@@ -24,7 +28,7 @@ from hitl_tui.ui.screens.edit import EditScreen
 from tests.drivers.langgraph.busy import Busy
 from tests.drivers.langgraph.graphs import Ran, routed, team_of
 from tests.drivers.langgraph.test_window import LONG, Held, long_thread
-from tests.ui.harness import Screen
+from tests.ui.harness import Screen, booted
 
 
 @asynccontextmanager
@@ -44,7 +48,7 @@ async def shown(
         return hub, driver
 
     app = HitlApp(AppStart(open_driver, "ann", None, False), Look(""))
-    async with app.run_test(size=size, notifications=True) as pilot:
+    async with booted(app, size=size) as pilot:
         screen = Screen(app, pilot)
         await screen.shows("Timeline", "step 0")
         yield screen
@@ -52,6 +56,7 @@ async def shown(
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=str)
+@pytest.mark.slow
 async def test_a_subgraph_is_entered_stepped_and_left_by_keys(size: tuple[int, int]) -> None:
     ran: Ran = []
     async with shown(team_of(ran).compile(checkpointer=InMemorySaver()), size=size) as it:
@@ -71,6 +76,7 @@ async def test_a_subgraph_is_entered_stepped_and_left_by_keys(size: tuple[int, i
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=str)
+@pytest.mark.slow
 async def test_items_of_the_store_are_read_and_narrowed(size: tuple[int, int]) -> None:
     store = InMemoryStore()
     store.put(("users", "ann"), "drink", {"likes": "coffee\x1b[2J"})
@@ -86,6 +92,7 @@ async def test_items_of_the_store_are_read_and_narrowed(size: tuple[int, int]) -
         await it.until(lambda: it.app.screen is it.run)
 
 
+@pytest.mark.slow
 async def test_the_node_of_an_edit_is_chosen_by_where_it_leads() -> None:
     async with shown(routed([]).compile(checkpointer=InMemorySaver())) as it:
         await it.press("s")
@@ -105,6 +112,7 @@ async def test_the_node_of_an_edit_is_chosen_by_where_it_leads() -> None:
         await it.until(lambda: it.session.view.progress.status == "completed")
 
 
+@pytest.mark.slow
 async def test_no_pane_of_a_large_screen_is_emptier_than_seven_rows_of_ten() -> None:
     graph = importlib.import_module("sample_graphs.langgraph.jokes").builder.compile(InMemorySaver())
     async with shown(graph, size=(200, 60), inputs={"topic": "animals"}) as it:
@@ -117,6 +125,7 @@ async def test_no_pane_of_a_large_screen_is_emptier_than_seven_rows_of_ten() -> 
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=str)
+@pytest.mark.slow
 async def test_a_busy_thread_asks_what_becomes_of_the_other_run(size: tuple[int, int]) -> None:
     busy = Busy(routed([]).compile(checkpointer=InMemorySaver()))
     async with shown(busy.graph, size=size) as it:
@@ -135,6 +144,7 @@ async def test_a_busy_thread_asks_what_becomes_of_the_other_run(size: tuple[int,
         assert "failed" not in [entry.kind for entry in it.session.view.ledger]
 
 
+@pytest.mark.slow
 async def test_the_list_begins_a_thread() -> None:
     async with shown(team_of([]).compile(checkpointer=InMemorySaver())) as it:
         await it.press("t")
@@ -147,6 +157,7 @@ async def test_the_list_begins_a_thread() -> None:
         assert it.session.view.progress.next_node == "before"
 
 
+@pytest.mark.slow
 async def test_the_list_opens_a_thread_of_others() -> None:
     graph = team_of([]).compile(checkpointer=InMemorySaver())
     graph.invoke({"log": ["theirs"]}, {"configurable": {"thread_id": "others"}})
@@ -158,6 +169,7 @@ async def test_the_list_opens_a_thread_of_others() -> None:
         assert it.session.view.values["draft"] == "given"
 
 
+@pytest.mark.slow
 async def test_the_list_opens_a_long_thread_by_its_newest_page(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = long_thread(InMemorySaver())
     async with shown(graph, inputs={"log": [], "n": 0}, thread="mine") as it:
@@ -175,6 +187,7 @@ async def test_the_list_opens_a_long_thread_by_its_newest_page(monkeypatch: pyte
         await it.shows("Timeline", f"step {LONG}")
 
 
+@pytest.mark.slow
 async def test_a_long_thread_is_shown_while_the_rest_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     held = Held(monkeypatch)
     hub = LangGraphHub(
@@ -185,11 +198,48 @@ async def test_a_long_thread_is_shown_while_the_rest_is_read(monkeypatch: pytest
         return hub, await hub.begin("t", "ann", at_once=True)
 
     app = HitlApp(AppStart(open_driver, "ann", None, False), Look(""))
-    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+    async with booted(app) as pilot:
         it = Screen(app, pilot)
         await it.shows("Timeline", f"step {LONG}")
         assert "its history is being read" in it.session.driver.can(Start)
         held.let_go.set()
         await it.until(lambda: not it.session.driver.can(Start))
         await it.shows("Timeline", f"step {LONG}")
+    await hub.close()
+
+
+class Greeting(TypedDict):
+    text: str
+
+
+@dataclass
+class Needed:
+    user: str
+    model: str = "small"
+
+
+def greet(state: Greeting, runtime: Runtime[Needed]) -> Greeting:
+    return {"text": f"{state['text']} {runtime.context.user} {runtime.context.model}"}
+
+
+@pytest.mark.slow
+async def test_a_new_thread_asks_for_the_context_that_its_graph_needs() -> None:
+    graph = StateGraph(Greeting, context_schema=Needed).add_node(greet).add_edge(START, "greet")
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    hub = LangGraphHub(compiled, open_store("memory:"), name="graph", source={"graph": "app.py"})
+
+    async def open_driver() -> tuple[LangGraphHub, Driver]:
+        return hub, await hub.begin("t", "ann")
+
+    async with booted(HitlApp(AppStart(open_driver, "ann", None), Look(""))) as pilot:
+        it = Screen(pilot.app, pilot)
+        await it.shows("text", "user (context)", "model (context)", "small")
+        await it.write("hi")
+        await it.press("enter", "enter", "enter")
+        await it.shows("user is needed")
+        await it.write("ann")
+        await it.press("enter", "enter")
+        await it.shows("Timeline", "step 0")
+        await it.press("s")
+        await it.shows("hi ann small")
     await hub.close()

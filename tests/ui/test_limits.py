@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from hitl_tui import END, START, Channel, Limits, MemoryCheckpointer, StateGraph
 from hitl_tui.ui.widgets.footer import FooterBar
 from tests.support.program import APP
@@ -26,6 +28,7 @@ graph = (
 """
 
 
+@pytest.mark.slow
 async def test_a_note_of_a_limit_goes_with_the_end_of_the_thread() -> None:
     graph = StateGraph({"n": Channel(0, reducer="sum")})
     graph.add_node("count", lambda state: {"n": 1}).add_edge(START, "count")
@@ -40,6 +43,29 @@ async def test_a_note_of_a_limit_goes_with_the_end_of_the_thread() -> None:
         await it.shows("DONE")
         await it.pilot.pause()
         assert it.run.query_one(FooterBar).message == ()
+
+
+@pytest.mark.slow
+async def test_a_number_that_is_no_limit_is_refused_and_a_large_proposal_is_taken_as_it_stands() -> None:
+    graph = StateGraph({"n": Channel(0, reducer="sum")})
+    graph.add_node("count", lambda state: {"n": 1}).add_edge(START, "count")
+    graph.add_conditional_edge("count", lambda state: state["n"] < 99, {"true": "count", "false": END})
+    limits = Limits(max_iterations=1, max_tokens=6_000_000)
+    runner = graph.compile(checkpointer=MemoryCheckpointer(), limits=limits)
+    async with live(runner, inputs={}, ready="READY") as it:
+        await it.press("c")
+        await it.shows("limit reached")
+        for typed in ("inf", "nan", "0"):
+            await it.press("m")
+            await it.shows("nodes to run in all")
+            await it.press("backspace", *typed, "enter", "enter")
+            await it.shows(f"'max_iterations={typed}' is no limit")
+        assert it.session.view.progress.limits == limits
+        await it.press("m")
+        await it.shows("nodes to run in all")
+        await it.press("enter", "enter")
+        await it.until(lambda: it.session.view.progress.limits.max_tokens == 12_000_000)
+        assert it.session.view.progress.limits.max_iterations == 2
 
 
 def test_what_is_used_up_is_told_and_at_the_limit_a_human_may_extend_it(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import msgspec
+import pytest
 
 from hitl_tui.drivers.protocol import Stamped
 from hitl_tui.engine.log.events import NodeStarted, TextStreamed
@@ -16,6 +17,7 @@ from tests.support import tape as tapes
 from tests.ui.harness import desk
 
 
+@pytest.mark.slow
 async def test_continue_opens_the_card_when_a_decision_waits():
     async with desk(at_end=False) as it:
         await it.press("c")
@@ -42,6 +44,7 @@ async def test_the_selection_follows_what_changes_until_the_user_picks():
         await it.until(lambda: it.run.query_one(ChannelsPane).selected == "messages")
 
 
+@pytest.mark.slow
 async def test_streamed_text_is_wrapped_and_followed():
     tape = tapes.advisor_tape()
     progress = msgspec.structs.replace(tape.end.progress, status="running", pending=())
@@ -65,6 +68,7 @@ async def test_streamed_text_is_wrapped_and_followed():
         assert all(len(row) <= pane.size.width for row in pane._text.rows)
 
 
+@pytest.mark.slow
 async def test_a_node_that_waits_before_it_can_begin_is_said_to_and_no_longer_than_that():
     waits = "waits for litellm, which is being imported"
     tape = tapes.advisor_tape()
@@ -80,6 +84,7 @@ async def test_a_node_that_waits_before_it_can_begin_is_said_to_and_no_longer_th
         await it.shows("RUNNING")
 
 
+@pytest.mark.slow
 async def test_travel_to_another_thread_of_the_family():
     async with desk() as it:
         await it.shows("closure-explainer-b")
@@ -89,6 +94,7 @@ async def test_travel_to_another_thread_of_the_family():
         await it.until(lambda: it.session.thread_id == tapes.FORK)
 
 
+@pytest.mark.slow
 async def test_editing_from_the_card_comes_back_to_it():
     async with desk(tapes.advisor_tape()) as it:
         await it.press("d")
@@ -101,6 +107,7 @@ async def test_editing_from_the_card_comes_back_to_it():
         await it.shows("Your decision")
 
 
+@pytest.mark.slow
 async def test_quitting_with_unapplied_text_is_stopped():
     async with desk() as it:
         await it.press("e")
@@ -110,6 +117,7 @@ async def test_quitting_with_unapplied_text_is_stopped():
         assert not it.driver.closed
 
 
+@pytest.mark.slow
 async def test_the_footer_can_be_clicked():
     async with desk() as it:
         await it.shows("Decide")
@@ -117,6 +125,7 @@ async def test_the_footer_can_be_clicked():
         await it.shows("Your decision")
 
 
+@pytest.mark.slow
 async def test_limits_are_raised():
     tape = tapes.advisor_tape()
     progress = msgspec.structs.replace(tape.end.progress, status="waiting", reason="limit", pending=())
@@ -131,6 +140,7 @@ async def test_limits_are_raised():
         await it.until(lambda: it.commands("extend_limits"))
 
 
+@pytest.mark.slow
 async def test_a_failure_that_names_the_channel_to_mend_opens_it_in_the_editor():
     async with desk(tapes.failed_tape("advisor_feedback"), at_end=False) as it:
         it.driver.advance_all()
@@ -146,6 +156,7 @@ async def test_a_failure_that_names_no_channel_opens_nothing():
         assert it.app.screen is it.run
 
 
+@pytest.mark.slow
 async def test_one_that_had_failed_before_offers_the_channel_to_mend():
     async with desk(tapes.failed_tape("advisor_feedback")) as it:
         await it.shows("edit advisor_feedback first")
@@ -157,6 +168,7 @@ async def test_one_that_had_failed_before_offers_the_channel_to_mend():
         assert not isinstance(it.app.screen, FailedValueScreen)
 
 
+@pytest.mark.slow
 async def test_after_a_failure_another_channel_can_still_be_picked():
     async with desk(tapes.failed_tape("latest_draft")) as it:
         await it.until(lambda: it.run.query_one(ChannelsPane).selected == "latest_draft")
@@ -169,8 +181,8 @@ async def test_after_a_failure_another_channel_can_still_be_picked():
 
 async def test_why_a_step_went_on_as_it_did_stands_above_what_it_changed():
     tape = tapes.advisor_tape()
-    why = "route: 'researcher' found at 20, 'writer' at 1 is later in order"
+    why = "route: 'researcher' (named at character 20; 'writer' at 1 comes later in the list)"
     last = msgspec.structs.replace(tape.end.checkpoints[-1], text=why)
     end = msgspec.structs.replace(tape.end, checkpoints=(*tape.end.checkpoints[:-1], last))
     async with desk(dataclasses.replace(tape, end=end)) as it:
-        await it.shows("route: 'researcher' found at 20", "later in order")
+        await it.shows("route: 'researcher' (named at", "later in the list")

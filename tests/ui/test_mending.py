@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ def editing(it: Screen) -> bool:
     return bool(it.app.screen.query("#editor:focus"))
 
 
+@pytest.mark.slow
 async def test_it_opens_with_the_line_quoted_and_saving_goes_on(store: Checkpointer) -> None:
     async with planned(store) as it:
         await it.press("c")
@@ -59,6 +61,7 @@ async def test_it_opens_with_the_line_quoted_and_saving_goes_on(store: Checkpoin
         assert found[1]["results"] == ["done: Write.", "done: Check."]
 
 
+@pytest.mark.slow
 async def test_a_plan_that_is_still_broken_opens_again(store: Checkpointer) -> None:
     async with planned(store) as it:
         await it.press("c")
@@ -67,6 +70,7 @@ async def test_a_plan_that_is_still_broken_opens_again(store: Checkpointer) -> N
         await it.shows("'The editor looks at it once more', has no colon")
 
 
+@pytest.mark.slow
 async def test_after_a_single_step_saving_makes_a_single_step(store: Checkpointer) -> None:
     async with planned(store) as it:
         await it.press("s")
@@ -77,6 +81,7 @@ async def test_after_a_single_step_saving_makes_a_single_step(store: Checkpointe
         await it.shows("step 3", "writer is next")
 
 
+@pytest.mark.slow
 async def test_leaving_it_leaves_the_failure_with_its_ways_on(store: Checkpointer) -> None:
     async with planned(store) as it:
         await it.press("c")
@@ -89,6 +94,7 @@ async def test_leaving_it_leaves_the_failure_with_its_ways_on(store: Checkpointe
         assert "the run goes on" not in it.text()
 
 
+@pytest.mark.slow
 async def test_keys_that_were_meant_for_the_run_are_not_typed_into_the_plan(
     store: Checkpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,13 +109,14 @@ async def test_keys_that_were_meant_for_the_run_are_not_typed_into_the_plan(
         assert it.app.screen.query_one("#editor", TextArea).text == f"x{PLAN}"
 
 
+@pytest.mark.slow
 async def test_it_does_not_come_over_what_one_types_elsewhere(store: Checkpointer) -> None:
     async with planned(store) as it:
         await it.press("s")
         await it.shows("step 1")
         session = it.session
         await it.press("/", *"plan")
-        it.run.command(session.driver.execute(Step()))
+        it.run.command(partial(session.driver.execute, Step()))
         await it.until(lambda: session.view.error is not None, "the failure")
         await it.press("escape")
         await it.shows("✗ dispatcher failed", "edit plan")

@@ -18,6 +18,7 @@ async def test_the_header_says_what_waits_rather_than_the_name_of_the_app():
         assert "hitl-tui" not in it.text().splitlines()[0]
 
 
+@pytest.mark.slow
 async def test_a_dialog_with_two_fields_shows_all_of_its_answers():
     async with desk(size=SMALL, ready="") as it:
         await it.shows("WAITING")
@@ -25,12 +26,16 @@ async def test_a_dialog_with_two_fields_shows_all_of_its_answers():
         await it.shows("why (optional)", "fork and go there", "fork and stay here", "go back")
 
 
-@pytest.mark.parametrize("key", ["=", "A", "V", "$", "?", "t"])
-async def test_every_page_says_how_to_leave_it(key: str):
+@pytest.mark.slow
+async def test_every_page_says_how_to_leave_it():
     async with desk(size=SMALL, ready="") as it:
         await it.shows("WAITING")
-        await it.press("escape", key)
-        await it.shows("esc Back")
+        await it.press("escape")
+        for key in ("=", "A", "V", "$", "?", "t"):
+            await it.press(key)
+            await it.shows("esc Back")
+            await it.press("escape")
+            await it.until(lambda: it.app.screen is it.run, f"the run after {key}")
 
 
 async def test_the_way_back_to_the_newest_step_is_named_first():
@@ -75,9 +80,14 @@ async def test_long_names_and_reducers_show_that_they_are_cut_and_leave_room_for
         await it.shows("a_name_that_is_as_l… by_type(…) list 0", "n                    overwrite  0")
 
 
-@pytest.mark.parametrize("key", ["?", "$", "A", "H", "L", "V", "Q", "=", "t", "/", "W"])
-async def test_a_page_keeps_the_header_of_the_run(key: str):
+@pytest.mark.slow
+async def test_a_page_keeps_the_header_of_the_run():
     async with desk(size=(80, 24), ready="WAITING") as it:
-        await it.press(key)
-        await it.until(lambda: it.app.screen is not it.run and it.app.screen.is_mounted, "the page")
-        await it.until(lambda: "WAITING" in it.text().splitlines()[0], "the header")
+        for key in ("?", "$", "A", "H", "L", "V", "Q", "=", "t", "/", "W"):
+            await it.press(key)
+            await it.until(
+                lambda: it.app.screen is not it.run and it.app.screen.is_mounted, f"the page of {key}"
+            )
+            await it.until(lambda: "WAITING" in it.text().splitlines()[0], f"the header above {key}")
+            await it.press("escape")
+            await it.until(lambda: it.app.screen is it.run, f"the run after {key}")

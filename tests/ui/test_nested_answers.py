@@ -66,8 +66,20 @@ def asking(question: dict[str, Any], deeper: bool) -> Callable[[Checkpointer], G
     return build
 
 
-@pytest.mark.parametrize("deeper", [False, True], ids=["one deep", "two deep"])
-@pytest.mark.parametrize("kind", QUESTIONS)
+@pytest.mark.parametrize(
+    ("kind", "deeper"),
+    [
+        pytest.param(
+            kind,
+            deeper,
+            id=f"{kind}, {'two' if deeper else 'one'} deep",
+            marks=pytest.mark.slow if deeper and kind != "ask a form" else (),
+        )
+        for kind in QUESTIONS
+        for deeper in (False, True)
+    ],
+)
+@pytest.mark.slow
 async def test_a_question_inside_is_answered_from_the_screen_above(kind: str, deeper: bool):
     question, keys, expected = QUESTIONS[kind]
     async with real(asking(question, deeper)) as it:
@@ -79,7 +91,11 @@ async def test_a_question_inside_is_answered_from_the_screen_above(kind: str, de
         assert session.view.values["results"] == [expected]
 
 
-@pytest.mark.parametrize("deeper", [False, True], ids=["one deep", "two deep"])
+@pytest.mark.parametrize(
+    "deeper",
+    [pytest.param(False, id="one deep"), pytest.param(True, marks=pytest.mark.slow, id="two deep")],
+)
+@pytest.mark.slow
 async def test_a_gate_inside_is_answered_from_above_while_its_thread_was_looked_at(deeper: bool):
     """All threads on the way are open then, and each looks at what the others do."""
     async with real(lambda store: nested.team(store, deeper=deeper)) as it:
@@ -99,6 +115,7 @@ async def test_a_gate_inside_is_answered_from_above_while_its_thread_was_looked_
         await it.shows("DONE", "all about moss")
 
 
+@pytest.mark.slow
 async def test_a_question_that_comes_up_inside_again_is_asked_above_again():
     async with real(nested.again) as it:
         await it.press("c")
@@ -109,6 +126,7 @@ async def test_a_question_that_comes_up_inside_again_is_asked_above_again():
         await it.shows("DONE", "all about moss, again")
 
 
+@pytest.mark.slow
 async def test_what_is_answered_inside_is_not_asked_above_any_more():
     async with real(nested.again) as it:
         await it.press("s")
@@ -130,6 +148,7 @@ async def test_what_is_answered_inside_is_not_asked_above_any_more():
         await it.shows("DONE", "all about moss, again")
 
 
+@pytest.mark.slow
 async def test_from_the_card_one_goes_inside_to_edit_and_comes_back_to_the_card():
     async with real(nested.again, size=(80, 24)) as it:
         await it.press("c")

@@ -31,13 +31,39 @@ def refusal(text: str = DRAFT) -> EditorFailed:
 
 
 def kept(folder: Path) -> list[Path]:
-    return list(folder.glob("hitl-tui-*"))
+    return [path for path in folder.glob("hitl-tui-*/**/*") if path.is_file()]
 
 
 def test_what_is_saved_is_taken_and_no_file_stays(editor, tmp_path: Path):
     editor('echo new > "$1"')
     assert edit_in_editor(DRAFT, ".md") == "new"
-    assert kept(tmp_path) == []
+    assert list(tmp_path.glob("hitl-tui-*")) == []
+
+
+def test_nobody_else_can_reach_what_an_editor_writes_whatever_modes_it_gives(editor, tmp_path: Path):
+    modes = tmp_path / "modes"
+    replaces = 'cp "$1" "$1~"; chmod 666 "$1~"; echo mine > new; chmod 666 new; mv new "$1"'
+    editor(
+        f'stat -c %a "$(dirname "$1")" "$1" > {modes}; cd "$(dirname "$1")"; {replaces}; '
+        f'stat -c %a "$(dirname "$1")" >> {modes}'
+    )
+    assert edit_in_editor(DRAFT, ".md") == "mine"
+    assert modes.read_text().split() == ["700", "600", "700"]
+    assert list(tmp_path.glob("hitl-tui-*")) == []
+
+
+def test_what_is_kept_lies_where_nobody_else_can_enter(editor, tmp_path: Path):
+    editor('rm "$1"; echo kept > "$1"; chmod 666 "$1"; exit 1')
+    refusal()
+    (file,) = kept(tmp_path)
+    assert file.read_text() == "kept\n"
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_text_that_is_no_utf_8_is_refused_and_leaves_nothing(editor, tmp_path: Path):
+    editor("true")
+    assert "surrogate" in refusal("\ud800").message
+    assert list(tmp_path.glob("hitl-tui-*")) == []
 
 
 def test_what_was_saved_before_the_editor_crashed_is_kept(editor, tmp_path: Path):
@@ -52,7 +78,7 @@ def test_what_was_saved_before_the_editor_crashed_is_kept(editor, tmp_path: Path
 def test_of_an_editor_that_saved_nothing_no_file_stays(editor, tmp_path: Path):
     editor("exit 1")
     assert refusal().hint == "nothing was saved there"
-    assert kept(tmp_path) == []
+    assert list(tmp_path.glob("hitl-tui-*")) == []
 
 
 def test_what_is_no_text_is_kept(editor, tmp_path: Path):
@@ -95,3 +121,17 @@ def test_a_second_signal_ends_an_editor_that_stays(editor):
         assert edit_in_editor(DRAFT, ".md") == DRAFT
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_an_editor_that_returns_at_once_is_said_to_have_taken_nothing(editor, tmp_path: Path):
+    editor("true")
+    error = refusal()
+    assert "returned at once" in error.message
+    assert "--wait" in error.hint
+    (file,) = kept(tmp_path)
+    assert str(file) in error.hint
+
+
+def test_a_mark_and_line_ends_of_another_system_are_no_part_of_the_text(editor):
+    editor(r"""printf '\357\273\277one\r\ntwo\r\n' > "$1" """)
+    assert edit_in_editor(DRAFT, ".md") == "one\ntwo"

@@ -24,7 +24,7 @@ from hitl_tui.view.run_view import open_view
 from hitl_tui.view.spans import Line, Span
 from hitl_tui.view.step_view import head_step
 from tests.support import tape as tapes
-from tests.ui.harness import desk, live
+from tests.ui.harness import booted, desk, live
 
 
 class Noted(LineView):
@@ -67,7 +67,7 @@ def rows(*texts: str) -> list[Line]:
 @asynccontextmanager
 async def showing(lines: Sequence[Line]) -> AsyncIterator[tuple[Noted, Pilot[None]]]:
     app = Host()
-    async with app.run_test(size=(60, 20)) as pilot:
+    async with booted(app, size=(60, 20), paints=True) as pilot:
         app.view.show(lines)
         await settled(pilot)
         app.view.drawn.clear()
@@ -202,6 +202,7 @@ async def test_fewer_rows_than_the_list_is_scrolled_by_are_still_seen():
         assert "row 29" in text_of(pilot)
 
 
+@pytest.mark.slow
 async def test_a_step_draws_only_rows_that_it_changes(monkeypatch):
     drawn: list[tuple[str, int]] = []
     known = LineView.render_line
@@ -211,10 +212,9 @@ async def test_a_step_draws_only_rows_that_it_changes(monkeypatch):
         return known(view, y)
 
     monkeypatch.setattr(LineView, "render_line", noted)
-    async with desk(at_end=False) as it:
-        while "Channels at step 1" not in it.text():
-            it.driver.advance(1)
-            await settled(it.pilot)
+    async with desk(at_end=False, paints=True) as it:
+        it.driver.advance_to_step(1)
+        await it.shows("Channels at step 1")
         await it.until(lambda: not it.run.shown_value.loading)
         await settled(it.pilot)
         screen: RunScreen = it.run
@@ -232,7 +232,7 @@ async def test_a_step_draws_only_rows_that_it_changes(monkeypatch):
 async def test_columns_of_short_channel_names_keep_their_distance():
     pane = ChannelsPane()
     app = Host(pane)
-    async with app.run_test(size=(60, 20)) as pilot:
+    async with booted(app, size=(60, 20), paints=True) as pilot:
         view = open_view(tapes.advisor_tape().end)
         step = head_step(view)
         pane.show_step(
@@ -260,13 +260,14 @@ async def test_the_first_paint_of_a_thread_has_graph_and_channels_in_their_place
         display(app, screen, renderable)
 
     monkeypatch.setattr(HitlApp, "_display", noted)
-    async with live(runner, size=size):
+    async with live(runner, size=size, paints=True):
         assert [word for word in wanted if word not in paints[0]] == []
 
 
+@pytest.mark.slow
 async def test_sizes_that_are_past_do_not_call_up_each_other(monkeypatch: pytest.MonkeyPatch):
     """Two on their way at once, as when a window changes while a screen comes up, kept it busy for ever."""
-    async with desk() as it:
+    async with desk(paints=True) as it:
         pilot, screen, sizes = it.pilot, it.pilot.app.screen, list[Size]()
         await settled(pilot)
         lay_out = screen._refresh_layout

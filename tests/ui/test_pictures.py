@@ -44,13 +44,14 @@ def test_a_recording_has_intervals_sizes_and_an_end_but_nothing_beside_the_scree
         Recording(path, (80, 24), "t")
 
 
+@pytest.mark.slow
 def test_a_thread_is_recorded_from_the_real_screen_with_its_end_and_its_decision(
     app: App, tmp_path: Path
 ) -> None:
     app.expect(3, "run", "advisor", "--headless", "--thread", "a", "--input", "task=Hills")
     app.expect(0, "approve", "a", "--note", "reads well", "--run")
     path = tmp_path / "a.cast"
-    app.expect(0, "export", "a", "--format", "asciicast", "-o", str(path), "--size", "100x30", "--pace", "4")
+    app.expect(0, "export", "a", "--format", "asciicast", "-o", str(path), "--size", "100x30", "--pace", "1")
     header, events, screen = played(path)
     shown = "\n".join(screen)
     assert header["title"] == "tape of a"
@@ -76,6 +77,7 @@ def test_a_picture_of_a_thread_fetches_nothing_and_shows_no_private_value(app: A
     app.expect(2, "export", "p", "--format", "svg")
 
 
+@pytest.mark.slow
 async def test_ctrl_s_saves_the_screen_in_a_new_file_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

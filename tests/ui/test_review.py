@@ -22,8 +22,7 @@ from tests.ui.harness import Desk, desk
 
 async def open_card(it: Desk) -> None:
     await it.press("d")
-    await it.shows("Your decision", "The advisor says", "a moment to read")
-    it.clock.advance(GRACE + 0.01)
+    await it.card_listens("Your decision", "The advisor says", "a moment to read")
     await it.shows("takes it back")
 
 
@@ -39,6 +38,7 @@ def refuse(it: Desk, why: str) -> None:
     it.card.show()
 
 
+@pytest.mark.slow
 async def test_the_card_stands_beside_what_it_is_about():
     async with desk() as it:
         await open_card(it)
@@ -47,6 +47,7 @@ async def test_the_card_stands_beside_what_it_is_about():
         )
 
 
+@pytest.mark.slow
 async def test_no_key_looks_alive_that_only_types_or_leaves_the_field():
     async with desk() as it:
         await open_card(it)
@@ -61,6 +62,7 @@ async def test_no_key_looks_alive_that_only_types_or_leaves_the_field():
         await it.shows("Your decision")
 
 
+@pytest.mark.slow
 async def test_keys_are_dead_for_half_a_second():
     async with desk() as it:
         await it.press("d")
@@ -72,6 +74,7 @@ async def test_keys_are_dead_for_half_a_second():
         assert not it.commands("answer")
 
 
+@pytest.mark.slow
 async def test_an_answer_is_sent_after_the_undo_window():
     async with desk() as it:
         await open_card(it)
@@ -88,6 +91,7 @@ async def test_an_answer_is_sent_after_the_undo_window():
         assert answer["seen"]
 
 
+@pytest.mark.slow
 async def test_z_takes_it_back():
     async with desk() as it:
         await open_card(it)
@@ -95,23 +99,23 @@ async def test_z_takes_it_back():
         await it.shows("sending")
         await it.press("z")
         await it.gone("sending")
-        it.clock.advance(UNDO * 3)
-        await it.pilot.pause(0.3)
+        await it.let_pass(UNDO * 3)
         assert not it.commands("answer")
 
 
+@pytest.mark.slow
 async def test_typing_a_reason_never_decides():
     async with desk() as it:
         await open_card(it)
         await it.press("tab", *"area", "enter")
         await it.shows("area")
-        it.clock.advance(UNDO * 3)
-        await it.pilot.pause(0.3)
+        await it.let_pass(UNDO * 3)
         assert not it.commands("answer")
         await it.press("a")
         assert (await sent(it))["note"] == "area"
 
 
+@pytest.mark.slow
 async def test_words_that_are_required_are_asked_for():
     async with desk() as it:
         await open_card(it)
@@ -122,6 +126,7 @@ async def test_words_that_are_required_are_asked_for():
         assert (await sent(it))["value"] == {"choice": "revise", "text": "shorter"}
 
 
+@pytest.mark.slow
 async def test_a_refused_answer_keeps_the_words():
     async with desk() as it:
         it.driver.results["answer"] = AnswerRefused("somebody was faster", "look again")
@@ -131,6 +136,7 @@ async def test_a_refused_answer_keeps_the_words():
         await it.shows("not accepted: somebody was faster", "why")
 
 
+@pytest.mark.slow
 async def test_an_answer_that_is_stale_shows_what_changed_since_and_keeps_the_words():
     tape = tapes.advisor_tape()
     old = msgspec.structs.replace(tape.end.progress.pending[0], step=1)
@@ -145,7 +151,7 @@ async def test_an_answer_that_is_stale_shows_what_changed_since_and_keeps_the_wo
         await it.shows("take it back")
         it.clock.advance(UNDO + 0.01)
         await it.shows("not accepted: it is about step 1", "what changed since stands above", "why")
-        await it.shows("Changed since step 1", "messages: changed", '+   "revise: Too abstract."')
+        await it.shows("Changed since step 1", "messages: changed", "+ [2]: “revise: Too abstract.”")
         await it.press("pagedown")
         await it.shows("advisor_feedback: changed")
         await it.press("pagedown")
@@ -154,6 +160,7 @@ async def test_an_answer_that_is_stale_shows_what_changed_since_and_keeps_the_wo
         await it.gone("Changed since step 1")
 
 
+@pytest.mark.slow
 async def test_escape_leaves_it_waiting():
     async with desk() as it:
         await open_card(it)
@@ -162,6 +169,7 @@ async def test_escape_leaves_it_waiting():
         await it.shows("WAITING")
 
 
+@pytest.mark.slow
 async def test_quitting_in_the_undo_window_says_what_is_not_sent():
     async with desk() as it:
         await open_card(it)
@@ -174,6 +182,34 @@ async def test_quitting_in_the_undo_window_says_what_is_not_sent():
         assert not it.commands("answer")
 
 
+@pytest.mark.slow
+async def test_a_decision_is_held_while_the_quit_dialog_asks_which_can_send_it():
+    async with desk() as it:
+        await open_card(it)
+        await it.press("a")
+        await it.shows("sending")
+        await it.press("q")
+        await it.shows("has not been sent yet", "send it and quit")
+        await it.let_pass(10)
+        assert "has not been sent yet" in it.text()
+        assert not it.commands("answer")
+        await it.press("escape")
+        await it.gone("Quit?")
+        await it.let_pass(UNDO - 0.1)
+        assert not it.commands("answer")
+        await it.let_pass(0.2)
+        await it.until(lambda: len(it.commands("answer")) == 1)
+    async with desk() as it:
+        await open_card(it)
+        await it.press("a")
+        await it.shows("sending")
+        await it.press("q")
+        await it.shows("send it and quit")
+        await it.press("s")
+        await it.until(lambda: it.driver.closed)
+        assert len(it.commands("answer")) == 1
+
+
 def asking(**changes: Any) -> tapes.Tape:
     """The tape with another request at its end."""
     tape = tapes.advisor_tape()
@@ -183,6 +219,7 @@ def asking(**changes: Any) -> tapes.Tape:
     return dataclasses.replace(tape, end=msgspec.structs.replace(tape.end, progress=progress))
 
 
+@pytest.mark.slow
 async def test_high_risk_wants_a_second_key():
     async with desk(asking(risk="high")) as it:
         await it.press("d")
@@ -201,6 +238,7 @@ async def test_high_risk_wants_a_second_key():
 
 @pytest.mark.parametrize("theme", ["dark", "light", "high-contrast", "presenter", "none"])
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=["80x24", "120x40", "200x60"])
+@pytest.mark.slow
 async def test_high_risk_stands_out_beside_the_key_of_each_answer_however_long_its_label(
     size: tuple[int, int], theme: str, monkeypatch: pytest.MonkeyPatch
 ):
@@ -222,6 +260,7 @@ async def test_high_risk_stands_out_beside_the_key_of_each_answer_however_long_i
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=["80x24", "120x40", "200x60"])
+@pytest.mark.slow
 async def test_the_words_of_the_card_take_its_width(size: tuple[int, int]):
     words = "one after another and so on " * 20
     async with desk(asking(payload={"agent": "advisor", "feedback": words}), size=size) as it:
@@ -235,6 +274,7 @@ async def test_the_words_of_the_card_take_its_width(size: tuple[int, int]):
         assert text.size.width >= it.card.size.width * 0.85
 
 
+@pytest.mark.slow
 async def test_of_where_a_choice_leads_no_mere_piece_is_told():
     async with desk(size=(80, 24)) as it:
         await it.press("d")
@@ -247,6 +287,7 @@ async def test_of_where_a_choice_leads_no_mere_piece_is_told():
         assert ["→" in row for row in rows] == [False, True, True]
 
 
+@pytest.mark.slow
 async def test_a_free_question_is_answered_in_json_where_its_schema_says_so():
     question = {
         "choices": (),
@@ -267,6 +308,7 @@ async def test_a_free_question_is_answered_in_json_where_its_schema_says_so():
         assert (await sent(it))["value"] == {"a": 1}
 
 
+@pytest.mark.slow
 async def test_rows_that_a_form_leaves_free_are_the_payloads():
     fields = {"approved": {"type": "boolean"}, "amount": {"type": "integer"}, "reason": {"type": "string"}}
     question = {
@@ -282,6 +324,7 @@ async def test_rows_that_a_form_leaves_free_are_the_payloads():
         await it.shows('"first": 1', '"second": 2', "approved *", "amount *", "reason *")
 
 
+@pytest.mark.slow
 async def test_while_a_reason_is_typed_the_footer_says_that_letters_decide_nothing():
     async with desk() as it:
         await open_card(it)
@@ -293,6 +336,7 @@ async def test_while_a_reason_is_typed_the_footer_says_that_letters_decide_nothi
         await it.gone("d Decide")
 
 
+@pytest.mark.slow
 async def test_the_key_of_the_card_is_said_while_keys_go_elsewhere_and_leads_back_to_it():
     async with desk() as it:
         await open_card(it)
@@ -304,6 +348,7 @@ async def test_the_key_of_the_card_is_said_while_keys_go_elsewhere_and_leads_bac
         await it.gone("d Decide")
 
 
+@pytest.mark.slow
 async def test_the_header_says_no_key_for_a_card_that_is_open_and_which_takes_back_what_is_being_sent():
     async with desk() as it:
         await it.shows("verdict of advisor — your turn, press d")
@@ -317,15 +362,18 @@ async def test_the_header_says_no_key_for_a_card_that_is_open_and_which_takes_ba
         await it.shows("verdict of advisor — your turn, press d")
 
 
+@pytest.mark.slow
 async def test_the_key_that_opens_the_card_takes_back_nothing_that_is_being_sent():
     async with desk() as it:
         await open_card(it)
         await it.press("a")
         await it.shows("sending “approve anyway”")
+        it.clock.advance(GRACE + 0.01)  # sooner it would be the next letter of a text
         await it.press("d")
         await sent(it)
 
 
+@pytest.mark.slow
 async def test_what_comes_while_the_card_hides_a_pane_is_wrapped_for_it_afterwards():
     words = "verdict: revise, the reply does not"
     async with desk() as it:
@@ -338,6 +386,7 @@ async def test_what_comes_while_the_card_hides_a_pane_is_wrapped_for_it_afterwar
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+@pytest.mark.slow
 async def test_what_is_said_below_the_choices_is_wrapped(size: tuple[int, int]):
     async with desk(size=size) as it:
         await open_card(it)
@@ -345,6 +394,7 @@ async def test_what_is_said_below_the_choices_is_wrapped(size: tuple[int, int]):
         await it.shows("not accepted", "than the", "one is", "decide later")
 
 
+@pytest.mark.slow
 async def test_what_is_too_long_for_below_the_choices_stands_above_and_scrolls():
     async with desk(size=(80, 24)) as it:
         await open_card(it)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from typing import Any
+
+import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.drivers.node_streams import give_output_back, keep_output
 from hitl_tui.stores import Checkpointer
+from hitl_tui.ui.screens import run
+from hitl_tui.ui.screens.page import OverlayScreen
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from tests.support import tape as tapes
@@ -21,6 +26,7 @@ async def test_all_panes_show_the_newest_step():
         await it.shows("Picture a lunch box", "2 lines removed, 3 added since step 1")
 
 
+@pytest.mark.slow
 async def test_travel_shows_the_step_in_every_pane_and_says_so():
     async with desk() as it:
         await it.press("left_square_bracket")
@@ -40,6 +46,7 @@ async def test_travel_shows_the_step_in_every_pane_and_says_so():
         await it.gone("Stream of this step")
 
 
+@pytest.mark.slow
 async def test_oldest_and_newest_keys():
     async with desk() as it:
         await it.press("0")
@@ -55,6 +62,7 @@ async def test_arrows_travel_in_the_timeline():
         await it.shows("Channels at step 3")
 
 
+@pytest.mark.slow
 async def test_a_click_on_a_step_travels_there():
     async with desk() as it:
         await it.until(lambda: "closure-explainer-b" in it.text())
@@ -87,6 +95,7 @@ async def test_an_action_that_can_not_be_done_says_why():
         assert not it.commands("step")
 
 
+@pytest.mark.slow
 async def test_value_modes():
     async with desk() as it:
         await it.press("3")
@@ -97,6 +106,7 @@ async def test_value_modes():
         await it.shows("‹text›")
 
 
+@pytest.mark.slow
 async def test_below_100_columns_panes_are_tabs():
     async with desk(size=(80, 24)) as it:
         await it.shows("‹State›", "Channels at step 4", "d decide")
@@ -127,6 +137,7 @@ async def test_a_picture_that_the_usual_width_does_not_hold_makes_the_pane_wider
         assert it.run.query_one("#graph").outer_size.width == 33
 
 
+@pytest.mark.slow
 async def test_a_resize_changes_the_layout():
     async with desk() as it:
         await it.pilot.resize_terminal(80, 24)
@@ -145,6 +156,7 @@ async def test_a_failed_node_is_told_at_its_step():
         await it.until(lambda: it.commands("step"))
 
 
+@pytest.mark.slow
 async def test_threads_are_listed_searched_and_opened():
     async with desk() as it:
         await it.press("t")
@@ -157,6 +169,7 @@ async def test_threads_are_listed_searched_and_opened():
         await it.until(lambda: it.session.thread_id == tapes.FORK)
 
 
+@pytest.mark.slow
 async def test_help_lists_every_action():
     from hitl_tui.view.actions import ACTIONS
 
@@ -170,6 +183,7 @@ async def test_help_lists_every_action():
         await it.shows("Channels at step 4")
 
 
+@pytest.mark.slow
 async def test_fork_asks_for_a_name_and_goes_there():
     async with desk() as it:
         it.driver.results["fork"] = tapes.FORK
@@ -195,6 +209,7 @@ async def test_inputs_are_asked_for_with_an_example():
         assert "bread" in str(it.commands("start")[0]["inputs"])
 
 
+@pytest.mark.slow
 async def test_costs_by_agent_node_and_step() -> None:
     async with desk() as it:
         await it.press("dollar_sign")
@@ -203,6 +218,7 @@ async def test_costs_by_agent_node_and_step() -> None:
         await it.shows("Channels at step")
 
 
+@pytest.mark.slow
 async def test_in_the_timeline_the_step_that_is_travelled_to_stands_out():
     async with desk() as it:
         await it.press("[", "[")
@@ -222,6 +238,7 @@ async def test_enter_alone_ends_no_thread():
         assert not it.commands("cancel")
 
 
+@pytest.mark.slow
 async def test_the_end_of_a_thread_is_decided_with_the_state_that_was_on_screen():
     async with desk() as it:
         await it.press("x")
@@ -263,3 +280,24 @@ async def test_who_changed_a_value_first_is_said_though_the_same_one_was_written
         it.run.query_one(ChannelsPane).select("text")
         await it.press("2")
         await it.shows("written by write at step 2, the first change")
+
+
+async def test_below_another_screen_it_draws_seldom(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Textual paints the whole of what lies above with each of its frames."""
+
+    async def never(_: int) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(run, "_COVERED_SECONDS", 1000.0)
+    async with desk() as it:
+        await it.run._rest_while_covered(it.session)
+        monkeypatch.setattr(it.driver, "ended", never)
+        page = OverlayScreen()
+        await it.app.push_screen(page)
+        resting = asyncio.create_task(it.run._rest_while_covered(it.session))
+        await it.pilot.pause()
+        assert not resting.done()
+        await page.dismiss(None)
+        await it.until(resting.done, "the end of the rest")

@@ -16,7 +16,7 @@ from hitl_tui.engine.log.records import Limits
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from tests.support import tape as tapes
-from tests.ui.harness import Clock, Desk
+from tests.ui.harness import Clock, Desk, booted
 
 STEPS = 100_000
 
@@ -50,13 +50,14 @@ async def on_screen(runner: GraphRunner, thread: str = "t") -> AsyncIterator[Des
         return hub, await hub.new(thread, runner)
 
     app = HitlApp(AppStart(open_driver, "anna", None, False))
-    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+    async with booted(app) as pilot:
         it = Desk(app, pilot, None, Clock())  # type: ignore[arg-type]
         await it.until(lambda: app.run_screen is not None and app.run_screen.session is not None)
         yield it
         await hub.close()
 
 
+@pytest.mark.slow
 async def test_five_hundred_channels_are_scrolled_through():
     channels = {f"c{number}": Channel(number) for number in range(500)}
     async with on_screen(large(**channels).compile(checkpointer=MemoryCheckpointer())) as it:
@@ -70,6 +71,7 @@ async def test_five_hundred_channels_are_scrolled_through():
 
 
 @pytest.mark.parametrize(("channel", "seen"), [("text", "xxxxxxxx"), ("items", "item 0")])
+@pytest.mark.slow
 async def test_a_value_of_megabytes_is_shown_in_every_way(channel: str, seen: str):
     channels = {channel: Channel("" if channel == "text" else [], reducer="overwrite")}
     runner = large(**channels).compile(checkpointer=MemoryCheckpointer(), max_update_bytes=32_000_000)
@@ -88,6 +90,7 @@ async def test_a_value_of_megabytes_is_shown_in_every_way(channel: str, seen: st
         await it.until(lambda: it.app.screen is it.run)
 
 
+@pytest.mark.slow
 async def test_a_graph_of_two_hundred_nodes_follows_the_run():
     async with on_screen(large(nodes=200).compile(checkpointer=MemoryCheckpointer())) as it:
         for number in range(1, 4):
@@ -95,6 +98,7 @@ async def test_a_graph_of_two_hundred_nodes_follows_the_run():
             await it.shows(f"node_{number} is next", f"Channels at step {number}")
 
 
+@pytest.mark.slow
 async def test_of_a_long_thread_only_pages_are_loaded():
     def tick(state: Any) -> dict[str, Any]:
         return {"n": state["n"] + 1}
@@ -114,6 +118,7 @@ async def test_of_a_long_thread_only_pages_are_loaded():
         assert len(it.session.view.checkpoints) <= 500
 
 
+@pytest.mark.slow
 async def test_of_ten_thousand_threads_pages_are_fetched():
     asked: list[int] = []
     rows = [
@@ -137,7 +142,7 @@ async def test_of_ten_thousand_threads_pages_are_fetched():
         return hub, await hub.new("t", runner)
 
     app = HitlApp(AppStart(open_driver, "anna", None, False))
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with booted(app) as pilot:
         it = Desk(app, pilot, None, Clock())  # type: ignore[arg-type]
         await it.until(lambda: app.run_screen is not None and app.run_screen.session is not None)
         await it.press("t")
@@ -152,6 +157,7 @@ async def test_of_ten_thousand_threads_pages_are_fetched():
         await hub.close()
 
 
+@pytest.mark.slow
 async def test_a_channel_that_was_written_long_ago_is_told_so_and_its_value_is_made_up_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -57,7 +57,7 @@ async def test_an_edit_stays_until_the_server_is_there_again(postgres: Postgres,
         await it.shows("mine draft 0")
         with away(postgres):
             await it.press("ctrl+s")
-            await it.shows("can't be reached")
+            await it.shows("not applied", "can't be reached")
             assert it.app.screen.query_one(TextArea).text == "mine draft 0"
         await it.press("ctrl+s")
         await it.until(lambda: it.app.screen is it.run, "the run screen")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from hitl_tui.view.review import GRACE
 from tests.support import tape as tapes
 from tests.support.replay_driver import ReplayDriver, ReplayHub
 from tests.ui.harness import NOW, Clock, Desk
+from tests.ui.test_painting import settled
 
 
 def tape_app(theme: str) -> tuple[HitlApp, ReplayDriver]:
@@ -37,8 +39,10 @@ def tape_app(theme: str) -> tuple[HitlApp, ReplayDriver]:
     ],
     ids=["run-dark", "decide-light", "narrow", "past"],
 )
+@pytest.mark.slow
 def test_screens(snap_compare: Any, theme: str, size: tuple[int, int], keys: list[str], wanted: str):
-    app, driver = tape_app(theme)
+    context = copy_context()  # Textual sets variables in it, which would stay in that of the tests
+    app, driver = context.run(tape_app, theme)
     clock = Clock()
 
     async def before(pilot: Pilot[Any]) -> None:
@@ -53,6 +57,6 @@ def test_screens(snap_compare: Any, theme: str, size: tuple[int, int], keys: lis
             await it.shows("half a second")
             clock.advance(GRACE + 0.1)
         await it.shows(wanted)
-        await it.pilot.pause(0.2)
+        await settled(pilot)
 
-    assert snap_compare(app, terminal_size=size, run_before=before)
+    assert context.run(snap_compare, app, terminal_size=size, run_before=before)

@@ -21,7 +21,7 @@ from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.view.show_state import ShowFile
 from hitl_tui.view.stage import ScriptShow, check_script
-from tests.ui.harness import Screen
+from tests.ui.harness import Screen, booted
 
 SCRIPT = """
 [show]
@@ -116,7 +116,7 @@ async def stage(
 
     show = ScriptShow(script, new_thread, others)
     app = HitlApp(AppStart(open_driver, "anna", perform=lambda: show), Look(""))
-    async with app.run_test(size=size, notifications=True) as pilot:
+    async with booted(app, size=size) as pilot:
         screen = Screen(app, pilot)
         await screen.shows("It begins.")
         yield screen, show, others
@@ -132,6 +132,7 @@ async def ask(screen: Screen) -> None:
     await screen.until(lambda: screen.run.review.state == "open", "the card")
 
 
+@pytest.mark.slow
 async def test_space_runs_to_the_next_stop_with_its_caption_and_spotlight(tmp_path: Path) -> None:
     async with stage(tmp_path) as (screen, _, _):
         assert "a small show · stop 1 of 5" in screen.text()
@@ -143,6 +144,7 @@ async def test_space_runs_to_the_next_stop_with_its_caption_and_spotlight(tmp_pa
         await screen.shows("Channels", "Graph")
 
 
+@pytest.mark.slow
 async def test_a_question_comes_up_with_what_is_suggested_and_is_decided_by_a_person_alone(
     tmp_path: Path,
 ) -> None:
@@ -157,6 +159,7 @@ async def test_a_question_comes_up_with_what_is_suggested_and_is_decided_by_a_pe
         assert screen.run.stage.pane == "channels"
 
 
+@pytest.mark.slow
 async def test_a_stop_that_is_reached_while_the_card_is_open_has_its_spotlight_once_that_is_closed(
     tmp_path: Path,
 ) -> None:
@@ -171,17 +174,19 @@ async def test_a_stop_that_is_reached_while_the_card_is_open_has_its_spotlight_o
         assert screen.run.stage.pane == "graph"
 
 
+@pytest.mark.slow
 async def test_stops_at_an_expression_and_at_the_end_follow_an_answer(tmp_path: Path) -> None:
     async with stage(tmp_path) as (screen, _, _):
         await ask(screen)
         await screen.until(lambda: screen.card.review.state == "open", "the moment to read is over")
-        await screen.press("a", "enter")
+        await screen.press("enter")
         await screen.shows("Three lines.")
         await screen.until(lambda: screen.run.stage.pane == "graph", "the spotlight, once the card is closed")
         await screen.press("space")
         await screen.shows("Done.", "stop 5 of 5")
 
 
+@pytest.mark.slow
 async def test_an_answer_that_ends_the_thread_leads_to_the_stop_at_its_end(tmp_path: Path) -> None:
     async with stage(tmp_path) as (screen, show, _):
         for place in ("stop 2 of 5", "stop 3 of 5"):
@@ -194,6 +199,7 @@ async def test_an_answer_that_ends_the_thread_leads_to_the_stop_at_its_end(tmp_p
         await screen.shows("Done.")
 
 
+@pytest.mark.slow
 async def test_home_begins_a_new_thread_and_the_old_one_stays(tmp_path: Path) -> None:
     async with stage(tmp_path) as (screen, _, _):
         await screen.press("space")
@@ -206,6 +212,7 @@ async def test_home_begins_a_new_thread_and_the_old_one_stays(tmp_path: Path) ->
         assert (await old.snapshot()).progress.head == 2
 
 
+@pytest.mark.slow
 async def test_held_it_stays_where_it_is_until_it_goes_on(tmp_path: Path) -> None:
     async with stage(tmp_path) as (screen, _, _):
         await screen.press("p")
@@ -217,6 +224,7 @@ async def test_held_it_stays_where_it_is_until_it_goes_on(tmp_path: Path) -> Non
         await screen.shows("stop 2 of 5")
 
 
+@pytest.mark.slow
 async def test_plus_and_minus_change_the_pace_that_models_keep_to(tmp_path: Path) -> None:
     async with stage(tmp_path) as (screen, _, _):
         await screen.press("minus")
@@ -226,6 +234,7 @@ async def test_plus_and_minus_change_the_pace_that_models_keep_to(tmp_path: Path
         await screen.shows("Pace 8×")
 
 
+@pytest.mark.slow
 async def test_the_last_key_is_shown_but_nothing_that_is_typed(tmp_path: Path) -> None:
     async with stage(tmp_path) as (screen, _, _):
         await screen.press("P", "D")
@@ -237,6 +246,7 @@ async def test_the_last_key_is_shown_but_nothing_that_is_typed(tmp_path: Path) -
         await screen.shows("key pressed:  esc")
 
 
+@pytest.mark.slow
 async def test_other_terminals_are_told_of_each_stop(tmp_path: Path) -> None:
     async with stage(tmp_path) as (screen, _, others):
         state = others.read()
@@ -261,20 +271,21 @@ async def test_an_audience_sees_no_cursor_on_the_graph_in_the_spotlight(tmp_path
         await screen.until(lambda: graph.cursor_row is None and graph.region.width == 120, "no cursor")
 
 
-@pytest.mark.parametrize("pane", PANES)
-async def test_any_pane_has_the_spotlight_alone_in_any_size(tmp_path: Path, pane: str) -> None:
+@pytest.mark.slow
+async def test_any_pane_has_the_spotlight_alone_in_any_size(tmp_path: Path) -> None:
     async with stage(tmp_path) as (screen, _, _):
-        others = {*PANES} - {pane, "timeline"}
-        screen.run.stage.spotlight(pane)
         for size in ((120, 40), (80, 24), (200, 60)):
             await screen.pilot.resize_terminal(*size)
+            for pane in PANES:
+                screen.run.stage.spotlight(pane)
 
-            def alone(size: tuple[int, int] = size) -> bool:
-                region = screen.run.query_one(f"#{pane}").region
-                hidden = all(not screen.run.query_one(f"#{name}").region for name in others)
-                return hidden and region.width == size[0] and region.height >= size[1] // 3
+                def alone(pane: str = pane, size: tuple[int, int] = size) -> bool:
+                    region = screen.run.query_one(f"#{pane}").region
+                    others = {*PANES} - {pane, "timeline"}
+                    hidden = all(not screen.run.query_one(f"#{name}").region for name in others)
+                    return hidden and region.width == size[0] and region.height >= size[1] // 3
 
-            await screen.until(alone, f"{pane} alone at {size}")
+                await screen.until(alone, f"{pane} alone at {size}")
         await screen.press("S")
         await screen.until(lambda: screen.run.query_one("#channels").region.height > 0)
 

@@ -17,7 +17,7 @@ from hitl_tui.loading.sources import open_graph, reopen_graph
 from hitl_tui.loading.trust import Trust
 from hitl_tui.ui.app import AppStart, HitlApp
 from tests.support import rich_queue
-from tests.ui.harness import Screen
+from tests.ui.harness import Screen, booted
 
 
 @asynccontextmanager
@@ -33,10 +33,15 @@ async def app_on(store: SQLiteCheckpointer, first: str) -> AsyncIterator[Screen]
         return hub, await hub.open(first)
 
     app = HitlApp(AppStart(open_driver, "tester"))
-    async with app.run_test(size=(120, 40)) as pilot:
-        it = Screen(app, pilot)
-        await it.until(lambda: app.run_screen is not None and app.screen is app.run_screen, "the run screen")
-        yield it
+    try:
+        async with booted(app) as pilot:
+            it = Screen(app, pilot)
+            await it.until(
+                lambda: app.run_screen is not None and app.screen is app.run_screen, "the run screen"
+            )
+            yield it
+    finally:
+        await hub.close()
 
 
 @pytest.fixture
@@ -47,6 +52,7 @@ def store(tmp_path: Path) -> SQLiteCheckpointer:
 
 
 @pytest.mark.parametrize("keys", [("t", "n"), ("Q", "n"), ("ctrl+n",)])
+@pytest.mark.slow
 async def test_a_new_thread_of_a_graph_of_the_store_begins_with_its_input(
     store: SQLiteCheckpointer, keys: tuple[str, ...]
 ) -> None:
@@ -71,6 +77,7 @@ async def test_a_new_thread_of_a_graph_of_the_store_begins_with_its_input(
         assert str(info.source["graph"]).endswith("queue_graphs.py:planner")
 
 
+@pytest.mark.slow
 async def test_a_sample_is_there_and_leaving_its_form_shows_the_thread_before(
     store: SQLiteCheckpointer,
 ) -> None:
@@ -87,6 +94,7 @@ async def test_a_sample_is_there_and_leaving_its_form_shows_the_thread_before(
         assert all(not row.info.thread_id.startswith("sequential") for row in store.threads())
 
 
+@pytest.mark.slow
 async def test_a_graph_that_nobody_trusts_is_asked_about_and_nothing_of_it_runs(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     graph = tmp_path / "planted.py"

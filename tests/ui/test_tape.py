@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.agents.tempo import Tempo
 from hitl_tui.cli.play import Tape
@@ -16,7 +18,7 @@ from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.theme import Look
 from hitl_tui.view.tape import TapeShow
 from hitl_tui.workflows.demo import TASK, build
-from tests.ui.harness import Screen, nothing_is_empty
+from tests.ui.harness import Screen, booted, nothing_is_empty
 
 
 class OnlySpace(Tempo):
@@ -58,13 +60,14 @@ async def played(
 
     show = TapeShow(tape.driver, tape.name)
     app = HitlApp(AppStart(open_driver, "anna", perform=lambda: show), Look(""))
-    async with app.run_test(size=size, notifications=True) as pilot:
+    async with booted(app, size=size) as pilot:
         screen = Screen(app, pilot)
         await screen.shows("tape of t · step 0 of ")
         yield screen, tempo
     await hub.close()
 
 
+@pytest.mark.slow
 async def test_space_goes_to_the_next_step_and_the_caption_says_who_decided_what() -> None:
     async with played(recorded()) as (it, _):
         await it.press("space")
@@ -75,6 +78,7 @@ async def test_space_goes_to_the_next_step_and_the_caption_says_who_decided_what
         await it.shows("step 3 of 3", "ann: update state", "seven is nicer")
 
 
+@pytest.mark.slow
 async def test_its_pace_is_changed_it_is_held_looked_back_in_and_played_from_its_start() -> None:
     async with played(recorded()) as (it, tempo):
         await it.press("plus")
@@ -96,6 +100,7 @@ async def test_its_pace_is_changed_it_is_held_looked_back_in_and_played_from_its
         assert not tempo.held
 
 
+@pytest.mark.slow
 async def test_it_is_left_in_its_middle_into_a_fork_that_runs() -> None:
     runner = recorded()
     async with played(runner) as (it, _):
@@ -114,6 +119,7 @@ async def test_it_is_left_in_its_middle_into_a_fork_that_runs() -> None:
         assert (info.parent, info.fork_step, runner.store.cursor(fork).head) == ("t", 1, 2)
 
 
+@pytest.mark.slow
 async def test_on_a_high_screen_no_pane_is_empty_while_it_plays() -> None:
     runner = build(pace=0, checkpointer=MemoryCheckpointer())
     runner.invoke({"messages": [TASK]}, thread_id="t")

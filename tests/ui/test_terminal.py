@@ -24,4 +24,5 @@ def test_a_terminal_that_has_gone_is_not_read_for_ever(monkeypatch: pytest.Monke
         waiting = reader.submit(selector.select, 0.1)
         ending.set()
         assert waiting.result() == []
-    os.close(theirs)
+    for end in (theirs, ending.woken, ending._wake):
+        os.close(end)

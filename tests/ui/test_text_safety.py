@@ -6,6 +6,9 @@ import unicodedata
 
 import pytest
 
+from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.errors import StoreUnusable
+from hitl_tui.ui.screens.page import failure_words
 from hitl_tui.view.value_source import draft_of, read_draft
 from tests.support import tape as tapes
 from tests.ui.harness import Desk, desk
@@ -24,6 +27,7 @@ def assert_clean(it: Desk) -> None:
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+@pytest.mark.slow
 async def test_no_control_character_reaches_the_screen(size: tuple[int, int]):
     async with desk(tapes.hostile_tape(), size=size, ready="WAITING") as it:
         await it.shows("latest_draft")
@@ -34,6 +38,7 @@ async def test_no_control_character_reaches_the_screen(size: tuple[int, int]):
             assert_clean(it)
 
 
+@pytest.mark.slow
 async def test_markup_is_shown_as_it_is():
     tape = tapes.advisor_tape(drafts=("[/] [red]x[/red]", "[bold]y [/"), feedback=("[/", "[link=x]"))
     async with desk(tape) as it:
@@ -60,3 +65,15 @@ async def test_without_colour_everything_is_still_said(monkeypatch: pytest.Monke
             if segment.style and segment.style.color and segment.style.color.triplet
         }
         assert it.app.no_color or not colours
+
+
+@pytest.mark.parametrize("error", [StoreUnusable("a\x1b[2J", "b\x9bc"), OSError("a\x1b]52;")])
+def test_an_error_that_quotes_a_store_or_a_file_has_no_control_characters(error: Exception) -> None:
+    assert not [char for char in failure_words(error) if unicodedata.category(char) == "Cc"]
+
+
+@pytest.mark.parametrize(("kind", "as_json"), [("text", False), ("object", True), ("", False)])
+def test_a_private_value_is_edited_by_writing_a_new_one(kind: str, as_json: bool) -> None:
+    draft = draft_of(PRIVATE, kind)
+    assert (draft.text, draft.as_json) == ("", as_json)
+    assert draft.why.startswith("private: ")

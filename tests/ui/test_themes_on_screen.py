@@ -34,6 +34,7 @@ def accent(it: Desk) -> Color | None:
 MINE_LOOK = Look("mine", Path())
 
 
+@pytest.mark.slow
 async def test_a_saved_theme_applies_live_and_a_broken_save_keeps_the_last(tmp_path: Path):
     path = tmp_path / "mine.toml"
     save(path, MINE)
@@ -48,6 +49,7 @@ async def test_a_saved_theme_applies_live_and_a_broken_save_keeps_the_last(tmp_p
         await it.until(lambda: accent(it) == Color.parse("#ff00ff"), "the mended colour")
 
 
+@pytest.mark.slow
 async def test_saving_the_base_applies_too(tmp_path: Path):
     save(tmp_path / "base.toml", MINE)
     save(tmp_path / "mine.toml", 'base = "base"\n')
@@ -56,6 +58,7 @@ async def test_saving_the_base_applies_too(tmp_path: Path):
         await it.until(lambda: accent(it) == Color.parse("#0000ff"), "the base's colour")
 
 
+@pytest.mark.slow
 async def test_a_broken_theme_falls_back_with_one_message_until_it_is_mended(tmp_path: Path):
     path = tmp_path / "mine.toml"
     save(path, MINE.replace("accent", "accnet").replace("base", "bsae"))
@@ -67,6 +70,7 @@ async def test_a_broken_theme_falls_back_with_one_message_until_it_is_mended(tmp
         await it.until(lambda: accent(it) == Color.parse("#00ff00"), "the mended theme")
 
 
+@pytest.mark.slow
 async def test_a_theme_that_is_not_there_falls_back_until_it_is(tmp_path: Path):
     async with desk(look=MINE_LOOK, size=(140, 40)) as it:
         await it.shows("there is no theme 'mine'", "'dark' is used instead")
@@ -75,6 +79,7 @@ async def test_a_theme_that_is_not_there_falls_back_until_it_is(tmp_path: Path):
         await it.until(lambda: accent(it) == Color.parse("#00ff00"), "the theme that came")
 
 
+@pytest.mark.slow
 async def test_mending_the_base_of_a_broken_theme_helps(tmp_path: Path):
     save(tmp_path / "base.toml", MINE.replace("#00ff00", "mud"))
     save(tmp_path / "mine.toml", 'base = "base"\n')
@@ -84,6 +89,7 @@ async def test_mending_the_base_of_a_broken_theme_helps(tmp_path: Path):
         await it.until(lambda: accent(it) == Color.parse("#00ff00"), "the base's colour")
 
 
+@pytest.mark.slow
 async def test_a_file_that_goes_away_is_told_once_and_changes_nothing(tmp_path: Path):
     path = tmp_path / "mine.toml"
     save(path, MINE)
@@ -98,6 +104,7 @@ async def test_a_file_that_goes_away_is_told_once_and_changes_nothing(tmp_path: 
         await it.until(lambda: accent(it) == Color.parse("#0000ff"), "the file that came back")
 
 
+@pytest.mark.slow
 async def test_the_palette_offers_all_themes_and_tells_of_broken_ones(tmp_path: Path):
     save(tmp_path / "mine.toml", MINE)
     save(tmp_path / "bad.toml", "colors = 3\n")

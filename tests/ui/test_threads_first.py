@@ -19,7 +19,7 @@ from hitl_tui.ui.screens.queue import QueueScreen
 from hitl_tui.ui.screens.threads import ThreadList, ThreadsScreen
 from hitl_tui.ui.theme import Look
 from tests.stores.test_sqlite import run_sql
-from tests.ui.harness import Screen
+from tests.ui.harness import Screen, booted
 
 
 @pytest.fixture
@@ -53,13 +53,14 @@ async def listed(path: Path, look: Look | None = None) -> AsyncIterator[Screen]:
         return hub
 
     app = HitlApp(AppStart(None, "anna", open_hub=open_hub), look or Look(""))
-    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+    async with booted(app) as pilot:
         screen = Screen(app, pilot)
         await screen.shows("middle", "Open")
         yield screen
     await hub.close()
 
 
+@pytest.mark.slow
 async def test_enter_shows_the_selected_thread_of_which_nothing_was_opened_before(path: Path) -> None:
     async with listed(path) as it:
         assert it.app.run_screen is None
@@ -72,12 +73,14 @@ async def test_enter_shows_the_selected_thread_of_which_nothing_was_opened_befor
         await it.shows("thread middle")
 
 
+@pytest.mark.slow
 async def test_the_way_back_leads_to_the_newest_thread(path: Path) -> None:
     async with listed(path) as it:
         await it.press("escape")
         await it.shows("thread new")
 
 
+@pytest.mark.slow
 async def test_help_and_palette_are_there_and_q_asks_nothing(path: Path) -> None:
     async with listed(path, Look("", keys={"no.such": "x"})) as it:
         await it.shows("no.such")
@@ -91,6 +94,7 @@ async def test_help_and_palette_are_there_and_q_asks_nothing(path: Path) -> None
     assert it.app.return_value.thread_id == ""
 
 
+@pytest.mark.slow
 async def test_it_comes_back_where_a_thread_has_gone_or_is_damaged(path: Path) -> None:
     async with listed(path) as it:
         run_sql(path, "PRAGMA foreign_keys = OFF", "UPDATE cursor SET body = 'x' WHERE thread = 3")
@@ -105,6 +109,7 @@ async def test_it_comes_back_where_a_thread_has_gone_or_is_damaged(path: Path) -
         await it.shows("thread old")
 
 
+@pytest.mark.slow
 async def test_the_queue_of_what_waits_comes_up_over_the_newest_thread(path: Path) -> None:
     async with listed(path) as it:
         await it.press("w")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hitl_tui import SQLiteCheckpointer
 from hitl_tui.engine.log.records import Commit, Cursor
 from hitl_tui.engine.log.threads import Owner, ThreadInfo
@@ -35,6 +37,7 @@ def names(screen: Screen) -> list[str]:
     return [row.name for row in screen.app.screen.query_one("#threads").found.rows]  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 async def test_they_are_counted_and_opened_level_by_level(tmp_path: Path) -> None:
     async with opened(SQLiteCheckpointer(tmp_path / "runs.db"), booked, World()) as it:
         await it.pilot.press("t")
@@ -52,6 +55,7 @@ async def test_they_are_counted_and_opened_level_by_level(tmp_path: Path) -> Non
         assert it.session.thread_id == "t/team#1/desk#1"
 
 
+@pytest.mark.slow
 async def test_a_search_finds_them_wherever_they_ran(tmp_path: Path) -> None:
     async with opened(SQLiteCheckpointer(tmp_path / "runs.db"), booked, World()) as it:
         await it.pilot.press("t")
@@ -60,6 +64,7 @@ async def test_a_search_finds_them_wherever_they_ran(tmp_path: Path) -> None:
         await it.shows("t/team#1/desk#1", "inside t/team#1")
 
 
+@pytest.mark.slow
 async def test_many_of_them_come_in_pages(tmp_path: Path) -> None:
     async with opened(SQLiteCheckpointer(tmp_path / "runs.db"), crowded, World()) as it:
         await it.pilot.press("t")

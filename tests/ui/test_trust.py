@@ -20,7 +20,7 @@ from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.theme import Look
 from tests.support.program import APP, call
 from tests.support.terminal import Terminal
-from tests.ui.harness import Screen
+from tests.ui.harness import Screen, booted
 
 GRAPH = """
 from pathlib import Path
@@ -74,7 +74,7 @@ class Sent:
             return hub, await hub.open("t")
 
         app = HitlApp(AppStart(open_driver, "anna", None, False), Look(""))
-        async with app.run_test(size=size, notifications=True) as pilot:
+        async with booted(app, size=size) as pilot:
             screen = Screen(app, pilot)
             await screen.shows("Timeline", "thread t", "write")
             yield screen
@@ -87,6 +87,7 @@ def sent(tmp_path: Path) -> Sent:
     return Sent(tmp_path)
 
 
+@pytest.mark.slow
 async def test_opening_and_looking_asks_nothing_and_builds_nothing(sent: Sent) -> None:
     async with sent.opened() as screen:
         await screen.press("left", "D")
@@ -95,6 +96,7 @@ async def test_opening_and_looking_asks_nothing_and_builds_nothing(sent: Sent) -
         assert not sent.built
 
 
+@pytest.mark.slow
 async def test_a_yes_runs_it_and_is_asked_for_once(sent: Sent) -> None:
     async with sent.opened() as screen:
         await screen.press("s")
@@ -110,6 +112,7 @@ async def test_a_yes_runs_it_and_is_asked_for_once(sent: Sent) -> None:
 
 
 @pytest.mark.parametrize("key", ["enter", "escape"])
+@pytest.mark.slow
 async def test_a_no_leaves_the_thread_to_be_looked_at(sent: Sent, key: str) -> None:
     async with sent.opened() as screen:
         await screen.press("s")
@@ -125,6 +128,7 @@ async def test_a_no_leaves_the_thread_to_be_looked_at(sent: Sent, key: str) -> N
         await screen.shows("Trust this graph?")
 
 
+@pytest.mark.slow
 async def test_leaving_while_it_asks_is_a_no(sent: Sent) -> None:
     async with sent.opened() as screen:
         await screen.press("s")
@@ -134,6 +138,7 @@ async def test_leaving_while_it_asks_is_a_no(sent: Sent) -> None:
     assert not sent.built
 
 
+@pytest.mark.slow
 async def test_an_edit_asks_before_it_is_written(sent: Sent) -> None:
     async with sent.opened() as screen:
         await screen.press("e")
@@ -144,6 +149,7 @@ async def test_an_edit_asks_before_it_is_written(sent: Sent) -> None:
         await screen.gone("Trust this graph?")
 
 
+@pytest.mark.slow
 async def test_files_that_others_may_write_are_asked_about_again_with_what_changed(sent: Sent) -> None:
     sent.file.chmod(0o666)
     async with sent.opened() as screen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from textual.app import App, ComposeResult
 from textual.events import Paste
 
@@ -29,6 +30,7 @@ async def test_controls_are_left_out_of_a_paste_and_the_rest_is_kept():
         assert field.value == "Xa[2Jb31mcd [/]"
 
 
+@pytest.mark.slow
 async def test_hostile_pastes_reach_no_field_of_a_screen():
     async with desk() as it:
         await it.press("f")

@@ -37,6 +37,7 @@ def opened(
     return live(make(store, world), ready="flight")
 
 
+@pytest.mark.slow
 async def test_it_previews_the_handlers_in_their_order_and_shows_what_became_of_each(
     store: Checkpointer, world: World
 ) -> None:
@@ -58,6 +59,7 @@ async def test_it_previews_the_handlers_in_their_order_and_shows_what_became_of_
         await it.shows("Rolled back: 3 undone.")
 
 
+@pytest.mark.slow
 async def test_what_a_subgraph_s_run_did_is_previewed_with_its_thread_and_undone_in_its_place(
     store: Checkpointer, world: World
 ) -> None:
@@ -76,6 +78,7 @@ async def test_what_a_subgraph_s_run_did_is_previewed_with_its_thread_and_undone
         assert [place for place, _ in world.calls] == ["car", "taxi", "spa", "hotel", "flight"]
 
 
+@pytest.mark.slow
 async def test_enter_alone_runs_nothing(store: Checkpointer, world: World) -> None:
     async with opened(store, booked, world) as it:
         await it.pilot.press("U")
@@ -99,6 +102,7 @@ def change_behind_its_back(folder: Path, statement: str) -> None:
         db.commit()
 
 
+@pytest.mark.slow
 async def test_verify_lists_what_is_wrong_says_what_it_means_and_goes_to_its_step(
     store: Checkpointer, world: World, tmp_path: Path
 ) -> None:
@@ -124,6 +128,7 @@ def booked_inside(store: Checkpointer, world: World) -> Any:
     return runner
 
 
+@pytest.mark.slow
 async def test_a_finding_in_a_thread_inside_opens_that_thread_at_the_step(
     store: Checkpointer, world: World, tmp_path: Path
 ) -> None:
@@ -145,6 +150,7 @@ async def test_a_finding_in_a_thread_inside_opens_that_thread_at_the_step(
         assert it.session.thread_id == "t"
 
 
+@pytest.mark.slow
 async def test_a_thread_inside_that_is_missing_leads_to_the_step_it_made(
     store: Checkpointer, world: World, tmp_path: Path
 ) -> None:
@@ -158,6 +164,7 @@ async def test_a_thread_inside_that_is_missing_leads_to_the_step_it_made(
         await it.shows("Channels at step 2")
 
 
+@pytest.mark.slow
 async def test_verify_reduces_again_and_replays(store: Checkpointer, world: World) -> None:
     async with opened(store, booked, world) as it:
         await it.pilot.press("V")

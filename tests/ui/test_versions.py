@@ -26,11 +26,11 @@ def thrice() -> GraphRunner:
     return graph.compile(checkpointer=MemoryCheckpointer(), interrupt_after=[ask])
 
 
+@pytest.mark.slow
 async def test_older_and_newer_versions_stand_beside_the_text_and_w_puts_both_in_one():
     async with live(thrice(), inputs={}, size=(200, 60)) as it:
         await it.press("c")
         await it.shows("WAITING")
-        await it.press("d")
         await it.shows("Is it good?", "takes it back", "draft, side by side")
         await it.shows("step 2, by write2", "step 3, by write3")
         await it.press("{")
@@ -65,7 +65,15 @@ def moving() -> GraphRunner:
     return graph.compile(checkpointer=MemoryCheckpointer(), interrupt_after=[ask])
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=["80x24", "120x40", "200x60"])
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param((80, 24), id="80x24"),
+        pytest.param((120, 40), marks=pytest.mark.slow, id="120x40"),
+        pytest.param((200, 60), marks=pytest.mark.slow, id="200x60"),
+    ],
+)
+@pytest.mark.slow
 async def test_of_a_paragraph_that_stands_elsewhere_card_and_value_say_that_it_has_moved(
     size: tuple[int, int],
 ):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
+from hitl_tui.drivers.watching import Watcher
 from hitl_tui.engine.log.records import Commit, Cursor
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.stores import Checkpointer
@@ -61,6 +62,7 @@ def statuses(it: Screen) -> dict[str, str]:
     return {row.info.thread_id: row.status for row in store.threads()}
 
 
+@pytest.mark.slow
 async def test_one_key_opens_the_next_with_its_card_the_longest_waiting_first_and_then_from_the_start():
     async with waiting("b", "a", "c") as it:
         for thread in ("b", "a", "c", "t", "b"):
@@ -69,6 +71,7 @@ async def test_one_key_opens_the_next_with_its_card_the_longest_waiting_first_an
         assert set(statuses(it).values()) == {"waiting"}
 
 
+@pytest.mark.slow
 async def test_a_decision_that_could_be_taken_back_is_sent_and_its_thread_goes_on_behind_the_next():
     async with waiting("b", "c") as it:
         await it.press("n")
@@ -81,6 +84,7 @@ async def test_a_decision_that_could_be_taken_back_is_sent_and_its_thread_goes_o
         assert statuses(it) == {"t": "waiting", "b": "completed", "c": "waiting"}
 
 
+@pytest.mark.slow
 async def test_one_that_asks_anew_comes_up_again_behind_the_others():
     async with waiting("b") as it:
         await it.press("n")
@@ -93,6 +97,7 @@ async def test_one_that_asks_anew_comes_up_again_behind_the_others():
         await it.shows("draft 1")
 
 
+@pytest.mark.slow
 async def test_without_another_one_it_says_so_and_stays():
     async with waiting() as it:
         await it.press("n")
@@ -101,13 +106,14 @@ async def test_without_another_one_it_says_so_and_stays():
         await card_of(it, "t")
 
 
+@pytest.mark.slow
 async def test_leaving_for_a_thread_of_the_list_sends_what_is_decided():
     async with waiting("b") as it:
         await it.press("d")
         await card_of(it, "t")
         await it.press("a")
         await it.shows("send it now")
-        await it.press("t")
+        it.run.action_do("app.threads")
         await it.shows("‖ waiting")
         rows = [row.name for row in it.app.screen.query_one("#threads").found.rows]  # type: ignore[attr-defined]
         await it.press(*["down"] * rows.index("b"), "enter")
@@ -116,7 +122,10 @@ async def test_leaving_for_a_thread_of_the_list_sends_what_is_decided():
         assert it.app.hub._store.ledger("t")[-1].actor == "anna"  # type: ignore[attr-defined]
 
 
-async def test_where_a_decision_is_refused_its_card_stays():
+@pytest.mark.slow
+async def test_where_a_decision_is_refused_its_card_stays(monkeypatch: pytest.MonkeyPatch):
+    # The screen learns of what Ben does only as the decision is sent.
+    monkeypatch.setattr(Watcher, "look", lambda _self: None)
     async with waiting("b") as it:
         await it.press("d")
         await card_of(it, "t")
@@ -150,6 +159,7 @@ def crowd() -> GraphRunner:
     return runner
 
 
+@pytest.mark.slow
 async def test_of_ten_thousand_threads_those_that_wait_are_listed_and_found_by_name(crowd: GraphRunner):
     async with live(crowd, ready=" t ") as it:
         await it.press("t")
@@ -167,6 +177,7 @@ async def test_of_ten_thousand_threads_those_that_wait_are_listed_and_found_by_n
         await it.shows("the newest 100")
 
 
+@pytest.mark.slow
 async def test_words_that_were_typed_are_there_again_when_their_thread_comes_up_again():
     async with waiting("b") as it:
         await it.press("d")

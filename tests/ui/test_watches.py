@@ -8,6 +8,7 @@ import pytest
 
 from hitl_tui.drivers.history import Sample
 from hitl_tui.ui.screens.watches import WatchesPane
+from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.view.watches import WatchedValue, read_watches
 from tests.ui.harness import live
 from tests.ui.test_find import asked
@@ -20,32 +21,41 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
+@pytest.mark.slow
 async def test_a_watch_shows_its_value_at_the_shown_step_and_how_it_went(file: Path):
     async with live(asked(), inputs={}) as it:
         await it.press("c")
         await it.shows("step 6")
-        await it.press("W", *["backspace"] * 20, *"n * 2")
+        await it.press("W", *"n * 2")
         await it.press("enter")
         await it.shows("Watches at step 6", "≠ n * 2  12", "▁▂▃▅▆▇█")
-        await it.press("W", *["backspace"] * 20, *"score > 0.15", "enter")
+        await it.press("W", *"score > 0.15", "enter")
         await it.shows("score > 0.15")
-        it.run.travel((it.session.thread_id, 3))
+        await it.press("#", "3", "enter")
         await it.shows("Watches at step 3", "null can't be compared with")
         it.run.travel((it.session.thread_id, 0))
         await it.shows("Watches at step 0", "false")
+        await it.press("#", "9", "enter")
+        await it.shows("there is no step 9; the newest is 6")
+        await it.press("&", *"sco", "enter")
+        await it.shows("1 of ", "“sco”")
+        assert [row.name for row in it.run.query_one(ChannelsPane).channel_rows] == ["score"]
+        await it.press("&", "tab", "a")
+        await it.gone("“sco”")
     assert read_watches(file) == {"scores": ("n * 2", "score > 0.15")}
     async with live(asked(), inputs={}) as it:
         await it.shows("Watches at step 0", "n * 2")
-        await it.press("W", *["backspace"] * 20, *"n * 2", "enter")
+        await it.press("W", *"n * 2", "enter")
         await it.gone("n * 2")
         await it.press("W", "up", "enter")
         await it.until(lambda: not it.run.query(WatchesPane))
     assert read_watches(file) == {}
 
 
+@pytest.mark.slow
 async def test_one_that_can_not_be_read_is_told_at_its_character_and_stays_to_be_mended():
     async with live(asked(), inputs={}) as it:
-        await it.press("W", *["backspace"] * 20, *"len(facts)")
+        await it.press("W", *"len(facts)")
         await it.shows("there is no channel 'facts'", "      ^")
         await it.press("enter")
         await it.shows("there is no channel 'facts'")

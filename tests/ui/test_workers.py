@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from hitl_tui import MemoryCheckpointer
@@ -73,6 +74,7 @@ async def team(jobs: Jobs | None, size: tuple[int, int] = (120, 40)) -> AsyncIte
         yield it
 
 
+@pytest.mark.slow
 async def test_who_runs_what_what_is_queued_and_what_nobody_can_run_are_on_one_page() -> None:
     async with team(Jobs()) as it:
         await it.press("ctrl+g")
@@ -81,6 +83,7 @@ async def test_who_runs_what_what_is_queued_and_what_nobody_can_run_are_on_one_p
         await it.shows("runs at worker 3, since 4.0 s", "queued just now: no worker has graph flow 01234567")
 
 
+@pytest.mark.slow
 async def test_the_page_follows_and_the_cursor_stays_at_its_thread() -> None:
     jobs = Jobs()
     async with team(jobs) as it:
@@ -88,7 +91,7 @@ async def test_the_page_follows_and_the_cursor_stays_at_its_thread() -> None:
         await it.shows("lost")
         await it.press("down", "down")
         jobs.now = replace(WORK, workers=(), jobs=(WORK.jobs[2], WORK.jobs[0]), orphans=(), queued=1)
-        await it.shows("no worker is there", "1 thread runs · 1 queued")
+        await it.shows("no worker is there", "0 threads run · 1 stuck · 1 queued")
         await it.press("down", "enter")
         await it.until(lambda: it.session.thread_id == "u", "the thread below it")
 
@@ -99,6 +102,7 @@ async def test_where_a_thread_is_left_to_nobody_the_key_says_why() -> None:
         await it.shows("only a store in PostgreSQL has workers")
 
 
+@pytest.mark.slow
 async def test_the_list_of_threads_leads_to_the_page_and_the_page_to_a_thread() -> None:
     async with team(Jobs()) as it:
         await it.press("t")

@@ -73,15 +73,16 @@ async def opened(runner: GraphRunner, inputs: Any) -> AsyncIterator[Desk]:
 @pytest.mark.parametrize(
     ("name", "question", "keys", "decided"),
     [
-        ("sequential", ("hand-over from writer to editor", "A lunch box."), ["enter"], "pass"),
-        ("supervisor", ("route: 'writer' found at 15", "send researcher instead"), ["1"], "researcher"),
-        ("debate", ("verdict: continue, without the word", "Not abandoned."), ["x"], "end"),
-        ("advisor", ("the reply does not begin", "Longer", "A lunch box."), ["a"], "approve"),
-        ("planner", ("verdict: replan, the reply begins with it", "no sources"), ["x"], "done"),
-        ("plan", ("plan of the planner", "writer: Write: short."), ["r", *OWN, "enter", "enter"], "replace"),
+        ("sequential", ("Pass this on to editor?", "A lunch box."), ["enter"], "pass"),
+        ("supervisor", ("route: 'writer' (named at character 15)", "go to researcher"), ["1"], "researcher"),
+        ("debate", ("verdict: continue (the reply lacks", "Not abandoned."), ["x"], "end"),
+        ("advisor", ("the reply does not start", "Longer", "A lunch box."), ["a"], "approve"),
+        ("planner", ("verdict: replan (the reply starts with that word)", "no sources"), ["x"], "done"),
+        ("plan", ("Run this plan?", "writer: Write: short."), ["r", *OWN, "enter", "enter"], "replace"),
     ],
     ids=list(WORKFLOWS),
 )
+@pytest.mark.slow
 async def test_a_gate_says_why_it_asks_and_keys_decide(
     name: str, question: tuple[str, ...], keys: list[str], decided: str
 ) -> None:
@@ -90,7 +91,7 @@ async def test_a_gate_says_why_it_asks_and_keys_decide(
         await asked(it, *question)
         await answer(it, *keys)
         if name == "supervisor":
-            await asked(it, "route: DONE, no worker is named")
+            await asked(it, "route: DONE (the reply names no worker")
             assert runner.get_state("t")["messages"][2] == "Notes."
             await answer(it, "enter")
         await it.shows("reached the end")
@@ -103,11 +104,17 @@ async def test_a_gate_says_why_it_asks_and_keys_decide(
     ("keys", "told", "sent"),
     [
         (["a"], "sent to ann", ["ann"]),
-        (["e", "end", "a", "enter", "enter"], "sent to anna", ["anna"]),
-        (["tab", *"too late", "enter", "r"], "Error: A person refused this call: too late", []),
+        (
+            ["e", "end", "a", "enter", "enter"],
+            "[A person changed this call before it was made. "
+            'It ran with these arguments: {"to": "anna"}]\nsent to anna',
+            ["anna"],
+        ),
+        (["r", *"too late", "enter", "enter"], "Error: A person refused this call: too late", []),
     ],
     ids=["approved", "its arguments edited", "rejected with a reason"],
 )
+@pytest.mark.slow
 async def test_a_call_of_a_tool_waits_and_the_model_hears_what_was_decided(
     keys: list[str], told: str, sent: list[str]
 ) -> None:
@@ -124,7 +131,7 @@ async def test_a_call_of_a_tool_waits_and_the_model_hears_what_was_decided(
     clerk = Agent("clerk", ScriptedModel(reply, pace=0), tools=[Tool(send, approve="always")])
     runner = sequential_workflow([clerk], checkpointer=MemoryCheckpointer())
     async with opened(runner, {"messages": "Do it."}) as it:
-        await asked(it, "clerk wants to call send", "Send an invitation.", '"to": "ann"')
+        await asked(it, "Call send?", "Send an invitation.", '"to": "ann"')
         assert did == []
         await answer(it, *keys)
         await it.shows("reached the end")

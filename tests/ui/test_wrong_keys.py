@@ -72,27 +72,28 @@ def untouched(store: SQLiteCheckpointer) -> tuple[object, ...]:
     )
 
 
-@pytest.mark.parametrize("key", IN_THE_QUEUE)
+@pytest.mark.slow
 async def test_a_wrong_key_in_the_queue_costs_few_keys_and_decides_nothing(
-    twelve: SQLiteCheckpointer, key: str
+    twelve: SQLiteCheckpointer,
 ) -> None:
-    back = IN_THE_QUEUE[key].split()
     before = untouched(twelve)
     async with queue(twelve) as it:
-        await it.press(key)
-        if key == "enter":
-            await it.shows("Your decision", "wants a second key press")
-        await it.pilot.pause()
-        for pressed in back:
-            await it.press(pressed)
+        for key, way_back in IN_THE_QUEUE.items():
+            back = way_back.split()
+            await it.press(key)
+            if key == "enter":
+                await it.shows("Your decision", "wants a second key press")
             await it.pilot.pause()
-        await it.until(lambda: isinstance(it.app.screen, QueueScreen), "the queue")
-        await it.until(lambda: shown(it) == ORDER, "all rows as before")
-        await it.shows("12, live", "sorted by urgency")
-        await it.until(lambda: untouched(twelve) == before, "nothing changed")
-        await it.gone("sorted by urgency, the other way round")
-        await it.gone("marked, 12, live")
-    costs(key, back)
+            for pressed in back:
+                await it.press(pressed)
+                await it.pilot.pause()
+            await it.until(lambda: isinstance(it.app.screen, QueueScreen), f"the queue after {key}")
+            await it.until(lambda: shown(it) == ORDER, f"all rows as before {key}")
+            await it.shows("12, live", "sorted by urgency")
+            await it.until(lambda: untouched(twelve) == before, f"nothing changed by {key}")
+            await it.gone("sorted by urgency, the other way round")
+            await it.gone("marked, 12, live")
+            costs(key, back)
 
 
 async def memo(it: Screen) -> Clock:
@@ -104,31 +105,38 @@ async def memo(it: Screen) -> Clock:
     return clock
 
 
-@pytest.mark.parametrize("key", ON_THE_CARD)
+@pytest.mark.slow
 async def test_a_wrong_key_on_the_card_costs_few_keys_and_decides_nothing(
-    twelve: SQLiteCheckpointer, key: str
+    twelve: SQLiteCheckpointer,
 ) -> None:
-    back = ON_THE_CARD[key].split()
     async with queue(twelve) as it:
         clock = await memo(it)
         before = untouched(twelve)
-        await it.press(key)
-        await it.pilot.pause()
-        if key == "k":
-            await it.shows("you have claimed it")
-        elif key == "Q":
-            await it.shows("12, live")
-        elif key == "n":
-            await it.until(lambda: it.session.thread_id == "press-q3", "another thread")
-            await it.card_listens()
-        for pressed in back:
-            await it.press(pressed)
+        for key, way_back in ON_THE_CARD.items():
+            back = way_back.split()
+            await it.press(key)
             await it.pilot.pause()
-        await it.until(lambda: it.app.screen is it.run and it.session.thread_id == "memo-42", "the thread")
-        clock.advance(GRACE + 0.01)
-        await it.until(lambda: it.run.review.card_open and it.card.review.state == "open", "its card")
-        await it.until(lambda: untouched(twelve) == before, "nothing changed")
-        clock.advance(60)
-        await it.pilot.pause(0.3)
-        assert untouched(twelve) == before
-    costs(key, back)
+            if key == "k":
+                await it.shows("you have claimed it")
+            elif key == "Q":
+                await it.shows("12, live")
+            elif key == "n":
+                await it.until(lambda: it.session.thread_id != "memo-42", "another thread")
+                await it.card_listens()
+            for pressed in back:
+                await it.press(pressed)
+                await it.pilot.pause()
+            await it.until(
+                lambda: it.app.screen is it.run and it.session.thread_id == "memo-42",
+                f"the thread after {key}",
+            )
+            clock.advance(GRACE + 0.01)
+            await it.until(
+                lambda: it.run.review.card_open and it.card.review.state == "open", f"its card after {key}"
+            )
+            await it.until(lambda: untouched(twelve) == before, f"nothing changed by {key}")
+            clock.advance(60)
+            it.card._tick()
+            await it.pilot.pause()
+            assert untouched(twelve) == before, key
+            costs(key, back)

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from hitl_tui import SQLiteCheckpointer
 from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.drivers.policies import read_policy
 from hitl_tui.engine.commands import UpdateState
 from hitl_tui.engine.log.requests import Choice, Vote
 from hitl_tui.loading.sources import reopen_graph
-from hitl_tui.view.batch import Decider, answers_of, decide, plan, plan_words, planned, result_words
+from hitl_tui.view.batch import Decider, answers_of, decide, plan, plan_by, plan_words, planned, result_words
 from hitl_tui.view.queue import QueueRow, rows_of
 from hitl_tui.view.queue_facts import Planned
 from tests.support import rich_queue
@@ -45,7 +46,9 @@ def test_the_rest_says_why_not() -> None:
     assert why(ROWS[-1]) == "nothing is asked: it only stopped"
     assert why(row(), current=None) == "it waits no longer"
     assert why(row(), current=replace(row(), seen=b"other")) == "it has moved since it was looked at"
-    assert why(row(), current=replace(row(), request=replace(request, step=4))).startswith("it has moved")
+    assert why(row(), current=replace(row(), request=replace(request, id="s"))).startswith(
+        "it is asked again"
+    )
     assert why(row(risk="high")) == "high risk: decide it by itself"
     assert why(row(attending=(there("ann", claims=True),))) == "claimed by ann, 9 m left"
     assert why(row(attending=(there("me", claims=True), there("ben")))) == ""
@@ -53,7 +56,7 @@ def test_the_rest_says_why_not() -> None:
     assert why(row(signed=True), by=replace(ME, signs=True)) == ""
     assert why(row(choices=())) == "it asks for a text"
     assert why(ROWS[3]) == "it asks for a form of 1 field"
-    assert why(row(choices=(YES, REDO)), "redo") == "the answer 'redo' needs words of yours"
+    assert why(row(choices=(YES, REDO)), "redo") == "the answer 'redo' needs a comment"
     assert why(row(), "redo") == "'redo' is not an allowed answer (allowed: approve)"
     assert why(row(choices=(REDO,))) == "none of its answers approves for sure (redo)"
     assert why(row(reviewers=("ann",))) == "me may not answer 'Ship it?'"
@@ -77,6 +80,7 @@ def store(tmp_path: Path) -> SQLiteCheckpointer:
     return store
 
 
+@pytest.mark.slow
 async def test_each_is_an_entry_of_its_own_and_what_has_moved_is_refused(store: SQLiteCheckpointer) -> None:
     hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
     by = Decider("tester", "tester@box")
@@ -96,7 +100,9 @@ async def test_each_is_an_entry_of_its_own_and_what_has_moved_is_refused(store: 
     outcomes = {result.thread: result.outcome for result in results}
     refused = {"memo-42", "blog-joins"}
     assert {name for name, outcome in outcomes.items() if outcome == "refused"} == refused
-    assert all(result.why for result in results if result.outcome == "refused")
+    why = {result.thread: result.why for result in results if result.outcome == "refused"}
+    assert "has been answered already" in why["memo-42"]
+    assert "asked again under a new id" in why["blog-joins"]
     assert {outcomes[name] for name in rich_queue.APPROVABLE - refused} == {"decided"}
     for name in rich_queue.APPROVABLE - refused:
         new = store.ledger(name)[entries[name] :]
@@ -107,6 +113,23 @@ async def test_each_is_an_entry_of_its_own_and_what_has_moved_is_refused(store: 
     await hub.close()
 
 
+@pytest.mark.slow
+async def test_a_policy_reports_the_requests_that_were_asked_again_since_they_were_listed(
+    store: SQLiteCheckpointer, tmp_path: Path
+) -> None:
+    (tmp_path / "policy.toml").write_text('[[rule]]\nwhen = "True"\nanswer = "approve"\n')
+    hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
+    listed = [shown for shown in rows_of(await hub.waiting(100)) if shown.name in ("memo-42", "blog-joins")]
+    async with hub.borrow("memo-42") as driver:
+        await driver.execute(UpdateState({"text": "another"}, None, None, "ann", None))
+    current = {shown.key: shown for shown in rows_of(await hub.waiting(100))}
+    plans = await plan_by(read_policy(tmp_path / "policy.toml"), hub, listed, ME, NOW, current=current)
+    assert [(plan.thread, plan.outcome) for plan in plans] == [("blog-joins", "would"), ("memo-42", "left")]
+    assert plans[1].why.startswith("it is asked again, as what it is about has changed")
+    await hub.close()
+
+
+@pytest.mark.slow
 async def test_a_vote_that_does_not_settle_says_what_it_waits_for(store: SQLiteCheckpointer) -> None:
     hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
     (recall,) = [shown for shown in rows_of(await hub.waiting(100)) if shown.name == "recall-k2"]

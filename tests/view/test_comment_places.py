@@ -7,7 +7,14 @@ import pytest
 
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.engine.thread.comments import Comment
-from hitl_tui.view.comments import destination, numbered_lines, numbered_rows, standing
+from hitl_tui.view.comments import (
+    destination,
+    numbered_lines,
+    numbered_rows,
+    passages,
+    selected_passages,
+    standing,
+)
 from hitl_tui.view.revision import revision
 from hitl_tui.view.rows import wrap_rich
 from hitl_tui.view.spans import Span
@@ -100,3 +107,15 @@ def test_the_card_says_where_comments_go(request_: Request, change: dict[str, ob
 @pytest.fixture
 def request_() -> Request:
     return Request("r1", "choice", "judge", "after", 1, "Good?", subject="draft")
+
+
+def test_words_that_stand_in_several_places_are_commented_on_where_they_were_selected():
+    text = "The pads are late.\n\nNothing else.\n\nStill: the pads are late."
+    rows = [(Span(line),) for line in text.split("\n")]
+    found = passages("draft", text)
+    first = selected_passages(found, "pads are late.", [*rows[:0], (Span("The "),)])
+    last = selected_passages(found, "pads are late.", [*rows[:4], (Span("Still: the "),)])
+    assert [passage.offset for passage in (*first, *last)] == [4, text.rindex("pads")]
+    older = (Span("a paragraph that was removed", "removed"),)
+    assert selected_passages(found, "pads are late.", [older, (Span("The "),)]) == first
+    assert selected_passages(found, "no such words") == ()

@@ -1,4 +1,4 @@
-"""The contract of a node in words: what it may read and write, its policies, and what it did (SPEC 6, 8)."""
+"""The contract of a node in words: what it may read and write, its policies, and what it did."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitl_tui.engine.log.events import PRIVATE
@@ -36,7 +36,9 @@ def test_a_diff_tells_both_texts(old: list[str], new: list[str]) -> None:
     assert [line.text for line in lines if line.kind != "removed"] == new
 
 
+@settings(max_examples=20)
 @given(st.randoms(use_true_random=False))
+@pytest.mark.slow
 def test_a_large_diff_tells_both_sides_too(chance: random.Random) -> None:
     old = [chance.randrange(3000) for _ in range(1_010)]
     put = [chance.randrange(3000) for _ in range(chance.randrange(60))]
@@ -76,7 +78,9 @@ def test_values_that_are_no_texts_differ_in_their_json() -> None:
     assert [*value_diff(PRIVATE, PRIVATE)] == [DiffLine("same", "[private]")]
 
 
+@settings(max_examples=50)
 @given(JSON)
+@pytest.mark.slow
 def test_pretty_json_is_what_json_makes_of_it(value: Any) -> None:
     try:
         expected = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
@@ -112,6 +116,7 @@ def test_texts_inside_a_value_keep_their_line_breaks_where_it_is_read() -> None:
 
 
 @given(JSON)
+@pytest.mark.slow
 def test_what_is_laid_out_differs_from_json_by_its_line_breaks_alone(value: Any) -> None:
     lines = laid_out(value)
     assert len(lines) == len(lines[:])
@@ -125,7 +130,9 @@ def test_a_changed_line_of_a_text_inside_a_value_is_one_changed_line() -> None:
     assert [*value_diff("1", 1)] == [DiffLine("removed", '"1"'), DiffLine("added", "1")]
 
 
+@settings(max_examples=50)
 @given(JSON, JSON, st.data())
+@pytest.mark.slow
 def test_a_diff_of_values_tells_the_lines_of_both(one: Any, other: Any, data: st.DataObject) -> None:
     inner = st.recursive(
         st.sampled_from([one, other, 1, True, "a\nb", "x", {}, []]),

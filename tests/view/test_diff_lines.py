@@ -31,3 +31,22 @@ def test_private_values_are_named_and_escapes_do_not_get_through():
 
 def test_nothing_is_told_where_nothing_differs():
     assert told({"a": 1}, {"a": 1}) == []
+
+
+def test_a_member_that_differs_is_named_with_both_values_and_long_texts_by_their_lines():
+    rows = [{"id": 1, "price": 2.25, "text": "word, " * 12 + "word"}]
+    other = [{"id": 1, "price": None, "text": "word, " * 12 + "end"}]
+    assert told({"rows": rows, "odd": {"a b": 1}}, {"rows": other, "odd": {"a b": 1, "c": "\x1b"}}) == [
+        "rows: changed",
+        "  ~ [0].price: 2.25 → null",
+        "  ~ [0].text: changed",
+        "  ~ " + "word, " * 12 + "[-word-]{+end+}",
+        "odd: changed",
+        "  + c: “␛”",
+    ]
+
+
+def test_many_members_that_differ_are_shown_as_lines_of_json():
+    lines = told({"rows": [0] * 50}, {"rows": [1] * 50})
+    assert lines[0] == "rows: changed"
+    assert lines[2] == "  ~   [-0-]{+1+},"

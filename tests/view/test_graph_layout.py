@@ -138,15 +138,17 @@ def test_the_named_graphs_are_boxes_without_a_crossing_and_with_whole_labels(nam
         check(info, layout, width - 1)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(graphs(), st.integers(8, 70))
+@pytest.mark.slow
 def test_nothing_stands_or_runs_over_anything_else(info: GraphInfo, width: int):
     for layout in layouts(info, width):
         check(info, layout, width)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(graphs(), st.sampled_from((10, 24, 40, 60)), st.sampled_from((6, 20, 400)))
+@pytest.mark.slow
 def test_a_picture_keeps_to_its_width_has_every_node_once_and_is_the_same_again(
     info: GraphInfo, width: int, height: int
 ):

@@ -78,6 +78,7 @@ def test_hostile_names_stay_text():
 
 
 @pytest.mark.parametrize("count", [1, 200])
+@pytest.mark.slow
 def test_any_graph_is_drawn(count: int):
     names = [f"node{index}" for index in range(count)]
     edges = [EdgeInfo("START", names[0], "")]

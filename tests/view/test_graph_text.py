@@ -27,6 +27,19 @@ def test_nodes_stand_in_the_order_of_the_run():
     assert run_order(ADVISOR) == ["START", "worker", "advisor", "END"]
 
 
+def test_no_count_stands_where_it_would_be_read_as_that_of_an_edge_or_of_the_end():
+    edges = [
+        EdgeInfo("START", "assistant", ""),
+        EdgeInfo("assistant", "tools", "tools"),
+        EdgeInfo("assistant", "END", "END"),
+        EdgeInfo("tools", "assistant", ""),
+    ]
+    rows = text(draw(edges, [], RunMarks("END", {"assistant": 2, "tools": 1}), 40, 40)).splitlines()
+    (counted,) = [row for row in rows if "×1" in row]
+    assert "END" not in counted
+    assert "×1╯" in counted
+
+
 def test_boxes_where_there_is_room():
     look = RunMarks("advisor", {"worker": 2, "advisor": 2}, frozenset({("worker", "advisor")}))
     assert text(draw(ADVISOR, [], look, 26, 30)) == "\n".join(

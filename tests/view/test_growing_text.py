@@ -76,6 +76,7 @@ def test_a_word_of_a_megabyte_is_wrapped_by_looking_at_it_once():
     assert looked_at < 20_000_000
 
 
+@pytest.mark.slow
 def test_what_is_added_to_a_long_line_does_not_wrap_all_of_it_again(monkeypatch):
     asked = []
     monkeypatch.setattr(
@@ -93,3 +94,10 @@ def test_only_the_newest_rows_are_kept():
 
 def test_a_break_of_carriage_return_and_newline_may_come_in_two_pieces():
     assert grown(["one\r", "\ntwo"], 34).rows == ["one", "two"]
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_a_carriage_return_goes_back_to_the_start_of_the_line_as_progress_bars_do(size: int):
+    text = "begin\n\r 10%|#   | 1/4\r100%|####| 4/4\nlonger\rab\r\nend\r"
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    assert grown(pieces, 34).rows == ["begin", "100%|####| 4/4", "abnger", "end"]

@@ -13,9 +13,12 @@ from msgspec.structs import replace
 from hitl_tui import END, START, MemoryCheckpointer, StateGraph
 from hitl_tui.drivers.protocol import Driver, Stamped
 from hitl_tui.engine.commands import Answer, Run
+from hitl_tui.engine.graph.limits import UNLIMITED
 from hitl_tui.engine.log import events as ev
-from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo
+from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo, ToolUse
+from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.threads import Owner, child_id
+from hitl_tui.engine.thread.logged import progress_of
 from hitl_tui.view.branches import (
     branch_detail,
     branch_lens,
@@ -25,16 +28,16 @@ from hitl_tui.view.branches import (
     item_text,
     short_count,
 )
-from hitl_tui.view.inside import TEXT_TAIL, BranchView, ChildView, InsideView
+from hitl_tui.view.inside import TEXT_TAIL, BranchView, ChildView, InsideView, calls_of_failed, calls_of_step
 from hitl_tui.view.run_view import RunView, crumbs, fold, open_view
 from hitl_tui.view.spans import Line, plain_text
 from hitl_tui.view.status import status
 from hitl_tui.view.step_view import head_step
-from hitl_tui.view.transcript import branch_lines, inside_lines
+from hitl_tui.view.transcript import NodeText, branch_lines, inside_lines
 from tests.support import nested
 from tests.support import tape as tapes
 from tests.support.spec import spec
-from tests.view.test_panes import update
+from tests.view.test_panes import played, update
 
 pytestmark = spec("7")
 
@@ -169,7 +172,7 @@ def test_the_fold_is_the_same_however_events_are_cut(cut: int) -> None:
 
 
 def test_branches_in_flight_are_given_up_with_the_node() -> None:
-    view = after(view_of_map(), *RUNNING, ev.AttemptDropped("scan", 1, "cancelled by hand"))
+    view = after(view_of_map(), *RUNNING, ev.AttemptDropped("scan", 1, "stopped by you"))
     assert {one.phase for one in view.inside.branches.values()} == {"cancelled"}
     assert not view.inside.live
 
@@ -190,6 +193,8 @@ LENS = [
 def test_the_lens_groups_updates_by_branch_and_names_the_failed_ones() -> None:
     branches = [outcome(0, overridden=("newest",)), failed(1, attempts=2), outcome(2), outcome(3, "unneeded")]
     assert words(branch_lens(LENS, branches)) == [
+        "✗ scan[1]  failed after 2 attempts, 0.3 s",
+        "  they sting",
         "✔ scan[0]  0.3 s",
         "c  append",
         "  list 0 + “ants”",
@@ -197,8 +202,6 @@ def test_the_lens_groups_updates_by_branch_and_names_the_failed_ones() -> None:
         "newest  overwrite",
         "  “” → “ants”",
         "  overwritten by scan[2]",
-        "✗ scan[1]  failed after 2 attempts, 0.3 s",
-        "  they sting",
         "✔ scan[2]  0.3 s",
         "newest  overwrite",
         "  “ants” → “crabs”",
@@ -234,6 +237,16 @@ def test_rows_say_what_each_branch_is_about_and_came_to() -> None:
     ]
 
 
+def test_nodes_of_one_superstep_are_told_apart_by_their_own_names() -> None:
+    paths = [
+        "search_web+search_wikipedia/search_web",
+        "search_web+search_wikipedia/search_wikipedia",
+        "group/a",
+    ]
+    rows = branch_rows([BranchView(path, path, 0, "ok") for path in paths], (), (), T0)
+    assert [row.label for row in rows] == ["search_web", "search_wikipedia", "group/a"]
+
+
 def test_a_branch_without_an_item_is_about_nothing() -> None:
     assert item_text(BranchView("group/left", "left", 0), ()) == ""
     assert item_text(BranchView("scan[7]", "scan", 7), ["one"]) == ""
@@ -258,8 +271,8 @@ async def test_a_real_map_with_a_quorum() -> None:
         assert point is not None
         shown = words(head_step(view).lens)
         assert [line.split("  ")[0] for line in shown if line.startswith(("✔", "✗"))] == [
-            "✔ scan[0]",
             "✗ scan[1]",
+            "✔ scan[0]",
             "✔ scan[2]",
         ]
         assert "  overwritten by scan[2]" in shown
@@ -286,7 +299,7 @@ async def test_a_thread_that_waits_in_a_branch_shows_all_branches_when_it_is_ope
         reopened = open_view(await driver.snapshot())
         for one in (view, reopened):
             assert counted(one.inside) == "2 of 3 done, 1 waiting"
-            assert "scan[1] asks — your turn" in status(one, 0).turn
+            assert "Question of scan[1] — your turn" in status(one, 0).turn
         request = view.progress.pending[0]
         await driver.execute(Answer(request.id, "yes", step=request.step))
         view = fold(view, driver.events(view.last_event))
@@ -295,6 +308,14 @@ async def test_a_thread_that_waits_in_a_branch_shows_all_branches_when_it_is_ope
         assert (view.progress.status, view.values["found"]) == ("completed", ["ants", "bees", "crabs"])
     finally:
         await bench.hub.close()
+
+
+def test_a_node_inside_is_told_once_a_step() -> None:
+    text, lines = NodeText(), list[str]()
+    for head, node in ((0, "plan"), (0, "plan"), (0, ""), (0, "plan"), (1, "plan"), (1, "plan")):
+        progress = progress_of(Cursor("t/team#1", head=head), node or None, UNLIMITED)
+        lines += text.lines(ev.ChildMoved("team", "team", "t/team#1", node, progress))
+    assert lines == ["Inside team: plan runs, thread t/team#1."] * 2
 
 
 async def test_a_subgraph_shows_where_it_is_and_what_it_writes() -> None:
@@ -350,3 +371,18 @@ def test_a_branch_tells_what_its_own_node_may_read_and_write():
             plain_text(line) for line in branch_detail(BranchView(f"group/{name}", name), (), (), node=group)
         ]
         assert [f"may read        {reads}", f"may write       {writes}"] == lines[1:3]
+
+
+def test_calls_of_failed_attempts_stand_apart_from_those_that_made_the_step():
+    calls = (
+        ToolUse("w", "book", {"n": 1}, "booked", attempt=1),
+        ToolUse("w", "book", {"n": 2}, "booked", attempt=2),
+        ToolUse("w", "look", {"n": 3}, "seen", attempt=1, path="scan[0]"),
+        ToolUse("w", "look", {"n": 4}, "seen", attempt=1, path="scan[1]"),
+    )
+    branches = (outcome(0), outcome(1, "failed"))
+    point = replace(played(tapes.advisor_tape()).checkpoints[-1], calls=calls, attempt=2, branches=branches)
+    made, failed = [[plain_text(line) for line in lines(point)] for lines in (calls_of_step, calls_of_failed)]
+    assert [line.strip() for line in made[1::3]] == ['{"n": 2}', '{"n": 3}']
+    assert failed[0] == "2 calls made in failed attempts"
+    assert [line.strip() for line in failed[2::3]] == ['{"n": 1}', '{"n": 4}']

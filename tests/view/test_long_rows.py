@@ -46,7 +46,11 @@ def test_what_is_not_reached_yet_counts_as_a_row_a_line():
     assert len(rows) == 2_002
 
 
-@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
+@pytest.mark.parametrize(
+    "size",
+    [pytest.param((120, 40), id="120x40"), pytest.param((80, 24), marks=pytest.mark.slow, id="80x24")],
+)
+@pytest.mark.slow
 async def test_five_megabytes_in_one_line_are_read_to_their_end(size: tuple[int, int]):
     text = "BEGIN " + "words and more words " * 240_000 + "THE-END"
     tape = tapes.advisor_tape()

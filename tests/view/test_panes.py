@@ -71,8 +71,43 @@ def words(lines: tuple[Line, ...]) -> list[str]:
         ),
         pytest.param(
             update({"a": 1}, {"b": 1}, {"a": 1, "b": 1}, "merge"),
-            ["c  merge", "  1 key + {b}", "  → 2 keys"],
+            ["c  merge", "  1 key + {b: 1}", "  → 2 keys"],
             id="merge",
+        ),
+        pytest.param(
+            update({"a": 1, "b": 2.25}, {"b": None}, {"a": 1, "b": None}, "merge"),
+            ["c  merge", "  2 keys + {b: null}", "  b: 2.25 → null", "  → 2 keys"],
+            id="merge shows what it replaces",
+        ),
+        pytest.param(
+            update({"id": 4, "price": 2.25}, {}, {"id": 4, "price": None}),
+            ["c  overwrite", "  price: 2.25 → null"],
+            id="an object shows the member that changed",
+        ),
+        pytest.param(
+            update(
+                [{"id": n, "price": n} for n in range(3)],
+                [],
+                [{"id": 0, "price": 0}, {"id": 2, "price": None}, {"id": 3}],
+            ),
+            [
+                "c  overwrite",
+                "  [1].id: 1 → 2",
+                "  [1].price: 1 → null",
+                "  [2].id: 2 → 3",
+                "  [2].price: - 2",
+            ],
+            id="a list shows the members of the items that changed",
+        ),
+        pytest.param(
+            update([1, 2, 3, 4], [], [1, 9, 2, 3, 4]),
+            ["c  overwrite", "  [1]: + 9"],
+            id="an item that was put in is no change of those after it",
+        ),
+        pytest.param(
+            update([0] * 50, [], [1] * 50),
+            ["c  overwrite", *(f"  [{at}]: 0 → 1" for at in range(8)), "  … more differences"],
+            id="of many differences the first are shown",
         ),
         pytest.param(
             update("revise", "revise", "revise"),
@@ -112,6 +147,11 @@ def words(lines: tuple[Line, ...]) -> list[str]:
             update("a", "b", "b", op="set", source="human", actor="ann", note="better"),
             ["c  set by ann", "  “a” → “b”", "  note  better"],
             id="a person sets without a reducer",
+        ),
+        pytest.param(
+            update("a", "b", "b", op="set", source="node"),
+            ["c  replaced", "  “a” → “b”"],
+            id="a node that goes past its reducer is no person",
         ),
         pytest.param(
             update(PRIVATE, PRIVATE, PRIVATE, "append", visibility="private", changed=True),
@@ -161,7 +201,7 @@ def test_rows_of_a_past_step_and_of_an_edit() -> None:
     past = past_step(view, view.checkpoints[1], tape.states[1], tape.updates[1])
     assert not past.is_head
     assert past.step == 1
-    by_ann = update("a", "b", "b", op="set", actor="ann")
+    by_ann = update("a", "b", "b", op="set", source="human", actor="ann")
     edited = past_step(view, view.checkpoints[2], {"c": "b"}, [by_ann])
     row = edited.rows[-1]
     assert (row.name, row.mark, row.word) == ("c", "✎", "set by hand")
@@ -170,11 +210,15 @@ def test_rows_of_a_past_step_and_of_an_edit() -> None:
 def test_why_a_step_went_on_as_it_did_is_told_with_it_and_on_the_card() -> None:
     view = played(tapes.advisor_tape())
     request = view.progress.pending[0]
-    why = msgspec.structs.replace(view.checkpoints[-1], text="route: 'writer'\x1b found at 14")
+    why = msgspec.structs.replace(view.checkpoints[-1], text="route: 'writer'\x1b (named at character 14)")
     view = replace(view, checkpoints=(*view.checkpoints[:-1], why))
-    assert head_step(view).why == "route: 'writer'␛ found at 14"
-    assert "route: 'writer'␛ found at 14" in words(review_card(request, view, view.values).why)[0]
-    assert step_lines(why, ())[1:] == ["It says:", "  | route: 'writer'␛ found at 14", "It changed nothing."]
+    assert head_step(view).why == "route: 'writer'␛ (named at character 14)"
+    assert "route: 'writer'␛ (named at character 14)" in words(review_card(request, view, view.values).why)[0]
+    assert step_lines(why, ())[1:] == [
+        "It says:",
+        "  | route: 'writer'␛ (named at character 14)",
+        "It changed nothing.",
+    ]
 
 
 @pytest.mark.parametrize("tape", [tapes.hostile_tape(), tapes.private_tape()], ids=["hostile", "private"])
@@ -252,6 +296,9 @@ def test_what_a_thread_has_cost() -> None:
     assert any("no␛price" in line and line.endswith("unknown") for line in lines)
     assert any(line.split()[:1] == ["all"] and "≥ $" in line for line in lines)
     assert any("attempts without a step" in line for line in lines)
+    by_node = lines[lines.index("By node") + 1 :]
+    assert by_node[0].split()[:3] == ["node", "runs", "time"]
+    assert by_node[1].split()[2:4] == ["4.6", "s"]
     assert words(cost_lines(CostReport(()))) == ["no node has run yet"]
 
 
@@ -263,7 +310,7 @@ def test_what_a_thread_has_cost() -> None:
         pytest.param(
             "approve",
             None,
-            (update("revise", "approved", "approved", op="set", actor="ann"),),
+            (update("revise", "approved", "approved", op="set", source="human", actor="ann"),),
             ["c  set by ann", "  “revise” → “approved”"],
             id="a_channel_that_was_set_says_it",
         ),

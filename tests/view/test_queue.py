@@ -216,6 +216,25 @@ def test_a_line_says_what_of_it_presses() -> None:
     assert summary_words(ROWS[3:4], NOW, "me") == ""
 
 
+def test_a_mark_stays_at_a_gate_that_is_asked_again_and_is_taken_away_there() -> None:
+    marks, marked = Marks(), row("a")
+    assert marked.request is not None
+    gate = msgspec.structs.replace(marked.request, when="before")
+    marked = msgspec.structs.replace(marked, request=gate)
+    again = msgspec.structs.replace(marked, request=msgspec.structs.replace(gate, id="asked again"))
+    marks.turn(marked)
+    marks.refused(marked.key, "it has moved")
+    assert (again in marks, marks.rows, marks.reason(again)) == (True, (marked,), "it has moved")
+    marks.turn(again)
+    assert (marked in marks, marks.rows, marks.reason(again)) == (False, (), "")
+    inside = [
+        msgspec.structs.replace(again, request=msgspec.structs.replace(gate, id=name, when="inside"))
+        for name in "xy"
+    ]
+    marks.turn_all(inside)
+    assert len(marks) == 2
+
+
 def test_marks_keep_rows_as_they_were_then() -> None:
     marks = Marks()
     first, other = row("a"), row("b")

@@ -45,7 +45,7 @@ async def test_an_advisor_workflow_with_a_person_in_it() -> None:
 
         await driver.execute(Run())
         view = await settled(driver, view)
-        assert status(view, 0).turn.startswith("verdict of advisor — your turn")
+        assert status(view, 0).turn.startswith("Approve this draft? — your turn")
         request = view.progress.pending[0]
         card = review_card(request, view, view.values)
         assert (card.badge, card.words[0][0].text) == ("REVISE", "longer")

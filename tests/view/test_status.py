@@ -114,6 +114,12 @@ def test_the_status_says_in_words(tape: tapes.Tape, changes: dict[str, Any], wor
     assert (line.word, line.turn) == (word, turn)
 
 
+def test_where_nothing_can_be_decided_the_status_says_why() -> None:
+    keys = {"unable": "the store is read-only: its file or its directory can't be written"}
+    line = status(played(tapes.advisor_tape()), tapes.T0, keys=keys)
+    assert line.turn == "verdict of advisor — the store is read-only"
+
+
 def test_a_running_node_is_timed() -> None:
     tape = tapes.advisor_tape()
     view = fold(open_view(tape.begin), tape.events[:4])

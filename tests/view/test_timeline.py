@@ -110,6 +110,9 @@ def test_a_fork_that_has_run_nothing_stands_at_the_step_it_begins_behind() -> No
     assert "◉ advisor ‖ paused" in picture(found)[found.head.row]
     assert neighbours(view, [parent], ("new", 2), "left") == ("new", 1)
     assert neighbours(view, [parent], ("new", 1), "right") == ("new", 2)
+    for width in range(1, 120):  # however narrow, and whatever step of its parent is shown
+        for step in range(3):
+            layout(view, [parent, tape.family[0]], (THREAD, step), width)
 
 
 def test_where_the_whole_family_has_room_what_is_elsewhere_says_where_it_parts() -> None:
@@ -241,6 +244,7 @@ def trees(draw: st.DrawFn) -> tuple[RunView, list[Relative], Place]:
 
 @settings(deadline=None, max_examples=60)
 @given(trees(), st.integers(min_value=1, max_value=140), st.sampled_from([UNICODE, ASCII]))
+@pytest.mark.slow
 def test_any_tree_fits_its_width_and_nothing_overlaps(
     tree: tuple[RunView, list[Relative], Place], width: int, glyphs: Glyphs
 ) -> None:
@@ -261,6 +265,7 @@ def test_any_tree_fits_its_width_and_nothing_overlaps(
 
 @settings(deadline=None, max_examples=60)
 @given(trees(), st.sampled_from(["left", "right", "up", "down"]))
+@pytest.mark.slow
 def test_from_any_place_keys_lead_to_a_place_that_is_shown(
     tree: tuple[RunView, list[Relative], Place], direction: Direction
 ) -> None:

@@ -1,4 +1,4 @@
-"""The advisor workflow, to the letter of its row in SPEC 15."""
+"""The advisor workflow, to the letter of its row in docs/spec/workflows.md."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def test_verdicts(reply: str, verdict: str, feedback: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        ("Approved.", "verdict: approved, the reply begins with 'approved'"),
-        ("not approved", "verdict: revise, the reply does not begin with 'approved'"),
+        ("Approved.", "verdict: approved (the reply starts with 'approved')"),
+        ("not approved", "verdict: revise (the reply does not start with 'approved')"),
     ],
 )
 def test_the_thread_says_why_it_was_judged_so(reply: str, why: str) -> None:
@@ -184,7 +184,7 @@ class TestWithAHuman:
         runner, _, _ = self.at_verdict(["revise: Longer"])
         request = runner.open("t").cursor.pending[0]
         assert (request.title, request.subject, request.recommended) == (
-            "verdict of advisor", "latest_draft", "accept",
+            "Approve this draft?", "latest_draft", "accept",
         )  # fmt: skip
         assert request.payload == {
             "agent": "advisor", "verdict": "revise", "feedback": "Longer", "round": 1, "rounds": 4,
@@ -217,14 +217,14 @@ class TestWithAHuman:
 
     def test_revising_needs_words(self) -> None:
         runner, _, _ = self.at_verdict(["approved"])
-        with pytest.raises(AnswerRefused, match="needs words"):
+        with pytest.raises(AnswerRefused, match="needs a comment"):
             runner.answer("t", pending_id(runner, "t"), "revise", step=2)
 
     def test_editing_the_draft_then_approving_what_was_edited(self) -> None:
         runner, worker, _ = self.at_verdict(["revise: Longer"])
         wanted = pending_id(runner, "t")
         assert runner.update_state("t", {"latest_draft": "my own"}, actor="ann", expected_step=2) == 3
-        with pytest.raises(AnswerRefused, match="about step 2"):
+        with pytest.raises(AnswerRefused, match="asked again"):
             runner.answer("t", wanted, "approve", step=2)
         result = self.decide(runner, "approve")
         assert (result.status, result.output(), len(worker.prompts)) == ("completed", "my own", 1)

@@ -1,4 +1,4 @@
-"""Which part of a workflow costs what: the cost profile of seed 002."""
+"""Which part of a workflow costs what."""
 
 from __future__ import annotations
 

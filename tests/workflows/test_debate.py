@@ -1,4 +1,4 @@
-"""The debate workflow, to the letter of its row in SPEC 15."""
+"""The debate workflow, to the letter of its row in docs/spec/workflows.md."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def floor(*verdicts: str, **options: Any) -> tuple[GraphRunner, Stub, Stub, Stub
 @pytest.mark.parametrize(
     ("reply", "verdict", "why"),
     [
-        ("done", "done", "verdict: done, the word found at 1"),
-        ("Both made their points. DONE.", "done", "verdict: done, the word found at 25"),
-        ("It is not done yet", "done", "verdict: done, the word found at 11"),
-        ("abandoned", "continue", "verdict: continue, without the word 'done'"),
-        ("undone, donet, done_", "continue", "verdict: continue, without the word 'done'"),
-        ("continue", "continue", "verdict: continue, without the word 'done'"),
-        ("", "continue", "verdict: continue, without the word 'done'"),
+        ("done", "done", "verdict: done (the word is at character 1)"),
+        ("Both made their points. DONE.", "done", "verdict: done (the word is at character 25)"),
+        ("It is not done yet", "done", "verdict: done (the word is at character 11)"),
+        ("abandoned", "continue", "verdict: continue (the reply lacks the word 'done')"),
+        ("undone, donet, done_", "continue", "verdict: continue (the reply lacks the word 'done')"),
+        ("continue", "continue", "verdict: continue (the reply lacks the word 'done')"),
+        ("", "continue", "verdict: continue (the reply lacks the word 'done')"),
     ],
     ids=["the bare word", "at the end in capitals", "naive: not done is done", "inside abandoned",
          "inside other words", "continue", "empty"],
@@ -181,7 +181,7 @@ class TestAHumanAfterEachRound:
     def test_without_a_judge_the_person_is_one(self) -> None:
         runner, pro, *_ = floor(max_rounds=2, human="round")
         (request,) = runner.invoke({"task": "t"}, thread_id="t").pending
-        assert request.title == "end of a round"
+        assert request.title == "Continue the debate?"
         assert decide(runner, "accept").status == "waiting"
         assert decide(runner, "extend").status == "waiting"
         assert (decide(runner, "end").status, len(pro.prompts)) == ("completed", 3)

@@ -1,4 +1,4 @@
-"""The planner workflow, to the letter of its row in SPEC 15."""
+"""The planner workflow, to the letter of its row in docs/spec/workflows.md."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from hitl_tui import (
+    Agent,
     AnswerRefused,
     GraphInvalid,
     GraphRunner,
     HitlError,
     MemoryCheckpointer,
+    ScriptedModel,
     planner_workflow,
 )
 from hitl_tui.workflows.planner import default_channels, read_evaluation
@@ -45,15 +47,15 @@ class Crew:
 @pytest.mark.parametrize(
     ("reply", "verdict", "why"),
     [
-        ("done", "done", "verdict: done, the word found at 1"),
-        ("All is DONE.", "done", "verdict: done, the word found at 8"),
-        ("replan: more sources", "replan: more sources", "verdict: replan, the reply begins with it"),
-        ("Replan - not done", "replan: not done", "verdict: replan, the reply begins with it"),
-        ("replan", "replan: ", "verdict: replan, the reply begins with it"),
-        ("abandoned", "replan: abandoned", "verdict: replan, without the word 'done'"),
-        ("please replan", "replan: please replan", "verdict: replan, without the word 'done'"),
-        ("replanned and done", "done", "verdict: done, the word found at 15"),
-        ("", "replan: ", "verdict: replan, without the word 'done'"),
+        ("done", "done", "verdict: done (the word is at character 1)"),
+        ("All is DONE.", "done", "verdict: done (the word is at character 8)"),
+        ("replan: more sources", "replan: more sources", "verdict: replan (the reply starts with that word)"),
+        ("Replan - not done", "replan: not done", "verdict: replan (the reply starts with that word)"),
+        ("replan", "replan: ", "verdict: replan (the reply starts with that word)"),
+        ("abandoned", "replan: abandoned", "verdict: replan (the reply lacks the word 'done')"),
+        ("please replan", "replan: please replan", "verdict: replan (the reply lacks the word 'done')"),
+        ("replanned and done", "done", "verdict: done (the word is at character 15)"),
+        ("", "replan: ", "verdict: replan (the reply lacks the word 'done')"),
     ],
     ids=["done", "done in capitals", "replan with a reason", "replan, though it says done", "replan alone",
          "done inside abandoned", "neither as it should be", "replan inside a word", "empty"],
@@ -224,7 +226,7 @@ class TestAHuman:
     def test_sees_the_plan_before_it_runs_and_edits_it(self) -> None:
         crew = Crew(PLAN, human="plan")
         (request,) = crew.run().pending
-        assert (request.title, request.subject) == ("plan of the planner", "plan")
+        assert (request.title, request.subject) == ("Run this plan?", "plan")
         assert request.payload == "1. researcher: Find facts.\n2. writer: Write: short."
         crew.runner.update_state(
             "t", {"plan": [{"worker": "writer", "instruction": "Just write."}]}, actor="ann"
@@ -272,5 +274,27 @@ class TestAHuman:
         crew = Crew(PLAN, verdicts=("done",), human="both")
         crew.run()
         decide(crew.runner, "run")
-        with pytest.raises(AnswerRefused, match="needs words"):
+        with pytest.raises(AnswerRefused, match="needs a comment"):
             decide(crew.runner, "replan")
+
+
+def test_a_second_task_begins_without_the_results_of_the_first() -> None:
+    told: list[str] = []
+
+    def evaluate(messages: Any) -> str:
+        told.append(messages[-1]["content"])
+        return "replan: more" if len(told) == 1 else "done"
+
+    runner = planner_workflow(
+        Agent("planner", ScriptedModel(lambda messages: "writer: Write.", pace=0)),
+        [Agent("writer", ScriptedModel([f"text {n}" for n in range(1, 9)], pace=0))],
+        Agent("evaluator", ScriptedModel(evaluate, pace=0)),
+        checkpointer=MemoryCheckpointer(),
+    )
+    first = runner.invoke({"messages": ["One."]}, thread_id="t")
+    assert list(first["results"]) == ["text 1", "text 2"]
+    second = runner.invoke({"messages": ["Two."]}, thread_id="t")
+    assert list(second["results"]) == ["text 3"]
+    assert "text 1" not in told[-1]
+    assert runner.verify("t", strict=True).ok
+    assert runner.replay("t").ok

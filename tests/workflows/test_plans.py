@@ -1,4 +1,4 @@
-"""From a planner's words to steps, and what is said where they are none (SPEC 15)."""
+"""From a planner's words to steps, and what is said where they are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SPEC 15: what a model must know stands in its prompt, `prompts=` replaces any, the task is never lost."""
+"""What a model must know stands in its prompt, `prompts=` replaces any, the task is never lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sequential workflow, to the letter of its row in SPEC 15."""
+"""The sequential workflow, to the letter of its row in docs/spec/workflows.md."""
 
 from __future__ import annotations
 
@@ -111,9 +111,9 @@ class TestHandingOver:
     def test_each_hand_over_is_asked_about_but_not_the_last_reply(self) -> None:
         runner, _ = in_a_row("handover")
         result = runner.invoke({"task": "t"}, thread_id="t")
-        assert [request.title for request in result.pending] == ["hand-over from drafter to reviewer"]
+        assert [request.title for request in result.pending] == ["Pass this on to reviewer?"]
         result = decide(runner, "pass")
-        assert [request.title for request in result.pending] == ["hand-over from reviewer to polisher"]
+        assert [request.title for request in result.pending] == ["Pass this on to polisher?"]
         ended = decide(runner, "pass")
         assert (ended.output(), len(ended["messages"])) == ("polished", 4)
         assert [point.decision for point in runner.history("t")[::-1]] == [
@@ -139,5 +139,5 @@ class TestHandingOver:
     def test_an_own_text_needs_words(self) -> None:
         runner, _ = in_a_row("handover")
         runner.invoke({"task": "t"}, thread_id="t")
-        with pytest.raises(AnswerRefused, match="needs words"):
+        with pytest.raises(AnswerRefused, match="needs a comment"):
             runner.answer("t", pending_id(runner, "t"), "replace", step=1)

@@ -1,4 +1,4 @@
-"""The supervisor workflow, to the letter of its row in SPEC 15."""
+"""The supervisor workflow, to the letter of its row in docs/spec/workflows.md."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def office(*says: str, human: Any = None, **options: Any) -> tuple[GraphRunner, 
 @pytest.mark.parametrize(
     ("reply", "route", "why"),
     [
-        ("writer", "writer", "route: 'writer' found at 1"),
-        ("Now the WRITER.", "writer", "route: 'writer' found at 9"),
-        ("'writer'", "writer", "route: 'writer' found at 2"),
+        ("writer", "writer", "route: 'writer' (named at character 1)"),
+        ("Now the WRITER.", "writer", "route: 'writer' (named at character 9)"),
+        ("'writer'", "writer", "route: 'writer' (named at character 2)"),
         ("writer first, then researcher", "researcher",
-         "route: 'researcher' found at 20, 'writer' at 1 is later in order"),
-        ("The writers are tired", "DONE", "route: DONE, no worker is named as a whole word"),
-        ("underwriter, writer_2, writer2", "DONE", "route: DONE, no worker is named as a whole word"),
-        ("ghost-writer", "writer", "route: 'writer' found at 7"),
-        ("I will not ask the writer again. DONE", "writer", "route: 'writer' found at 20"),
-        ("DONE", "DONE", "route: DONE, no worker is named as a whole word"),
-        ("nobody", "DONE", "route: DONE, no worker is named as a whole word"),
-        ("", "DONE", "route: DONE, no worker is named as a whole word"),
+         "route: 'researcher' (named at character 20; 'writer' at 1 comes later in the list)"),
+        ("The writers are tired", "DONE", "route: DONE (the reply names no worker as a whole word)"),
+        ("underwriter, writer_2, writer2", "DONE", "route: DONE (the reply names no worker as a whole word)"),
+        ("ghost-writer", "writer", "route: 'writer' (named at character 7)"),
+        ("I will not ask the writer again. DONE", "writer", "route: 'writer' (named at character 20)"),
+        ("DONE", "DONE", "route: DONE (the reply names no worker as a whole word)"),
+        ("nobody", "DONE", "route: DONE (the reply names no worker as a whole word)"),
+        ("", "DONE", "route: DONE (the reply names no worker as a whole word)"),
     ],
     ids=["the bare name", "in capitals", "in quotes", "two names: the declared order counts", "in a plural",
          "inside other words", "beside a hyphen", "named though it says DONE", "DONE", "no name", "empty"],

@@ -1,4 +1,4 @@
-"""One reply, and what each workflow makes of it: the text cases of seed 002 side by side (SPEC 15)."""
+"""One reply, and what each workflow makes of it: side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a line of the mirror is as LangGraph's checkpointer has it (SPEC 12)."""
+"""Whether a line of the mirror is as LangGraph's checkpointer has it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ class _Theirs(NamedTuple):
     state: bytes
 
 
-async def compare(mirror: Mirror, line: str, watch: Callable[[int, int], object]) -> tuple[Mismatch, ...]:
+async def compare(
+    mirror: Mirror, line: str, watch: Callable[[int, int], object] = lambda done, total: None
+) -> tuple[Mismatch, ...]:
     """What of a line is not as their checkpointer has it; changes nothing.
 
     A checkpoint that is gone, one whose state is another now, one that follows on another, and an edit that

@@ -26,6 +26,12 @@ _NOT_WHO: Final = ("parents", "writes", "thread_id", "counters_since_delta_snaps
 """In a checkpoint's metadata: what tells nothing of who made it."""
 
 
+def lists_all_threads(saver: Any) -> bool:
+    """Whether `thread_heads` gives all threads of a checkpointer: of some only the newest are looked for."""
+    kinds = {kind.__name__ for kind in type(saver).__mro__}
+    return hasattr(saver, "heads") or bool(kinds & {"InMemorySaver", "SqliteSaver", "AsyncSqliteSaver"})
+
+
 async def thread_heads(saver: Any) -> Mapping[str, str]:
     """The newest checkpoint of each thread of a checkpointer, the newest thread first."""
     if hasattr(saver, "heads"):  # the threads of a server

@@ -18,11 +18,12 @@ from hitl_tui.drivers.langgraph.loop import PregelLoop
 from hitl_tui.drivers.langgraph.mirror import Mirror, their_thread
 from hitl_tui.drivers.langgraph.owners import OVER, Owners
 from hitl_tui.drivers.langgraph.pregel import config_of
+from hitl_tui.drivers.langgraph.run_context import checked, context_fields, fields_given
 from hitl_tui.drivers.langgraph.subgraphs import NO_STEPS
 from hitl_tui.drivers.langgraph.values import from_json
 from hitl_tui.drivers.langgraph.window import Window
 from hitl_tui.drivers.langgraph.window_driver import WindowDriver
-from hitl_tui.drivers.protocol import Check, Checked, Snapshot
+from hitl_tui.drivers.protocol import Check, Checked, ContextField, Snapshot
 from hitl_tui.engine.commands import (
     Command,
     DoubleText,
@@ -43,13 +44,20 @@ if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Previewed
 
 R = TypeVar("R")
+NO_TEST: Final = (
+    "LangGraph runs no single node with recorded replies: call the node's function in a test of your own, "
+    "with the state that `show THREAD@STEP --json` gives"
+)
+NO_AGENTS: Final = "the agents of a LangGraph graph are set up in its code"
 _WHY_NOT: Final[Mapping[str, str]] = {
     "rollback": "LangGraph keeps nothing that says how to undo a node",
     "rerun": "LangGraph does not tell which code a step was made by",
     "reload_graph": "a LangGraph graph is loaded anew with the program",
-    "configure_agents": "the agents of a LangGraph graph are set up in its code",
-    "extend_limits": "a LangGraph thread has no limits here: recursion_limit is in the graph's config",
+    "configure_agents": NO_AGENTS,
+    "extend_limits": "the limit of a LangGraph thread is its graph's recursion_limit: resume the thread "
+    "to run as many supersteps again, or raise it in the graph's config",
     "clear_turns": "chat turns of a LangGraph graph are in its channels: edit those",
+    "write_test": NO_TEST,
     "declassify": "LangGraph does not follow what came from outside",
     "allow": "what a LangGraph graph asks is answered each time",
     "revoke": "what a LangGraph graph asks is answered each time",
@@ -71,7 +79,7 @@ class LangGraphDriver(WindowDriver):
         mirror: the mirror of its graph's threads.
         leaf: the newest checkpoint of the line, "" for a thread that does not exist yet.
         newest: the newest checkpoint of their thread, of whatever line.
-        actor: who begins it then.
+        actor, context: who begins it then, and with what besides its input.
         window: what is shown of a thread that is still being mirrored.
         options: of `WindowDriver`.
     """
@@ -84,11 +92,12 @@ class LangGraphDriver(WindowDriver):
         newest: str,
         *,
         actor: str | None = None,
+        context: Mapping[str, Any] | None = None,
         window: Window | None = None,
         **options: Any,
     ) -> None:
         def open_session() -> Session:
-            session = mirror.open(line) if leaf else mirror.new(line, actor)
+            session = mirror.open(line) if leaf else mirror.new(line, actor, context)
             session.notice = ". ".join(filter(None, (session.notice, mirror.notice_of(line))))
             return session
 
@@ -118,6 +127,13 @@ class LangGraphDriver(WindowDriver):
         await self._engine.call(self._look_around())
         return await super().snapshot()
 
+    async def close(self) -> str:
+        """Stop at once, and end the threads that this line's runs have kept."""
+        try:
+            return await super().close()
+        finally:
+            self._mirror.app.end_threads()
+
     async def _look_around(self) -> None:
         """Of the thread of a subgraph's run: see whether what it runs for still waits for it."""
         if self._mirror.outer is None:
@@ -130,17 +146,31 @@ class LangGraphDriver(WindowDriver):
         """The session: what runs is theirs, and is there."""
         return self._opened()
 
+    async def context_fields(self) -> tuple[ContextField, ...]:
+        """See `Driver.context_fields`."""
+
+        def wanted(session: Session) -> tuple[ContextField, ...]:
+            given = session.exists or fields_given(session.cursor.context)
+            return () if given else context_fields(self._mirror.app.root)
+
+        return await self._on_engine(wanted)
+
     async def _take_input(self, command: Start) -> int:
         session = self._opened()
         self._refuse_running()
         await self._refuse_busy()
         await self._refuse_moved()
-        if command.context:
-            raise UsageError("a LangGraph thread takes no context here", "give it in the graph's config")
+        context = command.context
+        if context is not None:
+            # A new thread may have been named with a part of it.
+            before = {} if session.exists else session.cursor.context
+            context = checked(self._mirror.app.root, {**before, **context})
         if not isinstance(command.inputs, Mapping):
             raise UsageError("the input is no dict", 'give a dict, as {"messages": "…"}')
         given = entry_of(self._mirror.app.graph, _input(command.inputs))
-        run = PregelLoop(session, mirror=self._mirror, leaf=self._leaf, newest=self._newest, given=given)
+        place: dict[str, Any] = {"leaf": self._leaf, "newest": self._newest}
+        place |= {"given": given, "context": context}
+        run = PregelLoop(session, mirror=self._mirror, threads=self._callers, **place)
         await run.take_input()
         self._leaf, self._newest = run.leaf, run.newest
         if run.error is not None:
@@ -219,6 +249,8 @@ class LangGraphDriver(WindowDriver):
 
     async def preview(self, command: Previewed) -> Preview:
         """What a command would do, before anyone commits it."""
+        if isinstance(command, Rerun) and (why := self.can(Rerun)):
+            raise UsageError(f"thread {self.thread_id!r} takes no rerun", why)
         if not isinstance(command, UpdateState):
             return await super().preview(command)
         if why := self.can(UpdateState):
@@ -226,10 +258,11 @@ class LangGraphDriver(WindowDriver):
 
         async def work() -> Preview:
             session = await self._read_head()
-            told = await Editor(session, self._mirror, self._leaf).preview(command)
-            if told.forks and command.expected_step is not None:
-                return replace(told, repeats=await self._repeats_after(session, command.expected_step))
-            return told
+            preview = await Editor(session, self._mirror, self._leaf).preview(command)
+            if preview.forks and command.expected_step is not None:
+                repeats = await self._repeats_after(session, command.expected_step)
+                return replace(preview, repeats=repeats, moves=their_thread(session.info))
+            return preview
 
         return await self._engine.call(work())
 
@@ -242,7 +275,7 @@ class LangGraphDriver(WindowDriver):
                 "fork from a step: what is behind it runs again",
             )
         await self._on_engine(lambda session: session)
-        checked = await asyncio.to_thread(self._checked, None, "log", watch)
+        checked = await asyncio.to_thread(self._checked, None, kind, watch)
         theirs = await self._engine.call(compare(self._mirror, self.thread_id, watch))
         return replace(checked, kind=kind, mismatches=(*checked.mismatches, *theirs))
 
@@ -278,21 +311,23 @@ class LangGraphDriver(WindowDriver):
             child = self._mirror.open(command.new_thread_id)
             point = self._mirror.store.checkpoint(child.thread_id, command.step)
             editor = Editor(child, self._mirror, point.origin or "" if point else "")
-            facts = {"actor": command.actor, "note": command.note, "seen": point.state_hash if point else b""}
+            facts = {"actor": command.actor, "note": command.note, "seen": b""}
             with child.writing():
                 await editor.write(command.changes, command.as_node, "fork", facts, command.step)
         return command.new_thread_id
 
     async def _preview_repeats(self, command: Fork | Rerun | Run | Step) -> Preview:
-        told = await super()._preview_repeats(command)
-        if isinstance(command, (Fork, Rerun)) or not self._leaf:
-            return told
+        preview = await super()._preview_repeats(command)
         session = self._opened()
+        if isinstance(command, Fork):
+            return replace(preview, moves=their_thread(session.info))
+        if isinstance(command, Rerun) or not self._leaf:
+            return preview
         thread, app = their_thread(session.info), self._mirror.app
         saved = await app.state(config_of(thread, self._leaf), subgraphs=True)
         whole = whole_subgraphs(app.graph)
         repeats = repeats_of_answer(saved, session.cursor, self._mirror.info, whole) if saved else None
-        return replace(told, repeats=repeats or told.repeats)
+        return replace(preview, repeats=repeats or preview.repeats)
 
     async def _step(self, command: Step) -> None:
         await self._go(command.breakpoints, once=True, into=command.into)
@@ -312,8 +347,11 @@ class LangGraphDriver(WindowDriver):
         stops = RunStops(breakpoints, self._opened().graph.info, self._hits) if breakpoints else None
 
         def make(session: Session, **options: Any) -> Any:
-            # A fork without a step of its own goes on from where its parent may go on, too: it is pinned.
-            shared = session.info.parent is not None and session.cursor.head == session.info.fork_step
+            # A fork without a checkpoint of its own starts where its parent may go on, too: it is pinned.
+            head = session.cursor.head
+            shared = session.info.parent is not None and head == session.info.fork_step
+            if shared and (point := self._mirror.store.checkpoint(session.thread_id, head)) is not None:
+                shared = point.origin == self._leaf
             place: dict[str, Any] = {"leaf": self._leaf, "newest": "" if shared else self._newest}
             place |= {"owners": self._owners, "once": once, "into": into}
             return PregelLoop(session, mirror=self._mirror, stops=stops, **place, **options)

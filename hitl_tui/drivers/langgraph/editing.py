@@ -1,4 +1,4 @@
-"""Edits and forks of a line: written down as meant, made by `update_state`, mirrored as a step (SPEC 11).
+"""Edits and forks of a line: written down as meant, made by `update_state`, mirrored as a step.
 
 What is meant stands in the ledger before LangGraph is asked for it, with the checkpoint that it starts
 from.  A process that is killed in between leaves either nothing of it in their checkpointer, or a checkpoint
@@ -7,7 +7,7 @@ that the next one finds, and knows whose it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
@@ -17,11 +17,13 @@ from hitl_tui.drivers.langgraph.mirror import Mirror, by, their_thread
 from hitl_tui.drivers.langgraph.pregel import Saved, config_of
 from hitl_tui.drivers.langgraph.steps import facts_of, names_in
 from hitl_tui.drivers.langgraph.values import as_json, bounded, from_json
-from hitl_tui.engine.commands.decisions import CHECKPOINT, UPDATE_STATE, decision_entry, shown
+from hitl_tui.engine.commands.decisions import CHECKPOINT, UPDATE_STATE, decision_entry
+from hitl_tui.engine.commands.guarding import Runs, open_questions, refusal_of_question
 from hitl_tui.engine.log.events import EDIT, AppliedUpdate, Preview
-from hitl_tui.engine.log.records import END
+from hitl_tui.engine.log.records import END, START
+from hitl_tui.engine.thread.logged import decisions
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import StaleWriter, UnknownThread, UsageError, ValueRejected, in_words
+from hitl_tui.errors import GateUnanswered, StaleWriter, UnknownThread, UsageError, ValueRejected, in_words
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -56,12 +58,22 @@ class Editor:
         point = self._mirror.store.checkpoint(self._session.thread_id, step)
         nodes = edits.candidates(self._app, names_in(point.node, self._app.nodes) if point else ())
         async with self._trial(saved) as trial:
-            tried = await trial.make(theirs, command.as_node)
-            as_nodes = await edits.as_nodes(trial, theirs, nodes[: trial.most_nodes])
+            route = await self._route(step, saved)
+            tried = await trial.make(theirs, command.as_node, route)
+            as_nodes = await edits.as_nodes(trial, theirs, nodes[: trial.most_nodes], route)
+        as_nodes = tuple(
+            replace(each, problem=str(refused))
+            if (refused := self._refusal(each.node, step, each.next_nodes))
+            else each
+            for each in as_nodes
+        )
+        problems = {**rejected, **_problems(tried, command.as_node)}
+        if refused := self._refusal(command.as_node, step, tried.next_nodes):
+            problems[EDIT] = str(refused)
         pending = () if past else self._session.cursor.pending
         return Preview(
             updates=self._applied(command, tried),
-            problems={**rejected, **_problems(tried, command.as_node)},
+            problems=problems,
             next_node=None if tried.problem else ", ".join(tried.next_nodes) or END,
             rebinds=(),
             forks=past,
@@ -87,6 +99,7 @@ class Editor:
                     after=bounded(after),
                     changed=before != after,
                     actor=command.actor,
+                    made_by="person",
                 )
             )
         return tuple(applied)
@@ -113,7 +126,7 @@ class Editor:
                 f"{command.expected_step}",
                 "look at what changed, then edit again",
             )
-        seen = shown(session, command.seen)
+        seen = command.seen
         facts = {"actor": command.actor, "note": command.note, "seen": seen}
         return await self.write(command.values, command.as_node, "human", facts, cursor.head)
 
@@ -133,13 +146,17 @@ class Editor:
         """
         session = self._session
         before = await self._saved(at)
-        update = await self._checked(values, as_node, before)
+        tried = await self._checked(values, as_node, at, before)
+        kept = tried.kept or edits.ChosenRoute(as_node or "", ())
         data = {"channels": sorted(values), "as_node": as_node, CHECKPOINT: before.id}
         entry = decision_entry(session, [], UPDATE_STATE, step=at + 1, data=data, **facts)
         session.commit_cursor(session.cursor, [entry])
         try:
             leaf = await self._mirror.app.update(
-                config_of(self._thread, before.id), update, edits.their_node(as_node)
+                config_of(self._thread, before.id),
+                dict(tried.update),
+                edits.their_node(kept.node or None),
+                kept.goto,
             )
         except Exception as error:
             note = f"not stored: {type(error).__name__}: {error}"
@@ -153,22 +170,63 @@ class Editor:
 
     async def check(self, values: Mapping[str, Any], as_node: str | None, step: int) -> None:
         """Refuse an edit behind a step that can't be made; raises `UsageError`."""
-        await self._checked(values, as_node, await self._saved(step))
+        await self._checked(values, as_node, step, await self._saved(step))
 
-    async def _checked(self, values: Mapping[str, Any], as_node: str | None, before: Saved) -> dict[str, Any]:
-        """What `update_state` is given for an edit, which was tried on copies."""
+    async def _checked(
+        self, values: Mapping[str, Any], as_node: str | None, step: int, before: Saved
+    ) -> edits.Tried:
+        """What became of an edit that was tried on copies, with what `update_state` is given for it."""
         theirs, problems = _theirs(values, before)
         async with self._trial(before) as trial:
-            tried = await trial.make(theirs, as_node)
+            tried: edits.Tried = await trial.make(theirs, as_node, await self._route(step, before))
         if problems := {**problems, **_problems(tried, as_node)}:
             words = [": ".join(filter(None, problem)) for problem in problems.items()]
             raise UsageError("\n".join(words), "nothing was stored; see where it leads as each node")
-        return dict(tried.update)
+        if refused := self._refusal(as_node, step, tried.next_nodes):
+            raise refused
+        return tried
+
+    def _refusal(self, as_node: str | None, step: int, next_nodes: Sequence[str]) -> GateUnanswered | None:
+        """Why an edit as a node is refused: a node would run past a question that waits; None if none would.
+
+        Args:
+            next_nodes: what would run next; empty where only the thread around this one continues.
+        """
+        session, nodes = self._session, self._app.nodes
+        if as_node is None or as_node == START or session.store is None:
+            return None
+        if not (next_nodes or self._mirror.outer):
+            return None
+        runs = Runs(session.store, session.thread_id, lambda name: names_in(name, nodes))
+        ran_after: Callable[[str, int], bool] = runs.ran_after
+        ledger = decisions(session.store, session.thread_id)
+        if step != session.cursor.head:  # a fork from there is asked again what was asked there
+            ledger = [entry for entry in ledger if entry.kind == "request" and entry.step == step]
+            ran_after, here = _has_not_run, range(step, step + 1)
+        else:
+            here = range(runs.newest(), step + 1)
+        questions = open_questions(self._mirror.info, ledger, as_node, ran_after, here=here, of_anyone=True)
+        asked = next(questions, None)
+        return refusal_of_question(f"as_node={as_node!r}", asked) if asked else None
+
+    async def _route(self, step: int, saved: Saved) -> edits.ChosenRoute | None:
+        """Where the node that ran last by a step has sent the thread; edits since then keep it."""
+        store, thread = self._mirror.store, self._session.thread_id
+        while (point := store.checkpoint(thread, step)) is not None and point.source in ("human", "fork"):
+            step -= 1
+        if point is None:
+            return None
+        ran = names_in(point.node, self._app.nodes)
+        if hasattr(self._root, "trial"):
+            return edits.route_on_server(ran, saved)
+        pushed = any(task.pushed for task in saved.tasks)
+        sends = await self._mirror.app.sends(config_of(self._thread, saved.id)) if pushed else ()
+        return edits.chosen_route(self._app, ran, saved, sends)
 
     def _trial(self, saved: Saved) -> Any:
         config = cast("RunnableConfig", config_of(self._thread, saved.id, self._mirror.app.ns))
         if hasattr(self._root, "trial"):  # it is on a server
-            return self._root.trial(config)
+            return self._root.trial(config, self._app)
         return edits.LocalTrial(self._root, self._app, config)
 
     async def _saved(self, step: int) -> Saved:
@@ -183,6 +241,10 @@ class Editor:
                 f"thread {self._session.thread_id!r} has no step {step}", "choose a committed step"
             )
         return saved
+
+
+def _has_not_run(_node: str, _step: int) -> bool:
+    return False
 
 
 def _theirs(values: Mapping[str, Any], saved: Saved) -> tuple[dict[str, Any], dict[str, str]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from langgraph.errors import InvalidUpdateError
 
-from hitl_tui.drivers.langgraph.pregel import OUTPUT, given_to, saved_of
+from hitl_tui.drivers.langgraph.pregel import OUTPUT, Goto, Saved, given_to, going_to, saved_of
 from hitl_tui.drivers.langgraph.scratch import ScratchSaver
 from hitl_tui.drivers.langgraph.steps import branch_path, in_order
 from hitl_tui.engine.log.events import AsNode
@@ -20,7 +20,7 @@ from hitl_tui.errors import UsageError
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.pregel import Pregel
-    from langgraph.types import StateSnapshot
+    from langgraph.types import Send, StateSnapshot
 
 ENTRY: Final = "__start__"
 """What LangGraph calls the node that takes the input."""
@@ -30,6 +30,38 @@ _REDUCES: Final = ("BinaryOperatorAggregate", "DeltaChannel")
 """Channels with an operator, which `Overwrite` goes around."""
 _LIBRARIES: Final = frozenset({"site-packages", "dist-packages"})
 _STANDARD: Final = Path(sysconfig.get_path("stdlib"))
+
+
+class ChosenRoute(NamedTuple):
+    """Where a node has sent the thread by a `Command`: nodes and `Send`s, which no edge repeats."""
+
+    node: str
+    goto: tuple[Goto, ...]
+
+
+def chosen_route(
+    app: Pregel[Any, Any, Any, Any], ran: Sequence[str], saved: Saved, sends: Sequence[Send]
+) -> ChosenRoute | None:
+    """The route that the node that ran last may have chosen by a `Command`; None where only edges lead on.
+
+    A node with a conditional edge has none: that edge is asked again about the state as edited.
+
+    Args:
+        sends: what made tasks of the checkpoint.
+    """
+    builder = getattr(app, "builder", None)
+    if builder is None or len(ran) != 1 or builder.branches.get(ran[0]):
+        return None
+    goto: tuple[Goto, ...] = (*(task.name for task in saved.tasks if not task.pushed), *sends)
+    return ChosenRoute(ran[0], goto) if goto else None
+
+
+def route_on_server(ran: Sequence[str], saved: Saved) -> ChosenRoute | None:
+    """What comes after the node that ran last: a server does not say if edges or a `Command` led there."""
+    from langgraph.types import Send
+
+    goto = tuple(Send(task.name, None) if task.pushed else task.name for task in saved.tasks)
+    return ChosenRoute(ran[0], goto) if len(ran) == 1 and goto else None
 
 
 class Tried(NamedTuple):
@@ -43,6 +75,7 @@ class Tried(NamedTuple):
         update: what `update_state` is given for it.
         problems: what is wrong with channels of it, in words.
         lost: the channels whose given value did not arrive.
+        kept: the route that the edit keeps, None where it follows the node's edges alone.
     """
 
     before: Mapping[str, Any]
@@ -53,6 +86,7 @@ class Tried(NamedTuple):
     update: Mapping[str, Any] = {}
     problems: Mapping[str, str] = {}
     lost: Sequence[str] = ()
+    kept: ChosenRoute | None = None
 
 
 class LocalTrial:
@@ -80,15 +114,26 @@ class LocalTrial:
     async def __aexit__(self, *_raised: object) -> None:
         pass
 
-    async def make(self, values: Mapping[str, Any], as_node: str | None = None) -> Tried:
+    async def make(
+        self, values: Mapping[str, Any], as_node: str | None = None, route: ChosenRoute | None = None
+    ) -> Tried:
         """What an edit would do.
 
         Args:
             values: by channel, theirs.
             as_node: ours; None lets LangGraph infer it.
+            route: what the node that ran last has chosen; the edit keeps it.
         """
         update, problems = update_of(self._app, values)
         tried = await try_update(self._root, self._config, update, as_node, inner=self._app)
+        if route and as_node in (None, route.node) and not tried.problem:
+            gone = tuple(goto for goto in route.goto if goto not in tried.next_nodes)
+            kept = ChosenRoute(route.node, gone)
+            if gone:
+                also = await try_update(
+                    self._root, self._config, update, route.node, inner=self._app, goto=gone
+                )
+                tried = tried if also.problem else also._replace(kept=kept)
         lost = [] if tried.problem else lost_by(tried, update)
         return tried._replace(update=update, problems=problems, lost=lost)
 
@@ -176,6 +221,7 @@ async def try_update(
     as_node: str | None = None,
     *,
     inner: Pregel[Any, Any, Any, Any] | None = None,
+    goto: Sequence[Goto] = (),
 ) -> Tried:
     """Do an edit on a copy of a checkpoint: operators, writers and routes get copies, nothing is stored.
 
@@ -183,6 +229,7 @@ async def try_update(
         config: names the checkpoint, with the namespace of its subgraph where it is inside one.
         as_node: ours; None lets LangGraph infer it.
         inner: that subgraph.
+        goto: what comes next besides the nodes that `as_node` leads to.
     """
     trial = app.copy({"checkpointer": ScratchSaver(_saver(app))})
     before: Mapping[str, Any] = {}
@@ -191,7 +238,7 @@ async def try_update(
     try:
         before = _values(await trial.aget_state(config), single)
         edited = await trial.aupdate_state(
-            config, given_to(edited_graph, update), as_node=their_node(as_node)
+            config, going_to(given_to(edited_graph, update), goto), as_node=their_node(as_node)
         )
         state = await trial.aget_state(edited)
     except Exception as error:  # an operator or a route of the graph's own may raise anything
@@ -199,15 +246,18 @@ async def try_update(
     return Tried(before, _values(state, single), next_of(state))
 
 
-async def as_nodes(trial: Any, values: Mapping[str, Any], nodes: Iterable[str]) -> tuple[AsNode, ...]:
+async def as_nodes(
+    trial: Any, values: Mapping[str, Any], nodes: Iterable[str], route: ChosenRoute | None = None
+) -> tuple[AsNode, ...]:
     """Where an edit leads as each of some nodes.
 
     Args:
         trial: a `LocalTrial`, or a server's.
+        route: what the node that ran last has chosen.
     """
     told = []
     for node in nodes:
-        tried = await trial.make(values, node)
+        tried = await trial.make(values, node, route)
         problem = f"{node} does not write {', '.join(tried.lost)}" if tried.lost else tried.problem
         told.append(AsNode(node, tried.next_nodes, problem))
     return tuple(told)

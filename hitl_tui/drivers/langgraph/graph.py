@@ -16,6 +16,7 @@ from hitl_tui.drivers.langgraph.values import as_json
 from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.graph.limits import UNLIMITED
 from hitl_tui.engine.log.records import END, START
+from hitl_tui.engine.state.canonical import canonical
 from hitl_tui.engine.state.channel import BoundChannel, Channel, ChannelInfo
 from hitl_tui.engine.state.reducers import Reducer, overwrite
 from hitl_tui.engine.thread.recorded import RecordedGraph, graph_of_info
@@ -73,6 +74,10 @@ def default_of(app: Graph, name: str) -> Any:
     """What a channel holds before anything was written, null where it is empty."""
     channel: Any = app.channels.get(name)
     try:
+        if hasattr(channel, "from_checkpoint"):  # as a thread begins with it: a declared one may be empty
+            from langgraph._internal._typing import MISSING
+
+            channel = channel.from_checkpoint(MISSING)
         return as_json(channel.get()) if channel is not None else None
     except Exception:  # an empty channel raises an error of theirs
         return None
@@ -116,7 +121,7 @@ def _channel(app: Graph, name: str) -> ChannelInfo:
     reducer = _reducer(app, name)
     return ChannelInfo(
         name=name,
-        type=_type_word(getattr(app.channels.get(name), "typ", None)),
+        type=type_word(getattr(app.channels.get(name), "typ", None)),
         reducer=reducer.text,
         visibility="public",
         description="",
@@ -129,7 +134,7 @@ def _channel(app: Graph, name: str) -> ChannelInfo:
 _WORDS: Final[Mapping[str, str]] = {"str": "text", "int": "number", "float": "number", "bool": "boolean"}
 
 
-def _type_word(kind: Any) -> str:
+def type_word(kind: Any) -> str:
     """A short word for a channel's type, as it is annotated."""
     if kind is None or kind is Any:
         return "any"
@@ -163,10 +168,31 @@ def _node(app: Graph, name: str, inner: Any, depth: int) -> NodeInfo:
         writes=("*",),
         kind="subgraph" if inner is not None else "node",
         graph=describe(inner, name, depth=depth + 1) if inner is not None else None,
+        inputs=_shared(app, _taken(inner)) if inner is not None else (),
+        outputs=_shared(app, _given(inner)) if inner is not None else (),
         closed=_closed(app, inner),
         attempts=max((policy.max_attempts for policy in policies), default=1),
         timeout=_seconds(getattr(node, "timeout", None)),
     )
+
+
+def _shared(app: Graph, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """The channels of a graph that a subgraph shares by name: LangGraph hands those over."""
+    own = set(state_channels(app))
+    return tuple((name, name) for name in names if name in own)
+
+
+def _taken(inner: Graph) -> list[str]:
+    """The channels that a subgraph takes from its input."""
+    builder: Any = getattr(inner, "builder", None)
+    schema = getattr(builder, "schemas", {}).get(getattr(builder, "input_schema", None))
+    return [name for name in state_channels(inner) if schema is None or name in schema]
+
+
+def _given(inner: Graph) -> list[str]:
+    """The channels that a subgraph gives back."""
+    given = getattr(inner, "output_channels", None)
+    return [given] if isinstance(given, str) else list(given or state_channels(inner))
 
 
 def _closed(app: Graph, inner: Any) -> str:
@@ -228,6 +254,7 @@ def _fields(kind: Any) -> tuple[str, ...] | None:
 
 
 def _seconds(timeout: Any) -> float | None:
+    timeout = getattr(timeout, "run_timeout", timeout)  # of a `TimeoutPolicy`
     if isinstance(timeout, (int, float)):
         return float(timeout)
     total = getattr(timeout, "total_seconds", None)
@@ -237,7 +264,7 @@ def _seconds(timeout: Any) -> float | None:
 def _edge(edge: Any, *, labelled: bool) -> EdgeInfo:
     label = ""
     if labelled:
-        label = str(edge.data) if edge.data is not None else _ours(edge.target)
+        label = _ours(str(edge.data) if edge.data is not None else edge.target)
     return EdgeInfo(_ours(edge.source), _ours(edge.target), label)
 
 
@@ -252,7 +279,35 @@ def _inputs(app: Graph, channels: Iterable[ChannelInfo]) -> tuple[InputField, ..
         fields = (parameter,) if parameter else _fields(kind) or ()
         return tuple(InputField(name, name, name) for name in fields)
     builder: Any = getattr(app, "builder", None)
-    schemas = getattr(builder, "schemas", {})
-    wanted = schemas.get(getattr(builder, "input_schema", None), {})
+    schema = getattr(builder, "input_schema", None)
+    wanted = getattr(builder, "schemas", {}).get(schema, {})
     names = [channel.name for channel in channels if channel.name in wanted]
-    return tuple(InputField(name, name, name) for name in names)
+    defaults = defaults_of(schema)
+    if names and defaults.keys() >= set(names):
+        return ()  # it begins with an empty input
+    return tuple(InputField(name, name, name, _example(defaults, name)) for name in names)
+
+
+def defaults_of(schema: Any) -> dict[str, Any]:
+    """The fields of a dataclass or a pydantic model that have a default, each with that."""
+    if hasattr(schema, "model_fields"):
+        fields = {name: field for name, field in schema.model_fields.items() if not field.is_required()}
+        return {name: field.get_default(call_default_factory=True) for name, field in fields.items()}
+    if not dataclasses.is_dataclass(schema):
+        return {}
+    missing = dataclasses.MISSING
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(schema):
+        if field.default is not missing:
+            found[field.name] = field.default
+        elif field.default_factory is not missing:
+            found[field.name] = field.default_factory()
+    return found
+
+
+def _example(defaults: Mapping[str, Any], name: str) -> str:
+    """What is taken for a field that is left empty, as it would be typed; "" where it must be given."""
+    if name not in defaults:
+        return ""
+    value = as_json(defaults[name])
+    return value if isinstance(value, str) else canonical(value).decode()

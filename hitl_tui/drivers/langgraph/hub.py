@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hitl_tui.drivers.hub import LocalHub
-from hitl_tui.drivers.langgraph.driver import LangGraphDriver
+from hitl_tui.drivers.langgraph.audit import compare
+from hitl_tui.drivers.langgraph.driver import NO_AGENTS, LangGraphDriver
 from hitl_tui.drivers.langgraph.items import NO_STORE, find_items
 from hitl_tui.drivers.langgraph.listing import listing_of
 from hitl_tui.drivers.langgraph.mirror import Mirror, SubgraphRun, namespace_of, their_thread
 from hitl_tui.drivers.langgraph.pregel import App
-from hitl_tui.drivers.langgraph.server import SERVER, new_server_thread
+from hitl_tui.drivers.langgraph.run_context import checked
+from hitl_tui.drivers.langgraph.server_names import SERVER, new_server_thread
 from hitl_tui.drivers.langgraph.sizes import sizes_of, space_of
 from hitl_tui.drivers.langgraph.window import Window, newest_page
 from hitl_tui.drivers.langgraph.window_driver import Mirroring
@@ -26,11 +28,16 @@ from hitl_tui.errors import UnknownThread, UsageError
 from hitl_tui.loading.known import KnownGraph
 
 if TYPE_CHECKING:
+    from hitl_tui.engine.audit.findings import Mismatch
     from hitl_tui.engine.log.threads import Space, ThreadSize
     from hitl_tui.stores.deletion import Watch
 
 NO_UPKEEP: Final = (
     "LangGraph's checkpointer keeps these threads: delete them there, `threads` forgets them then"
+)
+
+_IN_MEMORY: Final = (
+    "the graph keeps this thread in memory: the thread and its requests are lost when this program ends"
 )
 
 
@@ -43,6 +50,8 @@ class LangGraphHub(LocalHub):
         name: what the graph is called.
         source: how it is loaded again (`ThreadInfo.source`).
         signer, observe: as for `LocalHub`.
+        streams: whether its models stream, as for `App`.
+        ends_with_process: its checkpoints are in memory; a notice says so when a thread is opened.
     """
 
     def __init__(
@@ -54,10 +63,13 @@ class LangGraphHub(LocalHub):
         source: Mapping[str, Any] | None = None,
         signer: Signer | None = None,
         observe: Observe | None = None,
+        streams: bool | None = None,
+        ends_with_process: bool = False,
     ) -> None:
         super().__init__(store, _no_builder, signer=signer, observe=observe)
-        self.mirror = Mirror(App(graph), store, name, source or {}, signer=signer)
+        self.mirror = Mirror(App(graph, streams=streams), store, name, source or {}, signer=signer)
         self._mirroring = Mirroring()
+        self._ends_with_process = ends_with_process
         self._list = listing_of(self.mirror)
 
     async def threads(
@@ -77,7 +89,7 @@ class LangGraphHub(LocalHub):
     async def waiting(self, limit: int) -> tuple[Waiting, ...]:
         """See `Hub.waiting`."""
         await self._list.mirror_waiting(running=self._drivers)
-        return await super().waiting(limit)
+        return await self._list.still_there(await super().waiting(limit), self._drivers)
 
     async def open(self, thread_id: str, *, at_once: bool = False) -> Driver:
         """The driver of a thread, of theirs by its id or of a line of it.
@@ -89,6 +101,7 @@ class LangGraphHub(LocalHub):
         Raises:
             UnknownThread: there is no such thread, here or there.
         """
+        thread_id = self.mirror.named(thread_id)
         if at_once and thread_id not in {*self._drivers, *self._lent}:
             info = self._store.info(thread_id)
             theirs = info is None or (info.owner is None and their_thread(info) == thread_id)
@@ -115,6 +128,16 @@ class LangGraphHub(LocalHub):
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
         return self._of_line(thread_id, leaves[thread_id], max(leaves.values()), mirror=mirror)
 
+    async def compare(self, thread_id: str) -> tuple[Mismatch, ...]:
+        """What of a thread that is mirrored is not as their checkpointer has it.
+
+        Raises:
+            UnknownThread: it is not mirrored.
+        """
+        info = self._store.info(thread_id)
+        mirror = self.mirror if info is None else self._mirror_of(info)
+        return await compare(mirror, thread_id)
+
     def _mirror_of(self, info: ThreadInfo) -> Mirror:
         """What mirrors a thread: the graph's, or for the thread of a subgraph's run one of that.
 
@@ -136,16 +159,29 @@ class LangGraphHub(LocalHub):
         place = SubgraphRun(first.thread_id, info.owner, str(info.source[ORIGIN]))
         return outer.inside(info.owner.node, namespace_of(info), place)
 
-    async def begin(self, thread_id: str, actor: str | None = None, *, at_once: bool = False) -> Driver:
+    async def begin(
+        self,
+        thread_id: str,
+        actor: str | None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        at_once: bool = False,
+    ) -> Driver:
         """The driver of a thread that is there, or of a new one that its first input creates.
 
         Args:
+            context: what a new thread begins with besides that input.
             at_once: as for `open`.
+
+        Raises:
+            UsageError: the graph takes no such context.
         """
+        thread_id = self.mirror.named(thread_id)
+        given = None if context is None else checked(self.mirror.app.root, context)
         try:
             return await self.open(thread_id, at_once=at_once)
         except UnknownThread:
-            return self._begun(thread_id, actor)
+            return self._begun(thread_id, actor, given)
 
     async def known_graphs(self) -> tuple[KnownGraph, ...]:
         """The graph whose threads these are, alone."""
@@ -155,8 +191,8 @@ class LangGraphHub(LocalHub):
         """See `Hub.start`."""
         return self._begun(await self._new_name(), actor)
 
-    def _begun(self, thread_id: str, actor: str | None) -> Driver:
-        driver = self._drivers[thread_id] = self._of_line(thread_id, "", "", actor)
+    def _begun(self, thread_id: str, actor: str | None, context: Mapping[str, Any] | None = None) -> Driver:
+        driver = self._drivers[thread_id] = self._of_line(thread_id, "", "", actor, context=context)
         return driver
 
     async def _new_name(self) -> str:
@@ -176,14 +212,18 @@ class LangGraphHub(LocalHub):
         actor: str | None = None,
         *,
         mirror: Mirror | None = None,
+        context: Mapping[str, Any] | None = None,
         window: Window | None = None,
     ) -> LangGraphDriver:
+        if self._ends_with_process:
+            (mirror or self.mirror).notice(thread_id, _IN_MEMORY)
         return LangGraphDriver(
             thread_id,
             (mirror or self.mirror).apart(),
             leaf,
             newest,
             actor=actor,
+            context=context,
             subgraph_runs=self._subgraph_runs,
             observe=self._observe,
             window=window,
@@ -198,6 +238,11 @@ class LangGraphHub(LocalHub):
         """See `Hub.sizes`; as their checkpointer keeps them."""
         saver = self.mirror.app.root.checkpointer
         return tuple(await sizes_of(saver, self._store, watch=watch)), await space_of(saver)
+
+    @property
+    def no_agents(self) -> str:
+        """See `Hub.no_agents`."""
+        return NO_AGENTS
 
     @property
     def no_items(self) -> str:

@@ -1,12 +1,13 @@
-"""What a LangGraph graph asks, as requests; answers, as what resumes it (SPEC 11).
+"""What a LangGraph graph asks, as requests; answers, as what resumes it.
 
-A question is known by its interrupt's id and answered by that alone: a bare resume answers whatever waits,
-which may be nothing that anybody has seen.
+A question is identified by its interrupt's id and a hash of its payload, and an answer applies to that
+question only. A bare resume would answer whatever waits, which may be something that nobody has seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -18,12 +19,14 @@ from hitl_tui.drivers.langgraph.steps import branch_path, in_order
 from hitl_tui.drivers.langgraph.values import as_json, bounded
 from hitl_tui.engine.audit.costs import spent_by
 from hitl_tui.engine.audit.rerun import outside_of
-from hitl_tui.engine.log.outcomes import Exchange
+from hitl_tui.engine.log.outcomes import KeptAnswer
 from hitl_tui.engine.log.repeats import NodeRepeat, Repeats
-from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.requests import Request, Terms
+from hitl_tui.engine.state.canonical import item_hash
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread import approval_formats
-from hitl_tui.engine.thread.interrupts import ANSWER, answer_schema
+from hitl_tui.engine.thread.binding import bound_parts, request_hash
+from hitl_tui.engine.thread.interrupts import answer_schema
 from hitl_tui.errors import AnswerRefused, GraphInvalid, UsageError
 
 if TYPE_CHECKING:
@@ -33,8 +36,15 @@ if TYPE_CHECKING:
 TITLES: Final = ("title", "question", "message", "prompt", "instruction", "description", "text")
 """Where a payload that is a mapping says what is asked, the likeliest first."""
 _LONGEST_TITLE: Final = 200
+_HASH_DIGITS: Final = 16
+_SHARED_ID: Final = "placeholder-id"
+"""What LangGraph calls each interrupt that a node raises itself (`NodeInterrupt`)."""
 ALL: Final = "*"
 """What `interrupt_before` and `interrupt_after` say for every node."""
+BINDS: Final = "binds"
+"""In a payload that is a mapping: the names of its parts that count, as `binds=` of our own questions."""
+PLACE_AND_HASH: Final = "."
+"""Stands in a request's id between the place of its interrupt and the hash of its payload."""
 
 
 class AskedInterrupt(msgspec.Struct, frozen=True):
@@ -47,22 +57,34 @@ class AskedInterrupt(msgspec.Struct, frozen=True):
         task_id: of the root graph's task.
         given: how many answers that task has been given already, where the id does not tell.
         refused: whether the answer that its task was given failed.
+        payload_hash: the first digits of the hash of its payload.
+        asker: the id of the task that asks, where LangGraph gives all interrupts of its kind one id: those
+            that a node raises itself (`NodeInterrupt`), which take no answer. "" for any other.
     """
 
     interrupt: Interrupt
     node: str
     path: str
     task_id: str
+    payload_hash: str
     given: int = 0
     refused: bool = False
+    asker: str = ""
+
+    @property
+    def place(self) -> str:
+        """Which question of its task it is, whatever it asks; older versions give all of them the same id."""
+        if self.asker:
+            return self.asker
+        return f"{self.interrupt.id}.{self.given}" if self.given else self.interrupt.id
 
     @property
     def id(self) -> str:
-        """What an answer names: one for each question, also where several of a task have the same id.
+        """The id that an answer names; different for each question, also where LangGraph's id is the same.
 
-        Before LangGraph counted a task's answers into the id all its questions shared one.
+        LangGraph gives a node that runs again the same id, whatever it asks.
         """
-        return f"{self.interrupt.id}.{self.given}" if self.given else self.interrupt.id
+        return f"{self.place}{PLACE_AND_HASH}{self.payload_hash}"
 
 
 def asked_by(saved: Saved, whole: Collection[str] = ()) -> tuple[AskedInterrupt, ...]:
@@ -84,15 +106,24 @@ def asked_by(saved: Saved, whole: Collection[str] = ()) -> tuple[AskedInterrupt,
         below = dict(_below(task, path or task.name))
         inner = inside(task)
         told_inside = inner is not None and (bool(inner.tasks) or task.name in whole)
-        for interrupt in (*(() if told_inside else task.interrupts), *(each for _, each in below.values())):
-            where = below[interrupt.id][0] if interrupt.id in below else path
-            asked = AskedInterrupt(interrupt, task.name, where, task.id, task.answers, bool(task.error))
-            waiting.setdefault(interrupt.id, asked)
+        own = () if told_inside else [(_identity(each, task), each) for each in task.interrupts]
+        for identity, interrupt in (*own, *((name, each) for name, (_, each) in below.items())):
+            where = below[identity][0] if identity in below else path
+            digits = payload_hash(interrupt.value)
+            asker = "" if identity == interrupt.id else identity
+            refused = bool(task.error)
+            asked = AskedInterrupt(interrupt, task.name, where, task.id, digits, task.answers, refused, asker)
+            waiting.setdefault(identity, asked)
     return tuple(waiting.values())
 
 
+def _identity(interrupt: Interrupt, task: TaskRun) -> str:
+    """What tells an interrupt from any other: its id, or the task's where LangGraph gives all one id."""
+    return task.id if interrupt.id == _SHARED_ID else interrupt.id
+
+
 def _below(task: TaskRun, path: str) -> Iterator[tuple[str, tuple[str, Interrupt]]]:
-    """The interrupts inside a task's subgraph by id, each with its place."""
+    """The interrupts inside a task's subgraph by what tells them apart, each with its place."""
     tasks = in_order(inner.tasks) if (inner := inside(task)) else []
     for number, child in enumerate(tasks):
         if not child.is_unfinished:
@@ -100,7 +131,8 @@ def _below(task: TaskRun, path: str) -> Iterator[tuple[str, tuple[str, Interrupt
         place = f"{path}/{branch_path(tasks, number).rpartition('/')[2] or child.name}"
         deeper = dict(_below(child, place))
         yield from deeper.items()
-        yield from ((each.id, (place, each)) for each in child.interrupts if each.id not in deeper)
+        own = ((_identity(each, child), each) for each in child.interrupts)
+        yield from ((identity, (place, each)) for identity, each in own if identity not in deeper)
 
 
 def inside(task: TaskRun) -> Saved | None:
@@ -116,7 +148,7 @@ def request_of(asked: AskedInterrupt, *, step: int, now: int) -> Request:
         step: the step that it is about.
         now: microseconds since the Unix epoch.
     """
-    payload = bounded(as_json(asked.interrupt.value))
+    payload = _payload(asked.interrupt.value)
     shape = approval_formats.shape_of(payload)
     actions = approval_formats.actions_of(shape, payload)
     request = Request(
@@ -132,16 +164,44 @@ def request_of(asked: AskedInterrupt, *, step: int, now: int) -> Request:
         shape=shape,
         path=asked.path,
         key=asked.id,
+        terms=Terms(binds=_binds(payload) or (("name",) if _lacks_arguments(shape, payload) else ())),
     )
     schema = getattr(asked.interrupt, "response_schema", None)
-    if not isinstance(schema, Mapping):
-        return request
-    checked = replace(request, schema=thaw(as_json(schema)))
+    if isinstance(schema, Mapping):
+        checked = replace(request, schema=thaw(as_json(schema)))
+        # Without it LangGraph itself checks the answer by what the schema was made from.
+        with suppress(GraphInvalid):
+            answer_schema(checked)
+            request = checked
+    return replace(request, request_hash=request_hash(request))
+
+
+def payload_hash(value: Any) -> str:
+    """The first digits of the hash of a payload, or of those parts that it says count."""
+    payload = _payload(value)
+    binds = _binds(payload)
+    return item_hash(bound_parts(payload, binds) if binds else payload).hex()[:_HASH_DIGITS]
+
+
+def _payload(value: Any) -> Any:
+    return bounded(as_json(value))
+
+
+def _lacks_arguments(shape: str, payload: Any) -> bool:
+    """Whether a request to approve a call does not say with which arguments."""
+    return shape == "tool_approval" and "args" not in payload
+
+
+def _binds(payload: Any) -> tuple[str, ...]:
+    """The parts of a payload that count, where it names some that it has; () for the whole of it."""
+    names = payload.get(BINDS) if isinstance(payload, Mapping) else None
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        return ()
     try:
-        answer_schema(checked)
-    except GraphInvalid:
-        return request  # LangGraph itself checks the answer by what the schema was made from
-    return checked
+        bound_parts(payload, names)
+    except UsageError:
+        return ()
+    return tuple(names)
 
 
 def _title(payload: Any, asked: AskedInterrupt) -> str:
@@ -184,35 +244,30 @@ def _begun(task: TaskRun) -> bool:
 
 def kept_answers(cursor: Cursor) -> dict[str, Any]:
     """The answers that the thread was given and that have not been handed to the graph yet, by request."""
-    exchanges = [
-        *cursor.exchanges,
-        *(exchange for branch in cursor.branches for exchange in branch.exchanges),
-    ]
-    return {
-        exchange.key.removeprefix(ANSWER): exchange.value
-        for exchange in exchanges
-        if exchange.key.startswith(ANSWER)
-    }
+    answers = [*cursor.answers, *(answer for branch in cursor.branches for answer in branch.answers)]
+    return {answer.key: answer.value for answer in answers}
 
 
 def without_answers(cursor: Cursor, ids: Collection[str]) -> Cursor:
     """The cursor once answers have been handed to the graph."""
 
-    def rest(exchanges: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
-        return tuple(kept for kept in exchanges if kept.key.removeprefix(ANSWER) not in ids)
+    def rest(answers: tuple[KeptAnswer, ...]) -> tuple[KeptAnswer, ...]:
+        return tuple(kept for kept in answers if kept.key not in ids)
 
-    branches = tuple(replace(branch, exchanges=rest(branch.exchanges)) for branch in cursor.branches)
-    return replace(cursor, exchanges=rest(cursor.exchanges), branches=branches)
+    branches = tuple(replace(branch, answers=rest(branch.answers)) for branch in cursor.branches)
+    return replace(cursor, answers=rest(cursor.answers), branches=branches)
 
 
-def resume(answers: Mapping[str, Any], waiting: Iterable[AskedInterrupt]) -> Command[Any]:
+def resume(answers: Mapping[str, Any], waiting: Iterable[AskedInterrupt]) -> Command[Any] | None:
     """What hands answers to the graph, each to the interrupt that it names.
+
+    None runs the nodes that wait again: what a node raises itself takes no answer.
 
     Raises:
         AnswerRefused: one names what no longer waits: another interrupt is never answered in its place.
         UsageError: there is none; the graph would be resumed blind.
     """
-    ids = {asked.id: asked.interrupt.id for asked in waiting}
+    ids = {asked.id: "" if asked.asker else asked.interrupt.id for asked in waiting}
     if not answers:
         raise UsageError("nothing was answered", "answer a question that waits")
     if gone := [name for name in answers if name not in ids]:
@@ -220,7 +275,8 @@ def resume(answers: Mapping[str, Any], waiting: Iterable[AskedInterrupt]) -> Com
             f"request {gone[0]} no longer waits in the graph",
             "it must be asked anew: go on with the thread, then answer what it asks",
         )
-    return Command(resume={ids[name]: thaw(value) for name, value in answers.items()})
+    handed = {ids[name]: thaw(value) for name, value in answers.items() if ids[name]}
+    return Command(resume=handed) if handed else None
 
 
 def refusal_of(error: BaseException) -> AnswerRefused | None:

@@ -7,7 +7,7 @@ date: a thread is mirrored once it is opened.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from itertools import dropwhile, islice
@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from hitl_tui.drivers.langgraph.discovery import outdated, thread_heads
+from hitl_tui.drivers.langgraph.discovery import lists_all_threads, outdated, thread_heads, thread_named
 from hitl_tui.drivers.langgraph.mirror import Mirror, is_no_step
 from hitl_tui.drivers.langgraph.pregel import config_of
 from hitl_tui.engine.log.store import Store, all_threads
-from hitl_tui.engine.log.threads import ThreadSummary
+from hitl_tui.engine.log.threads import ThreadSummary, Waiting
 from hitl_tui.errors import ThreadBusy
 from hitl_tui.stores.base import ascii_lower, summary_of
 
@@ -78,7 +78,10 @@ class ThreadListing:
         def moved(name: str) -> bool:
             return name in heads and name not in running and bool(outdated(store, {name: heads[name]}))
 
-        mirrored = (row for row in all_threads(store, query, within) if not moved(row.info.thread_id))
+        def is_listed(name: str) -> bool:
+            return name in running or not (moved(name) or self._is_gone(name, heads))
+
+        mirrored = (row for row in all_threads(store, query, within) if is_listed(row.info.thread_id))
         others = (each for each in times if part in ascii_lower(each[1]) and moved(each[1]))
         rows = in_order(mirrored, others)
         if after is not None:
@@ -90,6 +93,20 @@ class ThreadListing:
             if summary is not None:
                 page.append(summary)
         return tuple(page)
+
+    def _is_gone(self, name: str, heads: Collection[str]) -> bool:
+        """Whether a thread that is mirrored was deleted in the checkpointer."""
+        return lists_all_threads(self._saver) and thread_named(self._store, name) not in heads
+
+    async def still_there(self, rows: Sequence[Waiting], running: Collection[str]) -> tuple[Waiting, ...]:
+        """Those of some rows whose threads were not deleted in the checkpointer."""
+        heads = await thread_heads(self._saver)
+        names = [row.thread.info.thread_id for row in rows]
+        return tuple(
+            row
+            for name, row in zip(names, rows, strict=True)
+            if name in running or not self._is_gone(name, heads)
+        )
 
     async def mirror_waiting(
         self,
@@ -165,6 +182,11 @@ async def head_row(mirror: Mirror, thread: str) -> ThreadSummary | None:
     saved = await mirror.app.state(config_of(thread))
     if saved is None or is_no_step(None, saved):
         return None
+    if saved.source == "fork" and mirror.store.info(thread) is not None:
+        before = await mirror.app.state(config_of(thread, saved.parent))
+        if is_no_step(before, saved):  # a fork has begun with it: the thread itself is as it was
+            rows = all_threads(mirror.store, thread)
+            return next((row for row in rows if row.info.thread_id == thread), None)
     session = mirror.new(thread)
     session.info = mirror.store.info(thread) or replace(session.info, created_at=saved.at)
     session.cursor = replace(session.cursor, head=max(saved.step, 0))

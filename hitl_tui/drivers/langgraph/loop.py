@@ -8,15 +8,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
+from hitl_tui.drivers.langgraph.continuing import Leg
 from hitl_tui.drivers.langgraph.discovery import stale
+from hitl_tui.drivers.langgraph.guard import AnswerGuard, answers_given, can_guard, guarded
 from hitl_tui.drivers.langgraph.interrupts import (
+    AskedInterrupt,
     kept_answers,
     refusal_of,
     resume,
@@ -35,6 +38,8 @@ from hitl_tui.drivers.langgraph.pregel import (
     result_of_event,
     saved_of_event,
 )
+from hitl_tui.drivers.langgraph.retries import RETRY, FailedAttempt
+from hitl_tui.drivers.langgraph.run_context import configurable_of, context_of
 from hitl_tui.drivers.langgraph.steps import (
     branch_path,
     facts_of,
@@ -47,7 +52,7 @@ from hitl_tui.drivers.langgraph.steps import (
     tool_use,
 )
 from hitl_tui.drivers.langgraph.subgraphs import START_NODE
-from hitl_tui.drivers.langgraph.values import as_json
+from hitl_tui.drivers.langgraph.values import as_json, copied
 from hitl_tui.engine.commands.answering import pass_breakpoints
 from hitl_tui.engine.commands.decisions import decision_entry
 from hitl_tui.engine.log.events import (
@@ -57,24 +62,28 @@ from hitl_tui.engine.log.events import (
     BranchStarted,
     ChildMoved,
     ModelCalled,
+    NodeRetrying,
     NodeStarted,
     RunEnded,
     RunStarted,
     TextStreamed,
     ToolCalled,
 )
-from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo, ModelUse, StreamedText
-from hitl_tui.engine.log.records import START, Cursor, LedgerEntry
+from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo, KeptAnswer, ModelUse, StreamedText
+from hitl_tui.engine.log.records import START, Cursor, LedgerEntry, Limits
 from hitl_tui.engine.nodes.activity import StreamKeeper, newest_texts
 from hitl_tui.engine.nodes.attempt import masks_of
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.frames import frames_of
+from hitl_tui.engine.run.loop import await_cancel
 from hitl_tui.engine.state.canonical import canonical
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.breakpoints import Stops
+from hitl_tui.engine.thread.interrupts import unused_entry
+from hitl_tui.engine.thread.logged import decisions
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import AnswerRefused, HitlError, NodeFailed, ServerBusy, ServerRefused
+from hitl_tui.errors import AnswerRefused, HitlError, NodeFailed, ServerBusy, ServerRefused, described
 
 _PAGE = 100
 _RETURNED = "__return__"
@@ -119,6 +128,8 @@ class Superstep:
         self._pinned = pinned
         self._given = given
         self._single = single
+        self.begun: Saved | None = None
+        """The checkpoint that it has begun with."""
         self.before: Saved | None = None
         self.after: list[tuple[Saved | None, Saved]] = []
         """The checkpoints that it has saved, each with the one before."""
@@ -129,6 +140,8 @@ class Superstep:
         self._started: dict[str, int] = {}
         self._tasks: dict[str, TaskRun] = {}
         self._announced = False
+        self.attempts: dict[str, int] = {}
+        """How often its tasks were tried, of those that were tried again."""
         self._calls: dict[str, BranchOutcome] = {}
         """What nodes call as `@task`s, by id; of one that has its result from before no end is told."""
         self._asked: dict[str, Any] = {}
@@ -148,7 +161,10 @@ class Superstep:
 
     @property
     def failed(self) -> str:
-        """The node of a task that has begun and not ended."""
+        """The node of a task that has failed, or else of one that has begun and not ended."""
+        failed = next((task.name for task in self._tasks.values() if task.error), "")
+        if failed:
+            return failed
         open_tasks = [task.name for key, task in self._tasks.items() if key not in self.durations]
         return open_tasks[0] if open_tasks else self.node
 
@@ -165,6 +181,8 @@ class Superstep:
             self._task(data)
         elif mode == "messages":
             self._message(*data)
+        elif mode == RETRY:
+            self._retry(data)
         elif mode == "custom":
             self._text("", _words(data), ns)
         elif self._inside is not None:
@@ -177,12 +195,42 @@ class Superstep:
         if self.before is None:
             if not self._follows(saved):
                 raise Moved(saved.parent if saved.source == "input" else saved.id)
-            self.before = saved
+            self.before = self.begun = saved
             if self._given is not None:
                 self.after.append((None, saved))
             self.leaf = saved.id
             return
         self.close(saved)
+
+    def unread(self, known: Saved | None) -> list[str]:
+        """The ids of the checkpoints whose values it has from the run alone, in their order.
+
+        Args:
+            known: a checkpoint that was read before.
+        """
+        if not self.after or self.begun is None:
+            return []
+        begun = [] if known is not None and known.id == self.begun.id else [self.begun.id]
+        return list(dict.fromkeys([*begun, *(saved.id for _, saved in self.after)]))
+
+    def take_saved(self, read: Mapping[str, Saved | None]) -> None:
+        """Take the values of its checkpoints as they were saved: nodes may have changed those in the stream.
+
+        Args:
+            read: checkpoints by id; None for one that was never stored, which is left out.
+        """
+
+        def saved(told: Saved) -> Saved:
+            kept = read.get(told.id)
+            return told if kept is None else told._replace(values=kept.values, at=kept.at)
+
+        if self.before is not None:
+            self.before = saved(self.before)
+        self.after = [
+            (None if before is None else saved(before), saved(after))
+            for before, after in self.after
+            if read.get(after.id) is not None
+        ]
 
     def close(self, saved: Saved) -> None:
         """The tasks have ended with this checkpoint."""
@@ -250,14 +298,18 @@ class Superstep:
         if known is None:
             return
         interrupts = tuple(data["interrupts"] or ())
-        result = result_of_event(data["result"], single=self._single)
+        result = copied(result_of_event(data["result"], single=self._single))
         self._tasks[key] = known._replace(result=result, error=data["error"], interrupts=interrupts)
         tasks = in_order(self._tasks.values())
         place = [task.id for task in tasks].index(key)
         if len(tasks) > 1 and not interrupts:
             status: Any = "failed" if data["error"] else "ok"
             path = branch_path(tasks, place)
-            outcome = BranchOutcome(path, known.name, place, status, attempts=1, duration=self.durations[key])
+            tried, took = self.attempts.get(key, 1), self.durations[key]
+            outcome = BranchOutcome(path, known.name, place, status, attempts=tried, duration=took)
+            if error := data["error"]:
+                why = described(error) if isinstance(error, BaseException) else str(error)
+                outcome = replace(outcome, error=ErrorInfo(known.name, tried, NodeFailed.title, why))
             self._tell(BranchEnded(place_of(dict.fromkeys(task.name for task in tasks)), outcome, now))
 
     def _call(self, data: Any, now: int) -> None:
@@ -276,6 +328,18 @@ class Superstep:
             ended = self._calls[key] = replace(self._calls[key], status=status, duration=took)
             self._tell_result(ended, (data["result"] or {}).get(_RETURNED))
             self._tell(BranchEnded(self.node, ended, now))
+
+    def _retry(self, failed: FailedAttempt) -> None:
+        """Tell of a failed attempt of a task, or of one in a graph inside, that is tried again."""
+        self._announce()
+        known = self._tasks.get(failed.task)
+        if known is not None:
+            self.attempts[failed.task] = failed.attempt + 1
+            tasks = in_order(self._tasks.values())
+            path = branch_path(tasks, tasks.index(known))
+        else:
+            path = f"{self.node}/{failed.name}"
+        self._tell(NodeRetrying(self.node, failed.attempt, failed.most, failed.wait, failed.error, path))
 
     def _tell_result(self, call: BranchOutcome, result: Any) -> None:
         """Show what a call gave, unless it was streamed."""
@@ -365,6 +429,10 @@ def _words(content: Any) -> str:
     return f"{content}\n"
 
 
+_MORE_WHEN_RESUMED: Final = 2
+"""Supersteps that LangGraph lets a run that resumes take beyond its limit: it counts two for input."""
+
+
 class PregelLoop:
     """One run of a thread of theirs, or one superstep of it.
 
@@ -376,6 +444,7 @@ class PregelLoop:
         owners: what moves with it; to be held already.
         into: with `once`: stop in each subgraph that begins, before its first node.
         given: the input to begin with; None goes on.
+        context: what the thread has besides from then on; None for what it had.
     """
 
     def __init__(
@@ -385,12 +454,13 @@ class PregelLoop:
         mirror: Mirror,
         leaf: str,
         newest: str,
+        threads: SyncCaller,
         once: bool = False,
         into: bool = False,
         owners: Owners | None = None,
         given: Any = None,
+        context: Mapping[str, Any] | None = None,
         stops: Stops | None = None,
-        threads: SyncCaller | None = None,
     ) -> None:
         self.session = session
         self.error: HitlError | None = None
@@ -402,11 +472,15 @@ class PregelLoop:
         self._thread = their_thread(session.info)
         self._once = once
         self._into = into
+        self._guard: AnswerGuard | None = None
+        """Answers that tasks may have got before, while they run again."""
         self._owners = owners
         self._given = given
+        self._context = context
         self._stops = stops
         self._due = ""
         self._pause_asked = False
+        self.is_being_cancelled = False
         self._trouble: HitlError | None = None
         self._drop_reason = ""
         self._threads = threads
@@ -415,6 +489,8 @@ class PregelLoop:
         self._inside: LiveRuns | None = None
         self._unmirrored = False
         self._mirroring: asyncio.Task[None] | None = None
+        self._continues = True
+        """Whether the next superstep belongs to a run that has begun before, as LangGraph counts."""
         self._woken = asyncio.Event()
         """Something more was saved inside, or the superstep is over."""
 
@@ -454,6 +530,7 @@ class PregelLoop:
             with session.writing(self._begun_at_once()) as taken, session.keeping():
                 try:
                     if taken or self._may_begin():
+                        self._guard = self._answers_given()
                         command = None if taken else await self._begin()
                         begun = True
                         session.emit(RunStarted(session.thread_id, session.progress))
@@ -463,7 +540,7 @@ class PregelLoop:
                             node = await self._run_superstep(command)
                             if not node:
                                 break
-                            first, command = False, None
+                            first, command, self._guard = False, None, None
                             self._due = self._stopped_after(node, before)
                             yield node
                     idle = not begun
@@ -479,6 +556,8 @@ class PregelLoop:
             session.stops = None
             if begun and self._owners is not None:
                 await self._owners.settle()
+            if self.is_being_cancelled:
+                await await_cancel(session)
             if begun or idle:
                 session.emit(RunEnded(session.progress, code))
 
@@ -497,11 +576,34 @@ class PregelLoop:
 
     async def _begin(self) -> Any:
         """Set the cursor running; gives what the run is begun with."""
-        session = self.session
+        session, before = self.session, self.session.cursor
         pass_breakpoints(session)
         command = await self._resumption()
-        session.commit_cursor(_running(session.cursor))
+        cursor = _running(session.cursor)
+        limit = self._mirror.app.recursion_limit
+        if before.pending or before.status == "failed" or command is not None:
+            # To LangGraph this is another run, which counts its supersteps from here on.
+            allowed = cursor.iteration + limit + _MORE_WHEN_RESUMED
+            cursor = replace(cursor, limits=Limits(max_iterations=allowed))
+            self._continues = False
+        session.commit_cursor(cursor)
         return command
+
+    def _steps_left(self, cursor: Cursor) -> int:
+        """How many supersteps the graph's recursion_limit leaves."""
+        return (cursor.limits.max_iterations or self._mirror.app.recursion_limit) - cursor.iteration
+
+    def _is_out_of_steps(self, cursor: Cursor) -> bool:
+        """Whether the graph's recursion_limit is reached."""
+        return not self._mirror.app.runs_through and self._steps_left(cursor) <= 0
+
+    def _stop_at_limit(self) -> None:
+        session = self.session
+        limit = self._mirror.app.recursion_limit
+        cursor = replace(session.cursor, status="failed", reason="limit")
+        note = f"recursion_limit of {limit} supersteps"
+        entry = journal.ledger_entry(cursor, "stop", at=session.clock(), note=note, data={"reason": "limit"})
+        session.commit_cursor(cursor, [entry])
 
     def _may_begin(self) -> bool:
         cursor = self.session.cursor
@@ -516,6 +618,9 @@ class PregelLoop:
             return False
         if self._trouble:
             raise self._trouble
+        if self._is_out_of_steps(cursor):
+            self._stop_at_limit()
+            return False
         if self._pause_asked or self._due or (self._once and not first):
             self.stopped_by = self._due
             return False
@@ -558,26 +663,74 @@ class PregelLoop:
         superstep = Superstep(
             self.session, self.leaf, pinned=pinned, given=self._given, single=app.single, inside=inside
         )
+        leg = self._leg()
+        context = self.session.cursor.context if self._context is None else self._context
         config = config_of(self._thread, self.leaf if pinned else "")
+        config["configurable"] = {**configurable_of(context), **config["configurable"]}
         stop = "interrupt_after" if self._given is None else "interrupt_before"
-        options: dict[str, Any] = {stop: "*", "into": self._into}
+        options: dict[str, Any] = {stop: "*", "into": self._into, "leg": leg}
+        if (given_context := context_of(app.root, context)) is not None:
+            options["context"] = given_context
         self._superstep = superstep
+        app.carried, self._continues = None, True
         try:
             if app.is_async:
-                await app.run_async(given, config, superstep.hear, **options)
+                with guarded(self._guard):
+                    await app.run_async(given, config, superstep.hear, **options)
             else:
-                work = partial(app.run, given, config, superstep.hear, **options)
-                threads = self._threads or SyncCaller()
-                job = threads.job(work, ()) if app.was_quick else None
-                await (job or threads.call(work))
-        except (ServerBusy, ServerRefused):
+                work = partial(self._run_guarded, given, config, superstep.hear, **options)
+                job = self._threads.job(work, ()) if app.was_quick else None
+                await (job or self._threads.call(work))
+        except (AnswerRefused, ServerBusy, ServerRefused):
             raise
         except (Exception, Dropped, asyncio.CancelledError) as raised:
             return superstep, None if is_drained(raised) else raised
         finally:
             self._superstep = None
             await self._end_inside(superstep)
+        app.carried = leg.end()
         return superstep, None
+
+    def _leg(self) -> Leg:
+        """Which part of a run of LangGraph the next superstep is."""
+        app = self._mirror.app
+        if self._given is not None or app.ns or app.runs_through:
+            return Leg()
+        left = self._steps_left(self.session.cursor)
+        return Leg(left, continues=self._continues, carried=app.carried)
+
+    def _run_guarded(self, *given: Any, **options: Any) -> None:
+        with guarded(self._guard):
+            self._mirror.app.run(*given, **options)
+
+    def _answers_given(self) -> AnswerGuard | None:
+        """The answers that tasks which run again may get; None where none has asked anything."""
+        cursor, store = self.session.cursor, self._mirror.store
+        again = cursor.pending or kept_answers(cursor) or cursor.status == "failed" or cursor.attempt > 1
+        if not again or not can_guard(self._mirror.app.root):
+            return None
+        given = answers_given(decisions(store, self.session.thread_id))
+        return AnswerGuard(given) if given else None
+
+    def _unused(
+        self, node: str, asked: Collection[AskedInterrupt] | None, written: Sequence[LedgerEntry] = ()
+    ) -> list[LedgerEntry]:
+        """The ledger's entries for answers that nodes have not asked for when they ran again.
+
+        Args:
+            asked: what waits now; None where the nodes have ended.
+            written: entries for the same commit.
+        """
+        session, entries = self.session, list(written)
+        handed = kept_answers(session.cursor)
+        waiting, places = {each.id for each in asked or ()}, {each.place for each in asked or ()}
+        for given in self._guard.unserved() if self._guard else ():
+            is_over = given.request in handed if asked is None else given.place in places
+            if is_over and given.request not in waiting:
+                said = journal.after_entries(session.cursor, entries)
+                kept = KeptAnswer("", given.value, given.n)
+                entries.append(unused_entry(session, said, kept, node))
+        return entries[len(written) :]
 
     def _live_runs(self) -> LiveRuns:
         loop = asyncio.get_running_loop()
@@ -659,8 +812,6 @@ class PregelLoop:
         node = ""
         if superstep.leaf != self.leaf:
             self.leaf = self.newest = superstep.leaf
-        if error is not None and superstep.after:
-            superstep.after = await self._stored(superstep.after)
         if error is None and superstep.before is not None and superstep.is_open:
             # An older LangGraph does not tell the checkpoint behind which it stops.
             newest = await self._mirror.app.state(config_of(self._thread), subgraphs=True)
@@ -668,6 +819,8 @@ class PregelLoop:
                 superstep.close(newest)
             elif newest is not None and newest.id != superstep.before.id:
                 raise await stale(self._mirror.app, self._thread, newest.id)
+        if superstep.after and (self._mirror.app.is_local or error is not None):
+            await self._read_saved(superstep)
         for before, saved in superstep.after:
             self.leaf = self.newest = saved.id
             if is_no_step(before, saved):
@@ -677,6 +830,7 @@ class PregelLoop:
                 saved,
                 duration=max(superstep.durations.values(), default=0),
                 durations=superstep.durations,
+                attempts=superstep.attempts,
                 streamed=superstep.streams.texts if superstep.streams.used else (),
                 unkept=superstep.unkept() if saved is superstep.after[-1][1] else (),
                 calls=superstep.calls,
@@ -686,7 +840,10 @@ class PregelLoop:
                 facts = inside_of(facts, before, threads)
             last = error is None and saved is superstep.after[-1][1]
             pauses = self._once and last and bool(saved.tasks) and not self._mirror.app.has_stops
-            self._mirror.append(session, before, saved, facts, pauses=pauses)
+            unused = [] if node else self._unused(facts.node, None)
+            told: dict[str, Any] = {"context": self._context, "ledger": unused}
+            self._mirror.append(session, before, saved, facts, pauses=pauses, **told)
+            self._context = None
             node = facts.node or START
         if not node:
             self._keep_attempt(superstep)
@@ -709,16 +866,19 @@ class PregelLoop:
             self._mirror.settle(session, leaf)
         return node
 
-    async def _stored(self, after: list[tuple[Saved | None, Saved]]) -> list[tuple[Saved | None, Saved]]:
-        """Those of a run's checkpoints that are there: LangGraph tells of each before it is stored."""
+    async def _read_saved(self, superstep: Superstep) -> None:
+        """Read back what a superstep has saved; LangGraph tells of each checkpoint before it is stored."""
+        app = self._mirror.app
+        known, read = app.newest, dict[str, Saved | None]()
+        if known is not None:
+            read[known.id] = known
         try:
-            head = await self._mirror.app.head(self._thread)
-        except (
-            Exception
-        ) as error:  # whatever keeps it from being read kept it from being written, most likely
+            for checkpoint in superstep.unread(known):
+                read[checkpoint] = await app.saved(self._thread, checkpoint)
+        except Exception as error:  # what keeps it from being read has most likely kept it from being written
             log.info("thread %s: what was stored is looked up later: %s", self._thread, error)
-            head = ""
-        return [(before, saved) for before, saved in after if saved.id <= head]
+        superstep.take_saved(read)
+        app.newest = read.get(superstep.after[-1][1].id) if superstep.after else known
 
     def _keep_attempt(self, superstep: Superstep) -> None:
         """Keep what an attempt that saved no checkpoint has used, and what was written for good."""
@@ -741,8 +901,6 @@ class PregelLoop:
         """Keep no answer that the graph has got, or has refused; one that it did not come to is kept."""
         session = self.session
         answers = kept_answers(session.cursor)
-        if not answers:
-            return
         asked = {each.id: each for each in self._mirror.asked_by(leaf)} if leaf else {}
         kept = {name for name in answers if refusal and name in asked and not asked[name].refused}
         ledger: list[LedgerEntry] = []
@@ -750,8 +908,10 @@ class PregelLoop:
             if refusal and name in asked and asked[name].refused:
                 data = {"answer": answers[name], "why": refusal.message}
                 ledger.append(decision_entry(session, ledger, "refused", request_id=name, data=data))
+        ledger += self._unused(place_of(leaf.next) if leaf else "", asked.values(), ledger)
         self.error = refusal
-        session.commit_cursor(without_answers(session.cursor, answers.keys() - kept), ledger)
+        if answers or ledger:
+            session.commit_cursor(without_answers(session.cursor, answers.keys() - kept), ledger)
 
     def _failed(self, superstep: Superstep, error: BaseException) -> None:
         session = self.session
@@ -763,7 +923,7 @@ class PregelLoop:
             session.commit_cursor(replace(cursor, status="waiting", reason="paused"))
             session.emit(AttemptDropped(node, session.cursor.attempt - 1, self._drop_reason))
             return
-        message = f"node {node!r} failed: {type(error).__name__}: {error}"
+        message = f"node {node!r} failed: {described(error)}"
         self.error = NodeFailed(message, "")
         info = ErrorInfo(
             node,

@@ -1,4 +1,4 @@
-"""A mirror of their threads in a store of ours, checkpoint by checkpoint (DESIGN, "LangGraph").
+"""A mirror of their threads in a store of ours, checkpoint by checkpoint.
 
 Each line of a thread's tree of checkpoints is a thread of ours: the oldest has its name, another is called
 `<thread>~<id>` by its first own checkpoint and is a fork.  A step keeps the id of the checkpoint that it is
@@ -25,6 +25,7 @@ from hitl_tui.drivers.langgraph.interrupts import (
     without_answers,
 )
 from hitl_tui.drivers.langgraph.pregel import App, Saved, config_of
+from hitl_tui.drivers.langgraph.server_names import SERVER, server_thread
 from hitl_tui.drivers.langgraph.steps import (
     RAN,
     Reduction,
@@ -40,19 +41,20 @@ from hitl_tui.drivers.langgraph.values import as_json
 from hitl_tui.engine.commands.command import Fork
 from hitl_tui.engine.commands.decisions import CHECKPOINT, UPDATE_STATE, decision_entry
 from hitl_tui.engine.commands.forking import fork
-from hitl_tui.engine.log.outcomes import ErrorInfo
+from hitl_tui.engine.log.outcomes import HASHED, ErrorInfo
 from hitl_tui.engine.log.records import Cursor, LedgerEntry, Source
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.log.threads import ORIGIN, Owner, ThreadInfo
+from hitl_tui.engine.log.threads import ORIGIN, WITHIN, Owner, ThreadInfo
 from hitl_tui.engine.nodes.activity import newest_texts
-from hitl_tui.engine.nodes.children import WITHIN
 from hitl_tui.engine.thread import journal
+from hitl_tui.engine.thread.earlier import with_earlier
 from hitl_tui.engine.thread.graph_change import change_graph
 from hitl_tui.engine.thread.interrupts import breakpoint_request
 from hitl_tui.engine.thread.journal import StepFacts
-from hitl_tui.engine.thread.logged import logged_digest
+from hitl_tui.engine.thread.logged import decisions, logged_digest
+from hitl_tui.engine.thread.run_inputs import INPUT, context_facts
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError
 
@@ -61,6 +63,8 @@ SOURCE: Final = "langgraph"
 _FIRST_PAGE, _PAGE = 50, 500
 _HELD = 500
 """Steps after which a line that is mirrored is given back for a moment: a lease lasts half a minute."""
+_BINDS_SAID: Final = 'in the payload, "binds": [{}]'
+"""How a graph names the parts of a question that count."""
 _NOT_HANDED_OVER: Final = "the answer was not handed over: the thread was edited before it went on"
 
 
@@ -148,6 +152,15 @@ class Mirror:
         other.app = self.app.apart()
         return other
 
+    def named(self, name: str) -> str:
+        """The thread that a person means by a name, here or there.
+
+        On a server that takes only UUIDs, a name that no thread has here becomes one.
+        """
+        if SERVER not in self.source or self.app.runs_through or self.store.info(name) is not None:
+            return name
+        return server_thread(name)
+
     def line(self, thread: str) -> str:
         """The name of the line in which a thread of theirs begins."""
         return self.place.name if self.place else thread
@@ -167,7 +180,7 @@ class Mirror:
                 inner = self.inside(task.name, ns, SubgraphRun(name, Owner(line, task.name), saved.id))
                 info = self.store.info(line)
                 thread = their_thread(info) if info else line
-                if await inner.sync(thread, settles=settles):
+                if await inner.sync(thread, settles=settles, is_over=not task.is_unfinished):
                     threads[task.id] = name
                 if not settles and inner.opens and (leaf := await inner.app.state(config_of(thread))):
                     await inner.sync_inside(name, leaf, settles=False)
@@ -177,7 +190,7 @@ class Mirror:
         """The same in another store."""
         return Mirror(self.app, store, self.info.name, self.source, signer=self._signer)
 
-    def new(self, thread: str, actor: str | None = None) -> Session:
+    def new(self, thread: str, actor: str | None = None, context: Mapping[str, Any] | None = None) -> Session:
         """A thread that does not exist yet, here or there."""
         place = {"thread": thread}
         source = {**self.source, SOURCE: place}
@@ -190,6 +203,7 @@ class Mirror:
             self.line(thread),
             source=source,
             actor=actor,
+            context=context,
             owner=self.place.owner if self.place else None,
             signer=self._signer,
         )
@@ -220,6 +234,7 @@ class Mirror:
         tell: Callable[[int, int], object] = lambda done, total: None,
         *,
         settles: bool = True,
+        is_over: bool = False,
     ) -> dict[str, str]:
         """Bring the lines of a thread of theirs up to date.
 
@@ -228,11 +243,13 @@ class Mirror:
             tell: called with how many of how many checkpoints are mirrored; what it raises ends it there, and
                 the next time goes on behind them.
             settles: let the lines stand as their newest checkpoints do; without it, as if they ran.
+            is_over: the task that runs this subgraph has ended, wherever the subgraph was then: its node may
+                have gone on in the graph around it (`Command.PARENT`).
 
         Returns:
             The newest checkpoint of each line, of its copies that are no steps, too.
         """
-        return await _Sync(self, thread, opened, tell).run(settles=settles)
+        return await _Sync(self, thread, opened, tell).run(settles=settles, is_over=is_over)
 
     def append(
         self,
@@ -243,6 +260,8 @@ class Mirror:
         *,
         pauses: bool = False,
         begins: bool = False,
+        context: Mapping[str, Any] | None = None,
+        ledger: Sequence[LedgerEntry] = (),
     ) -> None:
         """Add a checkpoint to its line as a step; the session is held for writing.
 
@@ -250,16 +269,23 @@ class Mirror:
             before: the checkpoint before it, with what its tasks have written; None for the first.
             pauses: the run is over with it (see `Session.commit_step`).
             begins: the line begins with it here, whatever was before.
+            context: what the thread has besides its input from here on; None for what it had.
+            ledger: entries about the step.
         """
         edited = facts.source in ("human", "fork")
         known = None if begins else before
         changes = self.reduction.changes(session.state, known, after, edited=edited)
-        ledger = withdrawals(session, session.cursor.pending, facts.actor)
+        ledger = withdrawals(session, session.cursor.pending, facts.actor, ledger)
         for request_id in kept_answers(session.cursor) if edited else ():
             ledger.append(
                 decision_entry(session, ledger, "withdrawn", request_id=request_id, note=_NOT_HANDED_OVER)
             )
         cursor = moved(session.cursor, facts, after)
+        if context is not None:
+            cursor = replace(cursor, context=context)
+            data = context_facts(context, ())
+            step = session.cursor.head + 1
+            ledger.append(decision_entry(session, ledger, INPUT, step=step, actor=facts.actor, data=data))
         if facts.source in RAN:  # attempts before it were counted when they ended
             kept = session.cursor
             streamed = newest_texts((*kept.streamed, *facts.streamed)) if kept.streamed else facts.streamed
@@ -268,13 +294,17 @@ class Mirror:
 
     def settle(self, session: Session, leaf: Saved) -> None:
         """Let a line stand as its newest checkpoint does: done, failed, waiting for answers or paused."""
-        cursor, known = self.settled(session, leaf), {request.id for request in session.cursor.pending}
+        cursor, known = self.settled(session, leaf), {each.id: each for each in session.cursor.pending}
         if cursor == session.cursor:
             return
-        asked = {request.id for request in cursor.pending}
+        pending = tuple(
+            each if each.id in known else self._compared(session, each) for each in cursor.pending
+        )
+        cursor = replace(cursor, pending=pending)
+        asked = {request.id for request in pending}
         ledger = withdrawals(session, [each for each in session.cursor.pending if each.id not in asked])
-        for request in cursor.pending:
-            if request.id not in known:
+        for request in pending:
+            if request is not known.get(request.id):
                 said = journal.after_entries(session.cursor, ledger)
                 ledger.append(journal.request_entry(said, request, session.clock()))
         session.commit_cursor(cursor, ledger)
@@ -286,10 +316,12 @@ class Mirror:
             leaf: read with `subgraphs=True`.
         """
         cursor = session.cursor
+        if self.outer is not None and cursor.status == "completed":
+            return cursor  # whatever comes next in it, the task that ran it has ended
         # What has been handed over before the program ended is not asked any more.
         asked = {each.id for each in self.asked_by(leaf)}
         cursor = without_answers(cursor, kept_answers(cursor).keys() - asked)
-        pending = self._pending(session, leaf)
+        pending = self._pending(session, cursor, leaf)
         failed = next((task for task in leaf.tasks if task.error), None)
         cursor = replace(cursor, position=position_of(leaf), pending=pending)
         if pending:
@@ -303,6 +335,28 @@ class Mirror:
             return cursor
         return replace(cursor, status="waiting", reason="paused", error=None)
 
+    def _compared(self, session: Session, request: Request) -> Request:
+        """A new request, which says what its node asked there before where that came to nothing."""
+        ledger = decisions(self.store, session.thread_id)
+        asked = next((entry for entry in reversed(ledger) if _is_asked_at(entry, request)), None)
+        if (
+            asked is None
+            or asked.request_id == request.id
+            or self._has_run(session, request.node, asked.step)
+        ):
+            return request
+        fate = {entry.kind: entry for entry in ledger[asked.n :] if entry.request_id == asked.request_id}
+        answer = fate.get("answer") or fate.get("timeout")
+        if answer is not None and not fate.keys() & {"withdrawn", "unused"}:
+            return request  # the node has its answer, and asks something more
+        return with_earlier(request, asked, answer, _BINDS_SAID)
+
+    def _has_run(self, session: Session, node: str, step: int) -> bool:
+        """Whether a node has finished since a step."""
+        head, nodes = session.cursor.head, self.app.graph.nodes
+        points = self.store.checkpoints(session.thread_id, None, head - step) if head > step else []
+        return any(point.source in RAN and node in names_in(point.node, nodes) for point in points)
+
     def asked_by(self, leaf: Saved) -> tuple[AskedInterrupt, ...]:
         """What the graph asks at a checkpoint, inside its subgraphs, too.
 
@@ -311,21 +365,21 @@ class Mirror:
         """
         return asked_by(leaf, self._whole)
 
-    def _pending(self, session: Session, leaf: Saved) -> tuple[Request, ...]:
-        """What waits for a human: what the graph asks and was not answered yet, else where it stops."""
-        cursor, known = session.cursor, {request.id: request for request in session.cursor.pending}
+    def _pending(self, session: Session, cursor: Cursor, leaf: Saved) -> tuple[Request, ...]:
+        """What waits for a human: what the graph asks and was not answered yet, else where it stops.
+
+        Args:
+            cursor: with the answers that are still valid.
+        """
+        known = {request.id: request for request in session.cursor.pending}
         answered, asked = kept_answers(cursor), self.asked_by(leaf)
         if asked:
-            return tuple(
-                known.get(each.id) or request_of(each, step=cursor.head, now=leaf.at)
-                for each in asked
-                if each.id not in answered
-            )
-        return tuple(
-            replace(breakpoint_request(cursor, place_of(leaf.next), "before", leaf.at), title=stop)
-            for stop in self.stops_compiled_in(session, leaf)[:1]
-            if not cursor.passed
-        )
+            fresh = [request_of(each, step=cursor.head, now=leaf.at) for each in asked]
+            return tuple(known.get(request.id, request) for request in fresh if request.id not in answered)
+        stops = () if cursor.passed else self.stops_compiled_in(session, leaf)[:1]
+        stopped = [breakpoint_request(cursor, place_of(leaf.next), "before", leaf.at, stop) for stop in stops]
+        same = {request.request_hash: request for request in session.cursor.pending}
+        return tuple(same.get(request.request_hash, request) for request in stopped)
 
     def stops_compiled_in(self, session: Session, leaf: Saved) -> tuple[str, ...]:
         """Where the graph was compiled to stop, of the places between a line's newest step and the next."""
@@ -337,9 +391,26 @@ class Mirror:
         return stops_compiled_in(ran, leaf, app.interrupt_before_nodes, app.interrupt_after_nodes)
 
 
-def withdrawals(session: Session, requests: Iterable[Request], actor: str | None = None) -> list[LedgerEntry]:
-    """The ledger's entries for questions that the graph no longer asks and that nobody here has answered."""
-    ledger: list[LedgerEntry] = []
+def _is_asked_at(entry: LedgerEntry, request: Request) -> bool:
+    """Whether an entry of the ledger opened a request at the place of another."""
+    data = entry.data if isinstance(entry.data, Mapping) else {}
+    if entry.kind != "request" or (data.get("node"), data.get("when")) != (request.node, request.when):
+        return False
+    return bool(data.get(HASHED, {}).get("path", "") == request.path)
+
+
+def withdrawals(
+    session: Session,
+    requests: Iterable[Request],
+    actor: str | None = None,
+    written: Iterable[LedgerEntry] = (),
+) -> list[LedgerEntry]:
+    """The ledger's entries for questions that the graph no longer asks and that nobody here has answered.
+
+    Args:
+        written: entries before them, which are given, too.
+    """
+    ledger = list(written)
     for request in requests:
         ledger.append(decision_entry(session, ledger, "withdrawn", request=request, actor=actor))
     return ledger
@@ -365,7 +436,7 @@ class _Sync:
         self._batch: dict[str, Saved] = {}
         self._held = ExitStack()
 
-    async def run(self, *, settles: bool) -> dict[str, str]:
+    async def run(self, *, settles: bool, is_over: bool) -> dict[str, str]:
         """See `Mirror.sync`."""
         newest = ""
         for line in self._ids:
@@ -390,7 +461,7 @@ class _Sync:
             self._rest()
             raise
         if settles:
-            await self._settle(last)
+            await self._settle(last, is_over=is_over)
         return {line: leaf if isinstance(leaf, str) else leaf.id for line, leaf in self._leaves.items()}
 
     async def _fresh(self, newest: str) -> AsyncIterator[list[Saved]]:
@@ -428,6 +499,8 @@ class _Sync:
 
     async def _place(self, saved: Saved) -> None:
         """Add a checkpoint to the line that its parent is the end of, or to a new one."""
+        if saved.id in self._places:
+            return
         before = await self._saved(saved.parent)
         place = await self._place_of(saved.parent)
         if is_no_step(before, saved):
@@ -447,6 +520,8 @@ class _Sync:
             self._mirror.notice(line, f"an edit by {entry.actor or 'somebody'} was found and written down")
         elif place:
             line = self._line_at(place) or self._branch_off(place, saved)
+        elif self._find_root(saved):
+            return
         else:
             line = self._root(saved)
         session = self._session(line)
@@ -519,6 +594,22 @@ class _Sync:
                 return name
         return ""
 
+    def _find_root(self, saved: Saved) -> bool:
+        """Look for the lines from a checkpoint that follows on none, where the thread's own line is another.
+
+        A thread that was deleted and started again has such lines; nothing leads to them from its own line.
+        """
+        name = self._free_name(saved)
+        if self._store.info(self._line) is None or self._store.info(name) is None or name in self._ids:
+            return False
+        for line in _line_ids(self._store, name):
+            self._ids.append(line)
+            for point in self._store.checkpoints(line, None, _PAGE):
+                if point.origin:
+                    self._places.setdefault(point.origin, (point.thread_id, point.step))
+                    self._leaves.setdefault(line, point.origin)
+        return True
+
     def _root(self, saved: Saved) -> str:
         """The line of a checkpoint that follows on none: the thread's own, or another."""
         new = self._mirror.new(self._thread)
@@ -553,7 +644,7 @@ class _Sync:
             self._lines[line] = self._mirror.open(line)
         return self._lines[line]
 
-    async def _settle(self, newest: str) -> None:
+    async def _settle(self, newest: str, *, is_over: bool) -> None:
         """Let each line that has moved stand as its newest checkpoint does, and the newest of all anyhow."""
         for line, leaf in self._leaves.items():
             self._drop_intended(line)
@@ -568,6 +659,8 @@ class _Sync:
                 )
                 continue
             await self._mirror.sync_inside(line, saved)
+            if is_over and identity == newest:
+                saved = saved._replace(tasks=())
             session = self._session(line)
             if session.exists and self._mirror.settled(session, saved) != session.cursor:
                 with session.writing(), at(session, saved.at):

@@ -12,12 +12,23 @@ import ctypes
 import inspect
 import threading
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
+from importlib import import_module
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -25,16 +36,22 @@ from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langgraph import types
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
+from hitl_tui.drivers.langgraph.continuing import Leg, LiveChannels
+from hitl_tui.drivers.langgraph.replaced_functions import EXECUTOR, replace_function
+from hitl_tui.drivers.langgraph.retries import RETRY, FailedAttempt, retries_heard
 from hitl_tui.drivers.langgraph.subgraphs import InnerStops, scopes, stop_inside, within
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
+    from langgraph.types import Send
 
 R = TypeVar("R")
 Graph: TypeAlias = Any
 """Their compiled graph (`langgraph.pregel.Pregel`), of whatever version is installed."""
 Snapshot: TypeAlias = Any
 """Their `StateSnapshot`."""
+Goto: TypeAlias = "str | Send"
+"""What a `Command` goes to: a node, or a node with an input of its own."""
 Config = dict[str, Any]
 Part = tuple[tuple[str, ...], str, Any]
 """The namespace that it comes from, its mode and its data."""
@@ -50,6 +67,7 @@ _HEAD: Final = (
     "ORDER BY checkpoint_id DESC LIMIT 1"
 )
 _PUSHED: Final = "__pregel_push"
+_TASKS: Final = "__pregel_tasks"
 _RESUME: Final = "__resume__"
 _IDS_COUNT_ANSWERS: Final = hasattr(types, "_interrupt_id")
 """Whether the id of an interrupt tells which question of its task it is; not in the oldest LangGraph."""
@@ -152,6 +170,21 @@ def given_to(graph: Graph, update: Mapping[str, Any]) -> Any:
     return update[OUTPUT] if isinstance(graph.stream_channels_asis, str) else dict(update)
 
 
+def _default_recursion_limit() -> int:
+    """Supersteps of one run of a graph that says nothing else."""
+    try:
+        return int(import_module("langgraph._internal._config").DEFAULT_RECURSION_LIMIT)
+    except (ImportError, AttributeError):
+        return 25
+
+
+def going_to(values: Any, goto: Sequence[Goto]) -> Any:
+    """What `update_state` gets for values after a node that chose its route by a `Command`."""
+    from langgraph.types import Command
+
+    return Command(update=values, goto=list(goto)) if goto else values
+
+
 def _by_channel(value: Any) -> dict[str, Any] | None:
     return None if value is None else {OUTPUT: value}
 
@@ -230,14 +263,18 @@ class App:
 
     Args:
         graph: the compiled graph.
+        streams: True lets all its models stream, False tells nothing of what they write; None leaves it to
+            the graph. On a server they stream unless it is False.
 
     Attributes:
         graph: it, or the subgraph of it that is looked into.
         root: the graph itself: what runs, also where a subgraph is looked into.
         ns: the namespace of the subgraph's checkpoints, "" for the graph itself.
+        carried: what the newest superstep has left for the next one.
+        newest: the newest checkpoint that was read after a superstep; no node has seen its values.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, *, streams: bool | None = None) -> None:
         saver = graph.checkpointer
         self.is_async = is_async_only(graph) or is_async_saver(saver)
         if self.is_async and isinstance(saver, BaseCheckpointSaver) and not is_async_saver(saver):
@@ -249,11 +286,14 @@ class App:
         self.single = isinstance(graph.stream_channels_asis, str)
         """Whether its state is one value, as of the functional API; it is that of the channel `OUTPUT`."""
         self._worker = _Worker()
-        self._tap = _tap_of(graph)
+        self._tap = _tap_of(graph, streams)
+        self.is_local = self._tap is not None
+        """Whether its nodes run here, so that they hold the very objects that a run tells."""
         parameters = inspect.signature(type(graph).stream).parameters
         self._options: dict[str, Any] = {"stream_mode": []}
         if self._tap is None:
-            self._options = {"stream_mode": list(MODES), "subgraphs": True}
+            modes = [mode for mode in MODES if mode != "messages" or streams is not False]
+            self._options = {"stream_mode": modes, "subgraphs": True}
             if "version" in parameters:
                 self._options["version"] = "v2"
         self._new_control = _run_control() if "control" in parameters else None
@@ -272,6 +312,8 @@ class App:
         self._at_work: int | None = None
         self._thread = ""
         self._dropped = False
+        self.carried: LiveChannels | None = None
+        self.newest: Saved | None = None
 
     def apart(self) -> App:
         """The same graph, to be run beside this one."""
@@ -334,6 +376,20 @@ class App:
         self._reads_quickly = time.perf_counter() - begun < _QUICK
         return newest
 
+    async def saved(self, thread: str, checkpoint: str) -> Saved | None:
+        """A checkpoint as the checkpointer keeps it; what its tasks have written may be missing."""
+        config = config_of(thread, checkpoint)
+        if self.is_async:
+            return saved_of(await self.snapshot(config), single=self.single)
+
+        def read() -> Saved | None:
+            return saved_of(self.root.get_state(self._at(config)), single=self.single)
+
+        begun = time.perf_counter()
+        saved = read() if self._reads_quickly else await self.call(read)
+        self._reads_quickly = time.perf_counter() - begun < _QUICK
+        return saved
+
     async def _writes(self, config: Config) -> list[tuple[str, str, Any]]:
         """What tasks of a checkpoint have written since."""
         saver = self.root.checkpointer
@@ -363,20 +419,47 @@ class App:
             )
         return [saved for snapshot in snapshots if (saved := saved_of(snapshot, single=self.single))]
 
-    async def update(self, config: Config, update: Mapping[str, Any], as_node: str | None = None) -> str:
-        """As `update_state`, by channel; gives the id of the new checkpoint."""
-        config, values = self._at(config), given_to(self.graph, update)
+    @property
+    def recursion_limit(self) -> int:
+        """How many supersteps one run of the graph may take."""
+        limit = (getattr(self.root, "config", None) or {}).get("recursion_limit")
+        return limit if isinstance(limit, int) else _default_recursion_limit()
+
+    async def sends(self, config: Config) -> tuple[Send, ...]:
+        """The `Send`s that made tasks of a checkpoint; () where these can't be read, as on a server."""
+        saver, config = self.root.checkpointer, self._at(config)
+        if not hasattr(saver, "get_tuple"):
+            return ()
+        if self.is_async:
+            kept = await self._there(saver.aget_tuple(config))
+        else:
+            kept = await self.call(lambda: saver.get_tuple(config))
+        return tuple(kept.checkpoint["channel_values"].get(_TASKS) or ()) if kept else ()
+
+    async def update(
+        self,
+        config: Config,
+        update: Mapping[str, Any],
+        as_node: str | None = None,
+        goto: Sequence[Goto] = (),
+    ) -> str:
+        """As `update_state`, by channel; gives the id of the new checkpoint.
+
+        Args:
+            goto: what comes next besides the nodes that `as_node` leads to.
+        """
+        config, values = self._at(config), going_to(given_to(self.graph, update), goto)
         if self.is_async:
             return checkpoint_of(await self._there(self.root.aupdate_state(config, values, as_node)))
         return checkpoint_of(await self.call(lambda: self.root.update_state(config, values, as_node)))
 
     async def run_async(
-        self, given: Any, config: Config, hear: Hear, *, into: bool = False, **options: Any
+        self, given: Any, config: Config, hear: Hear, *, leg: Leg, into: bool = False, **options: Any
     ) -> None:
         """As `run`, for a graph that is async."""
 
         async def run() -> None:
-            with self._stopping(into):
+            with self._stopping(into), leg.running(), retries_heard(partial(_tell_attempt, hear)):
                 own, heard, told = self._heard(config, hear, options)
                 parts: Any = self.root.astream(given, own, **told)
                 try:
@@ -390,12 +473,15 @@ class App:
     async def _there(self, work: Coroutine[Any, Any, R]) -> R:
         return await on_loop_of(self.root.checkpointer, work)
 
-    def run(self, given: Any, config: Config, hear: Hear, *, into: bool = False, **options: Any) -> None:
+    def run(
+        self, given: Any, config: Config, hear: Hear, *, leg: Leg, into: bool = False, **options: Any
+    ) -> None:
         """Run the graph until it stops, in this thread; of a subgraph at most one superstep.
 
         Args:
             given: the input, a `Command`, or None to go on.
             hear: gets what the run tells, in its threads; what it raises stops the run there.
+            leg: which part of a longer run it is.
             into: stop in each subgraph before its first node.
             options: of `Pregel.stream`, as `interrupt_after`.
         """
@@ -403,7 +489,8 @@ class App:
         self._thread = str(config["configurable"]["thread_id"])
         self._at_work = threading.get_ident()
         try:
-            with self._stopping(into), self._threads.lent():
+            heard_retries = retries_heard(partial(_tell_attempt, hear))
+            with self._stopping(into), self._threads.lent(), leg.running(), heard_retries:
                 config, hear, options = self._heard(config, hear, options)
                 parts: Any = self.root.stream(given, config, **options)
                 try:
@@ -478,8 +565,12 @@ class App:
         return await asyncio.wrap_future(self._worker.submit(work))
 
     def close(self) -> None:
-        """Let its threads end once they have done what they do."""
+        """Let its threads end once they have done what they do, and that which all apart from it share."""
         self._worker.close()
+        self.end_threads()
+
+    def end_threads(self) -> None:
+        """Let the threads of its runs end once they have done what they do."""
         self._threads.close()
 
 
@@ -500,6 +591,10 @@ def as_written(task: TaskRun, writes: Iterable[tuple[str, str, Any]]) -> TaskRun
     given = [len(value) if isinstance(value, list) else 1 for channel, value in own if channel == _RESUME]
     finished = any(channel not in (_RESUME, "__interrupt__", "__error__") for channel, _ in own)
     return task._replace(answers=max(given, default=0), result=task.result if finished else None)
+
+
+def _tell_attempt(hear: Hear, attempt: FailedAttempt) -> None:
+    hear(((), RETRY, attempt))
 
 
 def _part(part: Any) -> Part:
@@ -600,19 +695,23 @@ def _raise_in(ident: int, error: type[BaseException]) -> None:
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(error))
 
 
-def _tap_of(graph: Graph) -> Callable[[Config, Hear], Config] | None:
+def _tap_of(graph: Graph, streams: bool | None) -> Callable[[Config, Hear], Config] | None:
     """What lets a run tell all at once, as a graph around it would hear it; None where that can't be had.
 
     Modes of `stream` would do the same, but for messages and custom text they hand each superstep to another
     thread, which takes a quick one half as long again.
+
+    Args:
+        streams: as for `App`.
     """
     try:
         from langgraph._internal._constants import CONFIG_KEY_RUNTIME, CONFIG_KEY_STREAM
         from langgraph.config import get_config
         from langgraph.pregel import Pregel
-        from langgraph.pregel._messages import StreamMessagesHandler
         from langgraph.pregel.protocol import StreamProtocol
         from langgraph.runtime import Runtime
+
+        from hitl_tui.drivers.langgraph.model_streams import message_handlers
     except ImportError:
         return None
     if not isinstance(graph, Pregel):  # it runs on a server
@@ -624,8 +723,9 @@ def _tap_of(graph: Graph) -> Callable[[Config, Hear], Config] | None:
             hear((tuple(scope.split("|")), "custom", data))
 
         protocol = StreamProtocol(hear, set(MODES))
-        heard = {CONFIG_KEY_STREAM: protocol, CONFIG_KEY_RUNTIME: Runtime(stream_writer=write)}
-        handlers = [StreamMessagesHandler(hear, True)]
+        runtime = Runtime(stream_writer=write, store=graph.store)
+        heard = {CONFIG_KEY_STREAM: protocol, CONFIG_KEY_RUNTIME: runtime}
+        handlers = message_handlers(hear, streams=streams)
         return {"configurable": {**config["configurable"], **heard}, "callbacks": handlers}
 
     return tap
@@ -641,41 +741,43 @@ class _KeptThreads:
     """
 
     def __init__(self) -> None:
-        self._executor: Executor | None = None
+        self._idle: deque[Executor] = deque()
+        """Those that no run has now; a run that was given up may still have its own when the next begins."""
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """Let the run that begins in this context take them."""
-        if self._executor is None:
-            _take_lent_threads()
-            self._executor = ContextThreadPoolExecutor()
-        _LENT.set(self._executor)
+        """Let the run that begins in this context take them, and no other one meanwhile."""
+        _take_lent_threads()
+        try:
+            executor = self._idle.pop()
+        except IndexError:
+            executor = ContextThreadPoolExecutor()
+        token = _LENT.set(executor)
         try:
             yield
         except BaseException:
-            self.close()  # what was given up may hold some of them for good
+            executor.shutdown(wait=False)  # what was given up may hold some of them for good
             raise
+        else:
+            self._idle.append(executor)
         finally:
-            _LENT.set(None)
+            _LENT.reset(token)
 
     def close(self) -> None:
         """Let them end once they have done what they do."""
-        if self._executor is not None:
-            self._executor.shutdown(wait=False)
-        self._executor = None
+        while self._idle:
+            self._idle.pop().shutdown(wait=False)
 
 
 def _take_lent_threads() -> None:
-    """Let LangGraph take the threads that are lent to a run; elsewhere, and inside it, it begins its own."""
-    try:
-        from langgraph.pregel import _executor
+    """Replace the function by which a LangGraph run starts threads: it takes those that are lent to it.
 
-        begin: Any = _executor.get_executor_for_config  # type: ignore[attr-defined]
-    except (ImportError, AttributeError):
-        return
-    if getattr(begin, "takes_lent", False):
-        return
+    Elsewhere, and in a graph inside the run, LangGraph starts its own.
+    """
+    replace_function(EXECUTOR, _lent_or)
 
+
+def _lent_or(begin: Any) -> Any:
     @contextmanager
     def executor_of(config: Any) -> Iterator[Executor]:
         lent = _LENT.get()
@@ -686,8 +788,7 @@ def _take_lent_threads() -> None:
         _LENT.set(None)  # a graph inside would wait for threads that wait for it
         yield lent
 
-    setattr(executor_of, "takes_lent", True)  # noqa: B010
-    _executor.get_executor_for_config = executor_of  # type: ignore[attr-defined]
+    return executor_of
 
 
 class _Worker:

@@ -6,16 +6,20 @@ one names is imported (see `strict`).
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from hitl_tui.errors import NoSuchStore, StoreUnusable, UsageError
+from hitl_tui.given_files import expanded, real_path
 
 if TYPE_CHECKING:
     from langgraph.pregel import Pregel
 
 _START, _END = "__start__", "__end__"
+_WHOLE = ("__root__", _END)
+"""The channel that is all of the state, of a graph whose state has no fields and of an entrypoint."""
 _BRANCH, _JOIN, _TASKS = "branch:to:", "join:", "__pregel_tasks"
 _PULLED = "~__pregel_pull, "
 _FEW: Final = 50
@@ -50,6 +54,9 @@ _ASKED = """
 """
 
 
+_WITH_PATHS: Final = "CREATE TEMP VIEW writes AS SELECT *, '' AS task_path FROM main.writes"
+
+
 class Checkpoints:
     """A SQLite file of LangGraph's checkpointer, read only.
 
@@ -70,8 +77,8 @@ class Checkpoints:
             from langgraph.checkpoint.sqlite import SqliteSaver
         except ImportError as error:
             raise UsageError(f"checkpoints of LangGraph in SQLite need {error.name}", EXTRA_HINT) from None
-        self.path = path.expanduser().resolve()
-        if not self.path.is_file():
+        self.path = real_path(expanded(path))
+        if not os.path.isfile(self.path):
             raise NoSuchStore(f"there is no file {self.path}", "name a file that a SqliteSaver wrote")
         try:
             connection = sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True, check_same_thread=False)
@@ -86,7 +93,9 @@ class Checkpoints:
                 "threads of ours are given without langgraph+",
             )
         self._connection = connection
-        self._has_paths = "task_path" in columns  # those of older checkpointers have none
+        self._has_paths = "task_path" in columns
+        if not self._has_paths:  # an older checkpointer has written it, and this one asks for the column
+            connection.execute(_WITH_PATHS)
         self._serializer = StrictSerializer()
         self.saver = SqliteSaver(connection, serde=self._serializer)
         self.saver.jsonplus_serde = self._serializer  # type: ignore[assignment]
@@ -99,6 +108,12 @@ class Checkpoints:
     def asked(self) -> set[tuple[str, str]]:
         """The threads and checkpoints at which a node has asked something, answered or not."""
         return {(str(thread), str(checkpoint)) for thread, checkpoint in self._connection.execute(_ASKED)}
+
+    @property
+    def oldest(self) -> str:
+        """The id of the oldest checkpoint, which tells this file from another that had its name before."""
+        row = self._connection.execute("SELECT min(checkpoint_id) FROM checkpoints").fetchone()
+        return str(row[0] or "")
 
     def close(self) -> None:
         """Close the file."""
@@ -188,10 +203,12 @@ def _graph(facts: _Facts, saver: Any) -> Pregel[Any, Any, Any, Any]:
     keys = sorted(
         name for name in facts.channels if not _is_internal(name) and ":" not in name and name != _TASKS
     )
-    values = keys or [name for name in (_END,) if name in facts.channels]
+    values = keys or [name for name in _WHOLE if name in facts.channels][:1]
     channels: dict[str, Any] = {name: unknown_channel() for name in values}
     channels |= {_START: EphemeralValue(Any), _TASKS: Topic(Send, accumulate=False)}
-    nodes: dict[str, Any] = {_START: PregelNode(channels=_START, triggers=[_START], bound=nothing)}
+    is_entrypoint = any(_START in facts.triggers.get(name, ()) for name in facts.nodes)
+    first = {} if is_entrypoint else {_START: PregelNode(channels=_START, triggers=[_START], bound=nothing)}
+    nodes: dict[str, Any] = dict(first)
     for name in facts.nodes:
         seen = facts.triggers.get(name, set())
         triggers = {_START} if _START in seen else {f"{_BRANCH}{name}"}
@@ -203,7 +220,7 @@ def _graph(facts: _Facts, saver: Any) -> Pregel[Any, Any, Any, Any]:
             channels[trigger] = (
                 NamedBarrierValue(str, members) if joined else EphemeralValue(Any, guard=False)
             )
-    whole: Any = keys or _END
+    whole: Any = keys or next(iter(values), keys)
     return Recorded(
         nodes=nodes,
         channels=channels,
@@ -217,10 +234,10 @@ def _graph(facts: _Facts, saver: Any) -> Pregel[Any, Any, Any, Any]:
 
 def unknown_channel() -> Any:
     """A channel whose operator nobody tells."""
-    from langgraph.channels import LastValue
+    from langgraph.channels import AnyValue
 
-    class unknown(LastValue[Any]):  # noqa: N801 - it is what the screen calls its reducer
-        """Holds what was there last."""
+    class unknown(AnyValue[Any]):  # noqa: N801 - it is what the screen calls its reducer
+        """Holds what was there last, of several values that were written at once, too."""
 
     return unknown(Any)
 

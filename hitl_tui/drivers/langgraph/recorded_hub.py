@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.drivers.langgraph.audit import compare
 from hitl_tui.drivers.langgraph.discovery import outdated, thread_heads, thread_named
 from hitl_tui.drivers.langgraph.listing import ThreadListing
 from hitl_tui.drivers.langgraph.mirror import Mirror
@@ -21,8 +22,10 @@ from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadSummary, Waiting
+from hitl_tui.errors import UsageError
 
 if TYPE_CHECKING:
+    from hitl_tui.engine.audit.findings import Mismatch
     from hitl_tui.engine.log.threads import Space, ThreadSize
     from hitl_tui.stores.deletion import Watch
 
@@ -68,6 +71,21 @@ class RecordedThreads:
             tell(done, len(moved))
             with self._lend(thread) as mirror:
                 await mirror.sync(thread)
+
+    async def compare(self, name: str) -> tuple[Mismatch, ...]:
+        """What of a thread that is mirrored is not as the file has it.
+
+        A thread of a subgraph's run is not compared: a file does not tell which graph it is.
+
+        Raises:
+            UsageError: it is such a thread.
+            UnknownThread: it is not mirrored.
+        """
+        info = self._store.info(name)
+        if info is not None and info.owner is not None:
+            raise UsageError("it runs inside another thread", "export that one, or name the graph")
+        with self._lend(thread_named(self._store, name)) as mirror:
+            return await compare(mirror, name)
 
     async def sizes(self, watch: Watch | None = None) -> tuple[tuple[ThreadSize, ...], Space]:
         """See `Hub.sizes`; as the file keeps them."""
@@ -130,8 +148,9 @@ class RecordedHub(LocalHub):
 
     async def waiting(self, limit: int) -> tuple[Waiting, ...]:
         """See `Hub.waiting`."""
-        await self._recorded_threads.listing.mirror_waiting()
-        return await super().waiting(limit)
+        listing = self._recorded_threads.listing
+        await listing.mirror_waiting()
+        return await listing.still_there(await super().waiting(limit), ())
 
     async def open(self, thread_id: str, *, at_once: bool = False) -> Driver:
         """The driver of a thread, of theirs by its id or of a line of it.
@@ -157,6 +176,11 @@ class RecordedHub(LocalHub):
     async def sizes(self, watch: Watch | None = None) -> tuple[tuple[ThreadSize, ...], Space]:
         """See `Hub.sizes`."""
         return await self._recorded_threads.sizes(watch)
+
+    @property
+    def no_agents(self) -> str:
+        """See `Hub.no_agents`."""
+        return "a file of checkpoints says nothing of agents"
 
     @property
     def no_items(self) -> str:

@@ -12,13 +12,14 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from langgraph.types import Command
 
 from hitl_tui.config import SERVER_HEADERS
 from hitl_tui.drivers.langgraph.recorded import unknown_channel
-from hitl_tui.drivers.langgraph.server_edits import TRIAL, ServerTrial
+from hitl_tui.drivers.langgraph.server_edits import TRIAL, ServerTrial, update_on_route
 from hitl_tui.drivers.langgraph.server_requests import (
     R,
     again_if_cut,
@@ -29,7 +30,7 @@ from hitl_tui.drivers.langgraph.server_requests import (
 )
 from hitl_tui.drivers.langgraph.server_states import no_state, revived_part, snapshot_of
 from hitl_tui.drivers.langgraph.subgraphs import NO_STEPS
-from hitl_tui.errors import ServerLost, ServerRefused, StoreUnusable, UsageError
+from hitl_tui.errors import AnswerRefused, ServerLost, ServerRefused, StoreUnusable, UsageError
 
 if TYPE_CHECKING:
     from langgraph.store.base import Item
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
     from hitl_tui.engine.commands.command import DoubleTexting
 
-SERVER: Final = "server"
-"""What a thread's `ThreadInfo.source` has a server's URL under."""
 _MOST: Final = 100
 _UNREADABLE: Final = 422
 """What a server answers to what it can't read: another form of it, or a thread's name that is no UUID."""
@@ -62,6 +61,8 @@ _TIMEOUT: Final = (5.0, 300.0, 300.0, 5.0)
 """Seconds to connect, to read, to write and to wait for a connection."""
 
 
+_UNKNOWN_INTERRUPT: Final = "UnknownInterruptError"
+"""What a server that resumes strictly calls an answer to an interrupt that does not wait."""
 _THEIR_MODES: Final = {"messages": "messages-tuple"}
 """What the SDK calls modes of a stream otherwise than a graph does."""
 
@@ -207,6 +208,9 @@ class ServerSubgraph:
         return iter(self._inside.items())
 
 
+_PLACE: Final = ("thread_id", "checkpoint_ns", "checkpoint_id")
+
+
 class ServerGraph:
     """One graph of a server; runs go on when the connection is lost, and are joined again.
 
@@ -219,8 +223,6 @@ class ServerGraph:
         HitlError: the server can't be reached, or refuses.
     """
 
-    interrupt_before_nodes: tuple[str, ...] = ()
-    interrupt_after_nodes: tuple[str, ...] = ()
     builder = None
     refusals: Mapping[str, str]
     """What its threads can't be told, and why, by verb."""
@@ -228,36 +230,51 @@ class ServerGraph:
     def __init__(self, url: str, assistant: str = "") -> None:
         from langgraph_sdk import get_sync_client
 
-        client = worded(get_sync_client(url=url, headers=server_headers(), timeout=_TIMEOUT))
+        client = get_sync_client(url=url, headers=server_headers(), timeout=_TIMEOUT)
+        self._connections = client.http.client
+        try:
+            self._read(url, worded(client), assistant)
+        except BaseException:
+            self.close()
+            raise
+
+    def _read(self, url: str, client: Any, assistant: str) -> None:
+        """Ask the server about the graph."""
         chosen = _chosen(url, client, assistant)
         name = chosen["assistant_id"]
         self._client: Any = client
         self._assistant = name
         self.graph_id = str(chosen["graph_id"])
-        is_aegra = _is_aegra(client)
+        about = _about(client)
+        is_aegra = about.get("name") == "Aegra"
+        self._can_resume_strictly = _can_resume_strictly(client, about)
         self.runs_through = is_aegra
         self.refusals = _AEGRA_CANT if is_aegra else {}
         # Of an input that is null aegra makes a new one, and begins anew.
         self._going_on: Command[Any] | None = Command(resume={}) if is_aegra else None
         self.checkpointer: Any = ServerThreads(client, self.graph_id)
         self.store = ServerStore(client)
-        drawn = _asked(url, self.get_graph)
-        self.nodes = {node: ServerNode() for node in drawn.nodes if node != "__end__"}
-        self.stream_channels_asis = _channels(_asked(url, lambda: client.assistants.get_schemas(name)))
+        drawn = _asked(url, lambda: client.assistants.get_graph(name))
+        self._drawn = _drawing(drawn)
+        self.interrupt_before_nodes = _stops(drawn, "before")
+        self.interrupt_after_nodes = _stops(drawn, "after")
+        self.nodes = {node: ServerNode() for node in self._drawn.nodes if node != "__end__"}
+        schemas = _asked(url, lambda: client.assistants.get_schemas(name))
+        self.stream_channels_asis = _channels(schemas)
+        self.context_properties = _context_properties(schemas, chosen.get("context") or {})
         self.channels = {channel: unknown_channel() for channel in self.stream_channels_asis}
         inside = _asked(url, lambda: client.assistants.get_subgraphs(name, recurse=True))
         outer = [place for place in inside if "|" not in place and place in self.nodes]
         whole = _asked(url, lambda: client.assistants.get_graph(name, xray=True)) if outer else {}
         self._inside = {place: ServerSubgraph(whole, place, inside) for place in outer}
 
+    def close(self) -> None:
+        """Close the connections to the server."""
+        self._connections.close()
+
     def get_graph(self) -> Any:
         """As `Pregel.get_graph`."""
-        drawn = self._client.assistants.get_graph(self._assistant)
-        edges = [
-            _Edge(edge["source"], edge["target"], edge.get("data"), bool(edge.get("conditional")))
-            for edge in drawn["edges"]
-        ]
-        return _Drawn(tuple(str(node["id"]) for node in drawn["nodes"]), tuple(edges))
+        return self._drawn
 
     def get_subgraphs(self, **_options: Any) -> Iterator[tuple[str, Any]]:
         """As `Pregel.get_subgraphs`; what is inside can be looked at and edited, not stepped through."""
@@ -280,6 +297,10 @@ class ServerGraph:
         """
         place = config["configurable"]
         given = self._going_on if input is None else input
+        if configurable := {name: value for name, value in place.items() if name not in _PLACE}:
+            options["config"] = {"configurable": configurable}
+        if isinstance(given, Command) and given.resume and self._can_resume_strictly:
+            options["strict_resume"] = True
         if at := place.get("checkpoint_id"):
             options["checkpoint"] = {"checkpoint_ns": place.get("checkpoint_ns", ""), "checkpoint_id": at}
         try:
@@ -443,14 +464,21 @@ class ServerGraph:
         """
         place = dict(config["configurable"])
         with telling_busy():
+            if isinstance(values, Command):
+                at = update_on_route(self._client, place["thread_id"], values, as_node)
+                return {"configurable": dict(at)}
             told = self._client.threads.update_state(
                 place["thread_id"], values, as_node=as_node, checkpoint=place
             )
         return {"configurable": dict(told["checkpoint"])}
 
-    def trial(self, config: Any) -> ServerTrial:
-        """Where edits of a checkpoint are tried: a copy of its thread, which is deleted at the end."""
-        return ServerTrial(self._client, config, self.get_state)
+    def trial(self, config: Any, inner: Any) -> ServerTrial:
+        """Where edits of a checkpoint are tried: a copy of its thread, which is deleted at the end.
+
+        Args:
+            inner: this graph, or the one inside it whose channels are edited.
+        """
+        return ServerTrial(self._client, config, self.get_state, inner.get_graph)
 
 
 def _told(parts: Iterable[Any], modes: Sequence[str]) -> Iterator[Any]:
@@ -460,6 +488,11 @@ def _told(parts: Iterable[Any], modes: Sequence[str]) -> Iterator[Any]:
         if mode == "error":
             from langgraph.pregel.remote import RemoteException
 
+            if isinstance(data, Mapping) and data.get("error") == _UNKNOWN_INTERRUPT:
+                raise AnswerRefused(
+                    f"the server says that what was answered no longer waits: {data.get('message', '')}",
+                    "it must be asked anew: go on with the thread, then answer what it asks",
+                )
             raise RemoteException(data)
         if mode in modes:
             part: Any = revived_part({"type": mode, "ns": tuple(ns), "data": data})
@@ -467,12 +500,20 @@ def _told(parts: Iterable[Any], modes: Sequence[str]) -> Iterator[Any]:
                 yield part
 
 
-def _is_aegra(client: Any) -> bool:
+def _about(client: Any) -> Mapping[str, Any]:
+    """What a server says of itself; nothing where it says nothing."""
     try:
         about = client.http.get("/info")
     except ServerRefused:
-        return False
-    return isinstance(about, Mapping) and about.get("name") == "Aegra"
+        return {}
+    return about if isinstance(about, Mapping) else {}
+
+
+def _can_resume_strictly(client: Any, about: Mapping[str, Any]) -> bool:
+    """Whether a server refuses an answer to an interrupt that does not wait, and the SDK can ask for that."""
+    flags = about.get("flags")
+    says = {**about, **(flags if isinstance(flags, Mapping) else {})}
+    return bool(says.get("strict_resume")) and "strict_resume" in signature(client.runs.stream).parameters
 
 
 def _is_no_thread(error: ServerRefused, thread: str) -> bool:
@@ -499,9 +540,36 @@ def _channels(schemas: Mapping[str, Any]) -> list[str]:
     return list(state.get("properties", {}))
 
 
-def new_server_thread() -> str:
-    """A name for a new thread: servers take no other than a UUID."""
-    return str(uuid.uuid4())
+def _drawing(graph: Mapping[str, Any]) -> _Drawn:
+    """A graph as a server draws it."""
+    edges = [
+        _Edge(edge["source"], edge["target"], edge.get("data"), bool(edge.get("conditional")))
+        for edge in graph["edges"]
+    ]
+    return _Drawn(tuple(str(node["id"]) for node in graph["nodes"]), tuple(edges))
+
+
+def _stops(graph: Mapping[str, Any], when: str) -> tuple[str, ...]:
+    """The nodes before or after which a graph was compiled to stop, as its drawing marks them.
+
+    A server runs each superstep with stops of ours, which go before those of the graph.
+    """
+    marks = {str(node["id"]): (node.get("metadata") or {}).get("__interrupt") for node in graph["nodes"]}
+    return tuple(name for name, mark in marks.items() if when in str(mark or "").split(","))
+
+
+def _context_properties(schemas: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The fields of a graph's context by name, as JSON Schema has them.
+
+    Args:
+        given: the context that the assistant has, which is used where a thread gives none.
+    """
+    declared = (schemas.get("context_schema") or {}).get("properties", {})
+    return {
+        name: {**about, "default": given[name]} if name in given else about
+        for name, about in declared.items()
+        if isinstance(about, Mapping)
+    }
 
 
 def server_headers() -> dict[str, str]:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from hitl_tui.drivers.langgraph.edits import Tried, next_of, their_node
+from hitl_tui.drivers.langgraph.edits import ChosenRoute, Tried, next_of, their_node
+from hitl_tui.drivers.langgraph.pregel import Goto, going_to
 from hitl_tui.drivers.langgraph.server_requests import again_if_cut, failed_there
 from hitl_tui.drivers.langgraph.server_states import looks_like_message, no_state, snapshot_of
 from hitl_tui.drivers.langgraph.values import as_json
@@ -18,7 +19,7 @@ from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.errors import HitlError, ServerRefused, UsageError
 
 if TYPE_CHECKING:
-    from langgraph.types import StateSnapshot
+    from langgraph.types import Command, StateSnapshot
 
 TRIAL: Final = "hitl_tui_trial"
 """In a thread's metadata: it is a copy for trying things out."""
@@ -26,6 +27,7 @@ _KEPT: Final = {"strategy": "delete", "ttl": 10}
 """Minutes after which a server deletes a copy that was left behind, where it deletes threads by itself."""
 _NOT_THERE: Final = (404, 405)
 """What a server answers that can't do what it is asked for, as aegra does for copies."""
+_END: Final = "__end__"
 _OVERWRITE: Final = "__overwrite__"
 _REMOVE_ALL: Final = {"type": "remove", "id": "__remove_all__", "content": ""}
 _MADE: Final = "response_metadata"
@@ -39,6 +41,7 @@ class ServerTrial:
         client: the server's.
         config: names the checkpoint, with the namespace of its subgraph where it is inside one.
         read: gives the state of a config.
+        draw: gives the picture of the graph, or of the subgraph whose channels are edited.
 
     Raises:
         UsageError: the server can't copy the thread.
@@ -46,8 +49,12 @@ class ServerTrial:
 
     most_nodes: Final = 12
 
-    def __init__(self, client: Any, config: Any, read: Callable[[Any], StateSnapshot]) -> None:
+    def __init__(
+        self, client: Any, config: Any, read: Callable[[Any], StateSnapshot], draw: Callable[[], Any]
+    ) -> None:
         self._client = client
+        self._draw = draw
+        self._goto: tuple[Goto, ...] = ()
         self._place: dict[str, Any] = dict(config["configurable"])
         self._read = read
         self._copy = ""
@@ -80,20 +87,64 @@ class ServerTrial:
             self._end()
             raise
 
+    def _begin_again(self) -> None:
+        """Take a new copy: a route is kept behind the newest checkpoint alone, which an edit has moved."""
+        self._end()
+        self._begin()
+
     def _end(self) -> None:
         if self._copy:
             with suppress(Exception):  # it is marked, shown in no list, and nothing depends on it
                 again_if_cut(lambda: self._client.threads.delete(self._copy))
 
-    async def make(self, values: Mapping[str, Any], as_node: str | None = None) -> Tried:
+    async def make(
+        self, values: Mapping[str, Any], as_node: str | None = None, route: ChosenRoute | None = None
+    ) -> Tried:
         """What an edit would do.
 
         Args:
             values: by channel, theirs.
             as_node: ours; None lets the server infer it.
+            route: what the node that ran last has chosen; the edit keeps it, or can't be made.
         """
         given = {name: thaw(as_json(value)) for name, value in values.items()}
-        return await asyncio.to_thread(self._make, given, as_node)
+        return await asyncio.to_thread(self._on_route, given, as_node, route)
+
+    def _on_route(self, values: Mapping[str, Any], as_node: str | None, route: ChosenRoute | None) -> Tried:
+        tried = self._make(values, as_node)
+        if route is None or as_node not in (None, route.node) or tried.problem:
+            return tried
+        lost = self._lost(route, tried)
+        if not lost:
+            return tried
+        if all(isinstance(goto, str) for goto in lost) and self._is_newest():
+            self._goto = lost
+            try:
+                tried = self._make(values, route.node)
+            finally:
+                self._goto = ()
+            return tried._replace(kept=ChosenRoute(route.node, lost))
+        where = ", ".join(dict.fromkeys(map(_node_of, lost)))
+        return tried._replace(
+            problem=f"{route.node} has sent the thread to {where} by a Command, and this edit would lose "
+            "that: a server keeps such a route only after the newest step of the whole graph, and no Send"
+        )
+
+    def _lost(self, route: ChosenRoute, tried: Tried) -> tuple[Goto, ...]:
+        """What of a route was lost: it is not next, and edges don't lead there or to what is next."""
+        edges = {edge.target for edge in self._draw().edges if edge.source == route.node}
+        now = {name.partition("[")[0] for name in tried.next_nodes} or {_END}
+        return tuple(
+            goto
+            for goto in route.goto
+            if (name := _node_of(goto)) not in now and not (name in edges and now <= edges)
+        )
+
+    def _is_newest(self) -> bool:
+        """Whether the checkpoint is the newest of the whole graph, the only one that keeps a route."""
+        newest = again_if_cut(lambda: self._client.threads.get_state(self._place["thread_id"]))
+        is_newest = newest["checkpoint"]["checkpoint_id"] == self._place.get("checkpoint_id")
+        return bool(is_newest and not self._place.get("checkpoint_ns"))
 
     def _make(self, values: Mapping[str, Any], as_node: str | None) -> Tried:
         while True:
@@ -139,14 +190,36 @@ class ServerTrial:
         self._values: Mapping[str, Any] = {}
         config = {"configurable": place}
         try:
-            told = threads.update_state(
-                self._copy, dict(update), as_node=their_node(as_node), checkpoint=place
-            )
-            state = again_if_cut(lambda: threads.get_state(self._copy, checkpoint=dict(told["checkpoint"])))
+            if self._goto:
+                self._begin_again()
+                at = update_on_route(self._client, self._copy, going_to(dict(update), self._goto), as_node)
+            else:
+                saved = threads.update_state(
+                    self._copy, dict(update), as_node=their_node(as_node), checkpoint=place
+                )
+                at = saved["checkpoint"]
+            state = again_if_cut(lambda: threads.get_state(self._copy, checkpoint=dict(at)))
         except ServerRefused as error:
             return _why(error), no_state(config)
         self._values = state["values"] if isinstance(state["values"], Mapping) else {}
         return "", snapshot_of(state, config)
+
+
+def update_on_route(client: Any, thread: str, given: Command[Any], as_node: str | None) -> Mapping[str, Any]:
+    """Edit the newest checkpoint of a thread and go to nodes that no edge leads to; gives the new checkpoint.
+
+    Only the request that makes a thread takes a `Command`; of one that is there already it is an edit.
+    """
+    goto = list(given.goto) if isinstance(given.goto, (list, tuple)) else [given.goto]
+    command = {"update": given.update, "goto": goto}
+    updates = [{"values": None, "command": command, "as_node": their_node(as_node)}]
+    client.threads.create(thread_id=thread, if_exists="do_nothing", supersteps=[{"updates": updates}])
+    newest: Mapping[str, Any] = again_if_cut(lambda: client.threads.get_state(thread))["checkpoint"]
+    return newest
+
+
+def _node_of(goto: Goto) -> str:
+    return goto if isinstance(goto, str) else str(goto.node)
 
 
 def _forms(value: Any) -> tuple[Any, ...]:

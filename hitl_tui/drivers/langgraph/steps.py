@@ -20,8 +20,10 @@ from hitl_tui.drivers.langgraph.graph import default_of, operator_of
 from hitl_tui.drivers.langgraph.pregel import Graph, Saved, TaskRun
 from hitl_tui.drivers.langgraph.subgraphs import START_NODE
 from hitl_tui.drivers.langgraph.values import as_json, bounded, convert, is_message
+from hitl_tui.engine.graph.drawing import nodes_at_once
+from hitl_tui.engine.graph.limits import UNLIMITED
 from hitl_tui.engine.log.outcomes import BranchOutcome, ModelUse, StreamedText, ToolUse
-from hitl_tui.engine.log.records import Cursor, Operation, Source
+from hitl_tui.engine.log.records import Cursor, MadeBy, Operation, Source
 from hitl_tui.engine.state.canonical import canonical, channel_hash, extend_chain
 from hitl_tui.engine.state.changes import Change
 from hitl_tui.engine.state.channel import BoundChannel
@@ -128,9 +130,7 @@ class Reduction:
         """
         was, now = before.values if before else {}, after.values
         writes = writes_of(in_order(before.tasks), self.channels) if before and not edited else []
-        replaced = {write.channel for write in writes if _overwritten(write.value) is not _UNKNOWN}
-        added = {write.channel for write in writes} - replaced
-        final = {name: self._final(name, was, now, state, name in added) for name in self.channels}
+        final = {name: self._final(name, was, now, state) for name in self.channels}
         changes: list[Change] = []
         latest: dict[str, Change] = {}
         for place, write in enumerate(writes):
@@ -151,15 +151,13 @@ class Reduction:
                     changes.append(self._set(name, state.values[name], state.digests[name], value, digest))
         return changes
 
-    def _final(
-        self, name: str, was: Mapping[str, Any], now: Mapping[str, Any], state: LiveState, added: bool
-    ) -> Any:
+    def _final(self, name: str, was: Mapping[str, Any], now: Mapping[str, Any], state: LiveState) -> Any:
         if name not in now:
             return self._defaults[name] if name in was else state.values[name]
-        if name not in was:
+        # Of a server's channel nobody knows the default: null stands for it until it was read.
+        if name not in was or state.values[name] is None:
             return as_json(now[name])
-        adds = added and self._operators[name] is operator.add
-        return convert(now[name], was[name], state.values[name], adds=adds)
+        return convert(now[name], was[name], state.values[name])
 
     def _between(self, name: str, held: Any, was: Mapping[str, Any], writes: list[TaskWrite]) -> Any:
         """What a channel holds between the writes of several tasks; as before where that can't be told."""
@@ -222,7 +220,8 @@ def facts_of(
     *,
     duration: int = 0,
     streamed: tuple[StreamedText, ...] = (),
-    durations: Mapping[str, int] | None = None,
+    durations: Mapping[str, int] = _NOTHING,
+    attempts: Mapping[str, int] = _NOTHING,
     unkept: Iterable[ModelUse] = (),
     calls: Iterable[BranchOutcome] = (),
 ) -> StepFacts:
@@ -232,19 +231,26 @@ def facts_of(
         duration: microseconds that it took, 0 where nobody knows.
         streamed: what was streamed in it.
         durations: of its tasks, by their ids.
+        attempts: how often tasks were tried, by their ids; once where it is not said.
         unkept: calls of models whose answers no task has written.
         calls: of `@task`s by its nodes.
     """
     tasks = in_order(before.tasks) if before else []
     source = source_of(before, after)
     if source in ("human", "fork", "input"):
-        actor = ANOTHER if source == "human" else None
-        return StepFacts(source=source, origin=after.id, duration=duration, actor=actor)
-    known = durations or {}
+        is_edit = source in ("human", "fork")
+        actor = ANOTHER if is_edit else None
+        made_by: MadeBy = "program" if is_edit else "person"
+        return StepFacts(source=source, origin=after.id, duration=duration, actor=actor, made_by=made_by)
     messages = new_messages(before, tasks)
     branches = tuple(
         BranchOutcome(
-            branch_path(tasks, place), task.name, place, "ok", attempts=1, duration=known.get(task.id, 0)
+            branch_path(tasks, place),
+            task.name,
+            place,
+            "ok",
+            attempts=attempts.get(task.id, 1),
+            duration=durations.get(task.id, 0),
         )
         for place, task in enumerate(tasks)
         if len(tasks) > 1
@@ -252,6 +258,7 @@ def facts_of(
     return StepFacts(
         source=source,
         node=place_of(dict.fromkeys(task.name for task in tasks)),
+        attempt=attempts.get(tasks[0].id, 1) if len(tasks) == 1 else 1,
         duration=duration,
         uses=(
             *(use for task, held in zip(tasks, messages, strict=True) for use in _uses(task, held)),
@@ -276,7 +283,7 @@ def inside_of(facts: StepFacts, before: Saved, threads: Mapping[str, str]) -> St
     own, calls = facts.branches[: len(tasks)], facts.branches[len(tasks) :]
     if len(tasks) == 1:
         name = tasks[0].name
-        own = (BranchOutcome(name, name, 0, "ok", attempts=1, duration=facts.duration),)
+        own = (BranchOutcome(name, name, 0, "ok", attempts=facts.attempt, duration=facts.duration),)
         calls = facts.branches
     named = tuple(
         replace(branch, thread=threads.get(task.id, "")) for branch, task in zip(own, tasks, strict=True)
@@ -302,7 +309,10 @@ def moved(cursor: Cursor, facts: StepFacts, after: Saved) -> Cursor:
     ran = facts.source in RAN
     visits = cursor.visits
     if ran:
-        visits = {**visits, facts.node: visits.get(facts.node, 0) + 1}
+        at_once = nodes_at_once(facts.node)
+        named = at_once and {branch.name for branch in facts.branches}.issuperset(at_once)
+        ran_now = at_once if named else [facts.node]
+        visits = {**visits, **{node: visits.get(node, 0) + 1 for node in ran_now}}
     if facts.uses or facts.duration:
         cursor = spent(cursor, facts.uses, facts.duration)
     return replace(
@@ -312,11 +322,14 @@ def moved(cursor: Cursor, facts: StepFacts, after: Saved) -> Cursor:
         position=position_of(after),
         invocation=cursor.invocation + begins,
         iteration=0 if begins else cursor.iteration + ran,
+        limits=UNLIMITED if begins else cursor.limits,
         visits=visits,
         attempt=1,
         branches=(),
         answers=(),
-        exchanges=(),
+        first_call=0,
+        counted=0,
+        passed=(),
         uses=() if ran else cursor.uses,
         streamed=() if ran else cursor.streamed,
         pending=(),

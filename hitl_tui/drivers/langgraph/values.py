@@ -23,6 +23,7 @@ from hitl_tui.engine.state.canonical import canonical
 from hitl_tui.engine.state.frozen import FrozenDict, FrozenList, freeze
 from hitl_tui.engine.state.values import MAX_DEPTH, MAX_INT_BITS
 from hitl_tui.errors import ValueRejected
+from hitl_tui.loading.modules import plain_name
 
 MOST: Final = 1 << 20
 """Bytes of JSON from which on a stand-in takes the place of an update."""
@@ -35,28 +36,20 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 _NO_MESSAGES = _PLAIN | {list, dict, tuple}
 
 
-def convert(value: Any, old: Any, converted: Any, *, adds: bool = False) -> Any:
+def convert(value: Any, old: Any, converted: Any) -> Any:
     """A value as JSON, frozen, that shares with an older one what is the same.
 
-    A list of messages that grows by one costs what that one does.
-
     Args:
-        old: the older value.
+        old: the older value; nothing has changed it since it was converted.
         converted: what it was converted to.
-        adds: where it is longer it can only have grown at its end: of what was there the ends are compared.
     """
-    if value is old:
-        return converted
     if (
         isinstance(value, list)
         and isinstance(old, list)
         and isinstance(converted, list)
         and len(old) == len(converted)
     ):
-        grown = (
-            adds and 0 < len(old) < len(value) and all(_same(old[at], value[at]) for at in (0, len(old) - 1))
-        )
-        shared = len(old) if grown else _alike(old, value)
+        shared = _alike(old, value)
         if shared == len(value) == len(old):
             return converted
         return FrozenList([*converted[:shared], *map(as_json, value[shared:])])
@@ -66,24 +59,46 @@ def convert(value: Any, old: Any, converted: Any, *, adds: bool = False) -> Any:
 def _alike(old: list[Any], new: list[Any]) -> int:
     """How many items at the beginning of two lists are the same."""
     for place, (before, after) in enumerate(zip(old, new, strict=False)):
-        if before is not after and not _same(before, after):
+        if not _same(before, after):
             return place
     return min(len(old), len(new))
 
 
-def _same(before: Any, after: Any) -> bool:
+def _same(before: Any, after: Any, depth: int = _DEEPEST) -> bool:
+    """Whether two values, neither of which a node can have changed, are surely the same."""
     kind = type(before)
-    if kind is not type(after):
+    if kind is not type(after) or depth <= 0:
         return False
     if kind in _PLAIN:
         return bool(before == after)
+    if kind is list or kind is tuple:
+        return len(before) == len(after) and all(
+            _same(one, other, depth - 1) for one, other in zip(before, after, strict=True)
+        )
+    if kind is dict:
+        return _same_dict(before, after, depth)
     fields = getattr(before, "__dict__", None)
     if not fields or not (hasattr(kind, "model_fields") or dataclasses.is_dataclass(kind)):
         return False
-    try:
-        return bool(fields == after.__dict__)
-    except Exception:  # their `__eq__`, as that of an array
-        return False
+    return _same_dict(fields, after.__dict__, depth)
+
+
+def _same_dict(before: dict[Any, Any], after: dict[Any, Any], depth: int) -> bool:
+    return list(before) == list(after) and all(_same(before[key], after[key], depth - 1) for key in before)
+
+
+def copied(value: Any, depth: int = _DEEPEST) -> Any:
+    """A copy of what a node has written; where it is made of plain values no node can change it any more."""
+    kind = type(value)
+    if kind in _PLAIN or depth <= 0:
+        return value
+    if kind is list:
+        return [copied(item, depth - 1) for item in value]
+    if kind is dict:
+        return {key: copied(item, depth - 1) for key, item in value.items()}
+    if is_message(value):
+        return value.model_copy()
+    return value
 
 
 def as_json(value: Any) -> Any:
@@ -106,10 +121,11 @@ def stand_in(value: Any) -> dict[str, str]:
         text = repr(value)
     except Exception as error:
         text = f"its repr() raised {type(error).__name__}"
-    text = _ADDRESS.sub("", text)
+    module = plain_name(kind.__module__)
+    text = _ADDRESS.sub("", text).replace(kind.__module__, module)
     if len(text) > _REPR:
         text = f"{text[:_REPR]}… ({len(text):,} characters)"
-    return {"type": f"{kind.__module__}.{kind.__qualname__}", "repr": _text(text)}
+    return {"type": f"{module}.{kind.__qualname__}", "repr": _text(text)}
 
 
 def is_stand_in(value: Any) -> bool:

@@ -63,6 +63,9 @@ class WindowDriver(LocalDriver):
             self._store = window.store
             self._refusals = refusing_all(_READ)
 
+    async def route(self, step: int, *, load: bool = False) -> None:
+        """Nothing: what LangGraph's routes read and return is not known."""
+
     def mirrored(self, done: int, total: int) -> None:
         """Take how far the thread is mirrored; from any thread."""
         far = f"{done:,} of {total:,} checkpoints" if done else f"{total:,} checkpoints so far"

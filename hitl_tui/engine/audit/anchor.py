@@ -1,12 +1,15 @@
-"""An anchor: where a thread stood at a time, one line to be kept outside the store (SPEC 10).
+"""An anchor: where a thread stood at a time, one line to be kept outside the store.
 
 The chains show that a log agrees with itself; only something from elsewhere shows that it is still the same
 log, after a store was put back to an earlier copy or written anew as a whole.
+
+Specified in docs/spec/log.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from typing import Annotated
 
@@ -87,29 +90,20 @@ def moved(store: Store, thread_id: str, anchors: Iterable[Anchor]) -> Iterator[M
     if not known:
         return
     parts = store.parts(thread_id)
-    try:
+    entries: dict[int, bytes] | None = None
+    with suppress(LogCorrupt):  # the check of the ledger reports it; the steps are compared all the same
         entries = {entry.n: entry.hash for entry in store.ledger(thread_id)}
-    except LogCorrupt:
-        return  # told where the ledger is checked
     for anchor in known:
-        link = b""
-        try:
+        with suppress(LogCorrupt):  # the check of the steps reports it; the ledger is compared all the same
             points = store.checkpoints(thread_id, anchor.step + 1, 1) if anchor.step >= 0 else []
-        except LogCorrupt:
-            continue  # told where the steps are checked
-        if points and points[0].step == anchor.step:
-            link = points[0].checkpoint_hash
-        stood = _stood(link, [part.facts for part in parts if part.after_step == anchor.step])
-        if anchor.checkpoint_hash not in stood or (anchor.step >= 0 and not link):
-            yield Mismatch(
-                "anchor",
-                None,
-                anchor.step,
-                None,
-                "checkpoint_hash",
-                anchor.checkpoint_hash,
-                stood[0] if link else None,
-            )
+            link = points[0].checkpoint_hash if points and points[0].step == anchor.step else b""
+            stood = _stood(link, [part.facts for part in parts if part.after_step == anchor.step])
+            if anchor.checkpoint_hash not in stood or (anchor.step >= 0 and not link):
+                actual = stood[0] if link else None
+                expected = anchor.checkpoint_hash
+                yield Mismatch("anchor", None, anchor.step, None, "checkpoint_hash", expected, actual)
+        if entries is None:
+            continue
         last = entries.get(anchor.decision, b"")
         stood = _stood(last, [part.facts for part in parts if part.after_entry == anchor.decision])
         if anchor.ledger_hash not in stood or (anchor.decision and not last):

@@ -1,4 +1,7 @@
-"""What a thread has used: by agent, by node and by step, and where it stands (SPEC 5)."""
+"""What a thread has used: by agent, by node and by step, and where it stands.
+
+Specified in docs/spec/graphs.md.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.engine.log.records import Checkpoint, Limits, Status
 from hitl_tui.engine.log.store import Store, all_threads
-from hitl_tui.engine.log.units import Inline, about
+from hitl_tui.engine.log.units import Duration, Inline, about
 from hitl_tui.engine.run.rollback import rollback_entries
 from hitl_tui.engine.thread.run_inputs import shown_context
 from hitl_tui.engine.thread.session import Session
@@ -57,6 +60,7 @@ class StepCost(msgspec.Struct, frozen=True):
     step: Annotated[int, about("The step.")]
     node: Annotated[str, about("Its node.")]
     spent: Inline[ModelUseTotal]
+    duration: Annotated[Duration, about("How long it took.")] = 0
 
 
 class NodeCost(msgspec.Struct, frozen=True):
@@ -65,6 +69,7 @@ class NodeCost(msgspec.Struct, frozen=True):
     node: Annotated[str, about("The node.")]
     runs: Annotated[int, about("How often it ran.")]
     spent: Inline[ModelUseTotal]
+    duration: Annotated[Duration, about("How long all its runs took.")] = 0
 
 
 class CostReport(Sequence[CostLine]):
@@ -82,7 +87,9 @@ class CostReport(Sequence[CostLine]):
         self, checkpoints: Iterable[Checkpoint], lost: Sequence[ModelUse] = (), agents: Iterable[Any] = ()
     ) -> None:
         steps = [point for point in checkpoints if point.node]
-        self.steps = tuple(StepCost(point.step, point.node, spent_by(point.uses)) for point in steps)
+        self.steps = tuple(
+            StepCost(point.step, point.node, spent_by(point.uses), point.duration) for point in steps
+        )
         self.lost = spent_by(lost)
         uses = [*(use for point in steps for use in point.uses), *lost]
         self.total = spent_by(uses)
@@ -94,7 +101,8 @@ class CostReport(Sequence[CostLine]):
         nodes: dict[str, NodeCost] = {}
         for step in self.steps:
             known = nodes.get(step.node, NodeCost(step.node, 0, ModelUseTotal()))
-            nodes[step.node] = NodeCost(step.node, known.runs + 1, _sum(known.spent, step.spent))
+            spent = _sum(known.spent, step.spent)
+            nodes[step.node] = NodeCost(step.node, known.runs + 1, spent, known.duration + step.duration)
         return tuple(nodes.values())
 
     @overload
@@ -193,7 +201,7 @@ def _sum(first: ModelUseTotal, other: ModelUseTotal) -> ModelUseTotal:
 
 
 class RunInfo(msgspec.Struct, frozen=True):
-    """The run's own record, the fields of seed 003.
+    """Return the run's own record.
 
     Durations in microseconds, times in microseconds since the epoch, cost in US dollars
     (a lower bound where `cost_known` is False); `rollback` is what can be undone, last one first; of

@@ -1,4 +1,7 @@
-"""What a check of a log has found (SPEC 12)."""
+"""What a check of a log has found.
+
+Specified in docs/spec/log.md.
+"""
 
 from __future__ import annotations
 
@@ -76,6 +79,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
         missing: threads of such runs that are not in this store; each is a finding, too.
         decisions: who has signed what; None where nobody's signature was checked.
         since: the first step that was checked; an anchor vouches for what lies before it.
+        notes: what is not wrong, but worth knowing: answers that no question has used.
     """
 
     mismatches: tuple[Mismatch, ...] = ()
@@ -86,6 +90,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
     missing: tuple[str, ...] = ()
     decisions: tuple[SignedDecision, ...] | None = None
     since: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -1,26 +1,35 @@
-"""Following a thread past its gates, as `verify --strict` does: no step without an answer (SPEC 11, 12).
+"""Following a thread past its gates, as `verify --strict` does: no step without an answer.
 
 Which gates there are is told by the graphs that the log holds as data; nothing is built.
+
+Specified in docs/spec/threads.md and docs/spec/log.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
-from hitl_tui.engine.graph.description import GateInfo, GraphInfo
+import msgspec
+
+from hitl_tui.engine.commands.guarding import asking_nodes, ledgers_of_parents, open_questions
+from hitl_tui.engine.graph.description import GateInfo, GraphInfo, NodeInfo
+from hitl_tui.engine.graph.guards import always_passed, guards_ahead, guards_of, passed_from
 from hitl_tui.engine.log.events import PRIVATE
-from hitl_tui.engine.log.records import ROLLBACK, Checkpoint, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.outcomes import HASHED
+from hitl_tui.engine.log.records import RAN, ROLLBACK, START, Checkpoint, Cursor, LedgerEntry, UpdateRecord
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import Part
-from hitl_tui.engine.state.canonical import equal, item_hash
-from hitl_tui.errors import LogCorrupt
+from hitl_tui.engine.state.canonical import equal, item_hash, show_hash
+from hitl_tui.engine.thread.binding import logged_hash
+from hitl_tui.errors import HitlError, LogCorrupt
 
-_RAN = ("node", "map", "subgraph")
 _BINDS = ("request", "rebound", "vote", "handed_over", "escalated")
 _SETTLES = ("answer", "timeout")
 # After these a thread waits for nothing that it asked before.
-_DROPS = ("failed", "cancel", "rollback")
+_DROPS = ("failed", "cancel", "rollback", "fork")
+"""What a node asked before these no longer waits: it asks again, or never runs again."""
 
 
 class GateFinding(NamedTuple):
@@ -39,6 +48,7 @@ class _Question(NamedTuple):
         choices: the ids of the answers, empty for any.
         on_timeout: what counts when the deadline has passed, None where nothing does.
         request: the id of the one request that it is, where no other will do.
+        about: the channels that it is about, whose values an answer is given for.
     """
 
     node: str
@@ -54,9 +64,12 @@ class _Question(NamedTuple):
     signed: bool = False
     on_timeout: Any = None
     request: str | None = None
+    about: frozenset[str] = frozenset()
 
     @classmethod
-    def of_gate(cls, gate: GateInfo) -> _Question:
+    def of_gate(cls, gate: GateInfo, node: NodeInfo | None = None) -> _Question:
+        reads = node.reads if node else ()
+        named = (gate.subject, *reads) if gate.subject else reads
         return cls(
             gate.node,
             gate.when,
@@ -70,6 +83,7 @@ class _Question(NamedTuple):
             gate.logins,
             gate.signed,
             gate.on_timeout if gate.deadline is not None and gate.on_timeout else None,
+            about=frozenset(name for name in named if name != "*" and "." not in name),
         )
 
     @classmethod
@@ -150,27 +164,45 @@ class _Graphs:
 class GateTrace:
     """One thread, followed step by step and decision by decision.
 
-    A gate counts where the graph had it when the thread came to it and when it went on.  A thread that was
-    put elsewhere (an edit with `as_node`, a new invocation, a rollback) has left its gates behind.
+    A gate counts where the graph had it when the thread reached it. A new invocation and a rollback leave
+    the gates before them behind. An edit or a fork as a node (`as_node`) passes every gate on the way to that
+    node, so each of them needs its answer, and the gate after the node guards the route on.
 
     Args:
         ledger: the thread's, without gaps.
+        mirror: whether another engine runs the thread. It goes to several nodes at once, and where no edge
+            leads; its own checkpoints tell where the thread was.
     """
 
-    def __init__(self, store: Store, parts: Sequence[Part], ledger: Sequence[LedgerEntry]) -> None:
+    def __init__(
+        self, store: Store, parts: Sequence[Part], ledger: Sequence[LedgerEntry], *, mirror: bool = False
+    ) -> None:
         self._store = store
+        self._mirror = mirror
         self._ledger = ledger
+        self._parts = parts
         self._graphs = _Graphs(store, parts, ledger)
+        self._of_parents: list[LedgerEntry] | None = None
+        self._unreadable: dict[str, GateFinding] = {}
+        # Where the thread is, as a cursor has it.
+        self._position = f"route:{START}"
         self._point: Checkpoint | None = None
         # Decisions up to the newest step, and up to where the thread came to the place where it is.
         self._n = self._since = 0
         # The node that ran last, decisions before it was committed, and with it.
         self._ran: tuple[str, int, int] | None = None
         self._known = True
+        # The first step of the invocation, decisions before it, and whether all since then is known.
+        self._first, self._begun, self._whole = 0, 0, True
+        # The newest step of each node.
+        self._ran_at: dict[str, int] = {}
+        # The hashes of the channels now, and as they were with each answer since the last node ran.
+        self._hashes: dict[str, bytes] = {}
+        self._answered: dict[int, dict[str, bytes]] = {}
 
     def lose(self) -> None:
         """Something between is missing: what was asked and answered is known from the next place on."""
-        self._known, self._ran, self._point = False, None, None
+        self._known, self._ran, self._point, self._whole = False, None, None, False
 
     def follow(self, point: Checkpoint, records: Sequence[UpdateRecord], n: int | None) -> list[GateFinding]:
         """Go one step further.
@@ -184,30 +216,181 @@ class GateTrace:
         before, self._n = self._n, n
         entries = self._ledger[before:n]
         findings: list[GateFinding] = []
-        if point.source in _RAN:
-            findings += self._passed(n, point.node)
+        for record in records:
+            if record.channel not in self._hashes:
+                # Until its first record a channel had its default, also when an answer was given.
+                for known in (self._hashes, *self._answered.values()):
+                    known.setdefault(record.channel, record.previous_hash)
+        if self._point is None or point.invocation != self._point.invocation:
+            self._first, self._begun, self._whole = (
+                point.step,
+                before,
+                self._point is not None or point.step == 0,
+            )
+        self._note_answers(point, records, entries)
+        if point.source != "fork":
+            findings += self._forked(entries)
+        if point.source in RAN:
+            findings += self._elsewhere(n, f"node:{point.node}")
+            findings += self._passed(before + _made_before(point, entries), point.node)
+            self._answered = {}
             self._ran, self._since, self._known = (point.node, before, n), n, True
+            self._ran_at[point.node] = point.step
         elif _left(point, self._point, entries):
-            self._ran, self._since, self._known = None, n, True
+            self._hashes.update({record.channel: record.next_hash for record in records})
+            findings += self._place(_acted_as(point, entries), n)
         elif self._known and point.source == "human" and point.decision is not None:
             findings += self._decided(point, records, entries)
-        self._point = point
+        findings += self._elsewhere(n, point.position)
+        self._point, self._position = point, point.position
+        self._hashes.update({record.channel: record.next_hash for record in records})
         return findings
 
+    def _forked(self, entries: Sequence[LedgerEntry]) -> list[GateFinding]:
+        """Follow a fork that was made as a node, and has changed nothing with it."""
+        findings: list[GateFinding] = []
+        for entry in entries:
+            if entry.kind == "fork" and (as_node := _data(entry).get("as_node")) is not None:
+                findings += self._place(str(as_node), entry.n)
+        return findings
+
+    def _place(self, as_node: str, n: int) -> list[GateFinding]:
+        """Place the thread elsewhere: after a node, "" or START for the entry; gives the gates this passes.
+
+        Args:
+            n: the decisions there are then.
+        """
+        is_node = as_node not in ("", START)
+        findings: list[GateFinding] = []
+        for finding in self._skipped(as_node, n) if is_node and self._whole else ():
+            if finding not in findings:
+                findings.append(finding)
+        self._ran, self._since, self._known = (as_node, n, n) if is_node else None, n, True
+        self._position = f"route:{as_node}" if is_node else f"route:{START}"
+        return findings
+
+    def _skipped(self, as_node: str, n: int) -> Iterator[GateFinding]:
+        """The gates and questions on the way to a node that have no answer in this invocation."""
+        graph = self._graphs.at(n)
+        if graph is None:
+            return
+        for gate, inside in guards_of(graph, as_node):
+            question = _Question.of_gate(gate, graph.node(gate.node))
+            if not inside:
+                yield from self._unanswered(question, self._begun, n)
+            elif not self._ran_after(inside, self._first - 1):
+                yield GateFinding(None, "answer", question.expected, None)
+        last, came = self._ran[:2] if self._ran else ("", self._since)
+        for gate, inside in guards_ahead(graph, last, self._position, as_node):
+            question = _Question.of_gate(gate, graph.node(gate.node))
+            if inside:
+                yield GateFinding(None, "answer", question.expected, None)
+            else:
+                since = came if gate.node == last and gate.when == "after" else self._since
+                yield from self._unanswered(question, since, n, has_run=False)
+        yield from self._skipped_questions(graph, as_node, n)
+
+    def _skipped_questions(self, graph: GraphInfo, as_node: str, n: int) -> Iterator[GateFinding]:
+        """What waited where the thread was, and what nodes on the way are known to ask themselves."""
+        decided = self._ledger[:n]
+        of_parents = self._parents_decisions(decided[-1]) if decided else []
+        asking = asking_nodes([*of_parents, *decided])
+        known = self._decided_in_parent(decided[-1]) if decided and decided[-1].kind == "fork" else decided
+        last_step = self._point.step if self._point else -1
+        here = range(max(self._ran_at.values(), default=-1), last_step + 1)
+        asked = list(open_questions(graph, known, as_node, self._ran_after, here=here))
+        asked += [
+            asking[node]
+            for node in sorted(always_passed(graph, as_node) & asking.keys())
+            if not self._ran_after(node, self._first - 1)
+        ]
+        if self._ran is None or self._ran[0] != as_node:
+            ahead = passed_from(graph, self._position, as_node)
+            asked += [asking[node] for node in sorted(ahead & asking.keys())]
+        for entry in asked:
+            title, data = entry.note or "", _data(entry)
+            expected = f"an answer to {title!r} ({data.get('when')} {data.get('node')})"
+            own = entry.n if entry.n <= n and self._ledger[entry.n - 1].hash == entry.hash else None
+            yield GateFinding(own, "answer", expected, None)
+
+    def _ran_after(self, node: str, step: int) -> bool:
+        return self._ran_at.get(node, -1) > step
+
+    def _parents_decisions(self, before: LedgerEntry) -> list[LedgerEntry]:
+        """The decisions of the threads that this one was forked from, up to the time of one of its own."""
+        if self._of_parents is None:
+            self._of_parents = []
+            with self._noting_unreadable():
+                self._of_parents = ledgers_of_parents(self._store, self._parts[-1].thread_id)
+        return [entry for entry in self._of_parents if entry.at <= before.at]
+
+    def _decided_in_parent(self, fork: LedgerEntry) -> list[LedgerEntry]:
+        """The decisions that a thread had when it was forked, those after the forked step among them."""
+        parent = str(_data(fork).get("parent"))
+        if parent in (part.thread_id for part in self._parts[:-1]):
+            with self._noting_unreadable():
+                ledger = self._store.ledger(parent, call_data=False)
+                return [entry for entry in ledger if entry.at <= fork.at]
+        return list(self._ledger[: fork.n])
+
+    @contextmanager
+    def _noting_unreadable(self) -> Iterator[None]:
+        """Go on without the decisions of a parent that cannot be read, and report that at the end."""
+        try:
+            yield
+        except LogCorrupt as error:
+            self._unreadable[error.message] = GateFinding(None, "parent's decisions", None, error.message)
+
+    def _note_answers(
+        self, point: Checkpoint, records: Sequence[UpdateRecord], entries: Sequence[LedgerEntry]
+    ) -> None:
+        """Note what the channels held with a step's decisions; what an answer sets is a part of it."""
+        for entry in entries:
+            if entry.kind in _SETTLES:
+                own = point.source == "human" and point.decision is not None
+                written = {record.channel: record.next_hash for record in records} if own else {}
+                self._answered[entry.n] = self._hashes | written
+
     def end(self, cursor: Cursor) -> list[GateFinding]:
-        """Where the thread stands must not be behind a gate, either."""
+        """Check that no gate is open before the thread's position; report what could not be read."""
+        return [*self._at_the_end(cursor), *self._unreadable.values()]
+
+    def _at_the_end(self, cursor: Cursor) -> list[GateFinding]:
         n = len(self._ledger)
-        early = list(self._timed_out_early())
+        early = [
+            *self._forked(self._ledger[self._n :]),
+            *self._asked_otherwise(),
+            *self._timed_out_early(),
+        ]
         if cursor.position == ROLLBACK or cursor.status in ("failed", "cancelled", "pending"):
             return early
         kind, _, node = cursor.position.partition(":")
         waits = any(request.when == "after" and not request.thread for request in cursor.pending)
-        findings = early if waits else [*early, *self._after_last_node(n)]
-        if self._known and kind == "node" and cursor.passed:
-            findings += self._in_front(n, node)
+        # At the route of a node the gate after it is asked before the thread continues.
+        waits = waits or (self._ran is not None and (kind, node) == ("route", self._ran[0]))
+        findings = early if waits else [*early, *self._after_last_node(n, has_run=False)]
+        findings += self._elsewhere(n, cursor.position)
+        if self._known and kind == "node" and any(gate.when == "before" for gate in cursor.passed):
+            findings += self._in_front(n, node, has_run=False)
         return findings
 
     # -- gates --------------------------------------------------------------------------------------
+
+    def _elsewhere(self, n: int, position: str) -> Iterator[GateFinding]:
+        """Whether a thread comes to a place where it was not, and to which no edge leads from the last node.
+
+        No decision placed the thread there, so what is asked in between was not asked.
+        """
+        graph = self._graphs.at(n)
+        kind, _, node = position.partition(":")
+        if graph is None or self._mirror or not self._known:
+            return
+        if position == self._position or kind not in ("node", "route"):
+            return
+        last = self._ran[0] if self._ran else START
+        targets = [edge.target for edge in graph.edges if edge.source == last]
+        if node != last if kind == "route" else node not in targets:
+            yield GateFinding(None, "position", self._position, position)
 
     def _passed(self, n: int, node: str) -> Iterator[GateFinding]:
         """What a node did not wait for that has run."""
@@ -216,25 +399,28 @@ class GateTrace:
             return
         yield from self._in_front(n, node)
         if self._reads_tainted(n, node):
-            title = f"{node} would read what came from outside"
+            title = f"{node} is about to read untrusted data"
             yield from self._unanswered(
                 _Question(node, "before", title, "on_taint", ("approve",)), self._since, n
             )
         yield from self._inside(n, node)
 
-    def _after_last_node(self, n: int) -> Iterator[GateFinding]:
+    def _after_last_node(self, n: int, *, has_run: bool = True) -> Iterator[GateFinding]:
         """Whether a thread went on past the gate after the node that ran last."""
         if self._ran is None:
             return
         node, since, committed = self._ran
         gate = self._graphs.gate(committed, node, "after")
-        if gate is not None and self._graphs.gate(n, node, "after") is not None:
-            yield from self._unanswered(_Question.of_gate(gate), since, n)
+        # A graph without it ends only a gate that anyone may answer.
+        if gate is not None and (gate.names_people or self._graphs.gate(n, node, "after") is not None):
+            yield from self._unanswered(_Question.of_gate(gate), since, n, has_run=has_run)
 
-    def _in_front(self, n: int, node: str) -> Iterator[GateFinding]:
+    def _in_front(self, n: int, node: str, *, has_run: bool = True) -> Iterator[GateFinding]:
         gate = self._graphs.gate(n, node, "before")
         if gate is not None:
-            yield from self._unanswered(_Question.of_gate(gate), self._since, n)
+            graph = self._graphs.at(n)
+            question = _Question.of_gate(gate, graph.node(node) if graph else None)
+            yield from self._unanswered(question, self._since, n, has_run=has_run)
 
     def _reads_tainted(self, n: int, node: str) -> bool:
         """Whether the policy of a node made it ask before it ran."""
@@ -250,19 +436,23 @@ class GateTrace:
     def _inside(self, n: int, node: str) -> Iterator[GateFinding]:
         """What a node asked itself and did not wait for; the thread of a subgraph answers for itself."""
         graph = self._graphs.at(n)
-        if graph is None or graph.kind_of(node) == "subgraph":
+        if graph is None:
             return
+        names = _names_in(graph, node)
         asked: dict[str, LedgerEntry] = {}
         for entry in self._ledger[self._since : n]:
             data = _data(entry)
-            if entry.kind == "request" and (data.get("node"), data.get("when")) == (node, "inside"):
-                asked[entry.request_id or ""] = entry
-            elif entry.kind == "withdrawn":
+            if entry.kind == "request" and data.get("node") in names and data.get("when") == "inside":
+                # What the thread of a subgraph asks is hashed, and checked, there.
+                if HASHED in data or graph.kind_of(str(data["node"])) != "subgraph":
+                    asked[entry.request_id or ""] = entry
+            elif entry.kind in ("withdrawn", "reopened"):
                 asked.pop(entry.request_id or "", None)
             elif entry.kind in _DROPS:
                 asked = {}
         for entry in asked.values():
-            yield from self._unanswered(_Question.of_node(node, entry, _data(entry)), entry.n - 1, n)
+            data = _data(entry)
+            yield from self._unanswered(_Question.of_node(str(data["node"]), entry, data), entry.n - 1, n)
 
     def _decided(
         self, point: Checkpoint, records: Sequence[UpdateRecord], entries: Sequence[LedgerEntry]
@@ -308,6 +498,26 @@ class GateTrace:
                 return entry
         return None
 
+    def _asked_otherwise(self) -> Iterator[GateFinding]:
+        """Requests that ask something else than their hash says."""
+        for entry in self._ledger:
+            if entry.kind != "request" or not isinstance(entry.data, Mapping):
+                continue  # an export without private values has no data
+            stored = show_hash(entry.request_hash) if entry.request_hash else ""
+            if HASHED not in entry.data and not (stored and self._asks_itself(entry)):
+                continue
+            try:
+                is_now = logged_hash(entry.note, entry.data)
+            except (msgspec.ValidationError, HitlError) as error:
+                is_now = f"it can't be computed: {error}"
+            if is_now != stored:
+                yield GateFinding(entry.n, "request_hash", is_now, stored or None)
+
+    def _asks_itself(self, entry: LedgerEntry) -> bool:
+        """Whether a thread asks a request of its own; what a subgraph's thread asks is checked there."""
+        graph = self._graphs.at(entry.n)
+        return graph is not None and graph.kind_of(str(_data(entry).get("node"))) != "subgraph"
+
     def _timed_out_early(self) -> Iterator[GateFinding]:
         """Deadlines that are said to have passed before their time, whether the thread went on or failed."""
         due: dict[str | None, Any] = {}
@@ -321,22 +531,44 @@ class GateTrace:
 
     # -- answers ------------------------------------------------------------------------------------
 
-    def _unanswered(self, question: _Question, since: int, n: int) -> Iterator[GateFinding]:
-        """Why no decision between two numbers lets a thread pass a question; nothing where one does."""
+    def _unanswered(
+        self, question: _Question, since: int, n: int, *, has_run: bool = True
+    ) -> Iterator[GateFinding]:
+        """Why no decision between two numbers lets a thread pass a question; nothing where one does.
+
+        Of several requests at one place the newest counts: the others were asked about something else.
+
+        Args:
+            has_run: a node ran after the question, on the state as it is; else it will be asked again before
+                one does, where something that it is about has changed.
+        """
         why: GateFinding | None = None
-        asked: dict[str | None, list[LedgerEntry]] = {}
+        passed: LedgerEntry | None = None
+        bound: list[LedgerEntry] = []
         for entry in self._ledger[since:n]:
             if entry.kind == "request" and _is_about(entry, question):
-                asked[entry.request_id] = []
-            if entry.request_id not in asked:
+                why, passed, bound = None, None, [entry]
+            elif not bound or entry.request_id != bound[0].request_id:
                 continue
-            if entry.kind in _SETTLES:
-                why = _insufficient(question, asked[entry.request_id], entry, self._store)
-                if why is None:
-                    return
+            elif entry.kind in _SETTLES:
+                why = _insufficient(question, bound, entry, self._store)
+                passed = entry if why is None else passed
             elif entry.kind in _BINDS:
-                asked[entry.request_id].append(entry)
-        yield why or GateFinding(None, "answer", question.expected, None)
+                bound.append(entry)
+        if passed is None:
+            yield why or GateFinding(None, "answer", question.expected, None)
+            return
+        if not has_run:
+            return
+        then = self._answered.get(passed.n, self._hashes)
+        for name in sorted(question.about):
+            if then.get(name) != self._hashes.get(name):
+                yield GateFinding(passed.n, name, "as it was answered", "changed since the answer")
+
+
+def _names_in(graph: GraphInfo, place: str) -> Collection[str]:
+    """The nodes that ran in a step: several, joined by "+", where a superstep of LangGraph had several."""
+    return (place,) if graph.node(place) is not None else {place, *place.split("+")}
 
 
 def _is_about(entry: LedgerEntry, question: _Question) -> bool:
@@ -358,10 +590,10 @@ def _insufficient(
     value = _data(answer).get("answer")
     chosen = _chosen(value)
     newest = bound[-1]
-    if answer.step != newest.step:
-        return GateFinding(answer.n, "step", newest.step, answer.step)
-    if answer.request_hash != newest.request_hash:
-        return GateFinding(answer.n, "request", newest.request_hash, answer.request_hash)
+    if answer.request_hash != bound[0].request_hash:
+        return GateFinding(answer.n, "request_hash", bound[0].request_hash, answer.request_hash)
+    if answer.pending_hash != newest.pending_hash:
+        return GateFinding(answer.n, "request", newest.pending_hash, answer.pending_hash)
     if answer.kind == "timeout":
         allowed = _chosen(question.on_timeout)
         same = question.on_timeout is not None and equal(allowed, chosen)
@@ -395,7 +627,7 @@ def _alike(bound: Sequence[LedgerEntry], answer: LedgerEntry) -> list[LedgerEntr
     """An answer, and the votes for the same on the same step, the newest of each person."""
     votes: dict[str | None, LedgerEntry] = {}
     for entry in bound:
-        if entry.kind == "vote":
+        if entry.kind == "vote" and entry.request_hash == answer.request_hash:
             votes[entry.actor] = entry
         elif entry.kind in ("request", "rebound"):
             votes = {}
@@ -429,14 +661,27 @@ def _strangers(question: _Question, votes: Sequence[LedgerEntry], store: Store) 
     return GateFinding(votes[-1].n, "logins", question.quorum, logins) if logins < question.quorum else None
 
 
+def _made_before(point: Checkpoint, entries: Sequence[LedgerEntry]) -> int:
+    """How many decisions were made before a step; its own commit may have asked the question after it."""
+    return sum(entry.step is None or entry.step < point.step for entry in entries)
+
+
 def _left(point: Checkpoint, before: Checkpoint | None, entries: Iterable[LedgerEntry]) -> bool:
     """Whether a step put its thread elsewhere, so that what was asked where it stood counts no more."""
     if point.source == "rollback":
         return True
     if point.source == "input":
         return point.step == 0 or (before is not None and point.invocation != before.invocation)
-    edits = (entry for entry in entries if entry.kind == "update_state" and entry.step == point.step)
-    return point.source == "human" and any(_data(entry).get("as_node") is not None for entry in edits)
+    return point.source in ("human", "fork") and bool(_acted_as(point, entries))
+
+
+def _acted_as(point: Checkpoint, entries: Iterable[LedgerEntry]) -> str:
+    """The node that a step has placed its thread after, START for the entry; "" for none."""
+    kind, step = ("fork", point.step - 1) if point.source == "fork" else ("update_state", point.step)
+    for entry in entries:
+        if entry.kind == kind and entry.step == step:
+            return str(_data(entry).get("as_node") or "")
+    return ""
 
 
 def _data(entry: LedgerEntry) -> Mapping[str, Any]:

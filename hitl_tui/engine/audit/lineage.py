@@ -1,4 +1,7 @@
-"""Why a channel is tainted: what brought it in, and through which nodes it came (SPEC 8)."""
+"""Why a channel is tainted: what brought it in, and through which nodes it came.
+
+Specified in docs/spec/data.md.
+"""
 
 from __future__ import annotations
 

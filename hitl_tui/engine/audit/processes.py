@@ -92,14 +92,14 @@ class Checks:
     def result(self, index: int) -> RangeReport | None:
         """What the check of a range came to; None where that is not known."""
         while True:
-            self.tell()
+            self.report_progress()
             try:
                 report = self._futures[index].result(_TOLD_EVERY)
             except TimeoutError:
                 continue
             return report if isinstance(report, RangeReport) else None
 
-    def tell(self, _step: int = 0) -> None:
+    def report_progress(self, _step: int = 0) -> None:
         """Say how far they are, all together."""
         self._far(self._steps)
 

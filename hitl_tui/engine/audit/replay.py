@@ -1,13 +1,15 @@
-"""Replay: the graph is run again with the results its nodes once had (SPEC 12).
+"""Replay: the graph is run again with the results its nodes once had.
 
 Routes and termination conditions are asked for real, updates go through the reducers of today; no node, no
 handler and no model is called, and nothing is written.  What did not come from a node - input, edits,
 answers, forks, undone steps - is taken as it was recorded, and so is where it left the thread.
+
+Specified in docs/spec/log.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 import msgspec
@@ -16,6 +18,7 @@ from msgspec.structs import replace
 from hitl_tui.engine.audit.findings import Kind, Mismatch
 from hitl_tui.engine.audit.tracing import ReplayedChannels
 from hitl_tui.engine.graph.compiled import CompiledGraph
+from hitl_tui.engine.graph.termination import Written
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.records import END, ROLLBACK, Checkpoint, Cursor, Source, UpdateRecord
 from hitl_tui.engine.log.store import Store
@@ -25,7 +28,7 @@ from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.rebuild import next_value, update_of
 from hitl_tui.engine.thread.run_inputs import as_of, inputs_at_steps
-from hitl_tui.engine.thread.session import ThreadState
+from hitl_tui.engine.thread.session import ThreadState, length_of
 from hitl_tui.errors import HitlError, ReplayMismatch, UnknownThread
 
 Watch = Callable[[int, int], object]
@@ -87,6 +90,18 @@ def replay(store: Store, graph: CompiledGraph, thread_id: str, watch: Watch | No
     if cursor is None:
         raise UnknownThread(f"there is no thread {thread_id!r}", "list the threads to see what there is")
     return _Replay(store, graph, cursor).run(watch)
+
+
+def first_other_route(
+    store: Store, graph: CompiledGraph, cursor: Cursor, after: Container[int], last: int
+) -> int | None:
+    """Return the first step that the routes of a graph do not lead to, as they are now.
+
+    Args:
+        after: the steps after which the route is asked.
+        last: the last step that is looked at; behind the newest one it is where the thread goes next.
+    """
+    return _Routes(store, graph, cursor).first_other(after, last)
 
 
 class _Replay(ThreadState):
@@ -177,6 +192,12 @@ class _Replay(ThreadState):
 
     def _serve(self, point: Checkpoint, records: list[UpdateRecord]) -> None:
         values, digests = self.state.values.copy(), self.state.digests.copy()
+        new = point.invocation != self.cursor.invocation or point.step == 0
+        begins = point.source == "input" and new
+        written = self._written
+        if written is None or written.invocation != point.invocation:
+            written = self._written = Written(point.invocation, point.step)
+        written.step = point.step
         for record in records:
             self.records += 1
             if self.channels.lost(record):
@@ -188,8 +209,13 @@ class _Replay(ThreadState):
                     step=point.step, seq=record.seq, channel=record.channel,
                 )  # fmt: skip
                 continue
-            name = channel.name
-            values[name], digests[name] = self._reduce(channel, values[name], digests[name], record)
+            name, before = channel.name, values[channel.name]
+            values[name], digests[name] = self._reduce(channel, before, digests[name], record)
+            if begins:
+                written.given.add(name)
+            else:
+                reducer = channel.reducer if record.op == "reduce" else None
+                written.note(name, reducer, length_of(before), length_of(values[name]))
         self.channels.follow(point.step, {record.channel for record in records}, values, digests)
         self.state = LiveState(values, digests)
         now = state_hash(self.channels.hashed(digests))
@@ -242,6 +268,31 @@ class _Replay(ThreadState):
         shown = [show_hash(value) if isinstance(value, bytes) else value for value in (expected, actual)]
         at: dict[str, Any] = {"seq": None, "step": None, "channel": None, **place}
         self.mismatches.append(Mismatch(kind=kind, field=field, expected=shown[0], actual=shown[1], **at))
+
+
+class _Routes(_Replay):
+    """Asks the routes only: where a run ends by a condition, its steps were made all the same."""
+
+    def terminated(self, state: LiveState | None = None, cursor: Cursor | None = None) -> str:
+        """Say that no condition holds."""
+        return ""
+
+    def first_other(self, after: Container[int], last: int) -> int | None:
+        """Return the first step, up to `last`, that the routes do not lead to."""
+        head = self.recorded.head
+        for point, records in self._steps(min(last, head)):
+            asked = point.source in _RUN and point.step - 1 in after
+            if asked and self._next_node() != point.node:
+                return point.step
+            self._serve(point, records)
+        return head + 1 if last > head and head in after and self._leads_elsewhere() else None
+
+    def _leads_elsewhere(self) -> bool:
+        """Whether the thread would leave its newest step otherwise than it is recorded."""
+        kind, _, target = self.recorded.position.partition(":")
+        if kind == "end":
+            return self.recorded.reason == "end" and self._next_node() != END
+        return kind == "node" and self._next_node() != target
 
 
 def _name(node: str) -> str:

@@ -1,10 +1,11 @@
-"""Which steps of a thread stand under the code as it is now, and what runs again behind one of them.
+"""Which steps of a thread are still valid under the code as it is now, and what runs again after them.
 
-A step stands while its node does what it did when the step ran: its function (see `graph.code_digest`), what
-it declares, the questions before and after it, and the reducers of the channels that it wrote.  Where the
-route after a step is another now, that step stands and the next does not.  The input stands, and so does what
-humans set and answered as long as all before it does.  Retries, timeouts, limits and termination conditions
-are not compared: they make no step's values.
+A step is still valid while its node would do what it did when the step ran: its function (see
+`graph.code_digest`), what it declares, the questions before and after it, and the reducers of the channels
+that it wrote.  A route that has changed is asked again at each step that it followed: if it leads elsewhere,
+that step is kept and the next is not.  The input is kept, and so is what people set and answered as long as
+everything before it is.  Retries, timeouts, limits and termination conditions are not compared, since they do
+not change the values of a step.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.audit.costs import spent_by
+from hitl_tui.engine.audit.replay import first_other_route
+from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.graph.description import GraphInfo, NodeInfo
 from hitl_tui.engine.log.outcomes import Compensation, ToolUse
-from hitl_tui.engine.log.records import GRAPH, START, Checkpoint, Cursor
+from hitl_tui.engine.log.records import GRAPH, RAN, START, Checkpoint, Cursor
 from hitl_tui.engine.log.repeats import NodeRepeat, Repeats
 from hitl_tui.engine.log.store import Store
 from hitl_tui.errors import LogCorrupt
@@ -26,14 +29,13 @@ from hitl_tui.errors import LogCorrupt
 _PAGE: Final = 500
 _MOST: Final = 5_000
 """Steps behind the kept one that are looked at one by one; of more only sums and names are told."""
-_RAN: Final = ("node", "map", "subgraph")
 _MADE_BY_PEOPLE: Final = ("human", "fork")
 
 
-def rerun_plan(store: Store, cursor: Cursor, graph: GraphInfo) -> Repeats:
+def rerun_plan(store: Store, cursor: Cursor, graph: CompiledGraph) -> Repeats:
     """The last step of a thread that stands under a graph, and what runs again behind it."""
     falls = _first_fallen(store, cursor, graph)
-    repeats = repeats_after(store, cursor, falls.step - 1, graph)
+    repeats = repeats_after(store, cursor, falls.step - 1, graph.info)
     return replace(repeats, changed=falls.changed, unknown=falls.unknown, rerouted=falls.rerouted)
 
 
@@ -49,12 +51,13 @@ def repeats_after(store: Store, cursor: Cursor, step: int, graph: GraphInfo) -> 
     decisions = 0
     for point in followers:
         decisions += point.source in _MADE_BY_PEOPLE
-        if point.source in _RAN:
+        if point.source in RAN:
             reach.setdefault(point.node, []).extend(_reached(point.calls, point.compensations))
     if (node := cursor.next_node) is not None and graph.node(node) is not None:
         reach.setdefault(node, []).extend(_reached(cursor.calls, ()))
     runs = {node: count - totals.visits.get(node, 0) for node, count in cursor.visits.items()}
     ran = [node for node, count in runs.items() if count > 0 and node not in reach]
+    tokens_in, tokens_out = cursor.tokens_in - totals.tokens_in, cursor.tokens_out - totals.tokens_out
     return Repeats(
         step,
         cursor.head,
@@ -63,10 +66,11 @@ def repeats_after(store: Store, cursor: Cursor, step: int, graph: GraphInfo) -> 
             for node in (*reach, *ran)
         ),
         decisions,
-        tokens_in=cursor.tokens_in - totals.tokens_in,
-        tokens_out=cursor.tokens_out - totals.tokens_out,
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
         cost=max(cursor.cost - totals.cost, 0.0),
-        cost_known=cursor.cost_known or not totals.cost_known,
+        # One that is unknown up to here is not told apart from one that was unknown before.
+        cost_known=cursor.cost_known or not (tokens_in or tokens_out),
         duration=max(cursor.active - totals.active, 0),
     )
 
@@ -75,20 +79,21 @@ def repeats_of_retry(cursor: Cursor, graph: GraphInfo) -> Repeats | None:
     """What going on would try again: a node that failed or was given up; None where it repeats nothing."""
     node = cursor.next_node or ""
     failed = cursor.status == "failed" and cursor.error is not None and cursor.error.node == node
-    # What a node got before it asked a human is kept, and not asked for again.
-    given_up = bool(cursor.uses or cursor.calls) and not cursor.exchanges
+    # Calls that completed are recorded, and not made again.
+    given_up = bool(cursor.uses or cursor.calls) and not cursor.first_call
     if not node or graph.node(node) is None or not (failed or given_up):
         return None
-    spent = spent_by(cursor.open_uses)
+    spent = spent_by(() if cursor.first_call else cursor.open_uses)
+    calls = () if cursor.first_call else cursor.calls
     return Repeats(
         cursor.head,
         cursor.head,
-        (NodeRepeat(node, 0, _outside(graph.node(node), _reached(cursor.calls, ()))),),
+        (NodeRepeat(node, 0, _outside(graph.node(node), _reached(calls, ()))),),
         tokens_in=spent.tokens_in,
         tokens_out=spent.tokens_out,
         cost=spent.cost,
         cost_known=spent.cost_known,
-        duration=sum(call.duration for call in cursor.calls),
+        duration=sum(call.duration for call in calls),
     )
 
 
@@ -128,9 +133,9 @@ class _Fallen(msgspec.Struct):
     rerouted: bool = False
 
 
-def _first_fallen(store: Store, cursor: Cursor, graph: GraphInfo) -> _Fallen:
+def _first_fallen(store: Store, cursor: Cursor, graph: CompiledGraph) -> _Fallen:
     graphs = _graphs_by_step(store, cursor.thread_id)
-    compared = [_Comparison(store, digest, graph) for _, digest in graphs]
+    compared = [_Comparison(store, digest, graph.info) for _, digest in graphs]
     fallen = _Fallen(
         cursor.head + 1,
         tuple(dict.fromkeys(word for each in compared for word in each.words)),
@@ -139,19 +144,22 @@ def _first_fallen(store: Store, cursor: Cursor, graph: GraphInfo) -> _Fallen:
     if not fallen.changed:
         return fallen
     written: set[str] = set()
+    words_after: dict[int, tuple[str, ...]] = {}
     at = 0
     for point, channels in _with_channels(store, cursor, any(each.channels for each in compared)):
         while at + 1 < len(graphs) and graphs[at + 1][0] < point.step:
             at += 1
         if point.step and compared[at].falls(point, channels, written):
             fallen.step, fallen.changed = point.step, compared[at].words
-            return fallen
+            break
         written |= channels
-        if compared[at].turns(point) and (
-            point.step < cursor.head or point.position != f"route:{point.node}"
-        ):
-            fallen.step, fallen.rerouted, fallen.changed = point.step + 1, True, compared[at].words
-            return fallen
+        if compared[at].turns(point):
+            words_after[point.step] = compared[at].words
+    if (
+        words_after
+        and (step := first_other_route(store, graph, cursor, words_after, fallen.step)) is not None
+    ):
+        fallen.step, fallen.rerouted, fallen.changed = step, True, words_after[step - 1]
     return fallen
 
 
@@ -242,7 +250,7 @@ class _Comparison:
             channels: those that it wrote.
             written: those that the steps before it wrote: their defaults no longer matter.
         """
-        if point.source not in _RAN:
+        if point.source not in RAN:
             return False
         defaults = self._defaults - written
         return (

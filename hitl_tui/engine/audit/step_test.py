@@ -16,7 +16,7 @@ from hitl_tui.engine.graph.description import GraphInfo, NodeInfo
 from hitl_tui.engine.log.outcomes import ErrorInfo, StreamedText, ToolUse
 from hitl_tui.engine.log.records import END, Checkpoint, UpdateRecord, next_of, tool_of
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.nodes.children import WITHIN
+from hitl_tui.engine.log.threads import WITHIN
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.logged import LoggedThread, defaults_of
 from hitl_tui.engine.thread.rebuild import next_value, state_at, update_of
@@ -61,7 +61,7 @@ def step_test(
         UnknownThread, LogCorrupt: there is no such thread, or it is not what was written.
         UsageError: there is no such step, or no test can be made of it; says why.
     """
-    thread = LoggedThread(store, thread_id)
+    thread = LoggedThread.checked(store, thread_id)
     found = _step(store, thread, step)
     place = _graph_of(thread, graph)
     defaults = defaults_of(thread.declared)
@@ -228,7 +228,8 @@ def _replies(step: _Step) -> dict[str, list[Any]] | None:
     """What the model of each agent answered, in the attempt that counts."""
     replies: dict[str, list[Any]] = {}
     for writer in step.streamed:
-        if not writer.agent or writer.attempt != step.attempt or writer.path:
+        # An agent's thinking is a text of its own, without replies.
+        if not writer.replies or writer.attempt != step.attempt or writer.path:
             continue
         text = writer.text + writer.end
         if writer.left_out or sum(length for length, _ in writer.replies) != len(text):

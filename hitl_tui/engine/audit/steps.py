@@ -451,13 +451,17 @@ class RangeCheck:
         self.records += 1
         true = record_hash(record)
         intact = true == record.record_hash
-        follows = record.seq == self.seq + 1 and record.prev_record_hash in (self.previous or ())
+        follows = (
+            record.seq == self.seq + 1
+            and record.step == step
+            and record.prev_record_hash in (self.previous or ())
+        )
         if not (intact and follows):
             return self._altered(step, record, true, intact)
         traced = self.trace.follow(record, intact)
         self.seq, self.previous = record.seq, (true, true)
         if traced is not None:
-            self._tell(step, record, traced.expected, traced)
+            self._report(step, record, traced.expected, traced)
         return True
 
     def _altered(self, step: int, record: UpdateRecord, true: bytes, intact: bool) -> bool:
@@ -470,7 +474,7 @@ class RangeCheck:
             # A store that derives the hash of the record before has lost that, too.
             intact = True
         if intact:
-            expected = {}
+            expected = {"step": step}
             self.seq = record.seq
         else:
             self.seq += 1
@@ -489,11 +493,11 @@ class RangeCheck:
                 wrong["record_hash"] = true = mended_hash
             else:
                 true = record.record_hash
-        self._tell(step, record, wrong, traced)
+        self._report(step, record, wrong, traced)
         self.previous = (record.record_hash, true)
         return intact
 
-    def _tell(
+    def _report(
         self, step: int, record: UpdateRecord, wrong: Mapping[str, Any], traced: Followed | None
     ) -> None:
         place = {"seq": record.seq, "step": step, "channel": record.channel}

@@ -1,4 +1,7 @@
-"""Following channels and taint through a log by their hashes, as `verify` does (SPEC 8, 12)."""
+"""Following channels and taint through a log by their hashes, as `verify` does.
+
+Specified in docs/spec/data.md and docs/spec/log.md.
+"""
 
 from __future__ import annotations
 
@@ -276,7 +279,7 @@ class Trace:
         return channel.digest if channel else None
 
     def state_hash(self) -> bytes:
-        """The hash of the state (SPEC 2), b"" while that of a channel is unknown."""
+        """The hash of the state, b"" while that of a channel is unknown."""
         if self._state_hash is not None and not self._changed:
             return self._state_hash
         parts = self._parts

@@ -1,4 +1,7 @@
-"""Whether the logs of a thread and of the threads below it agree with themselves (SPEC 7, 12)."""
+"""Whether the logs of a thread and of the threads below it agree with themselves.
+
+Specified in docs/spec/branches.md and docs/spec/log.md.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +29,20 @@ from hitl_tui.engine.audit.steps import (
     seam_before,
 )
 from hitl_tui.engine.graph.compiled import CompiledGraph
-from hitl_tui.engine.log.records import CHANNELS, Cursor, LedgerEntry
+from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.log.records import CHANNELS, GRAPH, Cursor, LedgerEntry
 from hitl_tui.engine.log.signing import DECISIONS, Signature, SignedDecision, Signers
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
-from hitl_tui.engine.nodes.children import ChildThread, inner_graph, inside
+from hitl_tui.engine.nodes.children import ChildThread, inner_graph, inside, readable_cursor
+from hitl_tui.engine.state.canonical import canonical
 from hitl_tui.engine.state.channel import BoundChannel
-from hitl_tui.engine.thread.hashes import chained, ledger_hash, signed_words
-from hitl_tui.engine.thread.logged import unbound
+from hitl_tui.engine.state.frozen import thaw
+from hitl_tui.engine.thread.hashes import chained, cursor_hash, ledger_hash, signed_words
+from hitl_tui.engine.thread.logged import chained_cursor_hash, ledger_links, unbound
+from hitl_tui.engine.thread.run_inputs import as_of, inputs_at_steps
 from hitl_tui.errors import GraphInvalid, LogCorrupt, UnknownThread, UsageError
+from hitl_tui.shell import command_line
 
 _VOTES = ("answer", "vote")
 
@@ -77,6 +85,7 @@ class _Options(NamedTuple):
     signers: Signers | None = None
     since: int = 0
     processes: Processes | None = None
+    answers: bool = False
 
 
 class _Verified(NamedTuple):
@@ -93,7 +102,7 @@ def _verified(
     if cursor is None:
         raise UnknownThread(f"there is no thread {thread_id!r}", "list the threads to see what there is")
     if options.strict and channels is None:
-        raise UsageError("a strict check needs the graph's channels", "verify with the graph at hand")
+        raise UsageError("a strict check needs the graph's channels", "verify with the graph")
     if options.strict and options.since:
         raise UsageError("a strict check is one of the whole log", "leave out --since, or --strict")
     if options.since > max(cursor.head, 0):
@@ -127,8 +136,8 @@ class _Check:
         begun_with_graph = self._threads()
         ledger = self._ledger()
         gates = None
-        if options.strict and self.stood is not None:
-            gates = GateTrace(self.store, self.parts, self.decided)
+        if (options.strict or options.answers) and self.stood is not None:
+            gates = GateTrace(self.store, self.parts, self.decided, mirror=not options.strict)
         reports = list(self._ranges(begun_with_graph, gates))
         for report in reports:
             self.mismatches += report.mismatches
@@ -149,6 +158,9 @@ class _Check:
             sum(report.unchecked for report in reports),
             decisions=tuple(self.signed) if options.signers else None,
             since=options.since,
+            notes=tuple(
+                f"decision {entry.n}: {entry.note}" for entry in self.decided if entry.kind == "unused"
+            ),
         )
         return _Verified(verified, tuple([pair for report in reports for pair in report.inner]))
 
@@ -173,7 +185,7 @@ class _Check:
         if whole.first > whole.last:
             return
         strict = self.channels if self.options.strict else None
-        processes = None if strict is not None else self.options.processes
+        processes = None if gates is not None else self.options.processes
         tasks = _split(whole, processes.ranges(whole.last + 1 - whole.first) if processes else 1)
         seam = whole.entry
         assert seam is not None
@@ -187,7 +199,7 @@ class _Check:
                         replace(task, entry=seam),
                         channels=strict,
                         gates=gates,
-                        watch=begun_checks.tell if begun_checks else self._far,
+                        watch=begun_checks.report_progress if begun_checks else self._far,
                     )
                 yield report
                 seam = report.end_after(seam)
@@ -295,6 +307,7 @@ class _Check:
             self._same("last_record_hash", seam.previous)
         if seam.link is not None:
             self._same("checkpoint_hash", seam.link)
+        self._chained_cursor()
         if any(mismatch.kind in ("cursor", "request", "thread") for mismatch in self.mismatches):
             return
         try:
@@ -302,19 +315,51 @@ class _Check:
         except LogCorrupt as error:
             self._add("cursor", "digest", None, error.message, step=self.cursor.head)
 
+    def _chained_cursor(self) -> None:
+        """Compare the cursor with what the log says of it: the inputs as they were given, and its hash."""
+        cursor, entries = self.cursor, self.decided
+        if self.stood is None or len(entries) != cursor.ledger_n:
+            return  # the check of the ledger reports it
+        for name, given in as_of(cursor.head, inputs_at_steps(entries), cursor).items():
+            if canonical(thaw(given)) != canonical(thaw(getattr(cursor, name))):
+                self._add("cursor", name, PRIVATE, PRIVATE, step=cursor.head)
+        info = self.store.info(self.thread_id)
+        try:
+            newest = self.store.checkpoint(self.thread_id, cursor.head) if cursor.head >= 0 else None
+        except LogCorrupt:
+            return  # the check of the steps reports it
+        if info is not None and (newest is not None or cursor.head < 0):
+            last = entries[-1] if entries else None
+            links = ledger_links(last, self.parts)
+            should = chained_cursor_hash(info, cursor, newest, last, links)
+            if (own := cursor_hash(cursor)) != should:
+                self._add("cursor", "cursor_hash", should, own, step=cursor.head)
+
     def _faults(self, faults: Faults) -> None:
         """What lies beside the log."""
         info = self.store.info(self.thread_id)
-        # A graph's hash is its name, which stands in the thread's facts and in its cursor.
-        for digest in {info.graph_digest if info else "", self.cursor.graph} - {""}:
-            stored = self.store.graph(digest)
-            if self.cursor.version and (stored is None or sha256(stored.body).hexdigest() != digest):
+        # A graph's hash is its name, which is among the thread's facts and in its cursor.
+        named = {info.graph_digest if info else "", self.cursor.graph} - {""}
+        for digest in sorted(named | self._earlier_graphs()):
+            try:
+                stored = self.store.graph(digest)
+            except LogCorrupt as error:
+                self._add("unreadable", "graph", digest, error.message)
+                continue
+            # An export carries the first and the newest graph alone, so that one between them may be missing.
+            is_missing = stored is None and digest in named and self.cursor.version
+            if is_missing or (stored is not None and sha256(stored.body).hexdigest() != digest):
                 self._add("thread", "graph", digest, None if stored is None else "another graph")
         if faults.unreadable is not None:
             self._add("unreadable", "thread", None, faults.unreadable)
         elif faults.version in (None, self.cursor.version):
             for fault in faults.faults:
                 self._add("row", fault.field, fault.expected, fault.actual, seq=fault.number)
+
+    def _earlier_graphs(self) -> set[str]:
+        """The graphs that the thread ran on before, by the ledger."""
+        data = [entry.data for entry in self.decided if entry.kind == GRAPH and isinstance(entry.data, dict)]
+        return {str(facts.get(name)) for facts in data for name in ("was", "is")} - {""}
 
     def _same(self, name: str, expected: Any) -> None:
         actual = getattr(self.cursor, name)
@@ -347,6 +392,7 @@ def verify_tree(
     watch: Watch | None = None,
     signers: Signers | None = None,
     since: int = 0,
+    answers: bool = False,
 ) -> VerifyReport:
     """Check a thread and the threads of its subgraphs' runs, and change nothing.
 
@@ -358,6 +404,8 @@ def verify_tree(
         anchors: where threads stood; those of other threads than these are passed over.
         since: check only this step and what came after it, on the word of an anchor that stood there: what
             lies before it, the store as a whole and threads that ran inside earlier steps are not looked at.
+        answers: of a thread that another engine runs, want an answer for every question that a step was
+            behind, as `strict` does, and reduce nothing again.
 
     Raises:
         UnknownThread, UsageError: as `verify`.
@@ -368,20 +416,23 @@ def verify_tree(
         named = ", ".join(sorted({repr(anchor.thread) for anchor in anchors})[:3])
         raise UsageError(
             f"none of these anchors is about thread {thread_id!r}, but about {named}",
-            f"see `hitl-tui anchor {thread_id}`",
+            f"see `{command_line('anchor', thread_id)}`",
         )
     if since and all(anchor.step != since for anchor in known):
         steps = ", ".join(str(step) for step in sorted({anchor.step for anchor in known})[-3:])
         raise UsageError(
-            f"no anchor says where thread {thread_id!r} stood at step {since}",
+            f"no anchor says where thread {thread_id!r} was at step {since}",
             f"give --since one of the steps that the anchors are about: {steps}"
             if known
-            else "give the anchor of that step with --anchor: what lies before it is taken on its word",
+            else "give the anchor of that step with --anchor: earlier steps are then trusted",
         )
-    options = _Options(strict, watch, signers, since)
+    options = _Options(strict, watch, signers, since, answers=answers)
     report = _verify_tree(store, thread_id, graph, options)
     for name in (thread_id, *report.threads) if anchors else ():
-        mismatches = tuple(moved(store, name, anchors))
+        try:
+            mismatches = tuple(moved(store, name, anchors))
+        except LogCorrupt:
+            continue  # the check of that thread reports it
         inside = "" if name == thread_id else name
         own = tuple([replace(mismatch, thread=inside) for mismatch in mismatches])
         report = replace(report, mismatches=(*report.mismatches, *own))
@@ -391,31 +442,26 @@ def verify_tree(
 def _verify_tree(
     store: Store, thread_id: str, graph: CompiledGraph | None, options: _Options
 ) -> VerifyReport:
-    cursor = store.cursor(thread_id, unchecked=True)
-    with processes_for(store, cursor.head - options.since if cursor else 0) as processes:
+    with processes_for(store, readable_cursor(store, thread_id).head - options.since) as processes:
         whole = processes.faults(None) if processes and not options.since else None
-        report, named = _verified(
-            store, thread_id, graph.channels if graph else None, options._replace(processes=processes)
-        )
+        channels = graph.channels if graph else None
+        try:
+            report, named = _verified(store, thread_id, channels, options._replace(processes=processes))
+        except LogCorrupt as error:
+            report, named = _only("unreadable", "thread", None, error.message), ()
         if not options.since:
             faults = whole.result() if whole else Faults.of(store, None)
             store_wide = (*_of_store(faults), *_store_ledger(store))
             report = replace(report, mismatches=(*store_wide, *report.mismatches))
-    info, cursor = store.info(thread_id), store.cursor(thread_id, unchecked=True)
-    if info is None or cursor is None:
-        return report
+    cursor = readable_cursor(store, thread_id)
     # A log with findings may tell otherwise of what is below than the check of it has come upon.
-    told = named if options.since or report.ok else None
-    try:
-        below = inside(store, cursor, steps=told, given_up=not options.since)
-    except LogCorrupt:
-        return report  # told of the thread's own log, which alone knows what is below
-    for thread in below:
+    checked = named if options.since or report.ok else None
+    for thread in inside(store, cursor, steps=checked, given_up=not options.since):
         if _is_missing(store, thread.thread_id):
             report = _without(report, thread, thread_id) if thread.needed else report
             continue
         report = _added(report, thread.thread_id, VerifyReport(tuple(_ownership(store, thread))))
-        for part in _verify_one(store, thread.thread_id, info, graph, options._replace(since=0)):
+        for part in _verify_one(store, thread.thread_id, thread_id, graph, options._replace(since=0)):
             report = _added(report, thread.thread_id, part)
     return report
 
@@ -452,7 +498,7 @@ def _ownership(store: Store, inner: ChildThread) -> Iterator[Mismatch]:
     """Whether a thread that made a step is one that ran for it: names alone are no part of the hashes."""
     try:
         info = store.info(inner.thread_id)
-        owners = {part.thread_id for part in store.parts(inner.of)}
+        owners = {inner.of, *(part.thread_id for part in store.parts(inner.of))}
     except LogCorrupt:
         return  # told of the thread itself
     owner = info.owner.thread_id if info and info.owner else None
@@ -475,13 +521,14 @@ def _without(report: VerifyReport, gone: ChildThread, root: str) -> VerifyReport
 
 
 def _verify_one(
-    store: Store, thread_id: str, root: ThreadInfo, graph: CompiledGraph | None, options: _Options
+    store: Store, thread_id: str, root_id: str, graph: CompiledGraph | None, options: _Options
 ) -> Iterator[VerifyReport]:
     try:
         info, cursor = store.info(thread_id), store.cursor(thread_id, unchecked=True)
+        root = _readable_info(store, root_id)
         own = None
         try:
-            own = inner_graph(graph, info.source, root.source) if graph and info else None
+            own = inner_graph(graph, info.source, root.source) if graph and info and root else None
         except GraphInvalid as error:
             if options.strict and info:
                 yield _only("node", "subgraph", info.graph_name, error.message)
@@ -491,6 +538,13 @@ def _verify_one(
         yield report
     except LogCorrupt as error:
         yield _only("unreadable", "thread", None, error.message)
+
+
+def _readable_info(store: Store, thread_id: str) -> ThreadInfo | None:
+    try:
+        return store.info(thread_id)
+    except LogCorrupt:
+        return None  # the check of that thread reports it
 
 
 def _only(kind: Kind, field: str, expected: str | None, actual: str | None) -> VerifyReport:
@@ -509,6 +563,7 @@ def _added(report: VerifyReport, thread_id: str, below: VerifyReport) -> VerifyR
         report.missing,
         None if report.decisions is None else (*report.decisions, *signed),
         report.since,
+        (*report.notes, *(f"{thread_id}: {note}" for note in below.notes)),
     )
 
 

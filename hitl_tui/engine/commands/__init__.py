@@ -148,7 +148,14 @@ _LONGEST = 1 << 30
 
 def execute(session: Session, command: Command[R]) -> R:
     """Carry out a command that is one commit, on a session that is held for writing (but for a fork)."""
-    result: R = handler_of(type(command))(session, command)
+    try:
+        result: R = handler_of(type(command))(session, command)
+    except Exception as error:  # of a gate's function, of a choice's, of a reducer's
+        from hitl_tui.engine.thread.private import concealed
+
+        if (hidden := concealed(error, session.private())) is None:
+            raise
+        raise hidden from None
     return result
 
 
@@ -188,7 +195,9 @@ def decode_command(data: bytes | str) -> AnyCommand:
         UsageError: it is no command; says what is wrong, and where.
     """
     try:
-        return _decoder().decode(data)
+        command = _decoder().decode(data)
+        command.check()
+        return command
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise UsageError(
             f"this is no command: {error}", f"give a JSON object with one of {', '.join(map(verb, COMMANDS))}"

@@ -1,14 +1,17 @@
-"""Allowing calls of a tool in a thread without asking again, and taking that back (SPEC 11).
+"""Allowing calls of a tool in a thread without asking again, and taking that back.
 
 Each function is one commit; the session must be held for writing.
+
+Specified in docs/spec/threads.md.
 """
 
 from __future__ import annotations
 
 from hitl_tui.engine.commands.command import Allow, Revoke
-from hitl_tui.engine.commands.decisions import decision_entry, shown
+from hitl_tui.engine.commands.decisions import decision_entry
 from hitl_tui.engine.state.values import normalise
 from hitl_tui.engine.thread.allowances import ALLOWED, REVOKED, allowances
+from hitl_tui.engine.thread.logged import decisions
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import UsageError
 
@@ -16,7 +19,9 @@ from hitl_tui.errors import UsageError
 def allow(session: Session, command: Allow) -> str:
     """Carry out `Allow`."""
     if not command.tool.strip() or not command.actor.strip():
-        raise UsageError("an allowance is of a tool, by somebody", "name the tool, and who allows it")
+        raise UsageError(
+            "an allowance needs a tool and the name of a person", "name the tool, and who allows it"
+        )
     named = f"a{session.cursor.ledger_n + 1}"
     data = {
         "id": named,
@@ -26,7 +31,7 @@ def allow(session: Session, command: Allow) -> str:
         "high_risk": command.high_risk,
         "tainted": command.tainted,
     }
-    seen = shown(session, command.seen)
+    seen = command.seen
     entry = decision_entry(session, [], ALLOWED, actor=command.actor, note=command.note, seen=seen, data=data)
     session.commit_cursor(session.cursor, [entry])
     return named
@@ -34,7 +39,7 @@ def allow(session: Session, command: Allow) -> str:
 
 def revoke(session: Session, command: Revoke) -> None:
     """Carry out `Revoke`."""
-    ledger = session.store.ledger(session.thread_id) if session.store else []
+    ledger = decisions(session.store, session.thread_id) if session.store else []
     known = [allowance.id for allowance in allowances(ledger, session.thread_id)]
     if command.allowance not in known:
         raise UsageError(

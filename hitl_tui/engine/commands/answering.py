@@ -1,6 +1,8 @@
-"""Answers to the requests of a thread, from humans, from breakpoints passed and from deadlines (SPEC 11).
+"""Answers to the requests of a thread, from humans, from breakpoints passed and from deadlines.
 
 Each function is one commit; the session must be held for writing.
+
+Specified in docs/spec/threads.md.
 """
 
 from __future__ import annotations
@@ -13,22 +15,20 @@ from msgspec.structs import replace
 
 from hitl_tui.engine.commands.claiming import claim_of, give_back
 from hitl_tui.engine.commands.command import Answer
-from hitl_tui.engine.commands.decisions import decision_entry, head_origin, shown
-from hitl_tui.engine.log.outcomes import Exchange
-from hitl_tui.engine.log.records import Cursor, LedgerEntry
-from hitl_tui.engine.log.requests import DEADLINE_PASSED, Request
+from hitl_tui.engine.commands.decisions import decision_entry, head_origin
+from hitl_tui.engine.log.outcomes import HOLDS, KeptAnswer, PassedGate
+from hitl_tui.engine.log.records import Cursor, LedgerEntry, MadeBy
+from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import claimed_by
 from hitl_tui.engine.nodes.branches import answered
 from hitl_tui.engine.nodes.children import refresh, relay
-from hitl_tui.engine.state.canonical import state_hash
-from hitl_tui.engine.state.changes import after, set_values
+from hitl_tui.engine.state.changes import Change, after, set_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.state.values import normalise
 from hitl_tui.engine.thread.allowances import APPROVE, Allowance, allowed_by
 from hitl_tui.engine.thread.comments import as_facts, commented
 from hitl_tui.engine.thread.graph_change import note_graph
 from hitl_tui.engine.thread.interrupts import (
-    ANSWER,
     check_answer,
     checked_value,
     deadlocked,
@@ -38,8 +38,10 @@ from hitl_tui.engine.thread.interrupts import (
     vote,
 )
 from hitl_tui.engine.thread.journal import StepFacts, account
+from hitl_tui.engine.thread.private import concealed
+from hitl_tui.engine.thread.reopening import asked_now, reopen_changed, reopened
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.engine.thread.taint_policy import approve
+from hitl_tui.engine.thread.taint_policy import refuses
 from hitl_tui.errors import AnswerRefused, HitlError
 
 
@@ -47,6 +49,7 @@ def answer(session: Session, command: Answer) -> int:
     """Carry out `Answer`."""
     request_id, value, seen = command.request_id, command.value, command.seen
     actor, note = command.actor, command.note
+    reopen_changed(session)
     expire(session)
     try:
         request = find_request(session.cursor, request_id, how_it_ended(session, request_id))
@@ -54,6 +57,7 @@ def answer(session: Session, command: Answer) -> int:
             request,
             commented(request, value, command.comments),
             step=command.step,
+            head=session.cursor.head,
             actor=actor,
             account=account(),
             roles=session.store.roles() if request.logins and session.store else (),
@@ -63,12 +67,11 @@ def answer(session: Session, command: Answer) -> int:
         standing = claim_of(session, request)
         if standing and standing.actor != actor:
             raise claimed_by(standing, session.clock())
-        if seen and seen != state_hash(session.state.digests):
+        if seen and not _was_shown(session, request, seen):
             raise AnswerRefused(
                 f"{request.title!r} was answered on another state than the thread has now",
                 "look at what changed, then answer again",
             )
-        seen = shown(session, seen)
         if request.thread:
             _pass_down(session, request, command, value, seen=seen)
     except AnswerRefused as refusal:
@@ -83,10 +86,22 @@ def answer(session: Session, command: Answer) -> int:
         refresh(session)
         raise
     if not request.thread:
-        _apply_answer(session, request, value, actor=actor, note=note, seen=seen, facts=_facts(command))
+        made_by: MadeBy = "policy" if command.policy else "person"
+        _apply_answer(
+            session, request, value, actor=actor, note=note, seen=seen, facts=_facts(command), made_by=made_by
+        )
     if standing:
         give_back(session, request, actor)
     return session.cursor.head
+
+
+def _was_shown(session: Session, request: Request, seen: bytes) -> bool:
+    """Whether a state is one that the thread has had since it asked, without asking anew."""
+    if seen == session.state.committed_hash:
+        return True
+    since = session.cursor.head - request.step + 1
+    points = session.store.checkpoints(session.thread_id, None, since) if session.store else []
+    return any(point.state_hash == seen for point in points)
 
 
 def _facts(command: Answer) -> dict[str, Any]:
@@ -104,6 +119,7 @@ def _apply_answer(
     note: str | None,
     seen: bytes = b"",
     kind: str = "answer",
+    made_by: MadeBy = "person",
     facts: Mapping[str, Any] | None = None,
 ) -> int:
     """Commit an answer, or a vote where others must agree; returns the head after it."""
@@ -120,28 +136,58 @@ def _apply_answer(
         if deadlocked(voted):
             data["deadlocked"] = True
         entry = decision_entry(
-            session, [], "vote", request=voted, actor=actor, note=note, seen=seen, data=data
+            session, [], "vote", request=voted, actor=actor, note=note, seen=seen, data=data, made_by=made_by
         )
         session.commit_cursor(replace(cursor, pending=pending), [entry])
         return cursor.head
-    entry = decision_entry(session, [], kind, request=request, actor=actor, note=note, seen=seen, data=data)
-    cursor = _with_answer(session, request, value)
+    changes: list[Change] = []
+    if gate is not None:
+        choice, text = gate.choose(value)
+        changes = set_values(session.state, session.graph.channels, choice.values_for(session.view(), text))
+    state = after(session.state, changes) if changes else session.state
+    holds = _holds(session, request, changes, state)
+    if holds != request.request_hash:
+        data[HOLDS] = holds
+    entry = decision_entry(
+        session, [], kind, request=request, actor=actor, note=note, seen=seen, data=data, made_by=made_by
+    )
+    cursor = _with_answer(session, request, value, n=entry.n, holds=holds)
     if gate is None:
-        session.commit_cursor(_led_on(session, request, cursor, session.state), [entry])
+        session.commit_cursor(_advanced(session, request, cursor, state), [entry])
         return session.cursor.head
-    choice, text = gate.choose(value)
-    changes = set_values(session.state, session.graph.channels, choice.values_for(session.view(), text))
-    state = after(session.state, changes)
+    ledger = [entry]
+    cursor = reopened(session, cursor, state, ledger, step=cursor.head + 1, actor=actor)
     session.commit_step(
-        replace(
-            _led_on(session, request, cursor, state), pending=session.rebound(cursor.pending, cursor.head + 1)
-        ),
+        _advanced(session, request, cursor, state),
         changes,
-        StepFacts(source="human", actor=actor, note=_step_note(text, note, data), decision=choice.id),
+        StepFacts(
+            source="human",
+            actor=actor,
+            note=_step_note(text, note, data),
+            decision=choice.id,
+            made_by=made_by,
+        ),
         state=state,
-        ledger=[entry],
+        ledger=ledger,
     )
     return session.cursor.head
+
+
+def _holds(session: Session, request: Request, changes: Sequence[Change], state: LiveState) -> str:
+    """The hash that a request must still have when the run continues: what its answer sets is no change.
+
+    Where it is another one already, though nobody has changed the state, it stays as it was answered: it
+    will be asked again.
+    """
+    own = request.request_hash
+    if all(change.before_hash == change.after_hash for change in changes):
+        return own
+    before = asked_now(session, request, session.cursor, session.state)
+    if before is None or before.request_hash != own:
+        return own
+    at_step = replace(session.cursor, head=session.cursor.head + 1)
+    now = asked_now(session, request, at_step, state)
+    return now.request_hash if now else own
 
 
 def _step_note(text: str, note: str | None, data: Mapping[str, Any]) -> str | None:
@@ -149,31 +195,35 @@ def _step_note(text: str, note: str | None, data: Mapping[str, Any]) -> str | No
     return note if "policy" in data else text or note
 
 
-def _led_on(session: Session, request: Request, cursor: Cursor, state: LiveState) -> Cursor:
+def _advanced(session: Session, request: Request, cursor: Cursor, state: LiveState) -> Cursor:
     """The cursor after the answer to a question behind a node: done where only the end is left."""
     if request.when != "after" or cursor.pending:
         return cursor
-    return session.led_on(cursor, request.node, state)
+    return session.advanced(cursor, request.node, state)
 
 
-def _with_answer(session: Session, request: Request, value: Any) -> Cursor:
-    """The cursor once a request is answered: it waits for the others, and its node is served the answer."""
+def _with_answer(session: Session, request: Request, value: Any, *, n: int, holds: str) -> Cursor:
+    """The cursor once a request is answered: it waits for the others, and its node is served the answer.
+
+    Args:
+        n: the number of the ledger's entry that has the answer.
+        holds: the hash that a gate's request must still have when the run continues.
+    """
     rest = tuple(other for other in session.cursor.pending if other.id != request.id)
     cursor = replace(session.cursor, pending=rest)
     if not rest:
         cursor = replace(cursor, status="waiting", reason="paused")
-    if request.policy == "on_taint":
-        cursor = approve(session, cursor, request, value)
-    elif request.when == "before":
-        cursor = replace(cursor, passed=True)
+    if refuses(request, value):
+        cursor = replace(cursor, status="cancelled", reason="rejected", pending=())
+    elif request.when != "inside":
+        gate = PassedGate(request.node, request.when, request.request_hash, holds, n, request.policy)
+        return replace(cursor, passed=(*cursor.passed, gate))
+    kept = KeptAnswer(request.request_hash, value, n, request.key)
     if request.path in {branch.path for branch in cursor.branches}:
-        return replace(cursor, branches=answered(cursor.branches, request, value))
+        return replace(cursor, branches=answered(cursor.branches, request.path, kept))
     if request.when != "inside":
         return cursor
-    if request.key:
-        kept = Exchange(f"{ANSWER}{request.key}", value)
-        return replace(cursor, exchanges=(*cursor.exchanges, kept))
-    return replace(cursor, answers=(*cursor.answers, value))
+    return replace(cursor, answers=(*cursor.answers, kept))
 
 
 def _pass_down(session: Session, request: Request, command: Answer, value: Any, *, seen: bytes) -> None:
@@ -217,7 +267,7 @@ def approve_allowed(session: Session, known: Sequence[Allowance]) -> bool:
             facts = {"allowances": [{"id": each.id, "thread": each.thread, "by": each.actor} for each in by]}
             note = f"allowed by {', '.join(dict.fromkeys(allowance.id for allowance in by))}"
             value = checked_value(request, APPROVE)
-            _apply_answer(session, request, value, actor=None, note=note, facts=facts)
+            _apply_answer(session, request, value, actor=None, note=note, facts=facts, made_by="policy")
             approved = True
     return approved
 
@@ -225,6 +275,15 @@ def approve_allowed(session: Session, known: Sequence[Allowance]) -> bool:
 def expire(session: Session) -> bool:
     """Apply what became of requests by their time: they escalate, and once their deadline has passed they
     are answered as they say; True where the thread failed by it."""
+    try:
+        return _expire(session)
+    except Exception as error:  # of a choice's function
+        if (hidden := concealed(error, session.private())) is None:
+            raise
+        raise hidden from None
+
+
+def _expire(session: Session) -> bool:
     now = session.clock()
     _escalate(session, now)
     for late in [
@@ -267,7 +326,13 @@ def _timed_out(session: Session, request: Request) -> bool:
     if request.on_timeout is not None:
         try:
             _apply_answer(
-                session, request, request.on_timeout, actor=None, note=DEADLINE_PASSED, kind="timeout"
+                session,
+                request,
+                request.on_timeout,
+                actor=None,
+                note=None,
+                kind="timeout",
+                made_by="deadline",
             )
         except HitlError as error:
             why = f"its answer for the deadline could not be applied: {error.message}"

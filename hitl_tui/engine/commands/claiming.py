@@ -1,7 +1,9 @@
-"""Who is at what waits: looking, claiming it for a while, passing it on to somebody else (SPEC 11).
+"""Who is at what waits: looking, claiming it for a while, passing it on to somebody else.
 
 That somebody looks or has claimed a question stands beside the log.  Passing it on, and taking a claim over
 from somebody, are decisions of the ledger; the session must be held for writing.
+
+Specified in docs/spec/threads.md.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from hitl_tui.engine.commands.command import Claim, HandOver, Unclaim
-from hitl_tui.engine.commands.decisions import decision_entry, shown
+from hitl_tui.engine.commands.decisions import decision_entry
 from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.requests import HandedOn, Request
 from hitl_tui.engine.log.threads import Presence, claimed_by
@@ -30,7 +32,7 @@ def claim(session: Session, command: Claim) -> int:
     """Carry out `Claim`."""
     store = session.store
     if store is None:
-        raise UsageError("a thread without a store is nobody else's to answer", "compile(checkpointer=...)")
+        raise UsageError("no one else can answer a thread without a store", "compile(checkpointer=...)")
     if not command.minutes > 0:
         raise UsageError(f"a claim of {command.minutes:g} minutes is none", "give minutes above 0")
     request = find_request(session.cursor, command.request_id, how_it_ended(session, command.request_id))
@@ -39,6 +41,8 @@ def claim(session: Session, command: Claim) -> int:
     standing = claim_of(session, request)
     if standing and standing.actor not in (command.actor, command.take_over):
         raise claimed_by(standing, now)
+    for voter in {vote.actor for _, asked in _askers(session, request) for vote in asked.votes}:
+        give_back(session, request, voter)  # does nothing unless their process died as they voted
     presence = presence_of(
         session,
         request,
@@ -80,10 +84,8 @@ def unclaim(session: Session, command: Unclaim) -> bool:
 def hand_over(session: Session, command: HandOver) -> None:
     """Carry out `HandOver`."""
     to = command.to.strip()
-    if not to or not command.actor.strip():
-        raise UsageError("handing over takes two names", "say who passes it on, and to whom")
     request = find_request(session.cursor, command.request_id, how_it_ended(session, command.request_id))
-    if command.step != request.step:
+    if not request.step <= command.step <= session.cursor.head:
         raise AnswerRefused(
             f"{request.title!r} is now about step {request.step}, not {command.step}",
             "look at what changed, then hand it over again",
@@ -93,7 +95,7 @@ def hand_over(session: Session, command: HandOver) -> None:
     if standing and standing.actor != command.actor:
         raise claimed_by(standing, session.clock())
     data = {"to": to, **({"from": request.handed.to} if request.handed else {})}
-    seen = shown(session, command.seen)
+    seen = command.seen
 
     def entry(request: Request) -> LedgerEntry:
         return decision_entry(
@@ -127,7 +129,7 @@ def presence_of(
         lasting: microseconds.
     """
     if session.store is None:
-        raise UsageError("a thread without a store is nobody else's to see")
+        raise UsageError("no one else can see a thread without a store")
     now = session.clock()
     lease = replace(session.store.new_lease(now), expires_at=now + lasting)
     return Presence(
@@ -143,8 +145,10 @@ def claim_of(session: Session, request: Request) -> Presence | None:
     now = session.clock()
     for thread_id, asked in _askers(session, request):
         wanted = question_hash(asked)
+        voted = {vote.actor for vote in asked.votes}  # one whose process died then could not give it back
         for presence in store.attending(thread_id, now):
-            if presence.claims and (presence.request, presence.request_hash) == (asked.id, wanted):
+            same = (presence.request, presence.request_hash) == (asked.id, wanted)
+            if presence.claims and same and presence.actor not in voted:
                 return presence
     return None
 

@@ -1,4 +1,4 @@
-"""Commands: what somebody may want of a thread, as data (DESIGN, principle 2).
+"""Commands: what somebody may want of a thread, as data.
 
 They stand apart from what carries them out, so that who only makes them, as a screen does, loads
 none of that.
@@ -10,11 +10,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
-import msgspec
-
+from hitl_tui.declared import Declaration
+from hitl_tui.engine.graph.limits import extended
+from hitl_tui.engine.log.records import Limits
+from hitl_tui.engine.log.threads import check_thread_id
 from hitl_tui.engine.thread.agent_settings import Settings
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.engine.thread.comments import Comment
+from hitl_tui.errors import UsageError, in_words
 
 R = TypeVar("R")
 
@@ -24,7 +27,7 @@ def _snake_case(name: str) -> str:
 
 
 class Command(
-    msgspec.Struct, Generic[R], frozen=True, tag_field="command", tag=_snake_case, forbid_unknown_fields=True
+    Declaration, Generic[R], frozen=True, tag_field="command", tag=_snake_case, forbid_unknown_fields=True
 ):
     """What somebody wants of a thread; `R` is what carrying it out gives back.
 
@@ -33,6 +36,30 @@ class Command(
     """
 
     takes_graph: ClassVar[bool] = True
+    refusal = UsageError
+
+    def label_in_errors(self) -> str:
+        """The command by its verb."""
+        return verb(type(self))
+
+    def check(self) -> None:
+        """Refuse a name of nobody: one that is left out is not given as empty text."""
+        for field in ("actor", "to"):
+            given = getattr(self, field, "somebody")
+            if _is_name(given):
+                continue
+            if field in self.__struct_fields__[: -len(self.__struct_defaults__) or None]:
+                what = "nobody is named" if field == "actor" else f"{field} is empty"
+                raise UsageError(f"{verb(type(self))}: {what}", f"give a name as `{field}`")
+            if given is not None:
+                raise UsageError(f"{verb(type(self))}: {field} is empty", "give a name, or leave it out")
+        if hasattr(self, "new_thread_id"):
+            check_thread_id(self.new_thread_id)
+
+
+def _is_name(given: Any) -> bool:
+    """Whether somebody is named; a value that is no text is left to the check of its type."""
+    return given is not None and (not isinstance(given, str) or bool(given.strip()))
 
 
 def verb(command: type[Command[Any]]) -> str:
@@ -44,7 +71,7 @@ class Start(Command[int], frozen=True):
     """Commit the input of a run as a step, through the reducers, without running anything; gives the step.
 
     A new thread begins at its entry node; so does one that is completed or cancelled, and any with
-    `from_entry` (seed 004's way to resume): a new invocation on the state as it is.
+    `from_entry`: a new invocation on the state as it is.
 
     Args:
         context: what the invocation is begun with besides, for its nodes, routes and tools; one that goes on
@@ -56,9 +83,15 @@ class Start(Command[int], frozen=True):
     from_entry: bool = False
     context: Mapping[str, Any] | None = None
 
+    def check(self) -> None:
+        """Refuse an input that is no dict."""
+        super().check()
+        if not isinstance(self.inputs, Mapping):
+            raise UsageError(f"the input is {in_words(self.inputs)}", 'give a dict, as {"task": "…"}')
+
 
 class UpdateState(Command[int], frozen=True):
-    """Set channel values as one new step, without reducers; gives the step (SPEC 11).
+    """Set channel values as one new step, without reducers; gives the step.
 
     Pending requests are kept and bound to the new step. With `as_node` the cursor becomes that
     node's successor, and requests are withdrawn, since the thread has left their place.
@@ -93,10 +126,17 @@ class ExtendLimits(Command[None], frozen=True):
         UsageError: no such limit, or a value that is none.
     """
 
-    limits: Mapping[str, int | float | None]
+    limits: Mapping[str, int | float | str | None]
     actor: str | None = None
     note: str | None = None
     seen: bytes = b""
+
+    def check(self) -> None:
+        """Refuse limits that there are not, and values that are none."""
+        super().check()
+        if not isinstance(self.limits, Mapping):
+            raise UsageError(f"limits is {in_words(self.limits)}", 'give a dict, as {"max_tokens": 5000}')
+        extended(Limits(), self.limits)
 
 
 class Cancel(Command[None], frozen=True):
@@ -220,6 +260,11 @@ class HandOver(Command[None], frozen=True):
     note: str | None = None
     seen: bytes = b""
 
+    def check(self) -> None:
+        """Refuse to pass it on to nobody."""
+        if not _is_name(self.to) or not _is_name(self.actor):
+            raise UsageError("handing over takes two names", "say who passes it on, and to whom")
+
 
 class Allow(Command[str], frozen=True):
     """Allow calls of a tool with arguments like these in a thread, until it is revoked; gives its id.
@@ -306,6 +351,12 @@ class Declassify(Command[int], frozen=True):
     reason: str
     expected_step: int | None = None
     seen: bytes = b""
+
+    def check(self) -> None:
+        """Refuse a channel cleared by nobody, or for no reason."""
+        super().check()
+        if not isinstance(self.reason, str) or not self.reason.strip():
+            raise UsageError("declassifying needs a reason", "say why this may be trusted now")
 
 
 class Reveal(Command[Any], frozen=True):
@@ -434,7 +485,7 @@ class DoubleText(Command[None], frozen=True):
 
 
 class Rollback(Command[None], frozen=True):
-    """Undo what the thread's nodes did outside (SPEC 13); accepted at once, events tell the rest.
+    """Undo what the thread's nodes did outside; accepted at once, events tell the rest.
 
     Raises:
         ThreadBusy: the thread is running.

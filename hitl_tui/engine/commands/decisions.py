@@ -1,6 +1,8 @@
-"""What humans do to a thread, but for answers: input, edits, limits, cancel (SPEC 11).
+"""What humans do to a thread, but for answers: input, edits, limits, cancel.
 
 Each command is one commit; the session must be held for writing.
+
+Specified in docs/spec/threads.md.
 """
 
 from __future__ import annotations
@@ -11,30 +13,24 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from hitl_tui.engine.commands.command import Cancel, ExtendLimits, Start, UpdateState
+from hitl_tui.engine.commands.guarding import refuse_skipping
 from hitl_tui.engine.graph.limits import extended
 from hitl_tui.engine.log.records import END, ROLLBACK, START, Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.nodes.branches import to_run_again
 from hitl_tui.engine.nodes.children import abandon
-from hitl_tui.engine.state.canonical import state_hash
-from hitl_tui.engine.state.changes import Change, reduce_updates, set_values
+from hitl_tui.engine.nodes.results import unused_answers
+from hitl_tui.engine.state.changes import Change, after, reduce_updates, set_values
 from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.engine.state.values import normalise
 from hitl_tui.engine.thread import journal
+from hitl_tui.engine.thread.interrupts import unused_entry
 from hitl_tui.engine.thread.journal import StepFacts, with_branches
+from hitl_tui.engine.thread.reopening import reopened
 from hitl_tui.engine.thread.run_inputs import INPUT, check_same_context, checked_context, context_facts
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import StaleWriter, UsageError, in_words
-
-
-def shown(session: Session, seen: bytes = b"") -> bytes:
-    """What a person had before them who decides: what their screen says, else the state that they named.
-
-    An edit and an answer name the step that they are about, and are refused where the thread has moved.
-    """
-    return seen or (state_hash(session.state.digests) if session.cursor.head >= 0 else b"")
-
+from hitl_tui.errors import HitlError, StaleWriter, UsageError, in_words
 
 CHECKPOINT: Final = "checkpoint"
 """In the data of a decision: the checkpoint of another engine that it is about, or starts from."""
@@ -90,8 +86,6 @@ def read_input(
         UsageError: no such input.
         ValueRejected, SchemaMismatch, ReducerError: a value that does not fit.
     """
-    if inputs is not None and not isinstance(inputs, Mapping):
-        raise UsageError(f"the input is a {type(inputs).__name__}", 'give a dict, as {"task": "…"}')
     given = dict(inputs or {})
     run_inputs = {name: normalise(given.pop(name), name) for name in RUN_INPUTS if name in given}
     updates = [pair for name, value in given.items() for pair in _updates(session, name, value)]
@@ -136,7 +130,7 @@ def start(
     cursor, actor = session.cursor, command.actor
     if not command.from_entry:
         refuse_rolling_back(session)
-    begins = cursor.head < 0 or cursor.status in DONE or command.from_entry
+    begins = cursor.head < 0 or cursor.status in DONE or command.from_entry or _is_over(session)
     context = _context_fields(session, command, begins=begins, private=private_context)
     run_inputs, changes = read_input(session, command.inputs, tainted)
     ledger: list[LedgerEntry] = []
@@ -148,9 +142,25 @@ def start(
         facts = context_facts(**context) if context else {}
         entry = decision_entry(session, ledger, INPUT, step=step, actor=actor, data={**run_inputs, **facts})
         ledger.append(entry)
-    cursor = replace(_rebind(session, cursor, ledger, actor), **run_inputs, **context)
-    session.commit_step(cursor, changes, StepFacts(source="input", actor=actor), ledger=ledger)
+    cursor = replace(cursor, **run_inputs, **context)
+    if cursor.pending:
+        cursor = reopened(session, cursor, after(session.state, changes), ledger, step=step, actor=actor)
+    session.commit_step(
+        cursor, changes, StepFacts(source="input", actor=actor, made_by="person"), ledger=ledger
+    )
     return step
+
+
+def _is_over(session: Session) -> bool:
+    """Whether a paused run would end at once by its termination condition, as a fork of a last step does."""
+    cursor = session.cursor
+    is_paused = (cursor.status, cursor.reason) == ("waiting", "paused")
+    if session.graph.termination is None or not is_paused or cursor.branches or cursor.answers:
+        return False
+    try:
+        return bool(session.terminated())
+    except HitlError:  # the run reports it
+        return False
 
 
 def _context_fields(
@@ -177,7 +187,8 @@ def refuse_rolling_back(session: Session) -> None:
     if cursor.position == ROLLBACK and cursor.status not in DONE:
         raise UsageError(
             f"thread {session.thread_id!r} is being rolled back",
-            'go on with rollback(); or leave the rest undone: resume="entry", or an edit with as_node',
+            "roll back the rest with `hitl-tui rollback THREAD`, from Python with rollback(); or leave it "
+            'undone with resume="entry" or an edit with as_node',
         )
 
 
@@ -200,17 +211,21 @@ def update_state(session: Session, command: UpdateState) -> int:
     changes = set_values(session.state, session.graph.channels, values)
     step = cursor.head + 1
     data = {"channels": sorted(values), "as_node": as_node}
-    seen = shown(session, command.seen)
+    seen = command.seen
     ledger = [
         decision_entry(session, [], UPDATE_STATE, step=step, actor=actor, note=note, seen=seen, data=data)
     ]
     if as_node is not None:
-        cursor = _leave(session, position_after(session, as_node), ledger, actor)
+        position = position_after(session, as_node)
+        refuse_skipping(session, as_node, state=after(session.state, changes), passed=cursor.passed)
+        cursor = _leave(session, position, ledger, actor)
         cursor = replace(cursor, status="waiting", reason="paused")
     else:
-        cursor = _rebind(session, cursor, ledger, actor)
+        cursor = reopened(session, cursor, after(session.state, changes), ledger, step=step, actor=actor)
         cursor = replace(cursor, branches=to_run_again(cursor.branches))
-    session.commit_step(cursor, changes, StepFacts(source="human", actor=actor, note=note), ledger=ledger)
+    session.commit_step(
+        cursor, changes, StepFacts(source="human", actor=actor, note=note, made_by="person"), ledger=ledger
+    )
     return step
 
 
@@ -219,26 +234,22 @@ def _leave(session: Session, position: str, ledger: list[LedgerEntry], actor: st
     abandon(session)
     for request in session.cursor.pending:
         ledger.append(decision_entry(session, ledger, "withdrawn", request=request, actor=actor))
+    cursor = session.cursor
+    kept = (*cursor.answers, *(answer for state in cursor.branches for answer in state.answers))
+    for answer in unused_answers(kept, ()):
+        at = journal.after_entries(cursor, ledger)
+        ledger.append(unused_entry(session, at, answer, cursor.position.partition(":")[2]))
     return replace(
         with_branches(session.cursor),
         position=position,
         attempt=1,
-        passed=False,
-        approved_hash="",
+        passed=(),
         answers=(),
-        exchanges=(),
+        first_call=0,
+        counted=0,
         pending=(),
         error=None,
     )
-
-
-def _rebind(session: Session, cursor: Cursor, ledger: list[LedgerEntry], actor: str | None) -> Cursor:
-    """The cursor with its requests about the step that is being made."""
-    step = session.cursor.head + 1
-    pending = session.rebound(cursor.pending, step)
-    for request in pending:
-        ledger.append(decision_entry(session, ledger, "rebound", step=step, request=request, actor=actor))
-    return replace(cursor, pending=pending)
 
 
 def position_after(session: Session, as_node: str) -> str:
@@ -250,7 +261,7 @@ def position_after(session: Session, as_node: str) -> str:
         raise UsageError(
             f"as_node names an unknown node {as_node!r}", f"nodes: {', '.join(graph.nodes)}, START"
         )
-    if as_node in graph.edges:
+    if as_node in graph.edges and graph.after.get(as_node) is None:
         target = graph.edges[as_node]
         return "end" if target == END else f"node:{target}"
     return f"route:{as_node}"
@@ -273,7 +284,7 @@ def extend_limits(session: Session, command: ExtendLimits) -> None:
     if cursor.reason == "limit":
         cursor = replace(cursor, status="waiting", reason="paused")
     data = {name: [getattr(known, name), value] for name, value in limits.items()}
-    seen = shown(session, command.seen)
+    seen = command.seen
     entry = decision_entry(
         session, [], "extend", actor=command.actor, note=command.note, seen=seen, data=data
     )
@@ -290,10 +301,10 @@ def cancel(session: Session, command: Cancel) -> None:
     cursor = session.cursor
     if cursor.status in DONE:
         raise UsageError(
-            f"thread {session.thread_id!r} is {cursor.status} already", "fork it to go on from it"
+            f"thread {session.thread_id!r} is {cursor.status} already", "fork it to continue from it"
         )
     abandon(session)
-    seen = shown(session, command.seen)
+    seen = command.seen
     entry = decision_entry(
         session, [], "cancel", actor=command.actor, note=command.note, seen=seen,
         data=head_origin(session) or None,

@@ -1,6 +1,8 @@
-"""What a human answers for by name: clearing a channel's taint, revealing a private value (SPEC 8).
+"""What a human answers for by name: clearing a channel's taint, revealing a private value.
 
 Each command is one commit; the session must be held for writing.
+
+Specified in docs/spec/data.md.
 """
 
 from __future__ import annotations
@@ -8,17 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from hitl_tui.engine.commands.command import Declassify, NoteExport, Reveal
-from hitl_tui.engine.commands.decisions import decision_entry, shown
+from hitl_tui.engine.commands.decisions import decision_entry
 from hitl_tui.engine.log.taint import Lineage
-from hitl_tui.engine.state.changes import Change, set_values
+from hitl_tui.engine.state.changes import Change, after, set_values
 from hitl_tui.engine.state.state import undeclared
 from hitl_tui.engine.thread.journal import StepFacts
 from hitl_tui.engine.thread.rebuild import state_at
+from hitl_tui.engine.thread.reopening import reopened
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.engine.thread.taint_policy import settled
 from hitl_tui.errors import StaleWriter, UsageError
 
 
@@ -26,7 +27,6 @@ def declassify(session: Session, command: Declassify) -> int:
     """Carry out `Declassify`."""
     cursor, channel, expected_step = session.cursor, command.channel, command.expected_step
     actor, reason = command.actor, command.reason
-    _check_named(actor, reason)
     if channel not in session.graph.channels:
         raise undeclared(channel, session.graph.channels)
     if expected_step is not None and expected_step != cursor.head:
@@ -39,9 +39,6 @@ def declassify(session: Session, command: Declassify) -> int:
         others = ", ".join(session.state.taint) or "none"
         raise UsageError(f"channel {channel!r} is not tainted", f"tainted channels: {others}")
     step = cursor.head + 1
-    left = {name: taint for name, taint in session.state.taint.items() if name != channel}
-    gone = settled(session, left)
-    pending = tuple(request for request in cursor.pending if request not in gone)
     taint = session.state.taint[channel]
     data = {"channel": channel, "sources": list(taint.sources), "since": taint.step, "by": taint.node}
     said = decision_entry(
@@ -51,24 +48,17 @@ def declassify(session: Session, command: Declassify) -> int:
         step=step,
         actor=actor,
         note=reason,
-        seen=shown(session, command.seen),
+        seen=command.seen,
         data=data,
     )
     ledger = [said]
-    for request in cursor.pending:
-        if request in gone:
-            ledger.append(
-                decision_entry(session, ledger, "withdrawn", step=step, request=request, actor=actor)
-            )
-        else:
-            rebound = session.rebound([request], step)[0]
-            ledger.append(decision_entry(session, ledger, "rebound", step=step, request=rebound, actor=actor))
-    if gone and not pending:
-        cursor = replace(cursor, status="waiting", reason="paused")
+    changes = [_cleared(session, channel, step)]
+    if cursor.pending:
+        cursor = reopened(session, cursor, after(session.state, changes), ledger, step=step, actor=actor)
     session.commit_step(
-        replace(cursor, pending=session.rebound(pending, step)),
-        [_cleared(session, channel, step)],
-        StepFacts(source="human", actor=actor, note=reason, decision="declassify"),
+        cursor,
+        changes,
+        StepFacts(source="human", actor=actor, note=reason, decision="declassify", made_by="person"),
         ledger=ledger,
     )
     return step
@@ -78,8 +68,6 @@ def reveal(session: Session, command: Reveal) -> Any:
     """Carry out `Reveal`."""
     channel, actor = command.channel, command.actor
     step = session.cursor.head if command.step is None else command.step
-    if not isinstance(actor, str) or not actor.strip():
-        raise UsageError("nobody is named who looks", "give an actor")
     channels = session.graph.channels
     if channel not in channels:
         raise undeclared(channel, channels)
@@ -95,8 +83,6 @@ def reveal(session: Session, command: Reveal) -> Any:
 
 def note_export(session: Session, command: NoteExport) -> None:
     """Carry out `NoteExport`."""
-    if not command.actor.strip():
-        raise UsageError("nobody is named who exports private values", "give an actor")
     data = {"channels": sorted(command.channels)}
     head = session.cursor.head
     said = decision_entry(session, [], "export", step=head, actor=command.actor, note=command.to, data=data)
@@ -108,10 +94,3 @@ def _cleared(session: Session, channel: str, step: int) -> Change:
     value = session.state.values[channel]
     change = set_values(session.state, session.graph.channels, {channel: value})[0]
     return msgspec.structs.replace(change, tainted=False, lineage=Lineage(step, "", cleared=True))
-
-
-def _check_named(actor: str, reason: str) -> None:
-    if not isinstance(actor, str) or not actor.strip():
-        raise UsageError("nobody is named who declassifies", "give an actor")
-    if not isinstance(reason, str) or not reason.strip():
-        raise UsageError("declassifying needs a reason", "say why this may be trusted now")

@@ -1,22 +1,41 @@
-"""Forks: a new thread that shares its parent's log up to a step (SPEC 11)."""
+"""Forks: a new thread that shares its parent's log up to a step.
+
+Specified in docs/spec/threads.md.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
 from hitl_tui.engine.commands.agents import agent_entries
 from hitl_tui.engine.commands.command import Fork
 from hitl_tui.engine.commands.decisions import origin_of, past_position, position_after
+from hitl_tui.engine.commands.guarding import (
+    ForkPoint,
+    data_of,
+    is_settled,
+    names_people_of,
+    refusal_of_question,
+    refuse_skipping,
+)
+from hitl_tui.engine.log.outcomes import HOLDS, PassedGate
 from hitl_tui.engine.log.records import START, Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.state.canonical import show_hash
 from hitl_tui.engine.state.changes import after, set_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import merged, settings_at
+from hitl_tui.engine.thread.earlier import request_of
+from hitl_tui.engine.thread.graph_change import refuse_lost_gates
 from hitl_tui.engine.thread.hashes import chained, facts_hash
 from hitl_tui.engine.thread.interrupts import make_request, waiting
 from hitl_tui.engine.thread.journal import StepFacts
+from hitl_tui.engine.thread.logged import check_steps, decisions
 from hitl_tui.engine.thread.rebuild import live_state
 from hitl_tui.engine.thread.run_inputs import as_of, inputs_at_steps
 from hitl_tui.engine.thread.session import Session
@@ -34,29 +53,34 @@ def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:
     actor, note = command.actor, command.note
     if store is None:
         raise UsageError("this thread is kept nowhere", "give it a store to fork it")
-    checkpoint = store.checkpoint(session.thread_id, step)
-    if checkpoint is None:
-        raise UnknownThread(f"thread {session.thread_id!r} has no step {step}", "choose a committed step")
+    checkpoint = _committed(session, store, step)
     if store.info(new_thread_id) is not None:
         raise UsageError(f"there is a thread {new_thread_id!r} already", "choose another name for the fork")
     state, written = LiveState({}, {}), []
-    if changes:  # a bad one is refused before anything is written
+    if changes or command.as_node is not None:  # what is bad is refused before anything is written
         state = live_state(store, session.thread_id, step, session.graph.channels)
-        written = set_values(state, session.graph.channels, changes)
+        written = set_values(state, session.graph.channels, changes or {})
     now = session.clock()
-    decided = _decided(session, store, checkpoint)
+    decided = decisions_until(session, store, checkpoint)
     info = _fork_info(session, checkpoint, new_thread_id, now, actor)
     info = replace(info, facts_hash=facts_hash(info, len(decided)))
     cursor = _fork_cursor(session, store, checkpoint, info, decided, edited=bool(changes))
+    passed, position = cursor.passed, cursor.position
     if rerouted or command.as_node is not None:
         place = position_after(session, command.as_node or checkpoint.node or START)
-        cursor = replace(cursor, position=place, status="waiting", reason="paused", passed=False)
+        cursor = replace(cursor, position=place, status="waiting", reason="paused", passed=())
     child = Session(session.graph, store, info, cursor, state, clock=session.clock, signer=session.signer)
+    if command.as_node is None:
+        _refuse_lost_gate(session, checkpoint, decided)
+    else:
+        point = ForkPoint(session.thread_id, step, decided, position)
+        refuse_skipping(child, command.as_node, state=after(state, written), passed=passed, fork=point)
     settings = merged(child.agents, cursor.agents, command.agents or {})
-    data = {"parent": session.thread_id, "step": step, **origin_of(checkpoint)}
-    seen = checkpoint.state_hash
+    data: dict[str, Any] = {"parent": session.thread_id, "step": step, **origin_of(checkpoint)}
+    if command.as_node is not None:
+        data["as_node"] = command.as_node
     entry = journal.ledger_entry(
-        cursor, "fork", at=now, actor=actor, note=note, seen=seen, data=data, signer=child.signer
+        cursor, "fork", at=now, actor=actor, note=note, data=data, signer=child.signer
     )
     said = journal.after_entries(cursor, [entry])
     changed = agent_entries(
@@ -74,11 +98,38 @@ def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:
     with child.writing():
         if changes:
             child.commit_step(
-                cursor, written, StepFacts(source="fork", actor=actor, note=note), ledger=ledger
+                cursor,
+                written,
+                StepFacts(source="fork", actor=actor, note=note, made_by="person"),
+                ledger=ledger,
             )
         else:
             child.commit_cursor(cursor, ledger)
     return child.thread_id
+
+
+def _committed(session: Session, store: Store, step: int) -> Checkpoint:
+    """The checkpoint of a step, once it is known to be the one that was written."""
+    checkpoint = store.checkpoint(session.thread_id, step)
+    if checkpoint is None:
+        raise UnknownThread(f"thread {session.thread_id!r} has no step {step}", "choose a committed step")
+    check_steps(store, session.cursor, step)
+    return checkpoint
+
+
+def _refuse_lost_gate(session: Session, checkpoint: Checkpoint, decided: Sequence[LedgerEntry]) -> None:
+    """Refuse a fork from where a gate waits, on a graph without this gate; raises `GateUnanswered`."""
+    graph = session.graph
+    if checkpoint.step == session.cursor.head:
+        refuse_lost_gates(graph, session.thread_id, session.cursor.pending)
+    if not _waits(checkpoint) or graph.after.get(checkpoint.node) is not None:
+        return
+    for entry in reversed(decided):
+        data = data_of(entry)
+        if entry.kind == "request" and (data.get("node"), data.get("when")) == (checkpoint.node, "after"):
+            if names_people_of(data) and not is_settled(decided, entry.request_id):
+                raise refusal_of_question(f"a fork of step {checkpoint.step}", entry)
+            return
 
 
 def _fork_info(
@@ -109,7 +160,7 @@ def _fork_cursor(
     step, now = checkpoint.step, info.created_at
     record, point, entry = _links(store, session.thread_id, checkpoint, info)
     totals = store.totals(session.thread_id, step)
-    ledger = store.ledger(session.thread_id)
+    ledger = decisions(store, session.thread_id)
     position = past_position(session, checkpoint, edited=edited)
     done = checkpoint.status == "completed" and not edited
     return Cursor(
@@ -123,7 +174,7 @@ def _fork_cursor(
         status="completed" if done else "waiting",
         reason=checkpoint.reason if done else "paused",
         position=position,
-        passed=_passed(session, checkpoint),
+        passed=passed_gates(store, session.thread_id, checkpoint, decided),
         invocation=checkpoint.invocation,
         iteration=checkpoint.iteration,
         visits=totals.visits,
@@ -142,15 +193,33 @@ def _fork_cursor(
     )
 
 
-def _passed(session: Session, checkpoint: Checkpoint) -> bool:
-    """True at the step that an answer to a gate before a node made: it is not asked again."""
-    kind, _, node = checkpoint.position.partition(":")
-    return checkpoint.decision is not None and kind == "node" and node in session.graph.before
+def passed_gates(
+    store: Store, thread_id: str, checkpoint: Checkpoint, decided: list[LedgerEntry]
+) -> tuple[PassedGate, ...]:
+    """The answers to gates that still let a fork pass: those since the last node ran, or the input came."""
+    point: Checkpoint | None = checkpoint
+    since = len(decided)
+    while point is not None and point.source in ("human", "fork"):
+        point = store.checkpoint(thread_id, point.step - 1)
+        since = next((entry.n for entry in decided if point and entry.hash == point.ledger_hash), 0)
+    gates: dict[tuple[str, str], PassedGate] = {}
+    for entry in decided[since:]:
+        asked = request_of(decided, entry.request_id)
+        place = asked.data if asked and isinstance(asked.data, dict) else {}
+        at = place.get("node", ""), place.get("when", "")
+        if at[1] not in ("before", "after") or place.get("policy"):
+            continue
+        if entry.kind == "request":
+            gates.pop(at, None)  # it was asked again: what was answered before counts no more
+        elif entry.kind in ("answer", "timeout") and entry.request_hash:
+            answered = show_hash(entry.request_hash)
+            gates[at] = PassedGate(*at, answered, entry.data.get(HOLDS, answered), entry.n)
+    return tuple(gates.values())
 
 
-def _decided(session: Session, store: Store, checkpoint: Checkpoint) -> list[LedgerEntry]:
+def decisions_until(session: Session, store: Store, checkpoint: Checkpoint) -> list[LedgerEntry]:
     """The decisions up to a checkpoint: those until the one that it names."""
-    ledger = store.ledger(session.thread_id)
+    ledger = decisions(store, session.thread_id)
     for entry in reversed(ledger):
         if entry.hash == checkpoint.ledger_hash:
             return ledger[: entry.n]
@@ -185,5 +254,9 @@ def _links(
 def _waited_after(child: Session, checkpoint: Checkpoint, cursor: Cursor) -> str:
     """The node whose question waited at the forked step, to be opened again; "" for none."""
     kind, _, node = cursor.position.partition(":")
-    waited = checkpoint.status == "waiting" and checkpoint.reason in ("approval", "interrupt")
-    return node if waited and kind == "route" and node in child.graph.after else ""
+    return node if _waits(checkpoint) and kind == "route" and node in child.graph.after else ""
+
+
+def _waits(checkpoint: Checkpoint) -> bool:
+    """Whether a step was committed with a request that waits for a person."""
+    return checkpoint.status == "waiting" and checkpoint.reason in ("approval", "interrupt")

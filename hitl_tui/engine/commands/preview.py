@@ -8,16 +8,19 @@ from typing import Any
 from hitl_tui.engine.commands.agents import changed_agent
 from hitl_tui.engine.commands.command import Answer, ConfigureAgents, UpdateState
 from hitl_tui.engine.commands.decisions import DONE, past_position, position_after
-from hitl_tui.engine.log.events import Preview
+from hitl_tui.engine.commands.forking import decisions_until, passed_gates
+from hitl_tui.engine.commands.guarding import ForkPoint, refuse_skipping
+from hitl_tui.engine.log.events import EDIT, Preview
 from hitl_tui.engine.log.records import END, Checkpoint
 from hitl_tui.engine.nodes.children import waiting_child
 from hitl_tui.engine.state.changes import Change, after, set_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.interrupts import find_request, gate_of
+from hitl_tui.engine.thread.private import concealed
 from hitl_tui.engine.thread.rebuild import live_state
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.engine.thread.taint_policy import refuses
-from hitl_tui.errors import HitlError, UnknownThread
+from hitl_tui.errors import GateUnanswered, HitlError, UnknownThread
 
 
 def preview(session: Session, command: UpdateState | Answer) -> Preview:
@@ -27,9 +30,14 @@ def preview(session: Session, command: UpdateState | Answer) -> Preview:
         AnswerRefused: an answer that is not allowed.
         UnknownThread: an edit of a step that there is none of.
     """
-    if isinstance(command, Answer):
-        return _preview_answer(session, command.request_id, command.value)
-    return _preview_edit(session, command)
+    try:
+        if isinstance(command, Answer):
+            return _preview_answer(session, command.request_id, command.value)
+        return _preview_edit(session, command)
+    except Exception as error:  # of a gate's function, of a choice's, of a route
+        if (hidden := concealed(error, session.private())) is None:
+            raise
+        raise hidden from None
 
 
 def _preview_edit(session: Session, command: UpdateState) -> Preview:
@@ -47,6 +55,12 @@ def _preview_edit(session: Session, command: UpdateState) -> Preview:
     position = past_position(session, past[0], edited=True) if past else session.cursor.position
     if as_node is not None:
         position = position_after(session, as_node)
+        try:
+            _refuse_skipping(
+                session, as_node, past[0] if past else None, after(state, changes), edited=bool(values)
+            )
+        except GateUnanswered as error:
+            problems[EDIT] = str(error)
     done = past is None and as_node is None and session.cursor.status in DONE
     return Preview(
         updates=tuple(change.applied("human") for change in changes),
@@ -55,6 +69,20 @@ def _preview_edit(session: Session, command: UpdateState) -> Preview:
         rebinds=() if past or as_node else tuple(request.title for request in session.cursor.pending),
         forks=past is not None,
     )
+
+
+def _refuse_skipping(
+    session: Session, as_node: str, past: Checkpoint | None, state: LiveState, *, edited: bool
+) -> None:
+    """Refuse what an edit, or the fork from a past step, would be refused for; raises `GateUnanswered`."""
+    if past is None or session.store is None:
+        refuse_skipping(session, as_node, state=state, passed=session.cursor.passed)
+        return
+    decided = decisions_until(session, session.store, past)
+    passed = passed_gates(session.store, session.thread_id, past, decided)
+    position = past_position(session, past, edited=edited)
+    point = ForkPoint(session.thread_id, past.step, decided, position)
+    refuse_skipping(session, as_node, state=state, passed=passed, fork=point)
 
 
 def _preview_answer(session: Session, request_id: str, answer: Any) -> Preview:

@@ -1,10 +1,14 @@
-"""Building a graph of nodes, edges and channels, and the checks of its shape (SPEC 5)."""
+"""Building a graph of nodes, edges and channels, and the checks of its shape.
+
+Specified in docs/spec/graphs.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+from hitl_tui.declared import declares
 from hitl_tui.engine.graph.compensation import Compensating, Handler
 from hitl_tui.engine.graph.compiled import (
     CompiledGraph,
@@ -19,7 +23,6 @@ from hitl_tui.engine.graph.composition import MAX_DEPTH, Composing, asks_humans,
 from hitl_tui.engine.graph.description import InputField
 from hitl_tui.engine.graph.functions import check_takes, takes_second
 from hitl_tui.engine.graph.gates import Gate
-from hitl_tui.engine.graph.limits import declared_limits
 from hitl_tui.engine.graph.options import (
     check_compiled_with,
     check_listed,
@@ -31,7 +34,7 @@ from hitl_tui.engine.graph.retry import RetryPolicy
 from hitl_tui.engine.graph.termination import Termination
 from hitl_tui.engine.log.records import END, START, Limits
 from hitl_tui.engine.log.taint import OnTaint, declared_policy, declared_source
-from hitl_tui.engine.state.channel import BoundChannel, Channel, bind
+from hitl_tui.engine.state.channel import BoundChannel, Channel, bind, check_channels
 from hitl_tui.engine.state.values import DEFAULT_MAX_BYTES, is_name
 from hitl_tui.errors import GraphInvalid, in_words
 
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
     from hitl_tui.engine.runner import GraphRunner
 
 
+DEFAULT_OUTPUT = "output"
+"""The channel that `RunResult.output()` gives where there is one of that name."""
 Edges = Sequence[tuple[str, str]]
 Routes = Mapping[str, Mapping[str, str]]
 
@@ -59,12 +64,12 @@ def check_topology(nodes: Collection[str], edges: Edges, routes: Routes, has_ter
     lost = [name for name in nodes if name not in reached]
     if lost:
         raise GraphInvalid(
-            f"no way leads from START to {', '.join(map(repr, lost))}",
+            f"no path leads from START to {', '.join(map(repr, lost))}",
             "add an edge to it, or remove the node",
         )
     if END not in reached and not has_termination:
         raise GraphInvalid(
-            "no way leads to END, so a run could never finish",
+            "no path leads to END, so a run could never finish",
             "add an edge to END, or give a termination condition such as max_turns(8)",
         )
 
@@ -133,11 +138,13 @@ class StateGraph(Composing, Compensating):
         name: shown on screens and kept with threads.
     """
 
+    @declares()
     def __init__(self, channels: Mapping[str, Channel], name: str = "graph") -> None:
         if not is_name(name):
             raise GraphInvalid(
                 f"the graph's name {name!r} is not allowed", 'give text, as StateGraph(…, name="review")'
             )
+        check_channels(channels)
         self.channels = channels
         self.name = name
         self._nodes: dict[str, Node] = {}
@@ -160,6 +167,7 @@ class StateGraph(Composing, Compensating):
             how = f"; a graph is compiled first: graph.compile().{name}(…)" if known else ""
             raise AttributeError(f"a StateGraph has no attribute {name!r}{how}", name=name, obj=self)
 
+    @declares()
     def add_node(
         self,
         name: str,
@@ -181,7 +189,7 @@ class StateGraph(Composing, Compensating):
             retry: how often it is tried; once by default.
             timeout: seconds an attempt may take.
             external: it brings in something from outside (a tool, a file, the network), so all it writes
-                is tainted (SPEC 8); a text names the source, as "web".
+                is tainted; a text names the source, as "web".
             on_taint: what happens before it where a channel it may read is tainted: "allow", "warn"
                 (an event and a note in the ledger), "block" (the run fails, with reason "policy") or
                 "approve" (a human must agree to exactly what it would read; needs a checkpointer).
@@ -219,6 +227,7 @@ class StateGraph(Composing, Compensating):
         )
         return self
 
+    @declares()
     def add_edge(self, source: str, target: str) -> Self:
         """Go from `source` to `target`; START and END are the ends."""
         if (source, target) in self._edges:
@@ -226,8 +235,9 @@ class StateGraph(Composing, Compensating):
         self._edges.append((source, target))
         return self
 
+    @declares()
     def add_conditional_edge(
-        self, source: str, route_fn: RouteFunction, route_map: Mapping[str, str] | Sequence[str]
+        self, source: str, route_fn: RouteFunction, route_map: Mapping[Any, str] | Sequence[str]
     ) -> Self:
         """Let `route_fn(state)`, or `route_fn(state, config)`, pick the way on after `source`.
 
@@ -248,6 +258,7 @@ class StateGraph(Composing, Compensating):
         self._routes[source] = Route(route_fn, keys, takes_config)
         return self
 
+    @declares()
     def compile(
         self,
         *,
@@ -258,7 +269,7 @@ class StateGraph(Composing, Compensating):
         termination: Termination | None = None,
         limits: Limits | None = None,
         inputs: Sequence[InputField] = (),
-        output: str = "output",
+        output: str = DEFAULT_OUTPUT,
         max_update_bytes: int = DEFAULT_MAX_BYTES,
         signer: Signer | None = None,
         private_context: Sequence[str] = (),
@@ -298,7 +309,7 @@ class StateGraph(Composing, Compensating):
             before=_interrupts(nodes, interrupt_before, "interrupt_before"),
             after=_interrupts(nodes, interrupt_after, "interrupt_after"),
             termination=termination,
-            limits=declared_limits(limits),
+            limits=limits or Limits(),
             agents=dict(agents or {}),
             inputs=tuple(inputs),
             output=output,
@@ -312,7 +323,7 @@ class StateGraph(Composing, Compensating):
         """What can only be seen of the whole graph; `kept`: whether its threads outlive a stop."""
         if not kept and (asking := asks_humans(graph)):
             raise GraphInvalid(
-                f"{asking} needs a checkpointer, or a stopped run could not go on",
+                f"{asking} needs a checkpointer, or a stopped run could not continue",
                 "compile(checkpointer=SQLiteCheckpointer(path)), or MemoryCheckpointer(); "
                 "`hitl-tui run`, or a graph around this one, puts its own store in its place",
             )
@@ -374,6 +385,8 @@ class StateGraph(Composing, Compensating):
 
     def _check_names(self, graph: CompiledGraph) -> None:
         wanted = [(f"input {item.name!r}", item.channel) for item in graph.inputs]
+        if graph.output != DEFAULT_OUTPUT:
+            wanted.append(("output", graph.output))
         if graph.termination:
             wanted += [("a termination condition", name) for name in graph.termination.channels]
         for node in self._nodes.values():

@@ -1,7 +1,9 @@
-"""Compensation: how steps that reached out of the state are undone, and what of it is still to do (SPEC 13).
+"""Compensation: how steps that reached out of the state are undone, and what of it is still to do.
 
 A node that books, sends or charges returns `NodeResult(..., compensation=(handler, args))`.  The entry is
 kept with its step; whether it was undone is in the ledger.
+
+Specified in docs/spec/rollback.md.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Annotated, Any, Literal, Self
 
 import msgspec
 
+from hitl_tui.declared import declares
 from hitl_tui.engine.graph.options import check_tried
 from hitl_tui.engine.graph.retry import RetryPolicy
 from hitl_tui.engine.log.outcomes import Compensation
@@ -77,6 +80,7 @@ class Compensating:
 
     _compensations: dict[str, Handler]
 
+    @declares()
     def add_compensation(
         self,
         name: str,
@@ -89,7 +93,7 @@ class Compensating:
 
         Args:
             fn: a sync or async function `(state, config, args) -> mapping | NodeResult | None`; what it
-                returns is reduced into the state as a step of its own (SPEC 13).
+                returns is reduced into the state as a step of its own.
             retry, timeout: as for nodes.
 
         Raises:

@@ -1,15 +1,19 @@
-"""What a node of several branches or of a whole graph has to do (SPEC 7)."""
+"""What a node of several branches or of a whole graph has to do.
+
+Specified in docs/spec/branches.md.
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 from msgspec.structs import replace as change
 
+from hitl_tui.declared import Declaration
 from hitl_tui.engine.graph.code_digest import PYTHON, CodeReader
 from hitl_tui.engine.graph.compensation import Handler
 from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, InputField, NodeInfo
@@ -21,15 +25,22 @@ from hitl_tui.engine.log.records import START, Limits
 from hitl_tui.engine.log.taint import OnTaint
 from hitl_tui.engine.state.channel import BoundChannel, ChannelInfo
 from hitl_tui.engine.state.workflow_state import WorkflowState
-from hitl_tui.errors import GraphInvalid, HitlError
+from hitl_tui.errors import GraphInvalid, HitlError, described
 
 OnError = Literal["collect", "fail"]
 
 
-class Quorum(msgspec.Struct, frozen=True):
+class Quorum(Declaration, frozen=True):
     """A join that is settled once `n` branches have succeeded."""
 
     n: int
+
+    examples: ClassVar[Mapping[str, str]] = {"n": "a whole number of at least 1"}
+
+    def check(self) -> None:
+        """Refuse a number that nothing can reach, or everything does."""
+        if self.n < 1:
+            raise GraphInvalid(f"quorum({self.n}): give a whole number of at least 1")
 
     def __str__(self) -> str:
         return f"quorum({self.n})"
@@ -44,8 +55,6 @@ def quorum(n: int) -> Quorum:
     Raises:
         GraphInvalid: `n` is no whole number of at least 1.
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise GraphInvalid(f"quorum({n!r}): give a whole number of at least 1")
     return Quorum(n)
 
 
@@ -251,8 +260,14 @@ class CompiledGraph(msgspec.Struct, frozen=True, dict=True):
         """
         if node in self.edges:
             return self.edges[node]
-        if node not in self.routes:
-            return ""
+        return self.ask_route(node, state, context)[1] if node in self.routes else ""
+
+    def ask_route(self, node: str, state: WorkflowState, context: Mapping[str, Any]) -> tuple[str, str]:
+        """Return what the routing function after `node` returns, as text, and where that leads.
+
+        Raises:
+            HitlError: the routing function raised or returned an unknown key.
+        """
         route = self.routes[node]
         try:
             key = route.function(state, RouteConfig(context)) if route.takes_config else route.function(state)
@@ -260,7 +275,7 @@ class CompiledGraph(msgspec.Struct, frozen=True, dict=True):
             raise
         except Exception as error:
             raise HitlError(
-                f"the routing function after node {node!r} raised {type(error).__name__}: {error}",
+                f"the routing function after node {node!r} raised {described(error)}",
                 f"at {place}" if (place := raised_at(error)) else "",
             ) from error
         name = route_key(key)
@@ -271,7 +286,7 @@ class CompiledGraph(msgspec.Struct, frozen=True, dict=True):
                 f"the routing function after node {node!r} returned {key!r}",
                 f"valid keys: {', '.join(map(repr, route.targets))}",
             )
-        return route.targets[name]
+        return name, route.targets[name]
 
 
 def _with_reducer(channel: BoundChannel, reader: CodeReader) -> ChannelInfo:

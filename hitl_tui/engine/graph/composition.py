@@ -1,4 +1,7 @@
-"""Maps, parallels and subgraphs: built into a graph, and resolved to steps when it is compiled (SPEC 7)."""
+"""Maps, parallels and subgraphs: built into a graph, and resolved to steps when it is compiled.
+
+Specified in docs/spec/branches.md.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
+from hitl_tui.declared import declares, has
 from hitl_tui.engine.graph.compiled import FanOutWork, Join, OnError, Quorum, SubgraphWork, kind_of
-from hitl_tui.engine.log.store import is_unprintable
 from hitl_tui.engine.log.taint import OnTaint
+from hitl_tui.engine.log.threads import is_unprintable
 from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.errors import GraphInvalid, in_words
 
@@ -96,7 +100,7 @@ def _subgraph_node(node: Node, work: SubgraphWork, channels: Mapping[str, Any]) 
 
 
 def _keep_private(where: str, work: SubgraphWork, channels: Mapping[str, Any]) -> None:
-    """Refuse to copy what is private here into what is public there (SPEC 8)."""
+    """Refuse to copy what is private here into what is public there."""
     inside: Mapping[str, Any] = work.graph.channels
     ways = (
         ("inputs", work.inputs, channels, "", inside, " inside"),
@@ -133,7 +137,7 @@ def _check_channel(
 
 
 MAX_DEPTH = 32
-"""How deep subgraphs may be nested (SPEC 7)."""
+"""How deep subgraphs may be nested."""
 
 
 class Composing:
@@ -149,6 +153,7 @@ class Composing:
         """The graphs that are nodes of this one."""
         return [graph for graph, _, _ in self._subgraphs.values()]
 
+    @declares()
     def add_map(
         self,
         name: str,
@@ -161,7 +166,7 @@ class Composing:
         on_error: OnError = "collect",
         **options: Any,
     ) -> Self:
-        """Run a node once for each item of a list, side by side, as one step (SPEC 7).
+        """Run a node once for each item of a list, side by side, as one step.
 
         A branch finds its item as `config.item` and its place as `config.index`, and reads the state as
         it was when the map began.  Updates are committed together, by place, then channel name.
@@ -194,6 +199,7 @@ class Composing:
         self._nodes[name] = replace(self._nodes[name], work=work)
         return self
 
+    @declares()
     def add_parallel(
         self,
         name: str,
@@ -203,7 +209,7 @@ class Composing:
         on_error: OnError = "collect",
         max_concurrent: int | None = None,
     ) -> Self:
-        """Run named nodes at once, as one step; they need no edges of their own (SPEC 7).
+        """Run named nodes at once, as one step; they need no edges of their own.
 
         Each reads the state as it was when the step began.  Updates are committed together, by place in
         the list, then channel name: of two values for one overwrite channel the later place wins, and the
@@ -238,6 +244,7 @@ class Composing:
         self._members[name] = tuple(nodes)
         return self
 
+    @declares()
     def add_subgraph(
         self,
         name: str,
@@ -247,7 +254,7 @@ class Composing:
         outputs: Mapping[str, str],
         on_taint: OnTaint = "allow",
     ) -> Self:
-        """Run a whole graph as one node, on a thread of its own (SPEC 7).
+        """Run a whole graph as one node, on a thread of its own.
 
         Args:
             graph: a graph, which shares this one's agents, or a compiled one with agents, gates and limits
@@ -260,7 +267,7 @@ class Composing:
             GraphInvalid: a bad name; unknown channels, cycles and copies of a private channel into a
                 public one are told by `compile`.
         """
-        if not hasattr(graph, "compile") and not hasattr(graph, "graph"):
+        if not has(graph, "compile") and not has(graph, "graph"):
             raise GraphInvalid(f"subgraph {name!r} is {in_words(graph)}", "give a StateGraph")
         for option, pairs in (("inputs", inputs), ("outputs", outputs)):
             if not isinstance(pairs, Mapping):

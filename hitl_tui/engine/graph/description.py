@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 import msgspec
 
+from hitl_tui.declared import Declaration
 from hitl_tui.engine.log.records import StoredGraph
 from hitl_tui.engine.log.requests import Choice, RequestKind
 from hitl_tui.engine.log.taint import OnTaint
@@ -19,7 +20,7 @@ _GO_BACK = "go back to a copy of the store"
 
 
 class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A node as declared: its contract (SPEC 6, 8), and what it is made of (SPEC 7).
+    """A node as declared: its contract, and what it is made of.
 
     Args:
         reads, writes: what it may touch, ("*",) for all.
@@ -73,7 +74,7 @@ class EdgeInfo(msgspec.Struct, frozen=True):
     label: Annotated[str, about("The value of the route that leads there; empty for a plain edge.")]
 
 
-class InputField(msgspec.Struct, frozen=True):
+class InputField(Declaration, frozen=True):
     """What a graph asks for when a thread starts: a name for people, and the channel it goes to."""
 
     name: Annotated[str, about("What `--input` names.")]
@@ -84,7 +85,7 @@ class InputField(msgspec.Struct, frozen=True):
 
 class GateInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """A question that stands before or after a node, as declared: what it asks, of whom, and what lets a run
-    pass it (SPEC 11).
+    pass it.
 
     Args:
         sets: by the id of a choice, the channels' values that it sets; without the choices where a function
@@ -123,6 +124,15 @@ class GateInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         float | None, about("Seconds until then, below 0 before the deadline; null for never.")
     ] = None
     risk: Annotated[Literal["normal", "high"], about("High wants `--yes`.")] = "normal"
+    binds: Annotated[
+        tuple[str, ...],
+        about("The parts of the payload that an answer is bound to; empty for all."),
+    ] = ()
+
+    @property
+    def names_people(self) -> bool:
+        """Whether it says who may answer it, or how; else anyone may, in any way."""
+        return bool(self.reviewers or self.logins or self.signed or self.quorum > 1)
 
 
 class GraphInfo(msgspec.Struct, frozen=True, omit_defaults=True):

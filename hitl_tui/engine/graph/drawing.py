@@ -1,8 +1,12 @@
-"""A graph as text for other tools, Mermaid and Graphviz, with what a run has made of it (SPEC 5)."""
+"""A graph as text for other tools, Mermaid and Graphviz, with what a run has made of it.
+
+Specified in docs/spec/graphs.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import msgspec
 from msgspec.structs import replace
@@ -27,6 +31,25 @@ class RunMarks(msgspec.Struct, frozen=True):
     breakpoints: Mapping[str, bool] = {}
     notes: Mapping[str, str] = {}
     inside: Mapping[str, RunMarks] = {}
+
+    def is_current(self, name: str) -> bool:
+        """Whether a node is current: alone, or one of those that run at once."""
+        return name == self.current or name in nodes_at_once(self.current or "")
+
+
+def nodes_at_once(place: str) -> list[str]:
+    """The nodes that a superstep of LangGraph which runs several is named by; none for any other place."""
+    parts = place.split("+")
+    return parts if len(parts) > 1 and all(parts) else []
+
+
+def nodes_of(point: Checkpoint) -> list[str]:
+    """The nodes that a step has run: several where a superstep of LangGraph ran them at once."""
+    ran = {branch.name for branch in point.branches}
+    parts = nodes_at_once(point.node or "")
+    if parts and ran.issuperset(parts):
+        return parts
+    return [point.node] if point.node else []
 
 
 def look_of(cursor: Cursor, checkpoints: Sequence[Checkpoint]) -> RunMarks:
@@ -53,16 +76,17 @@ def look_in_store(store: Store, thread_id: str) -> RunMarks | None:
 def taken_edges(checkpoints: Sequence[Checkpoint], until: int) -> frozenset[tuple[str, str]]:
     """The edges a run went along up to a step, as far as its newest checkpoints tell."""
     taken: set[tuple[str, str]] = set()
-    before = START
+    before = [START]
     for point in checkpoints[-_STEPS_FOLLOWED:]:
         if point.step > until:
             break
         if point.node and point.source != "human":
-            taken.add((before, point.node))
-            before = point.node
+            ran = nodes_of(point)
+            taken.update(product(before, ran))
+            before = ran
     last = next((point for point in reversed(checkpoints) if point.step <= until), None)
     if last is not None and last.next_node is not None:
-        taken.add((before, last.next_node))
+        taken.update(product(before, [last.next_node, *nodes_at_once(last.next_node)]))
     return frozenset(taken)
 
 
@@ -101,7 +125,7 @@ class _Mermaid:
         ids = _ids(graph, prefix)
         for name, key in ids.items():
             self._node(name, graph.node(name), key, look, indent)
-            if name == look.current:
+            if look.is_current(name):
                 self._current.append(key)
             elif look.visits.get(name):
                 self._visited.append(key)
@@ -180,7 +204,7 @@ class _Dot:
         ends: dict[str, tuple[str, str]] = {}
         for name, key in ids.items():
             node = graph.node(name)
-            mark = _CURRENT if name == look.current else _VISITED if look.visits.get(name) else ""
+            mark = _CURRENT if look.is_current(name) else _VISITED if look.visits.get(name) else ""
             if self._expand and node is not None and (node.members or node.graph):
                 ends[name] = self._frame(node, key, look, indent, mark)
             else:

@@ -6,9 +6,10 @@ import inspect
 import os
 import traceback
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from types import CodeType, FunctionType, MethodType
+from typing import Any, Final
 
 from hitl_tui.errors import GraphInvalid
 
@@ -18,15 +19,52 @@ def takes_second(function: Callable[..., Any], name: str) -> bool:
 
     One with a default is the function's own (`lambda state, word=word: ...`), unless it is called `name`.
     """
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
+    signature = _signature(function)
+    if signature is None:
         return True
+    parameters = signature.parameters.values()
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if len(positional) > 1:
         second = positional[1]
         return second.default is second.empty or second.name == name
     return any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of a function, or of the `__call__` of an object that tells none; None without."""
+    try:
+        return inspect.signature(function)
+    except Exception:  # a proxy or a mock may raise anything when it is asked
+        called = inspect.getattr_static(type(function), "__call__", None)
+    if type(called) is not FunctionType:
+        return None
+    signature = inspect.signature(called)
+    return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+def code_behind(function: Any) -> CodeType | None:
+    """The code of a function, also behind a decorator, a partial or an object's `__call__`; None without.
+
+    None of it runs: what a user gives may be a proxy that does anything when it is asked.
+    """
+    for _ in range(_MOST_WRAPPED):
+        if type(function) is FunctionType:
+            wrapped = vars(function).get("__wrapped__")
+            if wrapped is None:
+                return function.__code__
+            function = wrapped
+        elif type(function) is MethodType:
+            function = function.__func__
+        elif type(function) is partial:
+            function = function.func
+        else:
+            function = inspect.getattr_static(type(function), "__call__", None)
+            if type(function) is not FunctionType:
+                return None
+    return None
+
+
+_MOST_WRAPPED: Final = 100
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
@@ -47,9 +85,8 @@ def check_takes(what: str, function: Callable[..., Any], *arguments: str, waits:
     """
     if not waits and _is_async(function):
         raise GraphInvalid(f"{what} is async", "write def instead of async def; only nodes may wait")
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
+    signature = _signature(function)
+    if signature is None:
         return
     given, name = ", ".join(arguments), getattr(function, "__name__", "function")
     try:
@@ -75,10 +112,15 @@ def _libraries() -> tuple[str, ...]:
     return tuple(f"{place}{os.sep}" for place in places)
 
 
+def is_ours(file: str) -> bool:
+    """Whether code of that file is this package's."""
+    return file.startswith(_OURS)
+
+
 def is_library(file: str) -> bool:
     """Whether code of that file is this package's, Python's or a library's, rather than a user's."""
-    ours = file.startswith((_OURS, "<frozen "))  # first, for where the others lie takes a while to find
-    return ours or file.startswith(_libraries())
+    known = file.startswith((_OURS, "<frozen "))  # first, for where libraries lie takes a while to find
+    return known or file.startswith(_libraries())
 
 
 def raised_at(error: BaseException) -> str:

@@ -1,7 +1,7 @@
 """Gates: a human's decision after (or before) a node, with what each answer does to the state.
 
 A gate turns an interrupt into a question with named answers.  The answer's values are written as an
-`update_state` checkpoint, and the route follows from the state as it then is (SPEC 11, 15).
+`update_state` checkpoint, and the route follows from the state as it then is.
 """
 
 from __future__ import annotations
@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-import msgspec
-
+from hitl_tui.declared import Declaration
 from hitl_tui.engine.graph.description import GateInfo
-from hitl_tui.engine.graph.functions import takes_second
+from hitl_tui.engine.graph.functions import check_takes, takes_second
 from hitl_tui.engine.log.requests import Choice, RequestKind
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.state.frozen import thaw
+from hitl_tui.engine.state.values import is_name, normalise
 from hitl_tui.engine.state.workflow_state import WorkflowState
-from hitl_tui.errors import AnswerRefused, GraphInvalid, HitlError
+from hitl_tui.errors import AnswerRefused, GraphInvalid, HitlError, in_words
 
+LONGEST_DEADLINE = 100 * 366 * 86_400
+"""Seconds."""
 TextUse = Literal["none", "optional", "required"]
 
 
-class GateChoice(msgspec.Struct, frozen=True):
+class GateChoice(Declaration, frozen=True):
     """One answer of a gate.
 
     Attributes:
@@ -38,7 +40,23 @@ class GateChoice(msgspec.Struct, frozen=True):
     label: str
     key: str = ""
     text: TextUse = "optional"
-    values: Mapping[str, Any] | Callable[..., Mapping[str, Any]] = {}
+    values: Mapping[str, Any] | Callable[..., Mapping[str, Any]] = {}  # noqa: RUF012 (a struct copies it)
+
+    def check(self) -> None:
+        """Refuse an id that no answer can name, and values that no channel can take."""
+        if not is_name(self.id):
+            raise GraphInvalid(
+                f"GateChoice: the id {self.id!r} is not allowed", "give text, as an answer names it"
+            )
+        if callable(self.values):
+            arguments = ("state", "text") if takes_second(self.values, "text") else ("state",)
+            check_takes(f"the values of {self.label_in_errors()}", self.values, *arguments)
+            return
+        for name, value in self.values.items():
+            try:
+                normalise(value, name)
+            except HitlError as error:
+                raise GraphInvalid(f"{self.label_in_errors()}: values: {error.message}", error.hint) from None
 
     def values_for(self, state: WorkflowState, text: str) -> Mapping[str, Any]:
         """The channel values this answer sets."""
@@ -52,12 +70,12 @@ class GateChoice(msgspec.Struct, frozen=True):
         return Choice(self.id, self.label, self.key, self.text)
 
 
-class Gate(msgspec.Struct, frozen=True):
+class Gate(Declaration, frozen=True):
     """A question to a human at a node.
 
     Attributes:
         node: the node it stands after (in `interrupt_after`) or before (in `interrupt_before`).
-        title: what is asked, as in "verdict of advisor".
+        title: what is asked, as in "Approve this draft?".
         choices: the allowed answers.
         subject: the channel that is decided about; a private one shows as [private] until it is revealed.
         payload: `(state) -> JSON`, shown with the question: public, whatever it was made from.
@@ -74,6 +92,8 @@ class Gate(msgspec.Struct, frozen=True):
         escalate_to: who may answer beside the reviewers once it has waited for long; needs reviewers.
         escalate_after: seconds until then; below 0, so many seconds before the deadline.
         risk: "high" wants a second key press on screen.
+        binds: the parts of the payload that count for an answer, by name, dotted ones for parts of parts; all
+            by default.  Leave out what is never the same twice, as a time or a random id.
     """
 
     node: str
@@ -93,20 +113,38 @@ class Gate(msgspec.Struct, frozen=True):
     escalate_to: Sequence[str] = ()
     escalate_after: float | None = None
     risk: Literal["normal", "high"] = "normal"
+    binds: Sequence[str] = ()
 
-    def __post_init__(self) -> None:
+    def label_in_errors(self) -> str:
+        """The gate, by its node."""
+        return f"gate at {self.node!r:.60}" if isinstance(self.node, str) else "gate"
+
+    def check(self) -> None:
+        """Refuse choices and terms that nobody could answer by; raises `GraphInvalid`."""
         for choice in self.choices:
             if not isinstance(choice, GateChoice):
                 raise GraphInvalid(
-                    f"gate at {self.node!r}: the choice {choice!r} is a {type(choice).__name__}",
+                    f"gate at {self.node!r}: the choice {choice!r:.60} is {in_words(choice)}",
                     'write GateChoice("approve", "send it", "a", values={"channel": value})',
                 )
+        if not is_name(self.title):
+            raise GraphInvalid(
+                f"gate at {self.node!r}: the title {self.title!r} asks nothing", "write a question"
+            )
+        if self.payload is not None:
+            check_takes(f"the payload of the gate at {self.node!r}", self.payload, "state")
         ids = [choice.id for choice in self.choices]
         if not ids or len(set(ids)) != len(ids):
             raise GraphInvalid(f"gate at {self.node!r}: it needs choices with different ids, not {ids}")
+        keys = [choice.key for choice in self.choices if choice.key]
+        if len(set(keys)) != len(keys):
+            raise GraphInvalid(
+                f"gate at {self.node!r}: two choices have one key: {keys}", "give each its own"
+            )
         if self.recommended is not None and self.recommended not in ids:
             raise GraphInvalid(f"gate at {self.node!r}: recommended {self.recommended!r} is none of {ids}")
         try:
+            check_binds(self.binds)
             check_terms(self.reviewers, self.quorum, self.deadline, self.logins)
             check_escalation(self.reviewers, self.escalate_to, self.escalate_after, self.deadline)
             if self.on_timeout is not None:
@@ -150,6 +188,7 @@ class Gate(msgspec.Struct, frozen=True):
             escalate_to=tuple(self.escalate_to),
             escalate_after=None if self.escalate_after is None else float(self.escalate_after),
             risk=self.risk,
+            binds=tuple(self.binds),
         )
 
     def choose(self, answer: Any) -> tuple[GateChoice, str]:
@@ -177,6 +216,15 @@ def _plain_values(choice: GateChoice, channels: Mapping[str, BoundChannel]) -> d
     return values
 
 
+def check_binds(binds: object) -> None:
+    """Check names of payload parts; raises `GraphInvalid`."""
+    if isinstance(binds, str) or not isinstance(binds, Sequence):
+        raise GraphInvalid(f"binds is {in_words(binds)}", 'give a list of names, as binds=["amount"]')
+    for name in binds:
+        if not isinstance(name, str) or not name:
+            raise GraphInvalid(f"binds has {in_words(name)}", 'give a list of names, as binds=["amount"]')
+
+
 def check_terms(
     reviewers: Sequence[str], quorum: int, deadline: float | None, logins: Sequence[str] = ()
 ) -> None:
@@ -189,8 +237,10 @@ def check_terms(
         raise GraphInvalid(
             f"quorum={quorum}{who} can't be reached", "give at least 1, at most one per reviewer"
         )
-    if deadline is not None and deadline <= 0:
-        raise GraphInvalid(f"deadline={deadline:g}: give seconds above 0", "leave it out to wait for ever")
+    if deadline is not None and not 0 < deadline <= LONGEST_DEADLINE:  # nan, too
+        raise GraphInvalid(
+            f"deadline={deadline:g}: give seconds above 0, at most 100 years", "leave it out to wait for ever"
+        )
 
 
 def check_escalation(
@@ -251,7 +301,7 @@ def check_choice(choices: Sequence[Choice | GateChoice], answer: Any) -> None:
     for choice in choices:
         if choice.id == chosen:
             if choice.text == "required" and not text.strip():
-                raise AnswerRefused(f"the answer {chosen!r} needs words of yours", "say what should change")
+                raise AnswerRefused(f"the answer {chosen!r} needs a comment", "say what should change")
             return
     raise AnswerRefused(f"{chosen!r} is not an allowed answer", _known(choices))
 

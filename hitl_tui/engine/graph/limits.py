@@ -1,17 +1,18 @@
-"""Limits of a run: which can be counted against, and whether one is near or reached (SPEC 5)."""
+"""Limits of a run: which can be counted against, and whether one is near or reached, also inside a node."""
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
-from math import inf
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
 
 import msgspec
 
 from hitl_tui.engine.log.events import LimitNear
+from hitl_tui.engine.log.outcomes import BranchState, ModelUse
 from hitl_tui.engine.log.records import Cursor, Limits
-from hitl_tui.errors import GraphInvalid, UsageError
+from hitl_tui.errors import UsageError
 
 ALERTS = (50, 75, 90, 100)
 """Percentages of a limit that are told when they are reached."""
@@ -22,46 +23,95 @@ OnLimit = Literal["stop", "pause"]
 """What becomes of a run that reaches one: it ends, or waits for whoever may raise it."""
 
 
-def check_limits(limits: Limits) -> Limits:
-    """Limits that can be counted against; raises `UsageError`."""
-    for name, value in msgspec.structs.asdict(limits).items():
-        whole = name in ("max_iterations", "max_tokens")
-        kinds = int if whole else (int, float)
-        fits = isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value < inf
-        if value is not None and not fits:
-            kind = "a whole number" if whole else "a number"
-            raise UsageError(f"{name}={value!r} is no limit", f"give {kind} of at least 0, or None for none")
-    return limits
-
-
-def extended(limits: Limits, changes: Mapping[str, float | None]) -> Limits:
+def extended(limits: Limits, changes: Mapping[str, Any]) -> Limits:
     """Limits with some of them changed, by name; raises `UsageError`."""
     known = msgspec.structs.asdict(limits)
     for name in changes:
         if name not in known:
             raise UsageError(f"there is no limit {name!r}", f"limits: {', '.join(known)}")
-    return check_limits(Limits(**{**known, **changes}))
-
-
-def declared_limits(limits: Limits | None) -> Limits:
-    """The limits of a graph as given, 25 iterations by default; raises `GraphInvalid`."""
-    try:
-        return check_limits(limits or Limits())
-    except UsageError as error:
-        raise GraphInvalid(error.message, error.hint) from None
+    return Limits(**{**known, **changes})
 
 
 def limit_reached(cursor: Cursor, limits: Limits) -> str:
     """Which of its limits a thread has used up, in words; "" for none."""
     if limits.max_iterations is not None and cursor.iteration >= limits.max_iterations:
         return f"{limits.max_iterations} iterations"
-    if limits.max_tokens is not None and cursor.tokens_in + cursor.tokens_out >= limits.max_tokens:
+    if limits.max_tokens is limits.max_cost_usd is limits.max_seconds is None:
+        return ""
+    return _used_up(
+        limits, cursor.tokens_in + cursor.tokens_out, cursor.cost, cursor.active, priced=cursor.cost_known
+    )
+
+
+def _used_up(limits: Limits, tokens: int, cost: float, active: int, *, priced: bool) -> str:
+    if limits.max_tokens is not None and tokens >= limits.max_tokens:
         return f"{limits.max_tokens} tokens"
-    if limits.max_cost_usd is not None and cursor.cost >= limits.max_cost_usd:
-        return f"${limits.max_cost_usd:g}"
-    if limits.max_seconds is not None and cursor.active >= limits.max_seconds * 1e6:
+    if limits.max_cost_usd is not None:
+        if cost >= limits.max_cost_usd:
+            return f"${limits.max_cost_usd:g}"
+        if not priced and limits.on_unknown_price == "stop":
+            return f"${limits.max_cost_usd:g}, which can't be enforced: the price of a model call is unknown"
+    if limits.max_seconds is not None and active >= limits.max_seconds * 1e6:
         return f"{limits.max_seconds:g} s of active time"
     return ""
+
+
+class LimitStop(BaseException):
+    """A limit was reached inside a node, so it stops before its next model call.
+
+    Not an Exception: it is no failure of the node, which must not catch it, and it is not retried.
+
+    Args:
+        words: which limit.
+        branches: what is kept of a map's branches.
+    """
+
+    def __init__(self, words: str, branches: tuple[BranchState, ...] = ()) -> None:
+        super().__init__(words)
+        self.words = words
+        self.branches = branches
+
+
+class Budget:
+    """What a node in flight may still use of the limits of its thread.  Thread-safe.
+
+    Args:
+        cursor: what the thread has used before.
+        clock: the time in microseconds.
+        report: called for a model call whose price is unknown.
+    """
+
+    def __init__(
+        self, cursor: Cursor, limits: Limits, clock: Callable[[], int], report: Callable[[ModelUse], None]
+    ) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._report = report
+        self._lock = threading.Lock()
+        self._began = clock() - cursor.active
+        self._tokens = cursor.tokens_in + cursor.tokens_out
+        self._cost = cursor.cost
+        self._priced = cursor.cost_known
+
+    def count(self, use: ModelUse) -> None:
+        """Count a model call that has ended."""
+        with self._lock:
+            self._tokens += use.tokens_in + use.tokens_out
+            self._cost += use.cost or 0.0
+            self._priced = self._priced and use.cost is not None
+        if use.cost is None and self._limits.max_cost_usd is not None:
+            self._report(use)
+
+    def reached(self) -> str:
+        """Which limit is used up by now, in words; "" for none."""
+        active = self._clock() - self._began
+        with self._lock:
+            return _used_up(self._limits, self._tokens, self._cost, active, priced=self._priced)
+
+
+def is_bounded_inside(limits: Limits) -> bool:
+    """Whether a limit can be reached inside a node."""
+    return not (limits.max_tokens is limits.max_cost_usd is limits.max_seconds is None)
 
 
 def limits_near(before: Cursor, now: Cursor, limits: Limits) -> Iterator[LimitNear]:

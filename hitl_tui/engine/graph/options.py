@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from hitl_tui.declared import has
 from hitl_tui.engine.graph.description import InputField
 from hitl_tui.engine.graph.gates import Gate
 from hitl_tui.engine.graph.retry import RetryPolicy
@@ -19,6 +20,8 @@ def check_compiled_with(checkpointer: Any, agents: Any, termination: Any, limits
     """Refuse options of `compile` that are of another kind; raises `GraphInvalid`."""
     if isinstance(checkpointer, (str, os.PathLike)):
         raise _wrong("checkpointer", checkpointer, f"write SQLiteCheckpointer({os.fspath(checkpointer)!r})")
+    if checkpointer is not None and not has(checkpointer, "commit"):
+        raise _wrong("checkpointer", checkpointer, "as in SQLiteCheckpointer(path), or MemoryCheckpointer()")
     if agents is not None and not isinstance(agents, Mapping):
         raise _wrong("agents", agents, 'give a dict by name, as {"writer": Agent("writer", …)}')
     for name in agents or ():

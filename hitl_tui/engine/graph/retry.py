@@ -1,18 +1,37 @@
-"""How often a node is tried again, and how long to wait in between (SPEC 5)."""
+"""How often a node is tried again, and how long to wait in between.
+
+Specified in docs/spec/graphs.md.
+"""
 
 from __future__ import annotations
 
 import math
 import random
 
-import msgspec
+from hitl_tui.declared import Declaration
+from hitl_tui.errors import (
+    CallOutcomeUnknown,
+    GraphInvalid,
+    ReadDenied,
+    StaleWriter,
+    StoreUnusable,
+    ThreadBusy,
+    UndeclaredChannel,
+    WriteDenied,
+)
 
-from hitl_tui.errors import GraphInvalid, ReadDenied, UndeclaredChannel, WriteDenied
+NEVER_RETRIED = (
+    CallOutcomeUnknown,
+    ReadDenied,
+    StaleWriter,
+    StoreUnusable,
+    ThreadBusy,
+    UndeclaredChannel,
+    WriteDenied,
+)
 
-NEVER_RETRIED = (ReadDenied, UndeclaredChannel, WriteDenied)
 
-
-class RetryPolicy(msgspec.Struct, frozen=True):
+class RetryPolicy(Declaration, frozen=True):
     """Try a failing node again.
 
     Attributes:
@@ -27,8 +46,9 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     backoff: float = 2.0
     jitter: float = 0.1
 
-    def __post_init__(self) -> None:
-        whole = isinstance(self.max_attempts, int) and self.max_attempts >= 1
+    def check(self) -> None:
+        """Refuse numbers that no retry can go by."""
+        whole = type(self.max_attempts) is int and self.max_attempts >= 1
         # Written so that nan is refused.
         if not (
             whole and 0 <= self.wait < math.inf and 1 <= self.backoff < math.inf and 0 <= self.jitter <= 1

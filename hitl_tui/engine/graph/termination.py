@@ -1,26 +1,87 @@
-"""Conditions that end a run as completed(termination), combined with `|` and `&` (SPEC 5).
+"""Conditions that end a run as completed(termination), combined with `|` and `&`.
 
-They are looked at after a step without a fixed edge to END, before its route is: a run that is over asks no
-router.
+They are checked after a step without a fixed edge to END, before its route is: a run that is over asks no
+router. They judge what the steps of this invocation wrote, not its input and not what an earlier one left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
+from hitl_tui.declared import declares
 from hitl_tui.engine.graph.functions import check_takes
+from hitl_tui.engine.state.reducers import Reducer
 from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.errors import GraphInvalid, in_words
 
 
+class Written:
+    """Which channels the steps of an invocation have written, and which entries of lists are older.
+
+    Args:
+        invocation: its number.
+        step: the thread's last step that is counted here.
+    """
+
+    def __init__(self, invocation: int, step: int) -> None:
+        self.invocation = invocation
+        self.step = step
+        self.given: set[str] = set()
+        """The channels that its input wrote."""
+        self.older: dict[str, int] = {}
+        """By each channel written, the entries at the front of its list from before."""
+
+    def note(self, channel: str, reducer: Reducer | None, before: int, now: int) -> None:
+        """Count one update.
+
+        Args:
+            reducer: None for a value that was set by hand.
+            before, now: how long the channel's list is before and after it; 0 for other values.
+        """
+        older = self.older.get(channel, before)
+        if reducer and reducer.kind == "element":
+            older -= before + 1 - now
+        elif reducer and reducer.kind == "replace":
+            older = 0
+        self.older[channel] = max(min(older, now), 0)
+
+    def new_in(self, channel: str, value: Any) -> Any:
+        """What of a channel's value was written: entries of a list, or the value; None for nothing."""
+        if channel not in self.older:
+            return None
+        return value[self.older[channel] :] if isinstance(value, list) else value
+
+    def concerns(self, names: Iterable[str], is_default: Callable[[str], bool]) -> bool:
+        """Whether something that depends on these channels can be due to this invocation.
+
+        Args:
+            is_default: whether nothing has ever changed a channel.
+        """
+        channels = {name.partition(".")[0] for name in names}
+        if self.invocation == 1 or any(name in self.older for name in channels):
+            return True
+        return all(name in self.given or is_default(name) for name in channels)
+
+
 class RunTotals(msgspec.Struct, frozen=True):
-    """What conditions can look at besides the state: node runs of this invocation and US dollars spent."""
+    """What conditions can look at besides the state.
+
+    Args:
+        turns: node runs of this invocation.
+        cost: US dollars spent.
+        written: what this invocation wrote.
+        read: the channels read of the state since it was cleared.
+        is_default: whether nothing has ever changed a channel.
+    """
 
     turns: int
     cost: float
+    written: Written
+    read: dict[str, None]
+    is_default: Callable[[str], bool]
 
 
 class Termination:
@@ -69,6 +130,7 @@ class Termination:
         return Termination(met, reason, self.channels + other.channels)
 
 
+@declares()
 def max_turns(n: int) -> Termination:
     """Ends after `n` node runs of an invocation; human decisions do not count."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
@@ -76,6 +138,7 @@ def max_turns(n: int) -> Termination:
     return _when(lambda _state, totals: totals.turns >= n, f"{n} turn{'s' if n > 1 else ''}")
 
 
+@declares()
 def cost_limit(usd: float) -> Termination:
     """Ends once the thread has spent `usd` US dollars; calls of unknown price count as nothing."""
     if isinstance(usd, bool) or not isinstance(usd, (int, float)) or not usd > 0:
@@ -83,18 +146,18 @@ def cost_limit(usd: float) -> Termination:
     return _when(lambda _state, totals: totals.cost >= usd, f"${usd:g} spent")
 
 
+@declares()
 def text_match(pattern: str, channel: str) -> Termination:
-    """Ends when the regular expression is found in the channel: its text, or its newest entry's.
+    """Ends when the regular expression is found in the channel: in its text, or in an entry of its list.
 
-    The syntax is that of `pattern_search`.
+    Only what this invocation's steps wrote counts. The syntax is that of `pattern_search`.
     """
     search = pattern_search(pattern, f"text_match({pattern!r}): ")
 
-    def reached(state: WorkflowState, _totals: RunTotals) -> bool:
-        value: Any = state[channel]
-        if isinstance(value, list):
-            value = value[-1] if value else None
-        return isinstance(value, str) and search(value)
+    def reached(state: WorkflowState, totals: RunTotals) -> bool:
+        new: Any = totals.written.new_in(channel, state[channel])
+        texts = new if isinstance(new, list) else [new]
+        return any(isinstance(text, str) and search(text) for text in texts)
 
     return _when(reached, f"{pattern!r} found in {channel}", (channel,))
 
@@ -129,13 +192,23 @@ def pattern_search(pattern: str, what: str = "") -> Callable[[str], bool]:
     return search
 
 
+@declares()
 def custom_condition(fn: Callable[[WorkflowState], bool], reason: str = "") -> Termination:
-    """Ends when `fn(state)` is true; `reason` says in words what that means."""
+    """Ends when `fn(state)` is true; `reason` says in words what that means.
+
+    From the second invocation on it counts only once a channel that it reads was written by a step of this
+    invocation, unless all that it reads was given with the input.
+    """
     if not callable(fn):
         raise GraphInvalid(f"custom_condition takes a function, not {in_words(fn)}", "as lambda state: …")
     name = getattr(fn, "__name__", "a condition")
     check_takes(f"the condition {name}", fn, "state")
-    return _when(lambda state, _totals: bool(fn(state)), reason or f"{name} is true")
+
+    def reached(state: WorkflowState, totals: RunTotals) -> bool:
+        totals.read.clear()
+        return bool(fn(state)) and totals.written.concerns(totals.read, totals.is_default)
+
+    return _when(reached, reason or f"{name} is true")
 
 
 def _when(

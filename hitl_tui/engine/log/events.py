@@ -1,7 +1,7 @@
 """The facts a run tells: frozen events, in the order in which they happened.
 
 Texts in events are as the model, tool or user gave them; whoever shows them sanitises first.
-Values of private channels are replaced by `PRIVATE` before they get here (SPEC 8).
+Values of private channels are replaced by `PRIVATE` before they get here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ from typing import Annotated, Any, Final, Protocol
 import msgspec
 
 from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo, Frame, ModelUse
-from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Limits, Operation, Source, Status, Visibility
+from hitl_tui.engine.log.records import (
+    Checkpoint,
+    LedgerEntry,
+    Limits,
+    MadeBy,
+    Operation,
+    Source,
+    Status,
+    Visibility,
+)
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage, Taint
@@ -36,9 +45,9 @@ PRIVATE: Final = _Private()
 class AppliedUpdate(msgspec.Struct, frozen=True):
     """One update through its reducer: old value, update, reducer, new value (the reducer lens).
 
-    `op` "set" is a human's edit, without a reducer.  `changed` compares by canonical form (SPEC 2).
+    `op` "set" is a human's edit, without a reducer.  `changed` compares by canonical form.
     `path` is the branch it came from, "" for a plain node.
-    `tainted` is what the channel is afterwards, `lineage` why where this update is the reason (SPEC 8).
+    `tainted` is what the channel is afterwards, `lineage` why where this update is the reason.
     """
 
     channel: str
@@ -55,6 +64,7 @@ class AppliedUpdate(msgspec.Struct, frozen=True):
     path: Maybe = ""
     tainted: bool = False
     lineage: Lineage | None = None
+    made_by: MadeBy = "node"
 
 
 EDIT: Final = ""
@@ -79,7 +89,8 @@ class Preview(msgspec.Struct, frozen=True):
     is where the run would go ("END" ends it), None when it can't be told; `rebinds` are the titles of
     requests that would then be about the new step, `withdraws` of those that must be asked anew; `forks` says
     that it makes a new thread; `repeats` what would run again, None where nothing would; `as_nodes` where an
-    edit leads as each node that it can be made as, where the driver tells.
+    edit leads as each node that it can be made as, where the driver tells; `moves` the thread of another
+    program that a fork shares: that program's next turn continues from the fork.
     """
 
     updates: tuple[AppliedUpdate, ...]
@@ -90,6 +101,7 @@ class Preview(msgspec.Struct, frozen=True):
     repeats: Repeats | None = None
     withdraws: tuple[str, ...] = ()
     as_nodes: tuple[AsNode, ...] = ()
+    moves: str = ""
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -318,6 +330,14 @@ class StepCommitted(Fact, frozen=True):
         return self.outcome.progress
 
 
+def shown_step(point: Checkpoint) -> Checkpoint:
+    """A step as events show it: without the arguments of its compensations, which may be private."""
+    if not point.compensations:
+        return point
+    undo = tuple(msgspec.structs.replace(each, args=None) for each in point.compensations)
+    return msgspec.structs.replace(point, compensations=undo)
+
+
 class ProgressChanged(Fact, frozen=True, tag="progress"):
     """The thread's status, cursor or pending requests changed without a step."""
 
@@ -393,6 +413,16 @@ class LimitNear(Fact, frozen=True):
     allowed: Annotated[float, about("The limit.")]
 
 
+class PriceUnknown(Fact, frozen=True):
+    """A model call of unknown price, so that `max_cost_usd` can't be enforced; sent once for a thread."""
+
+    node: Annotated[str, about("The node that called it.")]
+    agent: Annotated[str, about("The agent; empty where the node counted the call itself.")]
+    model: Annotated[str, about("The model.")]
+    allowed: Annotated[float, about("The limit, in US dollars.")]
+    stops: Annotated[bool, about("Whether the limit counts as reached.")]
+
+
 class RunEnded(Fact, frozen=True):
     """The one terminal event of a run or a single step."""
 
@@ -426,5 +456,6 @@ Event = (
     | AttendanceChanged
     | GraphChanged
     | LimitNear
+    | PriceUnknown
     | RunEnded
 )

@@ -1,17 +1,23 @@
-"""What became of work: errors, model calls, branches of maps, parallels and subgraphs (SPEC 7, 10, 13).
+"""What became of work: errors, model calls, branches of maps, parallels and subgraphs.
 
 Units are those of `records`.
+
+Specified in docs/spec/branches.md and docs/spec/log.md.
 """
 
 from base64 import b64decode
 from contextlib import suppress
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from hitl_tui.declared import Declaration
+from hitl_tui.engine.log.requests import When
 from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.log.units import MESSAGE, Duration, Maybe, about
+from hitl_tui.errors import ValueRejected
 
+_MOST_TOKENS = 1 << 53
 BranchStatus = Literal["ok", "failed", "cancelled", "unneeded"]
 
 
@@ -55,7 +61,7 @@ class ErrorInfo(msgspec.Struct, frozen=True):
     ] = ()
 
 
-class ModelUse(msgspec.Struct, frozen=True):
+class ModelUse(Declaration, frozen=True):
     """One model call's use; `cost` in US dollars, None where the price is unknown."""
 
     agent: Annotated[str, about("The agent.")]
@@ -65,11 +71,31 @@ class ModelUse(msgspec.Struct, frozen=True):
     tokens_out: Annotated[int, about("Tokens written.")]
     cost: Annotated[float | None, about("US dollars; null where the price is unknown.")]
 
+    refusal = ValueRejected
+
+    def check(self) -> None:
+        """Refuse what could not be counted."""
+        counted = all(0 <= count < _MOST_TOKENS for count in (self.tokens_in, self.tokens_out))
+        if not counted or (self.cost is not None and self.cost < 0):
+            raise ValueRejected(
+                f"{self!r:.200}",
+                "tokens are whole numbers and the cost US dollars, None where it is unknown; none is below 0",
+            )
+
     def __post_init__(self) -> None:
         # As it is read back from a store: its hash must come out the same.
         if type(self.cost) is int:
             with suppress(OverflowError):
                 msgspec.structs.force_setattr(self, "cost", float(self.cost))
+
+
+def rough_tokens(text: str) -> int:
+    """About how many tokens `text` is: four characters each, the usual rule of thumb."""
+    return -(-len(text) // 4)
+
+
+ESTIMATED: Final = "estimated"
+"""The provider of a model call that nobody but its caller knows, so that its tokens are counted roughly."""
 
 
 class ToolUse(msgspec.Struct, frozen=True):
@@ -124,7 +150,7 @@ class StreamedText(msgspec.Struct, frozen=True):
 
 
 class KeptArtifact(msgspec.Struct, frozen=True):
-    """What a node gave besides its updates, as it is kept with the step (SPEC 5).
+    """What a node gave besides its updates, as it is kept with the step.
 
     Args:
         body: the text, or the bytes in base64.
@@ -145,7 +171,7 @@ class KeptArtifact(msgspec.Struct, frozen=True):
 
 
 class Compensation(msgspec.Struct, frozen=True):
-    """How to undo what a node did: a handler's name and what it is given (SPEC 13).
+    """How to undo what a node did: a handler's name and what it is given.
 
     `path` names the branch it came from, "" for a plain node.
     """
@@ -155,18 +181,50 @@ class Compensation(msgspec.Struct, frozen=True):
     path: str = ""
 
 
-class Exchange(msgspec.Struct, frozen=True):
-    """What a node got from outside before it asked a human, so that it is not asked again.
+class KeptAnswer(msgspec.Struct, frozen=True):
+    """An answer to a question inside a node, kept until the node is done.
 
-    `key` is a digest of all that was asked; `value` a model's reply, a tool's result or an answer.
+    Args:
+        request_hash: of the request that was answered; it is given to no other.
+        n: the ledger entry that has it.
+        key: the question's own name among those of the node, "" where it has none.
     """
 
-    key: str
+    request_hash: str
     value: Any
+    n: int
+    key: str = ""
+
+
+HOLDS: Final = "holds"
+"""In the data of an answer to a gate: `PassedGate.holds`, where that is not the hash that was answered."""
+
+
+HASHED: Final = "hashed"
+"""In the data of a request: what its hash covers and the entry does not show by itself."""
+
+
+class PassedGate(msgspec.Struct, frozen=True):
+    """A question before or after a node that has been answered, so that the run may continue.
+
+    Args:
+        request_hash: of the request that was answered.
+        holds: what its hash must still be when the run continues: that of the same request once the answer's
+            own values are set.
+        n: the ledger entry that has the answer.
+        policy: "on_taint" where it was the node's policy that asked.
+    """
+
+    node: str
+    when: When
+    request_hash: str
+    holds: str
+    n: int
+    policy: Literal["", "on_taint"] = ""
 
 
 class BranchOutcome(msgspec.Struct, frozen=True):
-    """What became of one branch of a map or a parallel, or of a subgraph's run (SPEC 7).
+    """What became of one branch of a map or a parallel, or of a subgraph's run.
 
     Args:
         path: as in the branch's records: `scan[0]`, `group/member`, `team#1`.
@@ -209,7 +267,7 @@ class BranchState(msgspec.Struct, frozen=True):
 
     Args:
         item: the hash of the branch's item; another item at its place makes a new branch of it.
-        answers, exchanges: what humans answered inside it, and what it got from outside until then.
+        answers: what people answered inside it.
         outcome: how it ended, with all it made; None while it has to run (again).
         updates: (channel, update, the tool that made it or ""), in their order.
         child: the thread that a subgraph runs in.
@@ -217,8 +275,7 @@ class BranchState(msgspec.Struct, frozen=True):
 
     path: str
     item: str = ""
-    answers: tuple[Any, ...] = ()
-    exchanges: tuple[Exchange, ...] = ()
+    answers: tuple[KeptAnswer, ...] = ()
     outcome: BranchOutcome | None = None
     updates: tuple[tuple[str, Any, str], ...] = ()
     text: str = ""

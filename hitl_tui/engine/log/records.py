@@ -1,35 +1,52 @@
-"""What is written down of a thread: update records, checkpoints, the ledger, the cursor (SPEC 9, 10).
+"""What is written down of a thread: update records, checkpoints, the ledger, the cursor.
 
 Times are microseconds since the Unix epoch, UTC; durations are microseconds; hashes are 32 raw
 bytes (`sha256:<hex>` is how they are shown).  Costs are US dollars, None where the price is unknown.
+
+Specified in docs/spec/threads.md and docs/spec/log.md.
 """
 
+import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, Self
 
 import msgspec
 
+from hitl_tui.declared import Declaration
 from hitl_tui.engine.log.outcomes import (
     BranchOutcome,
     BranchState,
     ChildLink,
     Compensation,
     ErrorInfo,
-    Exchange,
+    KeptAnswer,
     KeptArtifact,
     ModelUse,
+    PassedGate,
     StreamedText,
     ToolUse,
 )
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage, Taint
 from hitl_tui.engine.log.units import Duration, Facts, Maybe, StateHash, Time, about
+from hitl_tui.errors import UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.engine.log.threads import Lease
 
 Status = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
+MadeBy = Literal["person", "deadline", "policy", "node", "program"]
+"""Who made a step or a decision: a person, the deadline of a request, a policy or an allowance, the node of
+the graph, or another program that wrote to the store."""
+NO_PERSON: Final[Mapping[str, str]] = {
+    "deadline": "the deadline",
+    "policy": "a policy",
+    "program": "another program",
+}
+"""What made a step or a decision in place of a person, in words."""
 Source = Literal["input", "node", "map", "subgraph", "human", "fork", "rollback"]
+RAN: Final = ("node", "map", "subgraph")
+"""The sources of steps that nodes made."""
 Operation = Literal["reduce", "set"]
 Visibility = Literal["public", "private"]
 Patched = tuple[Literal["update", "result"], ...]
@@ -38,11 +55,17 @@ Patched = tuple[Literal["update", "result"], ...]
 START = "START"
 END = "END"
 ROLLBACK = "rollback"
-"""The position of a thread that is being undone: it goes no way on but that (SPEC 13)."""
+"""The position of a thread that is being undone: it goes no way on but that."""
 GRAPH = "graph"
 """The kind of the ledger's entry for another graph."""
 CHANNELS = "channels"
 """The kind of the ledger's entry for the first step of a state with other channels."""
+CALL: Final = "call"
+"""The kind of the ledger's entries that record calls."""
+PROGRESS: Final = "progress"
+"""The kind of the ledger's entries that only chain a cursor which nothing else in the log accounts for."""
+NO_DECISIONS: Final = frozenset((CALL, PROGRESS))
+"""The kinds of entries that nobody decided; they are shown to nobody."""
 ROLLED_BACK: tuple[Status, str] = ("cancelled", "rolled_back")
 """The status and the reason of a thread that has been undone."""
 
@@ -63,7 +86,7 @@ def tool_of(path: str) -> str:
 
 
 class UpdateRecord(msgspec.Struct, frozen=True, gc=False):
-    """One change of one channel; the log of these is the truth (SPEC 10).
+    """One change of one channel; the log of these is the truth.
 
     `path` names the branch or subgraph it came from ("" for a plain node), and the tool (see
     `tool_path`).  `result` is stored for custom reducers only, so that looking at history never runs user
@@ -98,6 +121,7 @@ class UpdateRecord(msgspec.Struct, frozen=True, gc=False):
     result: Any = msgspec.UNSET
     lineage: Lineage | None = None
     patched: Patched = ()
+    made_by: MadeBy = "node"
 
 
 class Effect(msgspec.Struct, frozen=True, gc=False):
@@ -126,7 +150,7 @@ class Effect(msgspec.Struct, frozen=True, gc=False):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, gc=False):
-    """One committed step.  Step 0 is the input (SPEC 10).
+    """One committed step.  Step 0 is the input.
 
     `position` is the cursor after it: "node:NAME" (NAME runs next), "route:NAME" (NAME is done, its way
     on is decided on resume), "end" or `ROLLBACK`.  `node` is the node's name, or "" for input and humans.
@@ -135,8 +159,8 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     called, in failed attempts, too, and `streamed` what was printed and streamed in them;
     `artifacts` are those of its node; `origin` is the id of the checkpoint of another engine that a mirrored
     step is.  `ledger_hash` is that of the newest decision at its commit,
-    so that the checkpoint a decision made names it; `checkpoint_hash` is over all of it (see
-    `thread.hashes`).
+    so that the checkpoint a decision made names it; `cursor_hash` is that of the cursor after it;
+    `checkpoint_hash` is over all of it (see `thread.hashes`).
     """
 
     thread_id: Annotated[
@@ -167,6 +191,9 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     actor: Annotated[str | None, about("The person who made it.")] = None
     note: Annotated[str | None, about("Why they did.")] = None
     decision: Annotated[str | None, about("What they decided.")] = None
+    made_by: Annotated[MadeBy, about("Who made it: `person`, `deadline`, `policy`, `node` or `program`.")] = (
+        "node"
+    )
     text: Annotated[str | None, about("What the node says of itself, as a verdict or a route.")] = None
     uses: tuple[ModelUse, ...] = ()
     branches: Annotated[tuple[BranchOutcome, ...], about("What ran inside it.")] = ()
@@ -178,6 +205,7 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     artifacts: tuple[KeptArtifact, ...] = ()
     origin: Annotated[str | None, about("The checkpoint of LangGraph that it mirrors.")] = None
     ledger_hash: bytes = b""
+    cursor_hash: bytes = b""
     checkpoint_hash: bytes = b""
 
     @property
@@ -204,18 +232,22 @@ def next_of(position: str) -> str | None:
 
 
 class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
-    """One entry of the decision ledger: who decided what, when, why and seeing what (SPEC 10).
+    """One entry of the decision ledger: who decided what, when, why and seeing what.
 
     `kind` is one of input (goal and constraints, as they were given), request, rebound, withdrawn, vote,
     answer, refused, timeout, claim_taken, handed_over, escalated, allowed, allowance_revoked,
     update_state, declassify, reveal, export,
     taint, extend, cancel, pause, resume, fork, takeover, graph, agent, stop, failed, rollback, undone,
-    undo_failed, rolled_back.  `seen` is the
-    state_hash that was on screen, b"" where there was none.  `request_hash` is that of the whole request
-    that the entry is about, as it then stood, b"" where it is about none.
+    undo_failed, rolled_back; or one of `NO_DECISIONS`: a call is a completed model or tool call of a node
+    that has no step yet, a progress says only that the cursor changed.  `seen` is the
+    state_hash that was on screen, b"" where there was none.  `pending_hash` is over the whole
+    request that the entry is about, as it waited then, b"" where it is about none; `request_hash` is over
+    what that request asked (see `thread.binding`): an answer applies only to a request with the same one.
     `account` is the operating system's account and host that wrote it, as "ann@box": a fact beside the name
     that was claimed.  `signature` is that of the person's key over what was decided (see `signed_words`), ""
     where it was not signed.  Entries form a hash chain of their own.
+    `cursor_hash` is that of the cursor after the commit, in the last entry of a commit without a step; b"" in
+    others.
     `login` is the login of the database that wrote it, "" in a store that has none; it is in no hash, since
     the database itself sets it and lets nobody change it.
     """
@@ -238,19 +270,53 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     at: Annotated[Time, about("When.")]
     prev_hash: bytes
     hash: bytes
+    pending_hash: bytes = b""
     request_hash: bytes = b""
     account: Annotated[str, about("The account and host that wrote it, as ann@box.")] = ""
     signature: Annotated[Maybe, about("By the key of who decided, as `ssh-keygen -Y sign` gives it.")] = ""
+    made_by: Annotated[MadeBy, about("Who decided: `person`, `deadline`, `policy`, `node` or `program`.")] = (
+        "person"
+    )
+    cursor_hash: bytes = b""
     login: Annotated[Maybe, about("The login of the database that wrote it.")] = ""
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """What a run may use up (SPEC 5); None is no limit.  `max_seconds` is active time."""
+class Limits(Declaration, frozen=True):
+    """What a run may use up; None is no limit.
+
+    Args:
+        max_iterations: runs of nodes; a map or a parallel is one.
+        max_tokens: tokens that models read and wrote, of failed attempts, too.
+        max_cost_usd: US dollars for model calls.
+        max_seconds: seconds in which nodes ran; waiting for a person does not count.
+        on_unknown_price: what a call of unknown price does to `max_cost_usd`: "warn" reports the first one
+            and counts it as nothing, "stop" takes the limit as reached.
+    """
 
     max_iterations: int | None = 25
     max_tokens: int | None = None
     max_cost_usd: float | None = None
     max_seconds: float | None = None
+    on_unknown_price: Literal["warn", "stop"] = "warn"
+
+    refusal = UsageError
+
+    def check(self) -> None:
+        """Refuse what nothing can be counted against."""
+        for name, value in msgspec.structs.asdict(self).items():
+            if name == "on_unknown_price":
+                if value not in ("warn", "stop"):
+                    raise UsageError(f"{name}={value!r} is not allowed", 'give "warn" or "stop"')
+                continue
+            whole = name in ("max_iterations", "max_tokens")
+            kinds = int if whole else (int, float)
+            if value is None:
+                continue
+            if not isinstance(value, kinds) or isinstance(value, bool) or not 0 <= value < math.inf:
+                kind = "a whole number" if whole else "a number"
+                raise UsageError(
+                    f"{name}={value!r} is no limit", f"give {kind} of at least 0, or None for none"
+                )
 
 
 class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -258,14 +324,15 @@ class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     `version` grows by one a commit; a writer that expects another one is stale.
     `head` is the last step (-1: none yet), `answers` the answers given to interrupts inside the
-    node at `position`, `passed` says that the interrupt before that node has been answered, `branches` is
-    what that node's branches have come to, `approved_hash` what that node would read when a human agreed
-    that it does, tainted as it is.  `last_record_hash`, `checkpoint_hash` and `ledger_hash` are what the next
-    record, checkpoint and decision are chained to.
-    `exchanges` is what that node got from outside before it asked a human, `uses` and `calls` the calls of
-    models and tools since the last step of a node that no checkpoint has yet, `streamed` what attempts that
-    failed have written meanwhile, `compensated` says that some
-    step may have something to undo.  `graph` is the digest of the graph that the thread has gone on with, ""
+    node at `position`, `passed` the questions before that node, and after the one that ran last, that have
+    been answered, `branches` is what that node's branches have come to.  `last_record_hash`,
+    `checkpoint_hash` and `ledger_hash` are what the next record, checkpoint and decision are chained to.
+    `first_call` is the number of the
+    first ledger entry that records a call of it, 0 while there is none; calls of entries up to number
+    `counted` are in `uses` and `calls`: the calls of models and tools since the last step of a node that no
+    checkpoint has yet.  `streamed` is what attempts that failed have written meanwhile, `compensated` says
+    that some step may have something to undo.  `graph` is the digest of the graph that the thread has gone
+    on with, ""
     while that is the one it was begun with.  `context` is what its invocation was begun with,
     `private_context` the names in it whose values are private.
     """
@@ -284,9 +351,8 @@ class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     invocation: int = 0
     iteration: int = 0
     attempt: int = 1
-    passed: bool = False
-    approved_hash: str = ""
-    answers: tuple[Any, ...] = ()
+    passed: tuple[PassedGate, ...] = ()
+    answers: tuple[KeptAnswer, ...] = ()
     pending: tuple[Request, ...] = ()
     visits: dict[str, int] = {}
     tokens_in: int = 0
@@ -305,7 +371,6 @@ class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     created_at: int = 0
     updated_at: int = 0
     branches: tuple[BranchState, ...] = ()
-    exchanges: tuple[Exchange, ...] = ()
     uses: tuple[ModelUse, ...] = ()
     agents: dict[str, dict[str, Any]] = {}
     compensated: bool = False
@@ -314,6 +379,8 @@ class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     streamed: tuple[StreamedText, ...] = ()
     context: Mapping[str, Any] = {}
     private_context: tuple[str, ...] = ()
+    first_call: int = 0
+    counted: int = 0
 
     @property
     def next_node(self) -> str | None:
@@ -350,6 +417,8 @@ class StoredGraph(NamedTuple):
 class Commit(msgspec.Struct, frozen=True, gc=False):
     """All that one transaction writes: either all of it is there after a crash, or none.
 
+    `birth` is the id that the thread got when it was made (`ThreadInfo.birth`): one that was deleted is not
+    written any more, though another thread may have its name.
     `graph` is the graph that the thread runs on from here, where the store may not have it yet; `takes` is
     the lease with which its writer takes the thread, which nobody holds, and `gives_back` says that it holds
     the thread no more behind it.
@@ -365,3 +434,4 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     graph: StoredGraph | None = None
     gives_back: bool = False
     takes: "Lease | None" = None
+    birth: bytes = b""

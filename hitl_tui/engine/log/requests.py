@@ -1,6 +1,8 @@
-"""What waits for a human: requests, the answers that they allow, the votes that they have (SPEC 11).
+"""What waits for a human: requests, the answers that they allow, the votes that they have.
 
 Times are microseconds since the Unix epoch, UTC.
+
+Specified in docs/spec/threads.md.
 """
 
 from typing import Annotated, Any, Final, Literal
@@ -13,8 +15,8 @@ RequestKind = Literal["approve", "edit", "choose", "ask"]
 When = Literal["before", "after", "inside"]
 Shape = Literal["", "agent_inbox", "hitl_middleware", "tool_approval"]
 
-DEADLINE_PASSED: Final = "deadline passed"
-"""The note of an answer that nobody gave, but the deadline of its request."""
+BREAKPOINT: Final = "breakpoint"
+"""The key of a breakpoint before a branch; of one before a call it begins with this and a colon."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -22,7 +24,7 @@ class Choice(msgspec.Struct, frozen=True):
 
     Args:
         id: what an answer names, as in "accept".
-        label: what a person reads, as in "approve anyway".
+        label: what a person reads, as in "approve the draft".
         key: the key suggested for it on screen.
         text: whether the answer carries words of the person's own.
     """
@@ -58,14 +60,30 @@ class HandedOn(msgspec.Struct, frozen=True):
     at: Annotated[Time, about("When.")]
 
 
+class Terms(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the hash of a request covers besides what it shows.
+
+    Args:
+        deadline, escalate_after: seconds from when it is asked.
+        binds: the parts of the payload that count; () for all.
+        item: the hex digest of the item of a map's branch.
+        index: how many identical requests the same attempt has asked before.
+    """
+
+    deadline: float | None = None
+    escalate_after: float | None = None
+    binds: tuple[str, ...] = ()
+    item: str = ""
+    index: int = 0
+
+
 class Request(msgspec.Struct, frozen=True):
-    """What waits for a human (SPEC 11).
+    """What waits for a human.
 
     Args:
         recommended: keeps things as they are (what enter takes).
         breakpoint: a plain `interrupt_before` / `interrupt_after`: resuming the thread passes it.
-        order: place among the interrupts inside one run of a node.
-        key: what the answer is kept under instead, where the order may differ between runs of the node.
+        key: its own name among the questions of the node, "" where it has none.
         on_timeout: the answer applied at the deadline, or None to fail the thread with reason "deadline".
         escalate_to: who may answer, too, once it is `escalate_at`; they are among `reviewers` from then on.
         risk: "high" wants a second key press on screen.
@@ -75,7 +93,10 @@ class Request(msgspec.Struct, frozen=True):
         one_account: whether one account of the operating system may give several votes.
         logins: users and groups of the database: who answers has to be logged in there as one of them,
             whatever name they give.
-        policy: "on_taint" where the node's policy asks, before it reads what is tainted (SPEC 8).
+        policy: "on_taint" where the node's policy asks, before it reads what is tainted.
+        differs: the parts of the payload that are not as in the request at the same place that was answered.
+        request_hash: of what it asks (see `thread.binding`): answers with another hash do not apply to it.
+        about_hash: of the values that it is about.
     """
 
     id: Annotated[str, about("What `answer` names.")]
@@ -94,7 +115,6 @@ class Request(msgspec.Struct, frozen=True):
     ] = ()
     recommended: Annotated[str | None, about("The choice that the asker recommends.")] = None
     breakpoint: Annotated[bool, about("True where it only stopped: `resume` goes on.")] = False
-    order: int = 0
     reviewers: Annotated[tuple[str, ...], about("Who may answer; empty for anybody.")] = ()
     quorum: Annotated[int, about("How many must agree.")] = 1
     votes: Annotated[tuple[Vote, ...], about("Who has answered so far.")] = ()
@@ -117,6 +137,14 @@ class Request(msgspec.Struct, frozen=True):
     ] = ()
     signed: Annotated[bool, about("Whether an answer must be signed.")] = False
     tainted: Annotated[bool, about("Whether it may rest on something from outside.")] = False
+    notes: Annotated[
+        tuple[str, ...],
+        about("What to know about the question, as an earlier answer to another one at its place."),
+    ] = ()
+    differs: tuple[str, ...] = ()
+    request_hash: str = ""
+    about_hash: str = ""
+    terms: Terms = Terms()
 
     def due(self, now: int) -> bool:
         """Whether its deadline has passed, or the time to escalate it has come."""

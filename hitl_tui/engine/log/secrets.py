@@ -1,4 +1,7 @@
-"""What may be a secret: by its name, by its own look, and where it stands in source code (SPEC 8)."""
+"""What may be a secret: by its name, by its own look, and where it stands in source code.
+
+Specified in docs/spec/data.md.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,45 @@ from functools import cache
 from typing import Final
 
 _NAMES: Final = "key|token|secret|password|passwd|credential|authorization"
-SECRET_NAME: Final = re.compile(_NAMES, re.IGNORECASE)
-"""Finds a name whose value is one."""
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[A-Z]+")
+_SECRET_WORDS: Final = frozenset(
+    (
+        "secret", "secrets", "password", "passwords", "passwd", "passphrase", "credential", "credentials",
+        "authorization", "apikey", "accesskey", "secretkey", "privatekey", "authtoken", "accesstoken",
+    )
+)  # fmt: skip
+_PLAIN_BEFORE_KEY: Final = frozenset(
+    (
+        "primary", "foreign", "sort", "sorting", "partition", "cache", "dict", "group", "grouping",
+        "index", "row", "column", "unique", "natural", "public", "map", "object", "hash", "join", "lookup",
+        "composite", "str", "first", "last", "this", "each", "any", "other", "next", "old", "new", "in",
+        "by", "memory", "input", "output", "message", "messages", "history", "text", "state", "metadata",
+        "store", "item", "document", "answer", "question", "result",
+    )
+)  # fmt: skip
+_PLAIN_AFTER_TOKEN: Final = frozenset(
+    (
+        "count", "counts", "limit", "limits", "usage", "type", "types", "length", "budget", "index",
+        "error", "errors", "rate",
+    )
+)  # fmt: skip
 SECRET_LOOK: Final = re.compile(
     r"""(?i:bearer)\s+[^\s"']+|\b(?:sk|pk|gsk|xai|hf|AIza)[-_][\w.*-]{6,}|\bAIza[\w-]{10,}"""
 )
 """Finds a key as providers make them, and what follows "Bearer"."""
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether the value of such a name is one: by its words, as `max_tokens` and `monkey` hold none."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
+        if word in _SECRET_WORDS or (word == "token" and after not in _PLAIN_AFTER_TOKEN):
+            return True
+        if word == "key" and before and before not in _PLAIN_BEFORE_KEY:
+            return True
+    return False
+
+
 MASK: Final = "[secret]"
 
 _LONGEST: Final = 500
@@ -33,7 +69,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """
     flags = re.IGNORECASE | re.MULTILINE | re.DOTALL
     named = (
-        rf"""((?:{_NAMES})\w{{0,60}}["')\]]{{0,3}}\s{{0,9}}(?::[\w\s.\[\]|]{{1,60}}=|[=!:]?=|[:,(])[\s(\\]{{0,200}})"""
+        rf"""(?<!\w)((\w{{0,60}}?(?:{_NAMES})\w{{0,60}})["')\]]{{0,3}}\s{{0,9}}(?::[\w\s.\[\]|]{{1,60}}=|[=!:]?=|[:,(])[\s(\\]{{0,200}})"""
         rf"""({_LITERAL}(?:[\s\\]{{0,200}}{_LITERAL})*)"""
     )
     opens = r"""[rbfu]{0,2}('''|\"{3}|'|")"""
@@ -44,7 +80,9 @@ def masked_source(lines: Sequence[str]) -> list[str]:
     """Lines of source code without texts behind the name of a secret, and without what looks like one."""
     text = "\n".join(line[:_LONGEST] for line in lines)
     named, each, _ = _patterns()
-    text = named.sub(lambda match: match[1] + each.sub(_masked, match[2]), text)
+    text = named.sub(
+        lambda match: match[1] + each.sub(_masked, match[3]) if is_secret_name(match[2]) else match[0], text
+    )
     return SECRET_LOOK.sub(MASK, text).split("\n")
 
 

@@ -1,6 +1,8 @@
-"""What signs decisions, and what checks their signatures, as the engine asks for it (SPEC 10).
+"""What signs decisions, and what checks their signatures, as the engine asks for it.
 
 Keys and the programs that use them are no business of the engine: whoever opens a thread hands in a signer.
+
+Specified in docs/spec/log.md.
 """
 
 from __future__ import annotations

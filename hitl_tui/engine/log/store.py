@@ -1,13 +1,14 @@
-"""What the engine asks of a store (SPEC 10); `hitl_tui.stores` has the implementations.
+"""What the engine asks of a store; `hitl_tui.stores` has the implementations.
 
 A fork shares its parent's log: every read resolves the lineage, so a caller never sees the seam.
+
+Specified in docs/spec/log.md.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from hitl_tui.engine.log.jobs import Jobs
 from hitl_tui.engine.log.records import (
@@ -40,13 +41,12 @@ Durability = Literal["decisions", "steps", "none"]
 entries of the ledger, all, or none.  With "none" nothing ever waits for the disk, and a power cut may
 damage the store."""
 
+Right = Literal["run", "decide", "operate"]
+"""To run threads, to decide in them, and to do what only who operates a store does: forks, rollbacks."""
+RIGHTS: Final[frozenset[Right]] = frozenset(("run", "decide", "operate"))
+
 Reader = tuple[str, str]
 """A function, as "module:name", and the place that it opens a store of."""
-
-
-def is_unprintable(name: str) -> bool:
-    """Whether a name holds what no thread's may: a control character, or half of a pair of surrogates."""
-    return not name.isprintable() and any(unicodedata.category(char) in ("Cc", "Cs") for char in name)
 
 
 class Store(Protocol):
@@ -69,6 +69,13 @@ class Store(Protocol):
 
         A store that has no logins lets whoever has opened it, and nobody by name.
         """
+
+    @property
+    def why_read_only(self) -> str:
+        """Why the store is read-only; "" if it can be written."""
+
+    def rights(self) -> frozenset[Right]:
+        """What the own login of the database may do to threads; all of it where the store has no logins."""
 
     def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
         """Add a thread and its first commit, both or neither; raises `ThreadBusy` when the name is taken."""
@@ -130,8 +137,15 @@ class Store(Protocol):
     def snapshots(self, thread_id: str, first_step: int, last_step: int) -> Iterator[tuple[int, bytes]]:
         """The snapshots of steps `first_step` to `last_step`, both included, oldest first."""
 
-    def ledger(self, thread_id: str) -> list[LedgerEntry]:
-        """The thread's decisions, oldest first; a fork's begin with its parent's up to the fork."""
+    def ledger(self, thread_id: str, after: int = 0, *, call_data: bool = True) -> list[LedgerEntry]:
+        """The thread's decisions, oldest first; a fork's begin with its parent's up to the fork.
+
+        Recorded calls, which are no decisions, are among them.
+
+        Args:
+            after: only entries with a greater number.
+            call_data: False may leave out the data of recorded calls, which can be many and long.
+        """
 
     def totals(self, thread_id: str, step: int) -> Totals:
         """Sums over the checkpoints of steps 0 to `step`; visits count the steps of nodes of any kind."""
@@ -157,6 +171,12 @@ class Store(Protocol):
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         """The forks of a thread, oldest first."""
+
+    def inner_names(self, thread_id: str) -> list[str]:
+        """The ids of the threads that ran directly inside a thread, oldest first.
+
+        Of those whose facts cannot be read, too, where the store knows their ids.
+        """
 
     def threads(
         self,

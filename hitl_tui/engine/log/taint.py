@@ -1,7 +1,9 @@
-"""Taint: which channels hold something from outside, and how it came into them (SPEC 8).
+"""Taint: which channels hold something from outside, and how it came into them.
 
 What an external node writes is tainted; so is all that a node writes which read a tainted channel.
 Reducers, edits and forks keep it; only a human's declassification clears it.
+
+Specified in docs/spec/data.md.
 """
 
 from collections.abc import Iterable, Mapping

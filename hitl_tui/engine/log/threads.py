@@ -1,10 +1,13 @@
-"""What is known of a thread as a whole: its origin, its row in a list, who may write it (SPEC 9, 10).
+"""What is known of a thread as a whole: its origin, its row in a list, who may write it.
 
 Times are microseconds since the Unix epoch, UTC.
+
+Specified in docs/spec/threads.md and docs/spec/log.md.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from hashlib import sha256
 from typing import Annotated, Any, Final
 
@@ -14,7 +17,7 @@ from hitl_tui.engine.log.jobs import WorkerJob
 from hitl_tui.engine.log.records import Status
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.units import Maybe, Time, about
-from hitl_tui.errors import AnswerRefused
+from hitl_tui.errors import AnswerRefused, UnknownThread, UsageError, in_words
 
 LONGEST_ID: Final = 200
 """How many characters the id of a thread may have."""
@@ -25,11 +28,14 @@ LEASE_TIME: Final = 30_000_000
 ORIGIN: Final = "origin"
 """The key in the source of a thread of another engine's subgraph: the checkpoint of theirs that runs it."""
 
+WITHIN: Final = "within"
+"""The key in a thread's source that names the path to its graph: [node, node inside it, ...]."""
+
 _SHOWN_OF_NODE = 80
 
 
 def child_id(parent: str, own: str) -> str:
-    """The id of a thread inside another: `parent/own`, where `own` is `node#n` (SPEC 7).
+    """The id of a thread inside another: `parent/own`, where `own` is `node#n`.
 
     Where that is too long for an id, a hash stands for what is left out of it.
     """
@@ -39,6 +45,29 @@ def child_id(parent: str, own: str) -> str:
     node, _, n = own.rpartition("#")
     end = f"~{sha256(whole.encode(errors='surrogatepass')).hexdigest()[:16]}/{node[:_SHOWN_OF_NODE]}#{n}"
     return parent[: LONGEST_ID - len(end)] + end
+
+
+def is_unprintable(name: str) -> bool:
+    """Whether a name holds what no thread's may: a control character, or half of a pair of surrogates."""
+    return not name.isprintable() and any(unicodedata.category(char) in ("Cc", "Cs") for char in name)
+
+
+def check_thread_id(thread_id: Any) -> str:
+    """The id, if it can name a thread: 1 to 200 characters, no control characters or surrogates.
+
+    Raises:
+        UsageError: it can't.
+    """
+    if not isinstance(thread_id, str):
+        raise UsageError(f"a thread id is text, this one {in_words(thread_id)}", f"use {str(thread_id)!r}")
+    if not 1 <= len(thread_id) <= LONGEST_ID:
+        raise UsageError(
+            f"a thread id has 1 to {LONGEST_ID} characters, this one {len(thread_id)}",
+            "use a shorter one" if thread_id else "give it a name, or leave it out for a new one",
+        )
+    if is_unprintable(thread_id):
+        raise UsageError(f"thread id {thread_id!r} holds a control character", "use printable text")
+    return thread_id
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -69,6 +98,14 @@ class ThreadInfo(msgspec.Struct, frozen=True, gc=False):
     created_by: str | None = None
     owner: Owner | None = None
     facts_hash: bytes = b""
+
+    @property
+    def birth(self) -> bytes:
+        """What tells this thread from all others, those that had its name before it was made among them.
+
+        A thread that is kept nowhere has none: b"".
+        """
+        return self.facts_hash
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -128,7 +165,7 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Who may write a thread: a token, and the process behind it (SPEC 10).
+    """Who may write a thread: a token, and the process behind it.
 
     `boot` and `namespace` say where `pid` names that process: the id of the boot of its machine and its PID
     namespace, "" where the system does not tell.  Host names are not unique, and containers share a machine.
@@ -173,6 +210,14 @@ class Presence(msgspec.Struct, frozen=True):
         return (self.request, self.request_hash) == (other.request, other.request_hash)
 
 
+def other_thread(thread_id: str) -> UnknownThread:
+    """The error for work on a thread that was deleted and whose name another thread has now."""
+    return UnknownThread(
+        f"thread {thread_id!r} was deleted, and another thread has its name now: nothing is stored",
+        "open the thread again to see the new one",
+    )
+
+
 def claimed_by(standing: Presence, now: int) -> AnswerRefused:
     """The refusal of what somebody else has claimed, in words."""
     minutes = max(1, round((standing.until - now) / 60e6))
@@ -186,7 +231,7 @@ class PauseRequest(msgspec.Struct, frozen=True):
     """What somebody asks of the process that holds a thread: to pause it; `at` in microseconds.
 
     Args:
-        at_once: give up the node in flight, too.
+        at_once: give up the node in flight, too: who asks cancels the thread then.
     """
 
     actor: str | None
@@ -214,7 +259,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Deletion(msgspec.Struct, frozen=True):
-    """Threads to be taken out of a store, all of them or none (SPEC 10).
+    """Threads to be taken out of a store, all of them or none.
 
     Args:
         versions: the threads, each with the version of its cursor that was looked at.

@@ -1,56 +1,73 @@
-"""A running node: what it tells the world while it works, and what it got from outside (SPEC 5, 11)."""
+"""A running node: what it tells the world while it works, and what it got from outside.
+
+Specified in docs/spec/graphs.md and docs/spec/threads.md.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from hitl_tui.engine.graph.limits import LimitStop
 from hitl_tui.engine.log.events import Event, ModelCalled, NodeRetrying, TextStreamed
-from hitl_tui.engine.log.outcomes import Exchange, Frame, ModelUse, StreamedText, ToolUse
+from hitl_tui.engine.log.outcomes import ESTIMATED, Frame, ModelUse, StreamedText, ToolUse
+from hitl_tui.engine.log.redaction import hiding
+from hitl_tui.engine.state.canonical import item_hash
+from hitl_tui.engine.thread.call_log import CallLog, CallRecord, CallState
 
 if TYPE_CHECKING:
+    from hitl_tui.engine.graph.limits import Budget
     from hitl_tui.engine.log.records import Cursor
     from hitl_tui.engine.state.workflow_state import WorkflowState
+    from hitl_tui.engine.thread.interrupts import InterruptRaised
 
 
 MISSING: Final = object()
 
 
-class Memory:
-    """What was kept of earlier tries of an attempt, and what this one adds.  Thread-safe."""
+enclosing_call: ContextVar[str] = ContextVar("hitl_tui_enclosing_call", default="")
+"""Key of the tool call that the running code is a part of, "" outside of tools."""
 
-    def __init__(self, kept: Sequence[Exchange] = ()) -> None:
+
+class AgentsAsked:
+    """Whether something has asked agents of ours, which meter and record their own model calls."""
+
+    yes = False
+
+
+asked_within: ContextVar[AgentsAsked | None] = ContextVar("hitl_tui_asked_within", default=None)
+"""Of the call of a user's own agent that the running code is a part of."""
+
+
+class Memory:
+    """The calls that an attempt may use again, and the keys by which it finds them.  Thread-safe.
+
+    Args:
+        log: the calls of this run of the node.
+    """
+
+    def __init__(self, log: CallLog) -> None:
+        self.log = log
         self._lock = threading.Lock()
-        self._values = {exchange.key: exchange.value for exchange in kept}
         self._asked: dict[str, int] = {}
 
-    @property
-    def exchanges(self) -> tuple[Exchange, ...]:
-        """All of it, oldest first, as it is stored with a request."""
-        with self._lock:
-            return tuple(Exchange(key, value) for key, value in self._values.items())
-
     def slot(self, key: str) -> str:
-        """The key for the next time the same thing is asked in this try."""
+        """The key for the next time that the same thing is asked, in this attempt and by the same call."""
         with self._lock:
             number = self._asked.get(key, 0) + 1
             self._asked[key] = number
             return f"{key}.{number}"
 
     def recall(self, key: str) -> Any:
-        """What was got under a key, or `MISSING`."""
-        return self._values.get(key, MISSING)
-
-    def keep(self, key: str, value: Any) -> None:
-        """Keep JSON under a key."""
-        with self._lock:
-            self._values[key] = value
+        """What a completed call gave, or `MISSING`."""
+        return self.log.value(key, MISSING)
 
 
 _within: ContextVar[tuple[Future[None], ...]] = ContextVar("hitl_tui_within", default=())
@@ -77,6 +94,23 @@ class InFlight:
             # Not before the attempt has ended: to whoever waits for us the question must come first.
             await asyncio.shield(asyncio.wrap_future(self._over))
             raise asyncio.CancelledError
+        token = _within.set((*_within.get(), future))
+        try:
+            yield
+        finally:
+            _within.reset(token)
+            self._finish([future])
+
+    @contextmanager
+    def doing_here(self) -> Iterator[None]:
+        """As `doing`, for a call that blocks its thread.
+
+        Raises:
+            AttemptCancelled: a question has left, and the attempt is over.
+        """
+        future: Future[None] = Future()
+        if not self._begin(future):
+            raise AttemptCancelled
         token = _within.set((*_within.get(), future))
         try:
             yield
@@ -247,6 +281,8 @@ class Activity:
     """Where what it writes is kept for the step's record; None where nobody keeps one."""
     interrupt: Callable[..., Any] | None = None
     """Ask a human as `config.interrupt` does, for agents below a node; None outside a graph."""
+    question: InterruptRaised | None = None
+    """The first question that was raised in this attempt, which the node may have caught."""
     before_tool: Callable[[str, Any, str], None] | None = None
     """Told of each call of a tool that will be made now: its name, its arguments, and what names the call;
     raises where a breakpoint stands there."""
@@ -254,8 +290,17 @@ class Activity:
     """Gets the frame of the node's function as it returns; None where nobody asks for it."""
     state: WorkflowState | None = None
     """What the node may read; None outside a graph."""
+    _hide: Callable[[Any], Any] | None = None
     first_input: Callable[[str], Any] = staticmethod(lambda _channel: None)
     """What began the run, by channel; see `NodeConfig.first_input`."""
+    call_log: Callable[[str], CallLog] | None = None
+    """Gives the calls of this run of a node; None where nothing keeps them."""
+    item: Any = None
+    """The item of a map's branch."""
+    budget: Budget | None = None
+    """What it may still use; None where no limit can be reached inside a node."""
+    limit_stop: LimitStop | None = None
+    """The limit that has stopped it."""
     cursor: Cursor | None = None
     """Where the thread stands, with what it has for the node; None outside a graph."""
     check_updates: Callable[[Iterable[tuple[str, Any]]], Sequence[tuple[str, Any]]] | None = None
@@ -270,6 +315,8 @@ class Activity:
         """The branch of a map or a parallel it is at work for, "" for a plain node."""
         self.attempt = attempt
         self.uses: list[ModelUse] = []
+        self.served: list[str] = []
+        """The hashes of the requests whose answers were used."""
         self.tainted_by: list[str] = []
         self.read: dict[str, None] | None = {} if sink else None
         """What the node has read of the state, in order; None where that is not noted."""
@@ -306,10 +353,72 @@ class Activity:
 
     @property
     def memory(self) -> Memory:
-        """What is not asked or done again when a human's answer restarts the node."""
+        """What is not asked or done again when the node runs again before its step is committed."""
         if self._memory is None:
-            self._memory = Memory(self.kept)
+            self._memory = Memory(CallLog() if self.call_log is None else self.call_log(self.node))
         return self._memory
+
+    def slot(self, digest: str) -> str:
+        """A key for what is asked of a model: the same in every attempt, another one for every call.
+
+        Identical calls are counted within the tool call that makes them: one that is served from a record
+        skips the calls inside it, and later ones must not move up into their places.
+        """
+        if outer := asked_within.get():
+            outer.yes = True
+        where = self.path or self.node
+        if self.item is not None:
+            where += f"\0{item_hash(self.item).hex()}"
+        text = f"{where}\0{enclosing_call.get()}\0{digest}"
+        return self.memory.slot(hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32])
+
+    async def record(
+        self,
+        key: str,
+        value: Any = None,
+        *,
+        state: CallState = "done",
+        uses: Sequence[ModelUse] = (),
+        tool: ToolUse | None = None,
+    ) -> None:
+        """Commit that a call has completed, and what it gave; see `CallRecord`.
+
+        Raises:
+            StoreUnusable, StaleWriter, ThreadBusy: it could not be committed.
+        """
+        await self.memory.log.add(self._call_record(key, value, state=state, uses=uses, tool=tool))
+
+    def record_here(self, key: str, value: Any, *, uses: Sequence[ModelUse]) -> None:
+        """As `record`, for a call that blocked its thread."""
+        self.memory.log.add_here(self._call_record(key, value, uses=uses))
+
+    def _call_record(
+        self,
+        key: str,
+        value: Any,
+        *,
+        state: CallState = "done",
+        uses: Sequence[ModelUse] = (),
+        tool: ToolUse | None = None,
+    ) -> CallRecord:
+        cursor = self.cursor
+        run = (cursor.invocation, cursor.iteration) if cursor else (0, 0)
+        return CallRecord(key, self.node, *run, self.path, state, value, tuple(uses), tool)
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt at this run of the node; edits meanwhile do not change it.
+
+        It holds when the thread was made: a later thread of the same name has other keys, and a thread that
+        is carried to another store keeps its own.
+        """
+        cursor = self.cursor
+        assert cursor is not None
+        thread = f"{cursor.thread_id}\0{cursor.created_at}"
+        text = f"{thread}\0{cursor.invocation}\0{cursor.iteration + 1}\0{self.node}"
+        if self.path:
+            text += f"\0{self.path}"
+        return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]
 
     @property
     def in_flight(self) -> InFlight:
@@ -317,6 +426,34 @@ class Activity:
         if self._in_flight is None:
             self._in_flight = InFlight()
         return self._in_flight
+
+    def asks(self, question: InterruptRaised) -> InterruptRaised:
+        """Note a question that is raised now: the attempt waits for it even if the node catches it."""
+        if self.question is None:
+            self.question = question
+        return question
+
+    async def stop_at_limit(self) -> None:
+        """Stop the attempt before a model call where a limit is reached; calls that run now still end.
+
+        Raises:
+            LimitStop: it is reached.
+        """
+        try:
+            self.stop_here_at_limit()
+        except LimitStop:
+            await self.in_flight.quiet()
+            raise
+
+    def stop_here_at_limit(self) -> None:
+        """As `stop_at_limit`, before a call that blocks its thread; calls that run now end with the attempt.
+
+        Raises:
+            LimitStop: it is reached.
+        """
+        if self.budget and (words := self.budget.reached()):
+            self.limit_stop = LimitStop(words)
+            raise self.limit_stop
 
     async def settled(self) -> None:
         """Before a question leaves the attempt: what was begun is done and kept, and nothing begins."""
@@ -331,16 +468,6 @@ class Activity:
             self.before_tool = None
             # It leads to what leads back here: a circle a step would be left to the collector.
             self.interrupt = _ask_too_late
-
-    @property
-    def exchanges(self) -> tuple[Exchange, ...]:
-        """What to store with a request, so that a restart of the node finds it again."""
-        return self._memory.exchanges if self._memory else self.kept
-
-    @property
-    def kept(self) -> tuple[Exchange, ...]:
-        """What earlier tries of this attempt got from outside, before they asked a human."""
-        return self.cursor.exchanges if self.cursor else ()
 
     @property
     def context(self) -> Mapping[str, Any]:
@@ -371,7 +498,7 @@ class Activity:
             self._undo.pop()()
 
     def taint(self, source: str) -> None:
-        """Say that something from outside (a tool, file, network) went into what the node writes (SPEC 8)."""
+        """Say that something from outside (a tool, file, network) went into what the node writes."""
         if source not in self.tainted_by:
             self.tainted_by.append(source)
 
@@ -385,10 +512,20 @@ class Activity:
         """Stream a piece of text to whoever watches, and to the step's record."""
         if not text or self._cancelled:
             return
+        text = self._without_private(text)
         if self.streamed:
             self.streamed.add(text, agent, self.path, self.attempt)
         if self._sink:
             self._sink(TextStreamed(self.node, agent, text, self.path))
+
+    def _without_private(self, text: str) -> str:
+        """A text in which private values are hidden, as far as one piece of it has them whole."""
+        if self._hide is None:
+            hide = hiding(self.private())
+            if self.state is None:  # it gets its state before its node runs
+                return str(hide(text))
+            self._hide = hide
+        return str(self._hide(text))
 
     def replied(self, agent: str, length: int, calls: int) -> None:
         """Note an answer of an agent's model: how many characters, and how many calls of tools."""
@@ -398,6 +535,8 @@ class Activity:
     def model_called(self, use: ModelUse, duration: int) -> None:
         """Count a model call, failed ones included; `duration` in microseconds."""
         self.uses.append(use)
+        if self.budget:
+            self.budget.count(use)
         if self._sink and not self._cancelled:
             self._sink(
                 ModelCalled(
@@ -412,13 +551,18 @@ class Activity:
                 )
             )
 
+    def replace_estimates(self, exact: Sequence[ModelUse]) -> None:
+        """Drop what was estimated for agents of which the node itself says what they used."""
+        agents = {use.agent for use in exact}
+        self.uses = [use for use in self.uses if use.provider != ESTIMATED or use.agent not in agents]
+
     def tool_called(self, use: ToolUse) -> None:
         """Note a call of a tool that was made now, not one that is served again after an answer."""
         if self.calls is not None:
             self.calls.append(use)
 
-    def tell(self, event: Event) -> None:
-        """Tell something else that happens below the node."""
+    def report(self, event: Event) -> None:
+        """Emit another event that happens below the node."""
         if self._sink and not self._cancelled:
             self._sink(event)
 
@@ -426,7 +570,7 @@ class Activity:
     def of_node(self) -> Activity:
         """The node as a whole, for what can't be told to be of one of its branches."""
         activity = Activity(self.node, self.attempt, self._sink)
-        activity.streamed = self.streamed
+        activity.streamed, activity.state, activity.cursor = self.streamed, self.state, self.cursor
         return activity
 
     def beside(self, other: Activity) -> bool:

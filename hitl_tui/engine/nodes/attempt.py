@@ -1,36 +1,57 @@
-"""One attempt at a node: call it, read its answer, reduce its updates (SPEC 5, 6)."""
+"""One attempt at a node: call it, read its answer, reduce its updates.
+
+Specified in docs/spec/graphs.md.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import inspect
+import logging
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from hitl_tui.engine.graph.compensation import check_compensation
 from hitl_tui.engine.graph.compiled import CompiledGraph, Node
 from hitl_tui.engine.graph.functions import raised_at
+from hitl_tui.engine.graph.limits import LimitStop
 from hitl_tui.engine.log.records import Cursor
-from hitl_tui.engine.nodes.activity import MISSING, Activity, AttemptCancelled, begin_work, end_work
+from hitl_tui.engine.log.redaction import hiding
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, begin_work, end_work
 from hitl_tui.engine.nodes.calling import SyncCaller, TookTooLong, call
 from hitl_tui.engine.nodes.results import NodeResult, checked
+from hitl_tui.engine.state.canonical import item_hash
 from hitl_tui.engine.state.changes import Change, reduce_calls, reduce_updates
 from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.engine.state.frozen import freeze
 from hitl_tui.engine.state.state import LiveState, undeclared
 from hitl_tui.engine.state.values import keepable
 from hitl_tui.engine.state.workflow_state import NotedState, StateView, WorkflowState
-from hitl_tui.engine.thread.interrupts import ANSWER, InterruptRaised, inside_request, with_schema
+from hitl_tui.engine.thread.binding import digests_of
+from hitl_tui.engine.thread.interrupts import InterruptRaised, identified, inside_request, with_schema
+from hitl_tui.engine.thread.private import private_values
 from hitl_tui.engine.thread.taint_policy import check_source, mark
-from hitl_tui.errors import HitlError, ModelFailed, NodeFailed, UndeclaredChannel, WriteDenied, in_words
+from hitl_tui.errors import (
+    HitlError,
+    NodeFailed,
+    UndeclaredChannel,
+    UsageError,
+    WriteDenied,
+    described_with_causes,
+    in_words,
+)
 
 if TYPE_CHECKING:
     from hitl_tui.engine.nodes.frames import Masks
+
+log = logging.getLogger(__name__)
 
 _encode = msgspec.json.Encoder().encode
 # JSON means the same with these escaped, and no text in it can then open or close a tag.
@@ -86,27 +107,57 @@ class ItemPlace(NamedTuple):
     place: int
 
 
+_counting = threading.Lock()
+"""Held while questions are counted: agents of a node may ask at the same time."""
+
+
+def _streamable(text: Any) -> str:
+    if not isinstance(text, str):
+        hint = (
+            'decode it: config.emit(piece.decode(errors="replace"))'
+            if isinstance(text, bytes)
+            else "give text"
+        )
+        raise UsageError(f"config.emit was given {in_words(text)}", hint)
+    return keepable(str.__str__(text))
+
+
 class NodeConfig:
     """What a node gets as its second argument.
 
     Attributes:
-        agents: as given to `compile`.
         item, index: of a branch of a map: its item and the item's place, from 0; in a parallel the
-            node's place in the list (SPEC 7).
+            node's place in the list.
     """
 
     item: Any = None
     index: int | None = None
 
     def __init__(
-        self, agents: Mapping[str, Any], cursor: Cursor, activity: Activity, clock: Callable[[], int]
+        self,
+        agents: Mapping[str, Any],
+        cursor: Cursor,
+        activity: Activity,
+        clock: Callable[[], int],
+        *,
+        graph: CompiledGraph,
+        state: LiveState,
     ) -> None:
-        self.agents = agents
+        self._agents = agents
+        self._graph = graph
+        self._state = state
         self._cursor = activity.cursor = cursor
         self._activity = activity
         self._clock = clock
-        self._asked = 0
+        self._asked: dict[str, int] | None = None
         activity.interrupt = self.interrupt
+
+    @cached_property
+    def agents(self) -> Mapping[str, Any]:
+        """As given to `compile`; the model calls of all of them are counted and limited."""
+        from hitl_tui.engine.nodes.foreign_agents import metered_agents
+
+        return metered_agents(self._agents)
 
     @property
     def thread_id(self) -> str:
@@ -139,11 +190,7 @@ class NodeConfig:
 
         Humans' steps meanwhile, as edits while it waits, do not change it.
         """
-        cursor = self._cursor
-        text = f"{cursor.thread_id}\0{cursor.invocation}\0{self.iteration}\0{self._activity.node}"
-        if self._activity.path:
-            text += f"\0{self._activity.path}"
-        return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]
+        return self._activity.idempotency_key
 
     @property
     def cancelled(self) -> bool:
@@ -165,11 +212,13 @@ class NodeConfig:
         return self._activity.first_input(channel)
 
     def emit(self, text: str) -> None:
-        """Stream a piece of text to whoever watches."""
+        """Stream a piece of text to whoever watches; raises `UsageError` for anything else."""
+        if type(text) is not str or not text.isascii():
+            text = _streamable(text)
         self._activity.text(text)
 
     def state_block(self) -> str:
-        """The channels in the node's `reads` as one block for an agent's prompt (SPEC 8).
+        """The channels in the node's `reads` as one block for an agent's prompt.
 
         No value can close the block's tags; a private channel is in it only if `reads` names it.
         """
@@ -177,18 +226,21 @@ class NodeConfig:
         return "" if state is None else state_block(state)
 
     def taint(self, source: str) -> None:
-        """Say that something from outside went into what this node writes (SPEC 8).
+        """Say that something from outside went into what this node writes.
 
         Args:
             source: where it came from, in a word or two: "web", "mail of a customer".
         """
         self._activity.taint(check_source(source))
 
-    def interrupt(self, request: Any, *, response_schema: Any = None, key: str = "") -> Any:
+    def interrupt(
+        self, request: Any, *, response_schema: Any = None, key: str = "", binds: Sequence[str] = ()
+    ) -> Any:
         """Ask a human and return the answer.
 
-        The node stops here, and restarts from its top once there is an answer; answers of earlier
-        calls in the same node are served by order (SPEC 11).
+        The node stops here, and restarts from its top once there is an answer.  An answer applies only to
+        the question it answered: if the node asks something else then, or the subject has changed, that is
+        a new question.
 
         Title, payload and answer are public, whatever the node read to make them: screens, events, the
         ledger and exports have them as given.  To ask about a private channel name it as the `subject`:
@@ -197,26 +249,50 @@ class NodeConfig:
         Args:
             request: any JSON to show, or a mapping with `kind` (approve, edit, choose, ask) and any of
                 title, payload, subject (a channel), choices, schema, reviewers, quorum, one_account, logins,
-                signed, deadline (seconds), on_timeout, escalate_to, escalate_after (seconds).  A payload in
-                the shape of Agent Inbox or LangChain's middleware is answered in that shape.
+                signed, deadline (seconds), on_timeout, escalate_to, escalate_after (seconds), binds.  A
+                payload in the shape of Agent Inbox or LangChain's middleware is answered in that shape.
             response_schema: what the answer must be: a JSON Schema, type or pydantic model.
-            key: names the question where the order of questions may differ between runs of the node,
-                as where agents work at the same time; the answer then is served by this name.
+            key: tells questions apart that ask the same, as where agents work at the same time.
+            binds: the parts of the payload that count, by name ("amount", "order.total"); all by default.
+                Leave out what is never the same twice, as a time or a random id.
         """
-        if response_schema is not None:
-            request = with_schema(request, response_schema)
-        order = -1
-        if key:
-            answer = self._activity.memory.recall(f"{ANSWER}{key}")
-            if answer is not MISSING:
-                return answer
-        else:
-            order = self._asked
-            self._asked += 1
-            if order < len(self._cursor.answers):
-                return freeze(self._cursor.answers[order])
-        node, path, now = self._activity.node, self._activity.path, self._clock()
-        raise InterruptRaised(inside_request(self._cursor, node, order, request, now, key=key, path=path))
+        asked = self._request(request, response_schema, key, binds)
+        activity, answers = self._activity, self._cursor.answers
+        for kept in answers:
+            if kept.request_hash == asked.request_hash:
+                activity.served.append(kept.request_hash)
+                return freeze(kept.value)
+        earlier = [kept for kept in answers if kept.key == key and kept.request_hash not in activity.served]
+        raise activity.asks(InterruptRaised(asked, earlier[-1] if earlier else None))
+
+    def _request(self, question: Any, schema: Any, key: str, binds: Sequence[str]) -> Request:
+        """The request of a question; the next identical question of this attempt is another one."""
+        if schema is not None:
+            question = with_schema(question, schema)
+        request = inside_request(
+            self._cursor,
+            self._activity.node,
+            question,
+            self._clock(),
+            key=key,
+            path=self._activity.path,
+            binds=binds,
+            digests=self._digests,
+            item=b"" if self.item is None else item_hash(self.item),
+        )
+        first = identified(self._cursor, request)
+        with _counting:
+            asked = self._asked = self._asked or {}
+            number = asked.get(first.request_hash, 0)
+            asked[first.request_hash] = number + 1
+        if not number:
+            return first
+        return identified(self._cursor, replace(request, terms=replace(request.terms, index=number)))
+
+    def _digests(self, names: Sequence[str]) -> Mapping[str, bytes]:
+        """Digests of values of the state that the node runs on."""
+        view = StateView(self._state.values, self._graph.channels, None, self._cursor.run_inputs)
+        return digests_of(self._state, view, names)
 
 
 async def run_attempt(
@@ -238,7 +314,7 @@ async def run_attempt(
         InterruptRaised: the node asks a human.
     """
     view = activity.state = _view(graph, node, state, cursor, activity)
-    config = NodeConfig(agents, cursor, activity, clock)
+    config = NodeConfig(agents, cursor, activity, clock, graph=graph, state=state)
     activity.check_updates = partial(_checked_updates, graph, node, state)
     if node.external:
         activity.taint(node.external)
@@ -246,6 +322,8 @@ async def run_attempt(
         config.item, config.index = place
     args = (view, config) if node.takes_config else (view,)
     token = begin_work(activity)
+    returned = False
+    updates: Mapping[str, Any] = {}
     try:
         function = node.function
         if activity.on_return is not None:
@@ -256,22 +334,52 @@ async def run_attempt(
             answer = await call(function, args, threads, node.timeout)
         elif type(answer := function(*args)) is not dict and inspect.isawaitable(answer):
             answer = await answer
+        if activity.question is not None:
+            returned = True
+            raise activity.question
+        if activity.limit_stop:
+            raise activity.limit_stop  # the node has caught it
         result = as_result(answer, node.name)
+        updates = result.updates
         changes = _changes(graph, node, state, result.updates, activity, step=cursor.head + 1)
         if result.compensation is not None:
             check_compensation(result.compensation, graph.compensations)
         return result, changes
     except BaseException as error:
         activity.undo()
-        if isinstance(error, InterruptRaised):
+        if isinstance(error, _ENDS_RUN) or (
+            isinstance(error, asyncio.CancelledError) and _given_up(activity)
+        ):
+            raise
+        question = error if isinstance(error, InterruptRaised) else activity.question
+        if question is not None:
             await activity.settled()
-        if isinstance(error, _PASSES):
-            raise
-        if isinstance(error, asyncio.CancelledError) and _given_up(activity):
-            raise
-        raise _failure(node, activity, error, masks_of(graph, state)) from error
+            if returned or _hides(error, question):
+                note_caught(question, node.name)
+            raise question from None
+        stop = error if isinstance(error, LimitStop) else activity.limit_stop
+        if stop is not None or not isinstance(error, TookTooLong):
+            # Calls of other agents may still be under way: once they are recorded, none is made again.
+            await activity.settled()
+        if stop is not None:
+            raise stop from None
+        raise _failure(
+            node,
+            activity,
+            error,
+            masks_of(graph, state),
+            private_values(graph, cursor, state.values, _given(activity, updates)),
+        ) from error
     finally:
         end_work(activity, token)
+
+
+def _given(activity: Activity, updates: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The updates of an attempt's tools and of its node."""
+    for _, pairs in activity.updated:
+        yield from pairs
+    if isinstance(updates, Mapping):
+        yield from updates.items()
 
 
 def _view(
@@ -323,14 +431,17 @@ def _checked_updates(
     return [(change.channel.name, change.update) for change in reduce_updates(state, graph.channels, given)]
 
 
+_NO_UPDATES = NodeResult()
+
+
 def as_result(answer: Any, node: str) -> NodeResult:
     """What a node returned, as the envelope; None and {} are no update."""
     if isinstance(answer, NodeResult):
         return checked(answer, node)
     if answer is None:
-        return NodeResult()
+        return _NO_UPDATES
     if isinstance(answer, (dict, Mapping)):  # a dict is told sooner by itself
-        return NodeResult(answer)
+        return replace(_NO_UPDATES, updates=answer)
     pieces = "; to stream text, call config.emit(text) instead of yield" if _yields(answer) else ""
     raise HitlError(
         f"node {node!r} returned {in_words(answer)}",
@@ -376,21 +487,34 @@ def _check_writes(node: Node, graph: CompiledGraph, updates: Iterable[tuple[str,
             )
 
 
-_PASSES = (InterruptRaised, AttemptCancelled, KeyboardInterrupt, SystemExit, GeneratorExit)
-"""What is no failure of the node: it asks, it was given up, or the program ends."""
+_ENDS_RUN = (AttemptCancelled, KeyboardInterrupt, SystemExit, GeneratorExit)
+"""What is no failure of the node: it was given up, or the program ends."""
+_CAUGHT: Final = (
+    "The node caught this question and continued without an answer; nothing of that was saved. "
+    "To fix it, let the node catch Exception only: a question is a BaseException."
+)
+
+
+def note_caught(question: InterruptRaised, node: str) -> None:
+    """Write on a question, and in the program's log, that its node caught it."""
+    asked = question.request
+    question.request = replace(asked, notes=(*asked.notes, _CAUGHT))
+    log.warning(
+        "node %r caught its own question %r and continued; it is asked all the same", node, asked.title
+    )
+
+
+def _hides(error: BaseException, question: InterruptRaised) -> bool:
+    """Whether a node has caught a question and then raised something else."""
+    if isinstance(error, (InterruptRaised, asyncio.CancelledError, TookTooLong)):
+        return False
+    return not (isinstance(error, BaseExceptionGroup) and error.subgroup(lambda each: each is question))
 
 
 def _given_up(activity: Activity) -> bool:
     """Whether it is from outside that a node is cancelled, rather than by what it awaits."""
     task = asyncio.current_task()
     return activity.cancelled or task is None or task.cancelling() > 0
-
-
-def _words_of(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception as broken:
-        return f"(its text can't be told: {type(broken).__name__})"
 
 
 def masks_of(graph: CompiledGraph, state: LiveState) -> Masks:
@@ -401,8 +525,10 @@ def masks_of(graph: CompiledGraph, state: LiveState) -> Masks:
     return Masks({name: state.values.get(name) for name in private}) if private else NO_MASKS
 
 
-def _failure(node: Node, activity: Activity, error: BaseException, masks: Masks) -> NodeFailed:
-    from hitl_tui.engine.nodes.frames import frames_of, place_of
+def _failure(
+    node: Node, activity: Activity, error: BaseException, masks: Masks, private: Mapping[str, Any]
+) -> NodeFailed:
+    from hitl_tui.engine.nodes.frames import frames_of, place_of, stack_frames
 
     if isinstance(error, HitlError):
         cause, hint = error.message, error.hint
@@ -413,18 +539,21 @@ def _failure(node: Node, activity: Activity, error: BaseException, masks: Masks)
             f"it took longer than {node.timeout:g} s",
             "raise the node's timeout, or look why it hangs",
         )
+        if error.still_runs:
+            hint = f"{hint}; its code still runs in its thread, as nothing can stop it there"
     else:
-        cause, hint = f"{type(error).__name__}: {_words_of(error)}", ""
-    if not isinstance(error, (ModelFailed, TookTooLong)) and (place := raised_at(error)):
+        cause, hint = described_with_causes(error), ""
+    if not isinstance(error, TookTooLong) and (place := raised_at(error)):
         hint = f"{hint}; at {place}" if hint else f"at {place}"
     where = f"branch {activity.path!r}" if activity.path else f"node {node.name!r}"
-    frames = () if isinstance(error, (ModelFailed, TookTooLong)) else frames_of(error, masks)
+    frames = stack_frames(error.stack, masks) if isinstance(error, TookTooLong) else frames_of(error, masks)
+    hide = hiding(private)
     return NodeFailed(
-        keepable(f"{where}, attempt {activity.attempt}: {cause}"),
-        keepable(hint),
+        keepable(f"{where}, attempt {activity.attempt}: {hide(cause)}"),
+        keepable(hide(hint)),
         node=node.name,
         attempt=activity.attempt,
-        details=keepable("".join(traceback.format_exception(error))),
+        details=keepable(hide("".join(traceback.format_exception(error)))),
         channel=error.channel if isinstance(error, HitlError) else "",
-        frames=frames or place_of(node.function),
+        frames=frames or place_of(node.function, masks),
     )

@@ -1,4 +1,7 @@
-"""The branches of a map or a parallel: which there are, and what the cursor keeps of them (SPEC 7)."""
+"""The branches of a map or a parallel: which there are, and what the cursor keeps of them.
+
+Specified in docs/spec/branches.md.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from hitl_tui.engine.log.outcomes import (
     BranchState,
     Compensation,
     ErrorInfo,
-    Exchange,
     Frame,
+    KeptAnswer,
     KeptArtifact,
 )
 from hitl_tui.engine.log.records import Cursor
@@ -44,8 +47,9 @@ class Branch:
         self.attempt = 1
         self.tried = 0
         self.started = 0
-        self.answers: tuple[Any, ...] = ()
-        self.exchanges: tuple[Exchange, ...] = ()
+        self.answers: tuple[KeptAnswer, ...] = ()
+        self.served: list[str] = []
+        self.unused: tuple[KeptAnswer, ...] = ()
         self.request: Request | None = None
         self.outcome: BranchOutcome | None = None
         self.updates: tuple[tuple[str, Any, str], ...] = ()
@@ -69,7 +73,7 @@ class Branch:
 
     def recall(self, kept: BranchState, request: Request | None) -> None:
         """Take over what it did before the step had to wait."""
-        self.answers, self.exchanges = kept.answers, kept.exchanges
+        self.answers = kept.answers
         self.compensation, self.artifacts = kept.compensation, kept.artifacts
         self.outcome, self.updates, self.text = kept.outcome, kept.updates, kept.text
         self.read, self.lineage, self.attempt = kept.read, kept.lineage, kept.attempt
@@ -86,7 +90,6 @@ class Branch:
             item=self.item_mark,
             answers=self.answers,
             outcome=outcome,
-            exchanges=self.exchanges,
             updates=tuple((name, thaw(value), tool) for name, value, tool in self.updates) if outcome else (),
             text=self.text if outcome else "",
             attempt=self.attempt,
@@ -170,17 +173,12 @@ def error_info(error: NodeFailed, node: str) -> ErrorInfo:
     )
 
 
-def answered(branches: tuple[BranchState, ...], request: Request, value: Any) -> tuple[BranchState, ...]:
-    """The kept branches with an answer to a request of one of them."""
-    from hitl_tui.engine.thread.interrupts import ANSWER
-
-    def with_answer(state: BranchState) -> BranchState:
-        if request.key:
-            kept = Exchange(f"{ANSWER}{request.key}", value)
-            return replace(state, exchanges=(*state.exchanges, kept))
-        return replace(state, answers=(*state.answers, value))
-
-    return tuple(with_answer(state) if state.path == request.path else state for state in branches)
+def answered(branches: tuple[BranchState, ...], path: str, answer: KeptAnswer) -> tuple[BranchState, ...]:
+    """The kept branches with an answer to a request of the one at `path`."""
+    return tuple(
+        replace(state, answers=(*state.answers, answer)) if state.path == path else state
+        for state in branches
+    )
 
 
 def to_run_again(branches: tuple[BranchState, ...]) -> tuple[BranchState, ...]:

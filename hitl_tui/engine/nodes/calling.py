@@ -9,13 +9,18 @@ from __future__ import annotations
 import asyncio
 import inspect
 import queue
+import sys
 import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextvars import Context, copy_context
 from time import perf_counter
+from traceback import walk_stack
+from types import FrameType
 from typing import Any, Final
+from weakref import WeakSet
 
+from hitl_tui.engine.graph.functions import code_behind
 from hitl_tui.errors import HitlError
 
 _QUICK: Final = 0.001
@@ -169,7 +174,12 @@ class _NodeLoop:
         self.busy = False
         self._retired = False
         self._loop = asyncio.new_event_loop()
+        _node_loops.add(self)
         threading.Thread(target=self._run, name="hitl-tui async node", daemon=True).start()
+
+    def tasks(self) -> set[asyncio.Task[Any]]:
+        """What is awaited on this loop."""
+        return asyncio.all_tasks(self._loop)
 
     def submit(self, awaitable: Awaitable[Any]) -> Future[Any]:
         """Await something on this loop, in the caller's context; cancelling the future gives it up."""
@@ -204,6 +214,9 @@ class _NodeLoop:
             self._loop.run_forever()
         finally:
             self._loop.close()
+
+
+_node_loops: WeakSet[_NodeLoop] = WeakSet()
 
 
 def _looked_at(task: asyncio.Task[Any]) -> None:
@@ -246,7 +259,17 @@ def _settle(done: asyncio.Future[None]) -> None:
 
 
 class TookTooLong(TimeoutError):
-    """The time for a call was over; a `TimeoutError` of the called function itself is another one."""
+    """The time for a call was over; a `TimeoutError` of the called function itself is another one.
+
+    Args:
+        stack: where the function was then, the outermost first; () where that is not known.
+        still_runs: whether its code goes on in a thread, as nothing can stop it there.
+    """
+
+    def __init__(self, stack: tuple[tuple[FrameType, int], ...] = (), still_runs: bool = False) -> None:
+        super().__init__()
+        self.stack = stack
+        self.still_runs = still_runs
 
 
 async def call(
@@ -268,16 +291,67 @@ async def call(
         if type(result) is dict or not inspect.isawaitable(result):
             return result
         return await threads.finish(result)
+    called: list[Any] = []
+    stack: list[tuple[FrameType, int]] = []
+
+    def look() -> None:
+        stack.extend(_stack_of_awaitable(called[0]) if called else _stack_in_thread(function))
+
+    loop = asyncio.get_running_loop()
+    # Just before it is cancelled, which ends its frames.
+    looking = loop.call_at(loop.time() + timeout - _BEFORE, look)
     try:
         async with asyncio.timeout(timeout) as scope:
-            return await _call(function, args, threads)
+            return await _call(function, args, threads, called.append)
     except TimeoutError:
         if scope.expired():
-            raise TookTooLong from None
+            raise TookTooLong(tuple(stack), still_runs=bool(stack) and not called) from None
         raise
+    finally:
+        looking.cancel()
 
 
-async def _call(function: Callable[..., Any], args: tuple[Any, ...], threads: SyncCaller | None) -> Any:
+_BEFORE: Final = 1e-4
+
+
+def _stack_of_awaitable(awaitable: Any) -> Iterator[tuple[FrameType, int]]:
+    """Where a coroutine is, and those that it awaits."""
+    while awaitable is not None:
+        frame = getattr(awaitable, "cr_frame", None) or getattr(awaitable, "gi_frame", None)
+        if frame is not None:
+            yield frame, frame.f_lineno
+        awaitable = getattr(awaitable, "cr_await", None) or getattr(awaitable, "gi_yieldfrom", None)
+
+
+def _stack_in_thread(function: Callable[..., Any]) -> Sequence[tuple[FrameType, int]]:
+    """Where a function is in its thread; () where none runs it, or where several do."""
+    code = code_behind(function)
+    stacks = []
+    for frame in sys._current_frames().values():
+        stack = list(walk_stack(frame))
+        if any(called.f_code is code for called, _ in stack):
+            stacks.append(stack[::-1])
+    return stacks[0] if len(stacks) == 1 else ()
+
+
+def running_stacks(functions: Iterable[Callable[..., Any]]) -> list[tuple[tuple[FrameType, int], ...]]:
+    """Where functions are that run now, a stack for each call, the outermost frame first.
+
+    Found are sync functions in any thread, and async ones on the loops of nodes and the loop that asks.
+    """
+    codes = {code for function in functions if (code := code_behind(function)) is not None}
+    stacks = [tuple(walk_stack(frame))[::-1] for frame in sys._current_frames().values()]
+    tasks = {*asyncio.all_tasks(), *(task for each in tuple(_node_loops) for task in each.tasks())}
+    stacks += [tuple(_stack_of_awaitable(task.get_coro())) for task in tasks if not task.done()]
+    return [stack for stack in stacks if any(frame.f_code in codes for frame, _ in stack)]
+
+
+async def _call(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    threads: SyncCaller | None,
+    note: Callable[[Any], object] = lambda awaitable: None,
+) -> Any:
     if inspect.iscoroutinefunction(function):
         result = function(*args)
     elif threads:
@@ -290,4 +364,5 @@ async def _call(function: Callable[..., Any], args: tuple[Any, ...], threads: Sy
             own.close()
     if isinstance(result, dict) or not inspect.isawaitable(result):
         return result
+    note(result)
     return await (threads.finish(result) if threads else result)

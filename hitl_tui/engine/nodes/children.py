@@ -1,4 +1,7 @@
-"""The threads that subgraphs run in: their names, their graphs, their questions (SPEC 7)."""
+"""The threads that subgraphs run in: their names, their graphs, their questions.
+
+Specified in docs/spec/branches.md.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.store import Store, all_threads
-from hitl_tui.engine.log.threads import Owner, ThreadInfo, child_id
+from hitl_tui.engine.log.threads import WITHIN, Owner, ThreadInfo, child_id
 from hitl_tui.engine.nodes.branches import can_go_on
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread import journal
@@ -61,41 +64,70 @@ def inside(
 ) -> list[ChildThread]:
     """All threads below a thread, each before those below it; some may not be in the store.
 
-    A fork is told of those of the steps that it shares, too.  What is below a thread whose own log can't
-    be read stays unknown, and so does one that is said to be inside itself.
+    A fork gets those of the steps that it shares, too.  A step that cannot be read names nothing, and
+    of a thread whose cursor cannot be read only those are known that say they ran inside it.  A thread that
+    is said to be inside itself is left out.
 
     Args:
         above: the threads that this one is inside of.
         steps: the threads that its steps name, each with the step, oldest first; None reads them.
         given_up: also those that it has begun and that no step names.
-
-    Raises:
-        LogCorrupt: the log of the thread itself can't be read.
     """
     children: dict[str, ChildThread] = {}
     begun = _named(store, cursor) if steps is None else reversed(steps)
     for thread_id, step, needed in (*((*pair, True) for pair in begun), *_at_cursor(cursor)):
         children.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, step, needed))
-    for thread_id in owned(store, cursor.thread_id) if given_up else ():
+    for thread_id in store.inner_names(cursor.thread_id) if given_up else ():
         children.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, None, needed=False))
     below: dict[str, ChildThread] = {}
     around = above | {cursor.thread_id}
     for thread_id in sorted(children.keys() - around):
         below.setdefault(thread_id, children[thread_id])
-        with suppress(LogCorrupt):
-            inner = store.cursor(thread_id)
-            for child in inside(store, inner, around) if inner else ():
-                below.setdefault(child.thread_id, child)
+        for child in inside(store, readable_cursor(store, thread_id), around):
+            below.setdefault(child.thread_id, child)
     return list(below.values())
+
+
+def threads_named(store: Store, cursor: Cursor) -> set[str]:
+    """The threads that the steps of a thread name, and its cursor."""
+    return {name for name, _ in _named(store, cursor)} | named_at(cursor)
+
+
+def named_at(cursor: Cursor) -> set[str]:
+    """The threads that a cursor names: those that it waits for."""
+    return {name for name, _, _ in _at_cursor(cursor)}
+
+
+def readable_cursor(store: Store, thread_id: str) -> Cursor:
+    """Return the cursor of a thread, as far as it can be read."""
+    try:
+        return store.cursor(thread_id, unchecked=True) or Cursor(thread_id)
+    except LogCorrupt:
+        return Cursor(thread_id)
 
 
 def _named(store: Store, cursor: Cursor) -> Iterator[tuple[str, int]]:
     """The threads that the steps of a thread name, each with the step, newest first."""
     before = cursor.head + 1
-    while points := store.checkpoints(cursor.thread_id, before, _PAGE):
+    while before > 0:
+        points, before = readable_points(store, cursor.thread_id, before)
         for point in points:
             yield from ((name, point.step) for name in named(point))
-        before = points[-1].step
+
+
+def readable_points(store: Store, thread_id: str, before: int) -> tuple[list[Checkpoint], int]:
+    """A page of the steps before one, newest first, without those that cannot be read; and its first step."""
+    try:
+        points = store.checkpoints(thread_id, before, _PAGE)
+        return points, points[-1].step if points else 0
+    except LogCorrupt:
+        first = max(0, before - _PAGE)
+    known: list[Checkpoint] = []
+    for step in range(before - 1, first - 1, -1):
+        with suppress(LogCorrupt):
+            if (point := store.checkpoint(thread_id, step)) is not None:
+                known.append(point)
+    return known, first
 
 
 def _at_cursor(cursor: Cursor) -> Iterator[tuple[str, int | None, bool]]:
@@ -106,10 +138,6 @@ def _at_cursor(cursor: Cursor) -> Iterator[tuple[str, int | None, bool]]:
     for link in (state.child for state in cursor.branches if state.child):
         # It is noted before it is made, so that it may be missing until it has spent something.
         yield link.thread_id, None, bool(link.tokens_in or link.tokens_out or link.cost)
-
-
-WITHIN = "within"
-"""The key in a thread's source that names the way to its graph: [node, node inside it, ...]."""
 
 
 def inner_graph(
@@ -335,6 +363,8 @@ def abandon(session: Session) -> None:
 
 def _with_subject(child: Session, request: Request) -> Any:
     """What is shown with a request: the child's subject, too, since the parent has no such channel."""
+    if request.policy == "on_taint":
+        return _with_values(child, request.payload)
     name = request.subject
     known = child.graph.channels.get(name) if name else None
     if name is None or known is None or known.visibility == "private":
@@ -343,3 +373,13 @@ def _with_subject(child: Session, request: Request) -> Any:
     if request.payload is None:
         return {name: value}
     return {name: value, **request.payload} if isinstance(request.payload, dict) else request.payload
+
+
+def _with_values(child: Session, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """A question of a taint policy with the values of the channels that it is about, but for private ones."""
+    if "values" in payload:  # the thread inside was asked by one inside it
+        return dict(payload)
+    channels, values = child.graph.channels, child.state.values
+    names = [about["channel"] for about in payload["channels"]]
+    public = [name for name in names if name in channels and channels[name].visibility != "private"]
+    return {**payload, "values": {name: thaw(values.get(name)) for name in public}}

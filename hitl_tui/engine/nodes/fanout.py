@@ -1,4 +1,7 @@
-"""Running a map or a parallel: branches side by side, one commit at the boundary (SPEC 7)."""
+"""Running a map or a parallel: branches side by side, one commit at the boundary.
+
+Specified in docs/spec/branches.md.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,28 @@ from msgspec.structs import replace
 
 from hitl_tui.engine.graph.compensation import check_compensation
 from hitl_tui.engine.graph.compiled import FanOutWork, Node, Quorum
+from hitl_tui.engine.graph.limits import LimitStop
 from hitl_tui.engine.graph.retry import NEVER_RETRIED
 from hitl_tui.engine.log.events import BranchEnded, BranchStarted, BranchWaits
-from hitl_tui.engine.log.outcomes import BranchStatus, ModelUse
+from hitl_tui.engine.log.outcomes import BranchStatus, KeptAnswer, ModelUse
 from hitl_tui.engine.log.records import tool_of, tool_path
 from hitl_tui.engine.log.taint import spread
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
 from hitl_tui.engine.nodes.attempt import ItemPlace, run_attempt
 from hitl_tui.engine.nodes.branches import Branch, branches_of, mark_items
 from hitl_tui.engine.nodes.calling import BranchCaller, SyncCaller
-from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, NodeOutput, NodeResult, kept_artifacts
+from hitl_tui.engine.nodes.results import (
+    BranchesFailed,
+    BranchesWait,
+    NodeOutput,
+    NodeResult,
+    kept_artifacts,
+    unused_answers,
+)
 from hitl_tui.engine.nodes.stopping import stop_at_branch, stop_at_tool
 from hitl_tui.engine.state.changes import Change, reduce_calls, without_values
 from hitl_tui.engine.state.state import LiveState
+from hitl_tui.engine.thread.earlier import compared
 from hitl_tui.engine.thread.interrupts import InterruptRaised
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, NodeFailed
@@ -43,12 +55,14 @@ async def race(
     *,
     at_once: int,
     decided: Callable[[], bool],
+    halted: Callable[[], bool],
     give_up: Callable[[T], None],
 ) -> None:
     """Run entries in their order, each in a task (and so a context) of its own.
 
     Args:
         decided: looked at whenever one has ended; True gives up those that run and starts no more.
+        halted: looked at before one is started; True starts no more and lets those that run end.
         give_up: called with each entry before its task is cancelled.
 
     Raises:
@@ -62,7 +76,7 @@ async def race(
     def go_on() -> None:
         if over.done():
             return
-        while queue and len(running) < at_once and not decided():
+        while queue and len(running) < at_once and not decided() and not halted():
             entry = queue.popleft()
             task = loop.create_task(run(entry))
             running[task] = entry
@@ -143,6 +157,8 @@ class _FanOut:
         self.retries = 0
         self.fails_whole = node.work.on_error == "fail"
         """One failed branch fails the node, as where a breakpoint stops at its error."""
+        self.limit = ""
+        """The limit that was reached while branches had still to start or to continue."""
         self.succeeded = sum(branch.succeeded for branch in branches)
         self.failed = sum(branch.failed for branch in branches)
 
@@ -158,15 +174,20 @@ class _FanOut:
                 self._run_branch,
                 at_once=self.work.max_concurrent or max(len(branches), 1),
                 decided=self._decided,
+                halted=self._halted,
                 give_up=self._give_up,
             )
         finally:
             unsubscribe()
         self._check_join()
+        if self.limit and not self._joined():
+            mark_items(branches)
+            raise LimitStop(self.limit, tuple(branch.state(keep_failure=True) for branch in branches))
         asking = [branch.request for branch in branches if branch.request and not branch.outcome]
         if asking and not self._joined():
             mark_items(branches)
-            raise BranchesWait(asking, tuple(branch.state(keep_failure=True) for branch in branches))
+            kept = tuple(branch.state(keep_failure=True) for branch in branches)
+            raise BranchesWait(asking, kept, self._left_answers())
         for branch in branches:
             if branch.outcome is None:
                 self._end(branch, "cancelled" if branch.started or branch.request else "unneeded")
@@ -194,8 +215,10 @@ class _FanOut:
             result, changes = await self._attempts(branch, first)
         except InterruptRaised as asked:
             if not self._decided():
-                branch.request = asked.request
+                branch.request = compared(session, asked.request, asked.earlier.n if asked.earlier else None)
                 session.emit(BranchWaits(self.node.name, branch.path, asked.request.title))
+        except LimitStop as stop:
+            self.limit = stop.words
         except NodeFailed as error:
             if not self._decided():
                 self.failed += 1
@@ -217,6 +240,7 @@ class _FanOut:
                 branch.lineage = next((change.lineage for change in changes if change.lineage), None)
                 self.uses.extend(result.usage or ())
                 branch.artifacts = kept_artifacts(result.artifacts, branch.path)
+                branch.unused = unused_answers(branch.answers, branch.served)
                 if result.compensation is not None:
                     undo = check_compensation(result.compensation, session.graph.compensations)
                     branch.compensation = replace(undo, path=branch.path)
@@ -229,13 +253,17 @@ class _FanOut:
             activity = branch.activity = Activity(
                 self.node.name, branch.attempt, self.session.sink, branch.path
             )
+            activity.budget = self.activity.budget
             activity.calls, activity.streamed = self.activity.calls, self.activity.streamed
-            activity.first_input = self.session.first_input
+            activity.first_input, activity.call_log = self.session.first_input, self.activity.call_log
+            activity.item = branch.item
             if self.session.stops:
                 activity.before_tool = partial(stop_at_tool, self.session, activity)
             try:
                 return await self._attempt(branch, activity)
             except NodeFailed as error:
+                if failure := self.session.store_failure:
+                    raise failure from error
                 stops = self.session.stops
                 if stops and (why := stops.error(self.session, branch.path, error)):
                     error.message += f" ({why})"
@@ -245,6 +273,8 @@ class _FanOut:
                     if branch.tried > 1:
                         error.message += f" (after {branch.tried} attempts)"
                     raise
+                if activity.budget and (limit := activity.budget.reached()):
+                    raise LimitStop(limit) from error
                 wait = retry.wait_after(branch.tried)
                 activity.retrying(branch.attempt, first + retry.max_attempts - 1, wait, error.message)
                 branch.attempt += 1
@@ -252,18 +282,18 @@ class _FanOut:
                 await asyncio.sleep(wait)
             finally:
                 self.uses.extend(activity.uses)
-                branch.exchanges = activity.exchanges
 
     async def _attempt(self, branch: Branch, activity: Activity) -> tuple[NodeResult, list[Change]]:
         session = self.session
         cursor = session.cursor
-        if branch.answers or branch.exchanges:
-            cursor = replace(cursor, answers=branch.answers, exchanges=branch.exchanges)
+        branch.served = activity.served
+        if branch.answers:
+            cursor = replace(cursor, answers=branch.answers)
         if session.state.taint:
             activity.note_reads()
         if self.work.over and activity.read is not None:
             activity.read[self.work.over] = None
-        output = await run_attempt(
+        result, changes = await run_attempt(
             session.graph,
             branch.node,
             session.state,
@@ -275,7 +305,9 @@ class _FanOut:
             place=ItemPlace(branch.item, branch.index),
         )
         branch.read = tuple(activity.read or ())
-        return output
+        if result.usage:
+            activity.replace_estimates(result.usage)
+        return result, changes
 
     def _end(self, branch: Branch, status: BranchStatus, error: NodeFailed | None = None) -> None:
         session = self.session
@@ -301,6 +333,12 @@ class _FanOut:
     def _unreachable(self) -> bool:
         needed = self.work.needed
         return needed is not None and len(self.branches) - self.failed < needed
+
+    def _halted(self) -> bool:
+        """Whether a limit is reached, so that no more branches begin."""
+        if not self.limit and self.activity.budget:
+            self.limit = self.activity.budget.reached()
+        return bool(self.limit)
 
     def _decided(self) -> bool:
         return self._joined() or self._unreachable() or (self.failed > 0 and self.fails_whole)
@@ -335,7 +373,7 @@ class _FanOut:
     # -- the boundary -----------------------------------------------------------------------------
 
     def _boundary(self) -> NodeOutput:
-        """Reduce what the branches returned, by their places, then by channel name (SPEC 7)."""
+        """Reduce what the branches returned, by their places, then by channel name."""
         began = self.session.state
         state = LiveState(began.values.copy(), began.digests.copy(), began.taint)
         changes: list[Change] = []
@@ -374,7 +412,15 @@ class _FanOut:
             read=tuple(dict.fromkeys(name for branch in counted for name in branch.read)),
             compensations=tuple(branch.compensation for branch in counted if branch.compensation),
             artifacts=tuple(artifact for branch in counted for artifact in branch.artifacts),
+            unused=(*self._left_answers(), *(kept for branch in counted for kept in branch.unused)),
         )
+
+    def _left_answers(self) -> Iterator[KeptAnswer]:
+        """Answers to questions about items that are not at their places any more."""
+        marks = {branch.path: branch.item_mark for branch in self.branches}
+        for state in self.session.cursor.branches:
+            if marks.get(state.path) != state.item:
+                yield from unused_answers(state.answers, ())
 
     def _spoilt(self, branch: Branch, error: HitlError) -> None:
         """A branch that only fails together with the others: its update does not fit after theirs."""

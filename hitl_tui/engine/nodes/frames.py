@@ -12,8 +12,7 @@ import linecache
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from inspect import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, getblock, iscoroutinefunction
 from pathlib import Path
 from textwrap import dedent
@@ -21,9 +20,11 @@ from time import perf_counter
 from types import CodeType, FrameType, FunctionType, GetSetDescriptorType, ModuleType, TracebackType
 from typing import Any, Final
 
+from hitl_tui.engine.graph.functions import code_behind
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.outcomes import Frame, LocalValue
-from hitl_tui.engine.log.secrets import MASK, SECRET_LOOK, SECRET_NAME, masked_source
+from hitl_tui.engine.log.redaction import hiding
+from hitl_tui.engine.log.secrets import MASK, SECRET_LOOK, is_secret_name, masked_source
 from hitl_tui.engine.state.values import keepable
 
 _MOST_FRAMES: Final = 8
@@ -67,6 +68,7 @@ class Masks:
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.names = frozenset(values)
+        self._hide = hiding(values)
         self._equal: set[Any] = set()
         self._within: list[str] = []
         self._long: list[str] = []
@@ -95,8 +97,7 @@ class Masks:
         """What stands in the place of a value for its name, "" for the value itself."""
         if name in self.names:
             return _MASKED
-        # A loop over pairs calls what is no secret a key.
-        secret = issubclass(type(value), str) and name != "key" and SECRET_NAME.search(name)
+        secret = issubclass(type(value), str) and is_secret_name(name)
         return MASK if secret and not self.hides(value) else ""
 
     def cleaned(self, text: str) -> str:
@@ -107,7 +108,9 @@ class Masks:
         windows = [
             text[at : at + _WINDOW] for at in range(0, min(len(text), _LONGEST_VALUE) - _WINDOW + 1, _WINDOW)
         ]
-        return _MASKED if any(part in secret for secret in self._long for part in windows) else text
+        if any(part in secret for secret in self._long for part in windows):
+            return _MASKED
+        return str(self._hide(text))
 
 
 NO_MASKS: Final = Masks({})
@@ -130,7 +133,16 @@ def frames_of(error: BaseException, masks: Masks) -> tuple[Frame, ...]:
 
     Those of libraries stand as their number; ours are left out.
     """
-    return _shown(list(_entries(error.__traceback__))[-_MOST_LINES:], masks)
+    entries = list(_entries(error.__traceback__))
+    while isinstance(error, BaseExceptionGroup):  # the first of a group says where it began
+        error = error.exceptions[0]
+        entries += _entries(error.__traceback__)
+    return _shown(entries[-_MOST_LINES:], masks)
+
+
+def stack_frames(stack: Sequence[tuple[FrameType, int]], masks: Masks) -> tuple[Frame, ...]:
+    """The frames of a stack from the outermost to the innermost; () where none is the user's."""
+    return _shown(stack[-_MOST_LINES:], masks)
 
 
 def frame_of(frame: FrameType, masks: Masks) -> tuple[Frame, ...]:
@@ -142,7 +154,7 @@ def noting_return(
     function: Callable[..., Any], note: Callable[[tuple[Frame, ...]], object], masks: Masks
 ) -> Callable[..., Any]:
     """A function that also tells its frame as it returns; it takes longer for that."""
-    code = getattr(function, "__code__", None)
+    code = code_behind(function)
 
     def profile(frame: FrameType, event: str, _argument: Any) -> None:
         if event == "return" and frame.f_code is code:
@@ -171,20 +183,18 @@ def noting_return(
     return called
 
 
-def place_of(function: Any) -> tuple[Frame, ...]:
+def place_of(function: Any, masks: Masks) -> tuple[Frame, ...]:
     """Where a function begins, for an error that none of its lines has raised."""
-    code = getattr(function, "__code__", None)
-    if not isinstance(code, CodeType) or _library(code.co_filename) is not None:
+    code = code_behind(function)
+    if code is None or _library(code.co_filename) is not None:
         return ()
-    return (_frame(code, code.co_firstlineno),)
+    return (_frame(code, code.co_firstlineno, masks),)
 
 
 def code_of(function: Any, masks: Masks) -> Frame | None:
     """A function as it stands in its file, whosever it is, up to some lines; None for what has none."""
-    while isinstance(function, partial) or callable(getattr(function, "__wrapped__", None)):
-        function = function.func if isinstance(function, partial) else function.__wrapped__
-    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
-    if not isinstance(code, CodeType):
+    code = code_behind(function)
+    if code is None:
         return None
     first = code.co_firstlineno
     below = _source(code.co_filename)[first - 1 : first - 1 + _MOST_CODE]
@@ -208,8 +218,11 @@ def file_of(frame: Frame, masks: Masks) -> Frame:
 
 def _code_lines(lines: Iterable[str], masks: Masks) -> tuple[str, ...]:
     """Code without secrets, and without what a channel keeps private though it stands in the code."""
-    shown = masked_source([line.rstrip() for line in lines])
-    return tuple(keepable(masks.cleaned(text)[:_LONGEST_LINE]) for text in shown)
+    return _without_private(masked_source([line.rstrip() for line in lines]), masks)
+
+
+def _without_private(lines: Iterable[str], masks: Masks) -> tuple[str, ...]:
+    return tuple(keepable(masks.cleaned(text)[:_LONGEST_LINE]) for text in lines)
 
 
 def _entries(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
@@ -253,13 +266,15 @@ def _shown(entries: Iterable[tuple[FrameType, int]], masks: Masks) -> tuple[Fram
         values = _values(frame, masks, room) if perf_counter() < until else ()
         room -= sum(len(value.text) for value in values)
         innermost = not any(inner.file for inner in shown)
-        shown.append(_frame(frame.f_code, line, values, around=innermost))
+        shown.append(_frame(frame.f_code, line, masks, values, around=innermost))
     if not any(frame.file for frame in shown):
         return ()
     return tuple(reversed(shown))
 
 
-def _frame(code: CodeType, line: int, values: tuple[LocalValue, ...] = (), *, around: bool = True) -> Frame:
+def _frame(
+    code: CodeType, line: int, masks: Masks, values: tuple[LocalValue, ...] = (), *, around: bool = True
+) -> Frame:
     first = max(line - (_BEFORE if around else 0), 1)
     last = line + (_AFTER if around else 0)
     opening = max(first - _OPENING, 1)
@@ -275,7 +290,7 @@ def _frame(code: CodeType, line: int, values: tuple[LocalValue, ...] = (), *, ar
         line=line,
         function=keepable(_called(code)),
         first=first,
-        lines=tuple(keepable(text[:_LONGEST_LINE]) for text in lines),
+        lines=_without_private(lines, masks),
         values=values,
     )
 

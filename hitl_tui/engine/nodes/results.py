@@ -1,37 +1,38 @@
-"""What a node returns, what its run came to, and what a run of the graph returns (SPEC 5)."""
+"""What a node returns, what its run came to, and what a run of the graph returns.
+
+Specified in docs/spec/graphs.md.
+"""
 
 from __future__ import annotations
 
-import math
 import re
 from base64 import b64encode
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
+from hitl_tui.declared import AnyText, Declaration
 from hitl_tui.engine.log.events import AppliedUpdate
 from hitl_tui.engine.log.outcomes import (
     BranchOutcome,
     BranchState,
     Compensation,
     ErrorInfo,
+    KeptAnswer,
     KeptArtifact,
     ModelUse,
 )
 from hitl_tui.engine.log.records import Source, Status
-from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.requests import BREAKPOINT, Request
 from hitl_tui.engine.state.changes import Change
 from hitl_tui.engine.state.listing import channel_lines, printable
 from hitl_tui.engine.state.state import undeclared
-from hitl_tui.engine.state.values import keepable
-from hitl_tui.errors import HitlError, NodeFailed, in_words
-
-_MOST = 1 << 53
+from hitl_tui.errors import HitlError, NodeFailed, ValueRejected
 
 
-class Artifact(msgspec.Struct, frozen=True):
+class Artifact(Declaration, frozen=True):
     """What a node gives besides its updates, as a report or a picture: kept with the step, no state.
 
     Attributes:
@@ -44,26 +45,47 @@ class Artifact(msgspec.Struct, frozen=True):
     media_type: str
     content: str | bytes
 
+    refusal = ValueRejected
 
-class NodeResult(msgspec.Struct, frozen=True):
-    """The envelope a node may return instead of a plain mapping of updates (seed 001).
+    def check(self) -> None:
+        """Refuse a name that is no file's, or a media type that is none."""
+        if not _ARTIFACT_NAME.fullmatch(self.name):
+            raise ValueRejected(
+                f"Artifact: the name {self.name!r:.100} is not allowed",
+                'name it as a file, without a folder: "report.md"',
+            )
+        if not _MEDIA_TYPE.fullmatch(self.media_type):
+            raise ValueRejected(
+                f"Artifact {self.name!r}: its media type is {self.media_type!r:.100}", 'as in "text/plain"'
+            )
+
+
+class NodeResult(Declaration, frozen=True):
+    """The envelope a node may return instead of a plain mapping of updates.
 
     Attributes:
         updates: channel name to update.
         text: a summary for people, kept with the checkpoint.
         status: "completed", or "failed" to fail the attempt with `text` as the reason.
         compensation: (handler, args), how to undo what this run of the node did outside the state: the
-            name of a registered handler and any JSON (SPEC 13).
+            name of a registered handler and any JSON.
         usage: model calls the engine did not see, for the totals.
         artifacts: evidence and handoff material, as files, kept with the step.
     """
 
     updates: Mapping[str, Any] = {}
-    text: str | None = None
+    text: AnyText | None = None
     status: str = "completed"
     compensation: tuple[str, Any] | None = None
     usage: Sequence[ModelUse] | None = None
     artifacts: Sequence[Artifact] = ()
+
+    refusal = ValueRejected
+    examples: ClassVar[Mapping[str, str]] = {
+        "updates": "a dict of channel updates, or leave them out",
+        "compensation": "a pair (handler, args): a handler's name and any JSON",
+        "usage": "a list of ModelUse(agent, provider, model, tokens_in, tokens_out, cost)",
+    }
 
 
 MOST_ARTIFACTS = 256 << 10
@@ -83,54 +105,29 @@ def kept_artifacts(artifacts: Sequence[Artifact], path: str = "") -> tuple[KeptA
 
 
 def checked(result: NodeResult, node: str) -> NodeResult:
-    """The envelope that a node returned, as it can be written down.
+    """Return the envelope that a node returned; the types of its fields were checked when it was made.
 
     Raises:
-        HitlError: the node reports that it failed, or a field holds something else than it should.
+        HitlError: the node reports that it failed, or its artifacts together can't be kept.
     """
-    text = result.text
-    if text is not None and not isinstance(text, str):
-        raise HitlError(
-            f"node {node!r} returned a NodeResult whose text is {in_words(text)}",
-            "give text or nothing",
-        )
     if result.status != "completed":
-        raise HitlError(f"the node reports status {result.status!r}: {text or 'without a reason'}")
-    if not isinstance(result.updates, Mapping):
-        raise HitlError(
-            f"node {node!r} returned a NodeResult whose updates are {in_words(result.updates)}",
-            "give a dict of channel updates, or leave them out",
-        )
-    if result.usage is not None:
-        _check_usage(result.usage, node)
+        reason = result.text or "without a reason"
+        raise HitlError(f"the node reports status {result.status!r}: {reason}")
     if result.artifacts:
         _check_artifacts(result.artifacts, node)
-    if text and (kept := keepable(text)) != text:
-        return msgspec.structs.replace(result, text=kept)
     return result
 
 
-def _check_artifacts(artifacts: Any, node: str) -> None:
-    what = f"node {node!r} returned a NodeResult with an artifact"
-    if not isinstance(artifacts, Sequence) or not all(isinstance(given, Artifact) for given in artifacts):
-        raise HitlError(
-            f"node {node!r} returned a NodeResult whose artifacts are {in_words(artifacts)}",
-            'give a list of Artifact("report.md", "text/markdown", text)',
-        )
+def _check_artifacts(artifacts: Sequence[Artifact], node: str) -> None:
     names: set[str] = set()
     size = 0
     for given in artifacts:
-        name, kind, content = given.name, given.media_type, given.content
-        if not isinstance(name, str) or not _ARTIFACT_NAME.fullmatch(name):
-            raise HitlError(f"{what} named {name!r:.100}", 'name it as a file, without a folder: "report.md"')
+        name, content = given.name, given.content
         if name in names:
-            raise HitlError(f"{what} {name!r} twice", "give each its own name")
-        if not isinstance(kind, str) or not _MEDIA_TYPE.fullmatch(kind):
-            raise HitlError(f"{what} {name!r} of media type {kind!r:.100}", 'as in "text/plain"')
-        if not isinstance(content, (str, bytes)) or (
-            isinstance(content, str) and keepable(content) != content
-        ):
-            raise HitlError(f"{what} {name!r} that is {in_words(content)}", "give text or bytes")
+            raise HitlError(
+                f"node {node!r} returned a NodeResult with an artifact {name!r} twice",
+                "give each its own name",
+            )
         names.add(name)
         size += len(content.encode() if isinstance(content, str) else content)
     if size > MOST_ARTIFACTS:
@@ -140,27 +137,8 @@ def _check_artifacts(artifacts: Any, node: str) -> None:
         )
 
 
-def _check_usage(usage: Any, node: str) -> None:
-    if not isinstance(usage, Sequence) or not all(isinstance(use, ModelUse) for use in usage):
-        raise HitlError(
-            f"node {node!r} returned a NodeResult whose usage is {in_words(usage)}",
-            "give a list of ModelUse(agent, provider, model, tokens_in, tokens_out, cost)",
-        )
-    for use in usage:
-        names = (use.agent, use.provider, use.model)
-        named = all(isinstance(name, str) and keepable(name) == name for name in names)
-        counted = all(type(count) is int and 0 <= count < _MOST for count in (use.tokens_in, use.tokens_out))
-        priced = use.cost is None or (type(use.cost) in (int, float) and 0 <= use.cost < math.inf)
-        if not (named and counted and priced):
-            raise HitlError(
-                f"node {node!r} returned a NodeResult whose usage holds {use!r:.200}",
-                "names are text, tokens whole numbers and the cost US dollars, None where it is unknown; "
-                "none of them is below 0",
-            )
-
-
 class StepResult(msgspec.Struct, frozen=True):
-    """One committed step, as `stream` yields it; values of private channels are masked (SPEC 8)."""
+    """One committed step, as `stream` yields it; values of private channels are masked."""
 
     node: str
     step: int
@@ -220,7 +198,8 @@ class RunResult(Mapping[str, Any]):
         """Where it stopped, and its channels a line each; long values are cut, private ones masked."""
         reason = f" ({self.reason})" if self.reason else ""
         lines = [f"thread {self.thread_id}: {self.status}{reason} at step {self.step}"]
-        lines += [f"  waits for an answer: {request.title}" for request in self.pending]
+        for request in self.pending:
+            lines += [f"  waits for an answer: {request.title}", *(f"    {note}" for note in request.notes)]
         if self.error:
             lines.append(f"  {self.error.title}: {self.error.message}")
         return "\n".join((*map(printable, lines), *channel_lines(self.state, self._private)))
@@ -242,6 +221,7 @@ class NodeOutput(msgspec.Struct, frozen=True, gc=False):
         read: what of the state went into it, where that was noted.
         counted: model calls of this step that the cursor has counted already.
         retries: failed attempts of branches that were followed by another one.
+        unused: answers to questions that the node has not asked.
     """
 
     result: NodeResult
@@ -253,6 +233,20 @@ class NodeOutput(msgspec.Struct, frozen=True, gc=False):
     compensations: tuple[Compensation, ...] = ()
     artifacts: tuple[KeptArtifact, ...] = ()
     counted: tuple[ModelUse, ...] = ()
+    unused: tuple[KeptAnswer, ...] = ()
+
+
+def unused_answers(answers: Iterable[KeptAnswer], served: Collection[str]) -> tuple[KeptAnswer, ...]:
+    """The answers that no question of an attempt has used; passing a breakpoint is no answer.
+
+    Args:
+        served: the hashes of the requests whose answers were used.
+    """
+    return tuple(
+        answer
+        for answer in answers
+        if answer.request_hash not in served and answer.key.partition(":")[0] != BREAKPOINT
+    )
 
 
 class BranchesWait(BaseException):
@@ -261,10 +255,17 @@ class BranchesWait(BaseException):
     Args:
         requests: all that wait then, those of before among them.
         branches: what is kept until there are answers.
+        unused: answers about items that are not at their places any more.
     """
 
-    def __init__(self, requests: Sequence[Request], branches: tuple[BranchState, ...]) -> None:
+    def __init__(
+        self,
+        requests: Sequence[Request],
+        branches: tuple[BranchState, ...],
+        unused: Iterable[KeptAnswer] = (),
+    ) -> None:
         super().__init__(", ".join(request.title for request in requests))
+        self.unused = tuple(unused)
         self.requests = tuple(requests)
         self.branches = branches
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from hitl_tui.engine.nodes.activity import MISSING, Activity
+from hitl_tui.engine.log.requests import BREAKPOINT
+from hitl_tui.engine.nodes.activity import Activity
 from hitl_tui.engine.nodes.branches import Branch
-from hitl_tui.engine.thread.interrupts import ANSWER, InterruptRaised, stop_request
+from hitl_tui.engine.thread.interrupts import InterruptRaised, stop_request
 from hitl_tui.engine.thread.session import Session
-
-_KEY: Final = "breakpoint"
 
 
 def stop_at_branch(session: Session, node: str, branch: Branch) -> None:
@@ -18,11 +17,13 @@ def stop_at_branch(session: Session, node: str, branch: Branch) -> None:
     Raises:
         InterruptRaised: it is to stop.
     """
-    kept, path = branch.exchanges, branch.path
-    if session.stops is None or any(exchange.key == f"{ANSWER}{_KEY}" for exchange in kept):
+    path = branch.path
+    if session.stops is None or any(answer.key == BREAKPOINT for answer in branch.answers):
         return
     if why := session.stops.branch(session, path, branch.item, branch.index):
-        raise InterruptRaised(stop_request(session.cursor, node, why, session.clock(), key=_KEY, path=path))
+        raise InterruptRaised(
+            stop_request(session.cursor, node, why, session.clock(), key=BREAKPOINT, path=path)
+        )
 
 
 def stop_at_tool(session: Session, activity: Activity, tool: str, arguments: Any, call: str) -> None:
@@ -34,12 +35,12 @@ def stop_at_tool(session: Session, activity: Activity, tool: str, arguments: Any
     Raises:
         InterruptRaised: it is to stop.
     """
-    key = f"{_KEY}:{call}"
-    if session.stops is None or activity.memory.recall(f"{ANSWER}{key}") is not MISSING:
+    key = f"{BREAKPOINT}:{call}"
+    answers = activity.cursor.answers if activity.cursor else ()
+    if session.stops is None or any(answer.key == key for answer in answers):
         return
     path = activity.path or activity.node
     if why := session.stops.tool(session, path, tool, arguments):
         now = session.clock()
-        raise InterruptRaised(
-            stop_request(session.cursor, activity.node, why, now, key=key, path=activity.path)
-        )
+        stop = stop_request(session.cursor, activity.node, why, now, key=key, path=activity.path)
+        raise activity.asks(InterruptRaised(stop))

@@ -1,10 +1,14 @@
-"""The run loop: from the cursor to the next stop, one node at a time (SPEC 5, 9, 11)."""
+"""The run loop: from the cursor to the next stop, one node at a time.
+
+Specified in docs/spec/graphs.md and docs/spec/threads.md.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
 import traceback
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any, Final
@@ -15,7 +19,7 @@ from hitl_tui.engine.commands.answering import approve_allowed, expire, pass_bre
 from hitl_tui.engine.commands.decisions import DONE, refuse_rolling_back
 from hitl_tui.engine.graph.compensation import check_compensation
 from hitl_tui.engine.graph.compiled import Node, SubgraphWork
-from hitl_tui.engine.graph.limits import OnLimit, limit_reached
+from hitl_tui.engine.graph.limits import Budget, LimitStop, OnLimit, is_bounded_inside, limit_reached
 from hitl_tui.engine.graph.retry import NEVER_RETRIED
 from hitl_tui.engine.log.events import (
     AttemptDropped,
@@ -25,32 +29,45 @@ from hitl_tui.engine.log.events import (
     RunEnded,
     RunStarted,
 )
-from hitl_tui.engine.log.outcomes import ErrorInfo, Frame, ModelUse, StreamedText, ToolUse
-from hitl_tui.engine.log.records import END, ROLLBACK, Cursor, Status
+from hitl_tui.engine.log.outcomes import ErrorInfo, Frame, KeptAnswer, ModelUse, StreamedText, ToolUse
+from hitl_tui.engine.log.records import END, ROLLBACK, Cursor, LedgerEntry, Status
+from hitl_tui.engine.log.redaction import hiding
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, StreamKeeper, newest_texts
 from hitl_tui.engine.nodes.attempt import masks_of, run_attempt
 from hitl_tui.engine.nodes.calling import SyncCaller
-from hitl_tui.engine.nodes.children import may_go_on, refresh
+from hitl_tui.engine.nodes.children import abandon, may_go_on, refresh
 from hitl_tui.engine.nodes.results import (
     BranchesFailed,
     BranchesWait,
     ChildStopped,
     NodeOutput,
     kept_artifacts,
+    unused_answers,
 )
-from hitl_tui.engine.state.changes import after
+from hitl_tui.engine.state.changes import Change, after
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.allowances import allowances_for
 from hitl_tui.engine.thread.breakpoints import Stops
+from hitl_tui.engine.thread.earlier import compared
 from hitl_tui.engine.thread.graph_change import note_graph
-from hitl_tui.engine.thread.interrupts import InterruptRaised, ask, make_request, waiting, withdrawn
+from hitl_tui.engine.thread.interrupts import (
+    InterruptRaised,
+    ask,
+    make_request,
+    unpassed,
+    unused_entry,
+    waiting,
+    withdrawn,
+)
 from hitl_tui.engine.thread.journal import StepFacts, spent, with_branches
 from hitl_tui.engine.thread.logged import logged_digest
+from hitl_tui.engine.thread.private import hidden_error, without_private
+from hitl_tui.engine.thread.reopening import reopen_changed
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.engine.thread.taint_policy import guard, tainted_reads
-from hitl_tui.errors import HitlError, NodeFailed, StoreUnusable
+from hitl_tui.errors import STORE_FAILURES, HitlError, NodeFailed, described
 
 
 def report_failure(session: Session, node: str, error: Exception) -> None:
@@ -59,11 +76,13 @@ def report_failure(session: Session, node: str, error: Exception) -> None:
     Args:
         node: the one that runs or is next; a store that can't be used is no node's fault.
     """
-    if not isinstance(error, HitlError):
-        error = HitlError(f"{type(error).__name__}: {error}", "the log file has the details")
     cursor = session.cursor
-    details = "".join(traceback.format_exception(error.__cause__ or error))
-    blamed = "" if isinstance(error, StoreUnusable) else node
+    if not isinstance(error, HitlError):
+        error = HitlError(described(error), "the log file has the details")
+    private = session.private()
+    details = hiding(private)("".join(traceback.format_exception(error.__cause__ or error)))
+    without_private(error, private)
+    blamed = "" if isinstance(error, STORE_FAILURES) else node
     info = ErrorInfo(blamed, cursor.attempt, error.title, error.message, error.hint, details)
     if cursor.status == "running":
         session.cursor = replace(
@@ -97,11 +116,14 @@ async def work(
         NodeFailed: its last attempt failed; says how many there were.
         InterruptRaised, BranchesWait: it asks a human.
         ChildStopped: the thread of a subgraph was stopped.
+        LimitStop: a limit was reached before a model call.
     """
     first = attempt = session.cursor.attempt
+    budget = _budget(session, uses) if is_bounded_inside(session.cursor.limits) else None
     while True:
         activity = Activity(node.name, attempt, session.sink)
-        activity.first_input = session.first_input
+        activity.first_input, activity.call_log = session.first_input, session.call_log
+        activity.budget = budget
         if session.stops:
             from hitl_tui.engine.nodes.stopping import stop_at_tool
 
@@ -130,6 +152,8 @@ async def work(
                 clock=session.clock,
                 threads=threads,
             )
+            if result.usage:
+                activity.replace_estimates(result.usage)
             undo = result.compensation
             compensations = () if undo is None else (check_compensation(undo, session.graph.compensations),)
             return NodeOutput(
@@ -138,8 +162,11 @@ async def work(
                 read=tuple(activity.read or ()),
                 compensations=compensations,
                 artifacts=kept_artifacts(result.artifacts) if result.artifacts else (),
+                unused=unused_answers(cursor.answers, activity.served) if cursor.answers else (),
             )
         except NodeFailed as error:
+            if failure := session.store_failure:
+                raise failure from error
             tried = attempt - first + 1
             if session.stops and (why := session.stops.error(session, node.name, error)):
                 error.message += f" ({why})"
@@ -148,15 +175,40 @@ async def work(
                 if tried > 1:
                     error.message += f" (after {tried} attempts)"
                 raise
+            if budget and (limit := budget.reached()):
+                raise LimitStop(limit) from error
             wait = node.retry.wait_after(tried)
             activity.retrying(attempt, first + node.retry.max_attempts - 1, wait, error.message)
             attempt += 1
-            session.commit_cursor(
-                replace(session.cursor, attempt=attempt, retries=session.cursor.retries + 1)
-            )
+            with session.committing:  # a call that is still running may complete now
+                session.commit_cursor(
+                    replace(session.cursor, attempt=attempt, retries=session.cursor.retries + 1)
+                )
             await asyncio.sleep(wait)
         finally:
             uses.extend(activity.uses)
+
+
+def _budget(session: Session, uses: Sequence[ModelUse]) -> Budget:
+    budget = Budget(session.cursor, session.limits, session.clock, session.report_unknown_price)
+    for use in uses:
+        budget.count(use)
+    return budget
+
+
+_CANCEL_PATIENCE = 5.0
+_BETWEEN_LOOKS = 0.05
+
+
+async def await_cancel(session: Session) -> None:
+    """Wait a moment for another process that has stopped a run to cancel its thread, as it said it would.
+
+    The decision is that person's, with what they saw and their signature, so it is not made here.
+    """
+    end = time.monotonic() + _CANCEL_PATIENCE
+    while (session.cursor.status, session.cursor.reason) == ("waiting", "paused") and time.monotonic() < end:
+        await asyncio.sleep(_BETWEEN_LOOKS)
+        session.reload()
 
 
 class RunLoop:
@@ -192,6 +244,8 @@ class RunLoop:
         """The breakpoint that has stopped it."""
         self._threads = threads
         self._pause_asked, self._drop_reason = False, ""
+        self.is_being_cancelled = False
+        """Whether another process has asked it to stop, to cancel the thread then."""
         self._trouble: HitlError | None = None
         self._activity: Activity | None = None
         self._calls: list[ToolUse] = []
@@ -256,8 +310,10 @@ class RunLoop:
                                 self._due = self._stops.after(session, node, before)
                             yield node
                 except Exception as error:
-                    broken = error
-                    raise
+                    broken = hidden_error(error, self.session.private())
+                    if broken is error:
+                        raise
+                    raise broken from None
                 finally:
                     self.ended = begun or broken is None
                     if self.ended:
@@ -265,6 +321,8 @@ class RunLoop:
         finally:
             session.stops = None
             # Only now can the next run or edit have the thread.
+            if self.is_being_cancelled:
+                await await_cancel(session)
             if self.ended and session.sink:
                 session.emit(RunEnded(session.progress))
 
@@ -291,10 +349,10 @@ class RunLoop:
             return False
         refuse_rolling_back(session)
         note_graph(session)
+        reopen_changed(session)
         if session.cursor.branches:
             refresh(session, runs_on=True)
         pass_breakpoints(session)
-        self._ask_again()
         self._approved()
         cursor = session.cursor
         if cursor.status in DONE or (cursor.pending and not may_go_on(session)):
@@ -304,23 +362,10 @@ class RunLoop:
         session.commit_cursor(replace(cursor, status="running", reason="", attempt=attempt, error=None))
         return True
 
-    def _ask_again(self) -> None:
-        """Open a question after a node again that failed the thread by its deadline: nobody has decided.
-
-        Questions before and inside nodes come up by themselves when the thread gets there.
-        """
-        session, cursor = self.session, self.session.cursor
-        kind, _, node = cursor.position.partition(":")
-        expired = (cursor.status, cursor.reason, kind) == ("failed", "deadline", "route")
-        if expired and node in session.graph.after:
-            request = make_request(session, node, "after")
-            entry = journal.request_entry(cursor, request, session.clock())
-            session.commit_cursor(waiting(cursor, request), [entry])
-
     def _next(self, first: bool) -> str:
         """The node to run now, or "" once the cursor has been stopped with a reason."""
         session, cursor = self.session, self.session.cursor
-        if cursor.status != "running":
+        if cursor.status != "running" or (session.graph.after and self._asks_after()):
             return ""
         try:
             # A route is not written down before the node commits: an edit until then may still turn it.
@@ -335,8 +380,7 @@ class RunLoop:
             return self._stop("failed", "dead_end")
         limit = limit_reached(cursor, session.limits)
         if limit:
-            paused = self._on_limit == "pause"
-            return self._stop("waiting" if paused else "failed", "limit", limit)
+            return self._stop_at_limit(limit)
         if self._trouble:
             raise self._trouble
         if self._pause_asked or self._due or (self._once and not first):
@@ -344,10 +388,27 @@ class RunLoop:
         # A single step is about its node: nothing stops it there.
         if self._stops and not self._once and (why := self._stops.before(session, name, first)):
             return self._stopped(why)
-        if name in session.graph.before and not cursor.passed:
-            self._open([make_request(session, name, "before")])
+        if name in session.graph.before and (request := unpassed(session, name, "before")):
+            self._open([request])
             return ""
         return self._guarded(name) if session.state.taint else name
+
+    def _asks_after(self) -> bool:
+        """Whether the question after the node that ran last has to be answered, perhaps again."""
+        session, cursor = self.session, self.session.cursor
+        kind, _, node = cursor.position.partition(":")
+        if kind != "route":
+            node = next((gate.node for gate in cursor.passed if gate.when == "after"), "")
+        # A plain breakpoint stops where its node has just run, and nowhere else.
+        is_gate = session.graph.after.get(node) is not None
+        request = unpassed(session, node, "after") if is_gate else None
+        if request is None:
+            return False
+        if cursor.branches:  # of the node that the route has led to, which may be another one now
+            abandon(session)
+            cursor = with_branches(session.cursor)
+        self._open([request], cursor)
+        return True
 
     def _guarded(self, name: str) -> str:
         """The node, or "" where its policy on taint has stopped the run before it."""
@@ -361,6 +422,9 @@ class RunLoop:
     def _stopped(self, why: str) -> str:
         self.stopped_by = why
         return self._stop("waiting", "paused", why)
+
+    def _stop_at_limit(self, words: str, cursor: Cursor | None = None) -> str:
+        return self._stop("waiting" if self._on_limit == "pause" else "failed", "limit", words, cursor)
 
     def _stop(self, status: Status, reason: str, note: str = "", cursor: Cursor | None = None) -> str:
         session = self.session
@@ -414,33 +478,46 @@ class RunLoop:
         outside = activity is None or bool(activity.tainted_by) or bool(tainted_reads(self.session, node))
         return replace(request, tainted=outside or bool(request.path))
 
+    def _open_branches(self, name: str, wait: BranchesWait, cursor: Cursor) -> None:
+        """Ask what the branches of a node wait for."""
+        self._note_unused(name, wait.unused)
+        asked = [request if request.thread else self._marked(name, request) for request in wait.requests]
+        self._open(asked, replace(cursor, branches=wait.branches))
+
     async def _run_node(self, name: str) -> bool:
         """Run a node with its retries and commit it; False where nothing was committed."""
         session = self.session
         started = session.clock()
         uses: list[ModelUse] = []
-        if self._calls:
-            self._calls = []
-        if self._streams.used:
-            self._streams = StreamKeeper()
+        if self._calls or self._streams.used:
+            self._calls, self._streams = [], StreamKeeper()
         attempt = session.cursor.attempt
+        session.store_failure = None
         try:
             node, called = self._called(name)
-            output = await work(
-                session, node, called, uses, threads=self._threads, begun=self._begun, inner=self._enter
-            )
+            if session.cursor.first_call:
+                self._count(name, uses)
+            try:
+                output = await work(
+                    session, node, called, uses, threads=self._threads, begun=self._begun, inner=self._enter
+                )
+            finally:
+                if session.calls:
+                    session.end_calls()
+        except STORE_FAILURES:
+            self._keep_uses(uses, started, attempt)
+            raise
         except InterruptRaised as interrupt:
-            # What the attempt used so far is spent, though it starts again with the answer.
-            cursor = self._waiting_cursor(uses, started)
-            kept = self._activity.exchanges if self._activity else ()
-            self._open([self._marked(name, interrupt.request)], replace(cursor, exchanges=kept))
+            self._ask(name, interrupt, self._waiting_cursor(uses, started))
+            return False
+        except LimitStop as limit:
+            self._stop_inside(limit, uses, started)
             return False
         except ChildStopped as stop:
             self._stop(stop.status, stop.reason, stop.note, self._after_attempt(uses, started))
             return False
         except BranchesWait as wait:
-            asked = [request if request.thread else self._marked(name, request) for request in wait.requests]
-            self._open(asked, replace(self._waiting_cursor(uses, started), branches=wait.branches))
+            self._open_branches(name, wait, self._waiting_cursor(uses, started))
             return False
         except (asyncio.CancelledError, AttemptCancelled):
             self._left(uses, started)
@@ -449,27 +526,66 @@ class RunLoop:
             self._tell_dropped(name, attempt)
             return False
         except NodeFailed as error:
-            cursor = replace(self._after_attempt(uses, started), pending=())
-            if isinstance(error, BranchesFailed):
-                cursor = with_branches(cursor, error.branches)
-            self._fail(error, name, cursor)
+            self._give_up(name, error, replace(self._after_attempt(uses, started), pending=()))
             return False
         finally:
             self._activity = self._inner = None
         try:
             self._commit(name, output, uses, started)
-        except StoreUnusable:
-            # Nothing can be written now; what the attempt used is, with the next commit that goes through.
-            session.cursor = replace(self._after_attempt(uses, started), attempt=attempt)
+        except STORE_FAILURES:
+            self._keep_uses(uses, started, attempt)
             raise
         except HitlError as error:
-            self._fail(error, name, self._after_attempt(uses, started))
+            self._fail(error, name, self._after_attempt(uses, started), updates=output.changes)
             return False
         return True
 
+    def _ask(self, name: str, interrupt: InterruptRaised, cursor: Cursor) -> None:
+        """Ask what a node asks; what its attempt used is spent, though it starts again with the answer."""
+        new = compared(self.session, interrupt.request, interrupt.earlier.n if interrupt.earlier else None)
+        self._open([self._marked(name, new)], cursor)
+
+    def _give_up(self, name: str, error: NodeFailed, cursor: Cursor) -> None:
+        """End a run whose node has failed; what its branches completed is kept."""
+        if isinstance(error, BranchesFailed):
+            cursor = with_branches(cursor, error.branches)
+        self._fail(error, name, cursor)
+
+    def _stop_inside(self, limit: LimitStop, uses: Sequence[ModelUse], started: int) -> None:
+        """Stop at a limit that was reached inside a node; what its attempt completed is kept."""
+        cursor = replace(self._after_attempt(uses, started), pending=())
+        if limit.branches:
+            cursor = with_branches(cursor, limit.branches)
+        self._stop_at_limit(limit.words, cursor)
+
+    def _count(self, name: str, uses: list[ModelUse]) -> None:
+        """Count the recorded calls of an attempt whose process died before it could count them."""
+        for record in self.session.uncounted_calls(name):
+            uses.extend(record.uses)
+            if record.tool:
+                self._calls.append(record.tool)
+
+    def _keep_uses(self, uses: Sequence[ModelUse], started: int, attempt: int) -> None:
+        """Count what an attempt used, where nothing can be written now: the next commit has it."""
+        self.session.cursor = replace(self._after_attempt(uses, started), attempt=attempt)
+
+    def _note_unused(self, name: str, answers: Sequence[KeptAnswer]) -> None:
+        """Write down which answers of a node no question can use any more."""
+        session, entries = self.session, list[LedgerEntry]()
+        for kept in answers:
+            at = journal.after_entries(session.cursor, entries)
+            entries.append(unused_entry(session, at, kept, name))
+        if entries:
+            session.commit_cursor(session.cursor, entries)
+
     def _waiting_cursor(self, uses: Sequence[ModelUse], started: int) -> Cursor:
         cursor = spent(self.session.cursor, uses, self.session.clock() - started)
-        return replace(cursor, uses=(*cursor.uses, *uses), calls=(*cursor.calls, *self._calls))
+        return replace(
+            cursor,
+            uses=(*cursor.uses, *uses),
+            calls=(*cursor.calls, *self._calls),
+            counted=cursor.ledger_n if cursor.first_call else 0,
+        )
 
     def _called(self, name: str) -> tuple[Node, Cursor]:
         """What runs under a name, and the cursor its config tells of."""
@@ -480,6 +596,8 @@ class RunLoop:
         result, changes = output.result, output.changes
         state = after(session.state, changes)
         all_uses = (*uses, *(result.usage or ()))
+        for use in result.usage or ():
+            session.report_unknown_price(use)
         now = session.clock()
         duration, before = now - started, session.cursor
         cursor = replace(
@@ -491,7 +609,11 @@ class RunLoop:
             retries=before.retries + output.retries,
             compensated=before.compensated or bool(output.compensations),
         )
+        if session.graph.termination is not None:
+            session.note_changes(changes, output.source, cursor)
         ledger = withdrawn(session) if before.pending else []
+        for kept in output.unused:
+            ledger.append(unused_entry(session, journal.after_entries(before, ledger), kept, name))
         if name in session.graph.after:
             at_step = replace(cursor, head=cursor.head + 1)
             request = make_request(session, name, "after", cursor=at_step, state=state)
@@ -500,15 +622,15 @@ class RunLoop:
             )
             cursor = waiting(cursor, request)
         else:
-            cursor = session.led_on(cursor, name, state)
+            cursor = session.advanced(cursor, name, state)
         step = StepFacts(
             source=output.source,
             node=name,
-            text=result.text,
-            duration=duration,
+            text=self._hiding(changes)(result.text) if result.text else result.text,
+            duration=duration + _kept_duration(before) if before.branches else duration,
             uses=(*before.uses, *output.counted, *all_uses),
             calls=(*before.calls, *self._calls),
-            streamed=self._written(before) if self._streams.used else before.streamed,
+            streamed=self._written(before, changes) if self._streams.used else before.streamed,
             attempt=before.attempt,
             compensations=output.compensations,
             artifacts=output.artifacts,
@@ -552,20 +674,36 @@ class RunLoop:
             attempt=cursor.attempt + 1,
             uses=(*cursor.uses, *uses),
             calls=(*cursor.calls, *self._calls),
+            counted=cursor.ledger_n if cursor.first_call else 0,
             streamed=self._written(cursor),
         )
 
-    def _written(self, cursor: Cursor) -> tuple[StreamedText, ...]:
-        """What was printed and streamed since the last step; what a node wrote before it asked, it writes
-        again with the answer."""
+    def _written(self, cursor: Cursor, changes: Sequence[Change] = ()) -> tuple[StreamedText, ...]:
+        """What was printed and streamed since the last step, without private values, those among the changes
+        of the step included; what a node wrote before it asked, it writes again with the answer."""
         if not self._streams.used:
             return cursor.streamed
-        return newest_texts((*cursor.streamed, *self._streams.texts))
+        hide = self._hiding(changes)
+        texts = (replace(text, text=hide(text.text), end=hide(text.end)) for text in self._streams.texts)
+        return newest_texts((*cursor.streamed, *texts))
+
+    def _hiding(self, changes: Iterable[Change]) -> Callable[[Any], Any]:
+        """What hides private values, those among changes included."""
+        written = ((change.channel.name, change.after) for change in changes)
+        return hiding(self.session.private(written))
 
     def _fail(
-        self, error: HitlError, node: str, cursor: Cursor | None = None, reason: str = "node_error"
+        self,
+        error: HitlError,
+        node: str,
+        cursor: Cursor | None = None,
+        reason: str = "node_error",
+        updates: Sequence[Change] = (),
     ) -> str:
         session = self.session
+        if not isinstance(error, NodeFailed):  # whose words are without private values already
+            written = ((change.channel.name, change.after) for change in updates)
+            without_private(error, session.private(written))
         self.error = error
         attempt = error.attempt if isinstance(error, NodeFailed) else session.cursor.attempt
         details, frames = "", tuple[Frame, ...]()
@@ -589,11 +727,11 @@ class RunLoop:
 
 _OF_NODE: Final[Mapping[str, Any]] = {
     "attempt": 1,
-    "passed": False,
-    "approved_hash": "",
+    "passed": (),
     "answers": (),
     "branches": (),
-    "exchanges": (),
+    "first_call": 0,
+    "counted": 0,
     "uses": (),
     "calls": (),
     "streamed": (),
@@ -602,6 +740,11 @@ _OF_NODE: Final[Mapping[str, Any]] = {
 """What a cursor has of the node at its position, as it is before that begins."""
 _of_node = attrgetter(*_OF_NODE)
 _AT_FIRST = tuple(_OF_NODE.values())
+
+
+def _kept_duration(cursor: Cursor) -> int:
+    """How long the branches that are kept from before a stop took, in microseconds; they ran side by side."""
+    return max((kept.outcome.duration for kept in cursor.branches if kept.outcome), default=0)
 
 
 def _settled(cursor: Cursor) -> Cursor:

@@ -1,4 +1,7 @@
-"""Rollback: compensation handlers of a thread and its subgraphs, last first, each a step (SPEC 13)."""
+"""Rollback: compensation handlers of a thread and its subgraphs, last first, each a step.
+
+Specified in docs/spec/rollback.md.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,13 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.commands.command import Rollback
-from hitl_tui.engine.commands.decisions import decision_entry, shown
+from hitl_tui.engine.commands.decisions import decision_entry
 from hitl_tui.engine.graph.compensation import UNDO_FAILED, UNDONE, RollbackEntry, unknown_handler
 from hitl_tui.engine.graph.compiled import Node
 from hitl_tui.engine.log.events import AttemptDropped, AttemptFailed, NodeStarted
 from hitl_tui.engine.log.outcomes import ErrorInfo, ModelUse
 from hitl_tui.engine.log.records import ROLLBACK, ROLLED_BACK, Checkpoint, Cursor, LedgerEntry, Status
+from hitl_tui.engine.log.redaction import hiding
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
@@ -26,10 +30,14 @@ from hitl_tui.engine.nodes.children import graph_inside, named, open_child, owne
 from hitl_tui.engine.nodes.results import NodeOutput
 from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.run.subgraph import InsideEvents
+from hitl_tui.engine.state.changes import Change
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.journal import StepFacts, spent
+from hitl_tui.engine.thread.logged import check_steps, decisions, logged_graph
+from hitl_tui.engine.thread.private import without_private
+from hitl_tui.engine.thread.rebuild import state_at
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import GraphInvalid, HitlError, NodeFailed, StoreUnusable, UnknownThread
+from hitl_tui.errors import STORE_FAILURES, GraphInvalid, HitlError, NodeFailed, UnknownThread
 
 _PAGE = 256
 
@@ -59,12 +67,31 @@ class ChildRollback(msgspec.Struct, frozen=True):
 def rollback_entries(store: Store | None, cursor: Cursor) -> tuple[RollbackEntry, ...]:
     """All entries of a thread and of those below it, in the order in which a rollback runs them.
 
-    Those that a fork shares with its parent are among them.
+    Those that a fork shares with its parent are among them. Private values in their arguments are hidden.
     """
     entries: list[RollbackEntry] = []
     for undo in undo_order(store, cursor):
-        entries += undo.entries if isinstance(undo, ChildRollback) else [undo]
+        entries += undo.entries if isinstance(undo, ChildRollback) else [_shown(store, cursor, undo)]
     return tuple(entries)
+
+
+def _shown(store: Store | None, cursor: Cursor, entry: RollbackEntry) -> RollbackEntry:
+    """An entry as it may be displayed: what it is given, without the values that are private at its step."""
+    info = store.info(cursor.thread_id) if store and entry.args is not None else None
+    if store is None or info is None:
+        return entry
+    channels = logged_graph(store, info, cursor).channels
+    names = [channel.name for channel in channels if channel.visibility == "private"]
+    private: dict[str, Any] = {
+        name: cursor.context[name] for name in cursor.private_context if name in cursor.context
+    }
+    if names:
+        defaults = {channel.name: channel.default for channel in channels}
+        before, after = (
+            state_at(store, cursor.thread_id, step, defaults, names) for step in (entry.step - 1, entry.step)
+        )
+        private |= {name: [before.get(name), after.get(name)] for name in names}
+    return msgspec.structs.replace(entry, args=hiding(private)(entry.args))
 
 
 def undo_order(store: Store | None, cursor: Cursor) -> list[RollbackEntry | ChildRollback]:
@@ -78,7 +105,7 @@ def undo_order(store: Store | None, cursor: Cursor) -> list[RollbackEntry | Chil
     left = {name: info.created_at for name, info in begun.items()}
     info = store.info(cursor.thread_id)
     shared = info.fork_step if info else -1
-    fates = _fates(store.ledger(cursor.thread_id))
+    fates = _fates(decisions(store, cursor.thread_id))
     order: list[RollbackEntry | ChildRollback] = []
     for point in _points(store, cursor.thread_id):
         threads = named(point)
@@ -197,6 +224,8 @@ class RollbackLoop(RunLoop):
         """Set the thread rolling back; False where that is done already."""
         session = self.session
         cursor = session.cursor
+        if session.store is not None:
+            check_steps(session.store, cursor)
         self._todo = [undo for undo in undo_order(session.store, cursor) if undo.remains][::-1]
         if not self._todo and (cursor.status, cursor.reason) == ROLLED_BACK:
             return False
@@ -205,7 +234,7 @@ class RollbackLoop(RunLoop):
             self._write_down(ledger, "withdrawn", request=request, actor=self._command.actor)
         data = {"entries": [_named(entry) for undo in reversed(self._todo) for entry in _remaining(undo)]}
         actor, note = self._command.actor, self._command.note
-        self._write_down(ledger, "rollback", actor=actor, note=note, seen=shown(session), data=data)
+        self._write_down(ledger, "rollback", actor=actor, note=note, data=data)
         # An attempt that a crash or a person ended counts, if it was one at undoing.
         attempt = cursor.attempt if cursor.position == ROLLBACK else 1
         session.commit_cursor(
@@ -217,8 +246,9 @@ class RollbackLoop(RunLoop):
                 pending=(),
                 answers=(),
                 branches=(),
-                exchanges=(),
-                passed=False,
+                first_call=0,
+                counted=0,
+                passed=(),
                 error=None,
                 attempt=attempt,
             ),
@@ -268,7 +298,7 @@ class RollbackLoop(RunLoop):
             self._begun(activity)
             await Descent(session, below.node, child).run(inner, activity)
         except HitlError as error:
-            if isinstance(error, StoreUnusable):
+            if isinstance(error, STORE_FAILURES):
                 raise
             self._unreachable(error, name, below)
             return True
@@ -347,9 +377,18 @@ class RollbackLoop(RunLoop):
             ledger=ledger,
         )
 
-    def _fail(self, error: HitlError, node: str, cursor: Cursor | None = None, reason: str = "") -> str:
+    def _fail(
+        self,
+        error: HitlError,
+        node: str,
+        cursor: Cursor | None = None,
+        reason: str = "",
+        updates: Sequence[Change] = (),
+    ) -> str:
         """Write a failure down; the entries before this one are undone all the same."""
         session = self.session
+        if not isinstance(error, NodeFailed):
+            without_private(error, session.private((change.channel.name, change.after) for change in updates))
         attempt = error.attempt if isinstance(error, NodeFailed) else session.cursor.attempt
         details = error.details if isinstance(error, NodeFailed) else ""
         info = ErrorInfo(node, attempt, error.title, error.message, error.hint, details)
@@ -363,7 +402,7 @@ class RollbackLoop(RunLoop):
 
     def _open(self, requests: Sequence[Request], cursor: Cursor | None = None) -> None:
         request = requests[0]
-        asked = HitlError(f"it asks a human: {request.title!r}", "a handler must be able to end by itself")
+        asked = HitlError(f"it asks a human: {request.title!r}", "a handler must not ask a person")
         self._fail(asked, request.node, cursor)
 
     def _finish(self) -> str:
@@ -451,7 +490,7 @@ class Descent:
     def __init__(self, session: Session, node: str, child: Session) -> None:
         self.session = session
         self.child = child
-        child.sink = InsideEvents(session, node, child).tell
+        child.sink = InsideEvents(session, node, child).pass_on
 
     async def run(self, rollback: RollbackLoop, activity: Activity) -> None:
         """Undo it as far as it goes; giving up the activity gives up the handler that runs.

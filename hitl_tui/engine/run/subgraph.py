@@ -1,4 +1,7 @@
-"""Running a graph inside a node, on a thread of its own (SPEC 7)."""
+"""Running a graph inside a node, on a thread of its own.
+
+Specified in docs/spec/branches.md.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from hitl_tui.engine.log.events import (
     ModelCalled,
     NodeRetrying,
     NodeStarted,
+    PriceUnknown,
     RunEnded,
     RunStarted,
     StepCommitted,
@@ -36,7 +40,7 @@ from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, ChildSto
 from hitl_tui.engine.state.changes import Change, reduce_updates
 from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import HitlError, NodeFailed, ThreadBusy
+from hitl_tui.errors import STORE_FAILURES, HitlError, NodeFailed, ThreadBusy
 
 if TYPE_CHECKING:
     from hitl_tui.engine.run.loop import RunLoop
@@ -56,14 +60,14 @@ class InsideEvents:
         self.uses: list[ModelUse] = []
         self._running = ""
 
-    def tell(self, event: Event) -> None:
-        """The child's sink."""
+    def pass_on(self, event: Event) -> None:
+        """Pass an event of the child on to the parent: the sink of the child."""
         node, child = self.node, self.child
         if child.on_below:
             child.on_below(child.thread_id, event)
         if isinstance(event, (TextStreamed, ModelCalled, NodeRetrying)):
             self.session.emit(replace(event, node=node, path=f"{node}/{event.path or event.node}"))
-        elif isinstance(event, (ToolCalled, BreakpointHit)):
+        elif isinstance(event, (ToolCalled, BreakpointHit, PriceUnknown)):
             self.session.emit(replace(event, node=node))
         elif isinstance(event, ChildMoved):
             self.session.emit(replace(event, node=node, path=f"{node}/{event.path}"))
@@ -91,6 +95,7 @@ async def run_subgraph(
         NodeFailed: the child thread failed or was cancelled.
         BranchesWait: it asks a human.
         ChildStopped: it was paused, a limit stopped it, or somebody else runs it.
+        StoreUnusable, LogCorrupt, StaleWriter: the store failed, which is no failure of the node.
     """
     assert isinstance(node.work, SubgraphWork)
     return await _Visit(session, node, node.work, activity).run(make_run)
@@ -111,12 +116,12 @@ class _Visit:
         try:
             child = open_child(self.session, self.node, link.thread_id)
             self.events = InsideEvents(self.session, self.node.name, child)
-            child.sink, child.on_below = self.events.tell, self.session.on_below
+            child.sink, child.on_below = self.events.pass_on, self.session.on_below
             run = make_run(child)
             await self._run_child(child, link, run)
         except ThreadBusy as busy:
             raise self._held(link.thread_id, busy) from busy
-        except NodeFailed:
+        except (NodeFailed, *STORE_FAILURES):
             raise
         except HitlError as error:
             raise self._failed(link.thread_id, f"can't run: {error.message}", error.hint) from error
@@ -275,6 +280,7 @@ class _Visit:
             _least(own.max_tokens, _rest(outer.max_tokens, tokens)),
             _least(own.max_cost_usd, _rest(outer.max_cost_usd, parent.cost - link.cost)),
             _least(own.max_seconds, _rest(outer.max_seconds, (parent.active - child.active) / 1e6)),
+            "stop" if "stop" in (own.on_unknown_price, outer.on_unknown_price) else "warn",
         )
         if child.iteration == 0:
             return left
@@ -284,6 +290,7 @@ class _Visit:
             _most(given.max_tokens, left.max_tokens),
             _most(given.max_cost_usd, left.max_cost_usd),
             _most(given.max_seconds, left.max_seconds),
+            given.on_unknown_price,
         )
 
     def _roll_up(self, child: Session, link: ChildLink) -> None:

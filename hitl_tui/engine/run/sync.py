@@ -6,6 +6,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import asyncio
 import atexit
+import contextvars
 import os
 import signal
 import threading
@@ -17,11 +18,21 @@ T = TypeVar("T")
 _SIGINT = int(signal.SIGINT)
 
 
-def run_on(loop: asyncio.AbstractEventLoop, work: Awaitable[T]) -> T:
-    """Run a part of sync code's own loop, from inside another running loop too."""
+def _on_a_loop() -> bool:
+    """Whether the caller is inside a running event loop.
+
+    What a node raises must not be raised in an `except` block of ours: it would seem to follow from that.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
+        return False
+    return True
+
+
+def run_on(loop: asyncio.AbstractEventLoop, work: Awaitable[T]) -> T:
+    """Run a part of sync code's own loop, from inside another running loop too."""
+    if not _on_a_loop():
         return loop.run_until_complete(work)
     with ThreadPoolExecutor(1, "hitl-tui run") as pool:
         return pool.submit(loop.run_until_complete, work).result()
@@ -29,9 +40,7 @@ def run_on(loop: asyncio.AbstractEventLoop, work: Awaitable[T]) -> T:
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
     """Run the async core from sync code."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _on_a_loop():
         return _loop_of_thread().run(work)
     outcome: list[T] = []
     failure: list[BaseException] = []
@@ -63,7 +72,7 @@ class _KeptLoop:
         """As `asyncio.run`, but that a loop on which nothing is left is kept for the next time."""
         if self._runner is None or self._pid != os.getpid():  # a fork shares what its parent's loop waits on
             self._runner, self._pid = asyncio.Runner(), os.getpid()
-        loop = self._runner.get_loop()
+        loop = contextvars.Context().run(self._runner.get_loop)  # it keeps the context in which it is made
         try:
             # In a context of its own, as the caller's is now: the runner would keep that of its first time.
             result = self._finish(loop, loop.create_task(work))

@@ -1,7 +1,9 @@
-"""Canonical JSON, equality and hashes (SPEC 2).
+"""Canonical JSON, equality and hashes.
 
 RFC 8785, except that integers of any size are written in full.  msgspec writes the same bytes about
 ten times faster unless a value holds floats or keys beyond ASCII; a property test keeps both equal.
+
+Specified in docs/spec/values.md.
 """
 
 from __future__ import annotations
@@ -111,7 +113,7 @@ def _float(value: float) -> bytes:
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Equality of SPEC 2: the same canonical bytes, so 1 equals 1.0 and True differs from 1."""
+    """Return whether two values have the same canonical bytes: 1 equals 1.0 and True differs from 1."""
     if a is b:
         return True
     if type(a) is type(b) and isinstance(a, (str, int, type(None))):
@@ -177,7 +179,7 @@ class GrowingHashes:
         self._lists: dict[str, tuple[bytes, int, bytes]] = {}
 
     def of(self, name: str, value: Any) -> bytes:
-        """The hash of a channel's value (SPEC 2)."""
+        """The hash of a channel's value."""
         if not isinstance(value, list):
             return channel_hash(value)
         data = _encode(value)

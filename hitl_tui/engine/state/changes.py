@@ -1,4 +1,7 @@
-"""From updates to changes: checked, reduced in channel-name order, all or nothing (SPEC 4, 6)."""
+"""From updates to changes: checked, reduced in channel-name order, all or nothing.
+
+Specified in docs/spec/channels.md and docs/spec/graphs.md.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
-from hitl_tui.engine.log.records import Operation, Source, tool_path
+from hitl_tui.engine.log.records import MadeBy, Operation, Source, tool_path
 from hitl_tui.engine.log.taint import Lineage, Tainted, spread
 from hitl_tui.engine.state.canonical import EMPTY_LIST_DIGEST, canonical, channel_hash, extend_chain
 from hitl_tui.engine.state.channel import BoundChannel
@@ -40,7 +43,13 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     tainted: bool = False
     lineage: Lineage | None = None
 
-    def applied(self, source: Source, actor: str | None = None, note: str | None = None) -> AppliedUpdate:
+    def applied(
+        self,
+        source: Source,
+        actor: str | None = None,
+        note: str | None = None,
+        made_by: MadeBy = "person",
+    ) -> AppliedUpdate:
         """The change as it is told to screens; values of private channels stay behind."""
         private = self.channel.visibility == "private"
         return AppliedUpdate(
@@ -58,6 +67,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
             path=self.path,
             tainted=self.tainted,
             lineage=self.lineage,
+            made_by=made_by,
         )
 
 

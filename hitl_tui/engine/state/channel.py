@@ -1,20 +1,23 @@
-"""Channels: the named slots of the state, each with a default, a reducer and a schema (SPEC 3)."""
+"""Channels: the named slots of the state, each with a default, a reducer and a schema.
+
+Specified in docs/spec/channels.md.
+"""
 
 import re
 import sys
-import warnings
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
 
+from hitl_tui.declared import declares, warn
 from hitl_tui.engine.log.records import Visibility
 from hitl_tui.engine.log.units import about
 from hitl_tui.engine.state.canonical import channel_hash
 from hitl_tui.engine.state.reducers import Reducer, ReducerLike, Refused, as_reducer, last_n, overwrite
 from hitl_tui.engine.state.schema import ChannelSchema, as_schema, type_word
 from hitl_tui.engine.state.values import DEFAULT_MAX_BYTES, normalise
-from hitl_tui.errors import GraphInvalid, ReducerError, SchemaMismatch, ValueRejected, in_words
+from hitl_tui.errors import GraphInvalid, ReducerError, SchemaMismatch, ValueRejected, described, in_words
 
 
 class ChannelInfo(msgspec.Struct, frozen=True):
@@ -60,6 +63,7 @@ class Channel:
         GraphInvalid: a bad reducer, schema or visibility.
     """
 
+    @declares()
     def __init__(
         self,
         default: Any = _MISSING,
@@ -84,7 +88,7 @@ class Channel:
 
 
 class BoundChannel:
-    """A channel with its name, ready to take updates of at most `max_bytes` (SPEC 1).
+    """A channel with its name, ready to take updates of at most `max_bytes`.
 
     Args:
         checked: its name must be one that a channel of ours may have.
@@ -203,25 +207,24 @@ class BoundChannel:
         return frozen
 
     def _refusal(self, refusal: Refused) -> ReducerError:
-        # Errors go into event streams, where a private value must not be quoted (SPEC 8).
+        # Errors go into event streams, where a private value must not be quoted.
         why = "refuses the update" if self._private else str(refusal)
         return ReducerError(f"channel {self.name!r}: {self.reducer.text} {why}", refusal.hint)
 
     def _broken(self, error: Exception) -> ReducerError:
-        why = "" if self._private else f": {error}"
+        why = type(error).__name__ if self._private else described(error)
         return ReducerError(
-            f"channel {self.name!r}: the reducer {self.reducer.text} raised {type(error).__name__}{why}",
+            f"channel {self.name!r}: the reducer {self.reducer.text} raised {why}",
             "a reducer gets (old, new) and returns the next value",
         )
 
     def _fallback_reducer(self, default: Any) -> Reducer:
         if not isinstance(default, (list, tuple)):
             return overwrite()
-        warnings.warn(
+        warn(
             f"channel {self.name!r} has a list as default and no reducer: it gets last_n(20), which adds "
             "each update as ONE element, so a list written to it becomes nested. Say reducer='overwrite' to "
             "replace the list, 'append' to collect single values, 'extend' to add lists.",
-            stacklevel=5,
         )
         return last_n(20)
 
@@ -229,10 +232,9 @@ class BoundChannel:
         if given is not _MISSING:
             return normalise(given, self.name, max_bytes=sys.maxsize)
         if self.reducer.kind == "extreme":
-            warnings.warn(
+            warn(
                 f"channel {self.name!r}: {self.reducer.text} starts from 0; say default=None to let the "
                 "first update win.",
-                stacklevel=5,
             )
         return self.reducer.default
 
@@ -241,10 +243,22 @@ def bind(
     channels: Mapping[str, Channel], max_update_bytes: int = DEFAULT_MAX_BYTES
 ) -> dict[str, BoundChannel]:
     """Channels by name, checked; raises `GraphInvalid`."""
-    if not isinstance(channels, Mapping):
-        raise GraphInvalid(f"the channels are {in_words(channels)}", 'give a dict, as {"draft": Channel("")}')
+    check_channels(channels)
     bound = {}
     for name, channel in channels.items():
+        try:
+            bound[name] = BoundChannel(name, channel, max_update_bytes)
+        except (SchemaMismatch, ValueRejected) as error:
+            raise DefaultRejected(error.message, error.hint) from None
+    return bound
+
+
+def check_channels(channels: Mapping[str, Channel]) -> None:
+    """Refuse what is no dict of channels, and names that are none; raises `GraphInvalid`."""
+    if not isinstance(channels, Mapping):
+        raise GraphInvalid(f"the channels are {in_words(channels)}", 'give a dict, as {"draft": Channel("")}')
+    for name, channel in channels.items():
+        _check_name(name)
         if not isinstance(channel, Channel):
             instead = (
                 f"write Channel(DEFAULT, schema={channel.__name__})"
@@ -252,11 +266,6 @@ def bind(
                 else f"write Channel({channel!r})"
             )
             raise GraphInvalid(f"channel {name!r} is {in_words(channel)}", instead)
-        try:
-            bound[name] = BoundChannel(name, channel, max_update_bytes)
-        except (SchemaMismatch, ValueRejected) as error:
-            raise DefaultRejected(error.message, error.hint) from None
-    return bound
 
 
 def _check_name(name: str) -> None:

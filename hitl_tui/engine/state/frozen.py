@@ -1,4 +1,7 @@
-"""What values are inside a channel: JSON that refuses changes, and what is known of it (SPEC 1)."""
+"""What values are inside a channel: JSON that refuses changes, and what is known of it.
+
+Specified in docs/spec/values.md.
+"""
 
 from __future__ import annotations
 

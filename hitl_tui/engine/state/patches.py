@@ -1,4 +1,4 @@
-"""Patches: what makes a large value out of the one before it (SPEC 10).
+"""Patches: what makes a large value out of the one before it.
 
 A patch is JSON, a list of edits in the order in which they are made:
 
@@ -8,6 +8,8 @@ A patch is JSON, a list of edits in the order in which they are made:
                                  or characters in place of those of a text
 
 It gives the value back exactly, the order of keys included.
+
+Specified in docs/spec/log.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reducers: how an update and the previous value make the next one (SPEC 4).
+"""Reducers: how an update and the previous value make the next one.
 
 Everywhere a reducer is taken, its text (`"append"`, `"last_n(8)"`, `"my_pkg.reducers:highest"`) or a
 plain function `(old, new) -> value` is taken too.  A null previous value is a reducer's identity.
@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from hitl_tui.declared import declares
 from hitl_tui.engine.state.canonical import canonical
 from hitl_tui.engine.state.frozen import FrozenDict, FrozenList
 from hitl_tui.engine.state.values import MAX_INT_BITS
@@ -52,7 +53,7 @@ class Reducer(msgspec.Struct, frozen=True, eq=False):
         needs_old: the digest of the next value can't be told from the digest of the old one and the update.
         window: how many elements a list keeps, None for all.
         default: a channel's default where none is given.
-        part: which part of a channel's schema an update must fit (SPEC 3): the whole, `items`,
+        part: which part of a channel's schema an update must fit: the whole, `items`,
             the members of a list against `items`, `properties`, or none.
         appends: the next value is the previous list and more at its end.
         wraps: an update becomes an element of a list: it ends up one level deeper.
@@ -96,10 +97,11 @@ def overwrite() -> Reducer:
 
 
 def append() -> Reducer:
-    """The update becomes one more element, a list included (SPEC 14: `extend` splices)."""
+    """The update becomes one more element, a list included."""
     return _PLAIN["append"]
 
 
+@declares()
 def last_n(n: int) -> Reducer:
     """Append, then keep the newest `n` elements.
 
@@ -139,25 +141,26 @@ def set_union() -> Reducer:
     return _PLAIN["set_union"]
 
 
-def sum() -> Reducer:  # noqa: A001 - the name is fixed by DESIGN
+def sum() -> Reducer:  # noqa: A001 - the public name of the reducer
     """Adds numbers."""
     return _PLAIN["sum"]
 
 
-def min() -> Reducer:  # noqa: A001 - the name is fixed by DESIGN
+def min() -> Reducer:  # noqa: A001 - the public name of the reducer
     """Keeps the smaller number; a tie keeps the previous one."""
     return _PLAIN["min"]
 
 
-def max() -> Reducer:  # noqa: A001 - the name is fixed by DESIGN
+def max() -> Reducer:  # noqa: A001 - the public name of the reducer
     """Keeps the larger number; a tie keeps the previous one."""
     return _PLAIN["max"]
 
 
+@declares()
 def by_type(reducers: Mapping[str, ReducerLike]) -> Reducer:
     """Dispatches dicts by their `type`: the named reducer gets the dict without it.
 
-    Where `content` is all there is besides, the reducer gets the content alone (seed 003).
+    Where `content` is all there is besides, the reducer gets the content alone.
     """
     import json
 

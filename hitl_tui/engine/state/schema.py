@@ -1,4 +1,7 @@
-"""Schemas of channels: from a declaration to a JSON Schema, and checks of values against it (SPEC 3)."""
+"""Schemas of channels: from a declaration to a JSON Schema, and checks of values against it.
+
+Specified in docs/spec/channels.md.
+"""
 
 from __future__ import annotations
 

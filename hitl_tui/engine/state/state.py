@@ -1,4 +1,7 @@
-"""All channels of a thread with their digests, as the engine keeps them (SPEC 1, 2)."""
+"""All channels of a thread with their digests, as the engine keeps them.
+
+Specified in docs/spec/values.md.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +37,15 @@ def undeclared(name: str, channels: Mapping[str, Any]) -> UndeclaredChannel:
 
 
 class OtherChannels(msgspec.Struct, frozen=True):
-    """How the channels of a graph differ from those that a state was committed with."""
+    """How the channels of a graph differ from those that a state was committed with.
+
+    Args:
+        committed: the `state_hash` of the state as it was committed.
+    """
 
     new: tuple[str, ...]
     gone: tuple[str, ...]
+    committed: bytes
 
 
 class LiveState:
@@ -77,6 +85,11 @@ class LiveState:
             return state_hash(self.digests)
         text = self._text = self._text or state_text(self.digests)
         return sha256(text[0]).digest()
+
+    @property
+    def committed_hash(self) -> bytes:
+        """The `state_hash` of its step, which people and other programs see it by."""
+        return self.other.committed if self.other else self.hash
 
     @property
     def is_written(self) -> bool:

@@ -1,4 +1,7 @@
-"""The value domain of channels: JSON, immutable once inside (SPEC 1)."""
+"""The value domain of channels: JSON, immutable once inside.
+
+Specified in docs/spec/values.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""State as nodes and routes read it, and as one may use it without a graph (SPEC 5, 6)."""
+"""State as nodes and routes read it, and as one may use it without a graph.
+
+Specified in docs/spec/graphs.md.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from hitl_tui.declared import declares
 from hitl_tui.engine.log.records import Visibility
 from hitl_tui.engine.log.taint import Tainted
 from hitl_tui.engine.state.changes import Change, after, reduce_updates, set_values
@@ -18,7 +22,7 @@ Reads = tuple[str, ...] | None
 
 
 class WorkflowState(Mapping[str, Any]):
-    """The channels that nodes work on; nodes get them read-only, within their `reads` (seed 000).
+    """The channels that nodes work on; nodes get them read-only, within their `reads`.
 
     `state["name"]` and `state.get("name")` give a channel, `state["plan.steps"]` a leaf of one.  In a run
     `goal` and `constraints` can be read as well.  `WorkflowState(channels)` is one of its own, without a
@@ -41,6 +45,7 @@ class WorkflowState(Mapping[str, Any]):
     _reads: Reads
     _values: Mapping[str, Any]
 
+    @declares()
     def __init__(self, channels: Mapping[str, Channel]) -> None:
         self._channels = bind(channels)
         self._extras = {}
@@ -48,7 +53,7 @@ class WorkflowState(Mapping[str, Any]):
         self._become(LiveState.initial(self._channels))
 
     def update(self, updates: Mapping[str, Any]) -> None:
-        """Put updates through the reducers of their channels, all or none of them (SPEC 4).
+        """Put updates through the reducers of their channels, all or none of them.
 
         Raises:
             UndeclaredChannel, ValueRejected, SchemaMismatch, ReducerError: nothing is applied.
@@ -126,7 +131,7 @@ class WorkflowState(Mapping[str, Any]):
         return self._channels[channel].description
 
     def is_tainted(self, channel: str) -> bool:
-        """True where a channel holds something from outside (SPEC 8)."""
+        """True where a channel holds something from outside."""
         return False
 
     def tainted_sources(self) -> tuple[str, ...]:
@@ -229,7 +234,7 @@ class NotedState(StateView):
         self._taint = taint
 
     def is_tainted(self, channel: str) -> bool:
-        """True where a channel holds something from outside (SPEC 8)."""
+        """True where a channel holds something from outside."""
         return channel in self._taint
 
     def tainted_sources(self) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ class AgentInfo(msgspec.Struct, frozen=True):
 
     `changed` are the settings that a human has changed since the graph was made.  Calls, tokens and cost
     (US dollars, None where a price is unknown) are those of the thread's committed steps.  `turns` is
-    its chat: of this process alone, which a restore, an edit or a fork does not touch (seed 000), or the
+    its chat: of this process alone, which a restore, an edit or a fork does not touch, or the
     value of the channel `history` where that keeps them.  `last` is its newest model call, `tools` the names
     of what it may call.
     """

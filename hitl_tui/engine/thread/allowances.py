@@ -19,6 +19,7 @@ from hitl_tui.engine.log.units import Time, about
 from hitl_tui.engine.state.canonical import equal
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction, actions_of
+from hitl_tui.engine.thread.logged import decisions
 
 ALLOWED: Final = "allowed"
 """The kind of the ledger's entry for a new allowance."""
@@ -28,7 +29,7 @@ APPROVE: Final = "approve"
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """One allowance.
+    """Calls of a tool that need no approval in a thread.
 
     Args:
         args: by the name of an argument, what it must be: a text is a pattern (`*`, `?`, `[a-z]`) for texts,
@@ -96,7 +97,7 @@ def allowances_for(store: Store, info: ThreadInfo) -> tuple[Allowance, ...]:
     known: list[Allowance] = []
     above: ThreadInfo | None = info
     while above is not None:
-        known += allowances(store.ledger(above.thread_id), above.thread_id)
+        known += allowances(decisions(store, above.thread_id), above.thread_id)
         above = store.info(above.owner.thread_id) if above.owner else None
     return tuple(known)
 

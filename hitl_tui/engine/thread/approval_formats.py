@@ -9,6 +9,7 @@ respond, reject, ignore); the node receives the answer in the shape of its own q
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from hitl_tui.errors import AnswerRefused, SchemaMismatch
 _CHOICES: Final = {
     "approve": Choice("approve", "approve", "a", "none"),
     "edit": Choice("edit", "edit the arguments", "e", "none"),
-    "respond": Choice("respond", "answer in its place", "w", "required"),
+    "respond": Choice("respond", "answer for the tool", "w", "required"),
     "reject": Choice("reject", "reject", "r", "optional"),
     "ignore": Choice("ignore", "ignore", "i", "none"),
 }
@@ -52,7 +53,7 @@ class ToolAction(msgspec.Struct, frozen=True):
 
 
 class ActionDecision(msgspec.Struct, frozen=True):
-    """What is decided about one action; `name` and `args` of an edit replace those of the action."""
+    """What is decided about one action; `args` of an edit replace those of the action, `name` must not."""
 
     type: str
     text: str = ""
@@ -98,10 +99,10 @@ def choices_of(actions: Sequence[ToolAction]) -> tuple[Choice, ...]:
 
 
 def title_of(actions: Sequence[ToolAction]) -> str:
-    """What is asked, in a few words."""
+    """Return the question that a request with these actions asks."""
     if len(actions) == 1:
-        return f"run {actions[0].name}?"
-    return f"run {len(actions)} actions: {', '.join(action.name for action in actions)}?"
+        return f"Call {actions[0].name}?"
+    return f"Make {len(actions)} calls: {', '.join(action.name for action in actions)}?"
 
 
 def own_answer(shape: Shape, payload: Any, answer: Any) -> Any:
@@ -122,17 +123,49 @@ def own_answer(shape: Shape, payload: Any, answer: Any) -> Any:
             f"{len(actions)} actions wait, and the answer decides {len(given)}",
             "give a list with one decision for each action, in their order",
         )
-    decided = [_checked(_decision(decision), action) for decision, action in zip(given, actions, strict=True)]
+    decided = []
+    for decision, action in zip(given, actions, strict=True):
+        if other := other_tool(decision, action.name):
+            # Another tool has rules of its own, which nobody has asked about.
+            raise AnswerRefused(
+                f"an edit can't turn {action.name!r} into {other!r}", "change its arguments alone"
+            )
+        decided.append(_checked(_decision(decision, action), action))
     if shape == "agent_inbox":
         return [_as_inbox(decision, action) for decision, action in zip(decided, actions, strict=True)]
     own = [_as_middleware(decision, action) for decision, action in zip(decided, actions, strict=True)]
     if shape == "hitl_middleware":
         return {"decisions": own}
-    if decided[0].type == "edit" and decided[0].name != actions[0].name:
-        raise AnswerRefused(
-            f"an edit can't turn {actions[0].name!r} into {decided[0].name!r}", "change its arguments alone"
-        )
     return own[0]
+
+
+def other_tool(decision: Any, tool: str) -> str:
+    """The tool that a decision to edit names in place of `tool`, in whichever format; "" for none."""
+    if not isinstance(decision, Mapping) or decision.get("choice", decision.get("type")) != "edit":
+        return ""
+    parts = [decision, *(decision.get(name) for name in ("edited_action", "function"))]
+    args = decision.get("args")
+    if isinstance(args, Mapping) and "type" in decision and isinstance(args.get("action"), str):
+        parts.append(args)  # as Agent Inbox writes it
+    names = [part.get(name) for part in parts if isinstance(part, Mapping) for name in _TOOL_NAMES]
+    return next((name for name in names if isinstance(name, str) and name != tool), "")
+
+
+_TOOL_NAMES: Final = ("name", "action", "tool", "tool_name", "function")
+
+
+def decided_word(answer: Any) -> str:
+    """What an answer decides in a word, as "approve" or "2 approve, 1 reject"; "" where it is no decision."""
+    if isinstance(answer, Mapping) and isinstance(answer.get("decisions"), list | tuple):
+        answer = answer["decisions"]
+    if isinstance(answer, list | tuple):
+        words = [decided_word(part) for part in answer]
+        if not all(words):
+            return ""
+        counted = Counter(words)
+        return words[0] if len(words) == 1 else ", ".join(f"{n} {word}" for word, n in counted.items())
+    kind = answer.get("choice", answer.get("type")) if isinstance(answer, Mapping) else answer
+    return _ALIASES.get(kind, kind) if isinstance(kind, str) else ""
 
 
 def _parsed(payload: Any) -> Any:
@@ -203,8 +236,8 @@ def _decisions(answer: Any, count: int) -> list[Any]:
     return [answer] * (count if for_all else 1)
 
 
-def _decision(given: Any) -> ActionDecision:
-    """One decision, in our words or in those of a shape."""
+def _decision(given: Any, action: ToolAction) -> ActionDecision:
+    """One decision about an action, in our words or in those of a shape."""
     if isinstance(given, str):
         given = {"choice": given}
     kind = given.get("choice", given.get("type")) if isinstance(given, Mapping) else None
@@ -223,7 +256,15 @@ def _decision(given: Any) -> ActionDecision:
         return ActionDecision(kind, "", _text(edited.get("name")), edited.get("args"))
     if "type" in given and isinstance(args, Mapping) and isinstance(args.get("action"), str):
         return ActionDecision(kind, "", args["action"], args.get("args"))
-    return ActionDecision(kind, "", "", args)
+    if _holds_arguments(args, action):
+        args = args["args"]
+    return ActionDecision(kind, "", _text(given.get("name", given.get("action"))), args)
+
+
+def _holds_arguments(args: Any, action: ToolAction) -> bool:
+    """Whether the arguments of an edit are wrapped once more, as Agent Inbox does, without the action."""
+    wrapped = isinstance(args, Mapping) and args.keys() == {"args"} and isinstance(args["args"], Mapping)
+    return wrapped and not (isinstance(action.args, Mapping) and "args" in action.args)
 
 
 def _checked(decision: ActionDecision, action: ToolAction) -> ActionDecision:
@@ -233,7 +274,9 @@ def _checked(decision: ActionDecision, action: ToolAction) -> ActionDecision:
             f"allowed: {', '.join(action.allowed)}",
         )
     if decision.type == "respond" and not decision.text.strip():
-        raise AnswerRefused(f"an answer in place of {action.name!r} needs words of yours", "write them")
+        raise AnswerRefused(
+            f"an answer for the tool {action.name!r} needs a text", "write what the tool would return"
+        )
     if decision.type != "edit":
         return decision
     if not isinstance(decision.args, Mapping if isinstance(action.args, Mapping) else object) or (

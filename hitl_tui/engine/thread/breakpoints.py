@@ -1,12 +1,11 @@
-"""Breakpoints as data, and what a run asks of them (DESIGN, run screen); `drivers.breakpoints` answers."""
+"""Breakpoints as data, and what a run asks of them; `drivers.breakpoints` answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
-import msgspec
-
+from hitl_tui.declared import Declaration
 from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.units import about
 from hitl_tui.engine.state.state import LiveState
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 StopKind = Literal["before", "after", "change", "tool", "error"]
 
 
-class Breakpoint(msgspec.Struct, frozen=True, omit_defaults=True):
+class Breakpoint(Declaration, frozen=True, omit_defaults=True):
     """A place at which a run stops, or says a line and goes on.
 
     Args:

@@ -1,4 +1,7 @@
-"""Comments pinned to passages of what is decided about, and how a node gets them (SPEC 11)."""
+"""Comments pinned to passages of what is decided about, and how a node gets them.
+
+Specified in docs/spec/threads.md.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from hitl_tui.declared import Declaration
 from hitl_tui.engine.graph.gates import read_choice
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.units import about
@@ -17,7 +21,7 @@ LONGEST: Final = 4_000
 """Characters of a quotation, and of what is said about it."""
 
 
-class Comment(msgspec.Struct, frozen=True):
+class Comment(Declaration, frozen=True):
     """What a reviewer says about a passage.
 
     Args:

@@ -1,15 +1,24 @@
-"""The graph that a thread runs on: which one the log knows, and going on with another (SPEC 9, 11)."""
+"""The graph that a thread runs on: which one the log knows, and going on with another.
+
+Specified in docs/spec/threads.md.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
 from hitl_tui.engine.graph.compiled import CompiledGraph
+from hitl_tui.engine.graph.guards import names_people, who_may_answer
+from hitl_tui.engine.log.records import RAN
+from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
-from hitl_tui.engine.thread.logged import logged_digest
+from hitl_tui.engine.thread.interrupts import passed_at
+from hitl_tui.engine.thread.logged import decisions, logged_digest
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import GraphDiffers, HitlError
+from hitl_tui.errors import GateUnanswered, GraphDiffers, HitlError
 
 
 def note_graph(session: Session) -> None:
@@ -33,11 +42,32 @@ def refuse_gone(session: Session) -> None:
     kind, _, node = session.cursor.position.partition(":")
     if kind in ("node", "route") and node and node not in session.graph.nodes:
         raise GraphDiffers(
-            f"thread {session.thread_id!r} stands at node {node!r}, "
+            f"thread {session.thread_id!r} is at node {node!r}, "
             f"which the graph {session.graph.name!r} does not have",
-            "give the node back its name; or go on at another one, with an edit as one of the graph's nodes "
+            "rename the node back; or continue at another one, with an edit as one of the graph's nodes "
             "(as_node), or in a fork of an earlier step",
         )
+    refuse_lost_gates(session.graph, session.thread_id, session.cursor.pending)
+
+
+def refuse_lost_gates(graph: CompiledGraph, thread_id: str, pending: Iterable[Request]) -> None:
+    """A gate that waits is answered by the people it names; a graph without this gate does not end that.
+
+    Raises:
+        GateUnanswered: the graph has no such gate.
+    """
+    for request in pending:
+        terms = request.reviewers, request.quorum, request.logins
+        if request.when == "inside" or not names_people(*terms, signed=request.signed):
+            continue
+        gates = graph.before if request.when == "before" else graph.after
+        if gates.get(request.node) is None:
+            who = who_may_answer(*terms, signed=request.signed)
+            raise GateUnanswered(
+                f"thread {thread_id!r} waits for an answer to {request.title!r} "
+                f"({request.when} {request.node}), which the graph {graph.name!r} no longer asks",
+                f"{who}, with the graph that asks it; or begin again from the entry node",
+            )
 
 
 def change_graph(session: Session, graph: CompiledGraph, *, actor: str | None = None) -> None:
@@ -72,4 +102,35 @@ def _note(session: Session, was: str, actor: str | None) -> None:
     """Write down the graph that a thread goes on with, with the digests of both."""
     digest, now = session.graph.digest, session.clock()
     entry = journal.graph_entry(session.cursor, was, digest, at=now, actor=actor)
-    session.commit_cursor(replace(session.cursor, graph=digest), [entry])
+    session.commit_cursor(replace(session.cursor, graph=digest, position=_position(session)), [entry])
+
+
+def _position(session: Session) -> str:
+    """Where a thread continues on its graph: at the route of its last node if a new gate is after that."""
+    cursor, after = session.cursor, session.graph.after
+    if not cursor.position.startswith("node:") or cursor.branches or not any(after.values()):
+        return cursor.position
+    last = last_node(session)
+    is_new = after.get(last) is not None and passed_at(cursor, last, "after") is None
+    return f"route:{last}" if is_new else cursor.position
+
+
+def last_node(session: Session) -> str:
+    """The node whose route a thread is on: the last that ran or that an edit placed it after; "" for none."""
+    store, cursor = session.store, session.cursor
+    step, node = cursor.head, ""
+    while store is not None and (point := store.checkpoint(session.thread_id, step)) is not None:
+        if point.source in RAN:
+            node = point.node
+        if node or point.source == "rollback" or point.invocation != cursor.invocation:
+            break
+        step -= 1
+    placed = [
+        entry
+        for entry in (decisions(store, session.thread_id) if store else ())
+        if entry.kind in ("update_state", "fork")
+        and isinstance(entry.data, Mapping)
+        and entry.data.get("as_node") is not None
+        and (entry.step or 0) >= step
+    ]
+    return str(placed[-1].data["as_node"]) if placed else node

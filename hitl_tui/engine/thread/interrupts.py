@@ -1,17 +1,29 @@
-"""Interrupts: requests that stop a run, their ledger entries, and which answers they take (SPEC 11)."""
+"""Interrupts: requests that stop a run, their ledger entries, and which answers they take.
+
+Specified in docs/spec/threads.md.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.engine.graph.gates import Gate, check_choice, check_escalation, check_terms, escalates_at
+from hitl_tui.engine.graph.compiled import CompiledGraph
+from hitl_tui.engine.graph.gates import (
+    Gate,
+    check_binds,
+    check_choice,
+    check_escalation,
+    check_terms,
+    escalates_at,
+)
+from hitl_tui.engine.log.outcomes import KeptAnswer, PassedGate
 from hitl_tui.engine.log.records import Cursor, LedgerEntry
-from hitl_tui.engine.log.requests import Choice, Request, RequestKind, Vote, When
+from hitl_tui.engine.log.requests import Choice, Request, RequestKind, Terms, Vote, When
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.taint import Taint
 from hitl_tui.engine.state.canonical import equal
@@ -19,20 +31,25 @@ from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.state.schema import ChannelSchema, as_schema
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.state.values import keepable, normalise
-from hitl_tui.engine.state.workflow_state import WorkflowState
+from hitl_tui.engine.state.workflow_state import StateView, WorkflowState
 from hitl_tui.engine.thread import approval_formats, journal
+from hitl_tui.engine.thread.binding import about_hash, digests_of, request_hash
+from hitl_tui.engine.thread.earlier import compared, request_of
+from hitl_tui.engine.thread.logged import decisions
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import AnswerRefused, SchemaMismatch, UsageError, ValueRejected
 
-ANSWER = "answer:"
-"""What keys of answers begin with, among what a node got from outside."""
+_GONE = {
+    "withdrawn": "it was withdrawn when the thread continued elsewhere",
+    "reopened": "it is asked again under a new id, because what it is about has changed",
+}
 
 
 def find_request(cursor: Cursor, wanted: str, ended: str = "") -> Request:
     """The pending request of an id.
 
     Args:
-        ended: how the ledger says that it has ended: answer, timeout, withdrawn; "" where it doesn't.
+        ended: how the ledger says that it has ended, as `how_it_ended` gives it; "" where it doesn't.
 
     Raises:
         AnswerRefused: unknown, or no longer waiting.
@@ -43,12 +60,11 @@ def find_request(cursor: Cursor, wanted: str, ended: str = "") -> Request:
     if ended == "answer":
         raise AnswerRefused(f"request {wanted} has been answered already", "see the decisions of the thread")
     if ended == "timeout":
-        raise AnswerRefused(f"request {wanted} has expired", "the thread went on without the answer")
+        raise AnswerRefused(f"request {wanted} has expired", "the thread continued without the answer")
     waiting = ", ".join(f"{request.id} ({request.title})" for request in cursor.pending) or "none"
-    gone = "it was withdrawn when the thread was moved on; " if ended else ""
-    raise AnswerRefused(
-        f"no request {wanted!r} waits in thread {cursor.thread_id!r}", f"{gone}waiting: {waiting}"
-    )
+    where = f"waits in thread {cursor.thread_id!r}"
+    gone = f"request {wanted!r} no longer {where}: {_GONE[ended]}" if ended in _GONE else ""
+    raise AnswerRefused(gone or f"no request {wanted!r} {where}", f"waiting: {waiting}")
 
 
 def check_answer(
@@ -56,6 +72,7 @@ def check_answer(
     answer: Any,
     *,
     step: int,
+    head: int,
     actor: str | None,
     account: str,
     roles: Sequence[str] = (),
@@ -65,18 +82,20 @@ def check_answer(
     """An answer that may be applied, as JSON.
 
     Args:
+        step: the one that the answer names: that of the request, or a later one that has not changed it.
+        head: the newest step.
         roles: the login of the database that it comes from and the groups of that, as `Store.roles` has them.
 
     Raises:
         AnswerRefused: late, stale, unauthorised, a second vote, not signed, or not an allowed answer.
     """
-    if step != request.step:
+    if not request.step <= step <= head:
         raise AnswerRefused(
-            f"the answer is about step {step}, but {request.title!r} is now about step {request.step}",
+            f"the answer is about step {step}, but {request.title!r} is about step {request.step}",
             "look at what changed, then answer again",
         )
     if request.deadline is not None and now > request.deadline:
-        raise AnswerRefused(f"{request.title!r} has expired", "the thread went on without the answer")
+        raise AnswerRefused(f"{request.title!r} has expired", "the thread continued without the answer")
     check_reviewer(request, actor)
     _check_login(request, actor, roles)
     given = {vote.account: vote.actor for vote in request.votes if vote.actor != actor}
@@ -212,42 +231,51 @@ class _Asked(msgspec.Struct, forbid_unknown_fields=True):
     escalate_to: tuple[str, ...] = ()
     escalate_after: float | None = None
     risk: Literal["normal", "high"] = "normal"
+    binds: tuple[str, ...] = ()
 
 
 class InterruptRaised(BaseException):
-    """A node asked a human; not an Exception, so that a node's own `except` does not swallow it."""
+    """A node asked a human; not an Exception, so that a node's own `except Exception` lets it pass.
 
-    def __init__(self, request: Request) -> None:
+    Args:
+        earlier: an answer to another question at the same place, which the node has not asked again.
+    """
+
+    def __init__(self, request: Request, earlier: KeptAnswer | None = None) -> None:
         super().__init__(request.title)
         self.request = request
+        self.earlier = earlier
 
 
-def request_id(cursor: Cursor, node: str, when: When, order: int | str = 0) -> str:
-    """An id that is the same each time the same question of the same thread is asked."""
-    text = f"{cursor.thread_id}\0{cursor.invocation}\0{cursor.head}\0{node}\0{when}\0{order}"
-    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:12]
+def identified(cursor: Cursor, request: Request) -> Request:
+    """The request with the hash of what it asks, and an id that no other request of the thread has."""
+    asks = request_hash(request)
+    facts = f"{cursor.thread_id}\0{cursor.invocation}\0{cursor.head}\0{cursor.ledger_n}\0{asks}"
+    own = hashlib.sha256(facts.encode(errors="replace")).hexdigest()[:12]
+    return replace(request, id=own, request_hash=asks)
 
 
-def breakpoint_request(cursor: Cursor, node: str, when: When, now: int) -> Request:
+def breakpoint_request(cursor: Cursor, node: str, when: When, now: int, title: str = "") -> Request:
     """The request of a plain `interrupt_before` / `interrupt_after`; resuming passes it."""
-    return Request(
-        id=request_id(cursor, node, when),
+    request = Request(
+        id="",
         kind="approve",
         node=node,
         when=when,
         step=cursor.head,
-        title=f"stopped {when} {node}",
+        title=title or f"stopped {when} {node}",
         choices=_GO_ON,
         recommended="continue",
         breakpoint=True,
         asked_at=now,
     )
+    return identified(cursor, request)
 
 
 def stop_request(cursor: Cursor, node: str, why: str, now: int, *, key: str, path: str = "") -> Request:
     """The request of a breakpoint inside a node; resuming passes it."""
-    return Request(
-        id=request_id(cursor, path or node, "inside", key),
+    request = Request(
+        id="",
         kind="approve",
         node=node,
         when="inside",
@@ -260,13 +288,20 @@ def stop_request(cursor: Cursor, node: str, why: str, now: int, *, key: str, pat
         key=key,
         path=path,
     )
+    return identified(cursor, request)
 
 
-def gate_request(cursor: Cursor, gate: Gate, when: When, state: WorkflowState, now: int) -> Request:
-    """The request of a gate on the state as it is."""
+def gate_request(
+    cursor: Cursor, gate: Gate, when: When, state: WorkflowState, *, now: int, about: Mapping[str, bytes]
+) -> Request:
+    """The request of a gate on the state as it is.
+
+    Args:
+        about: the digests of the values that it is about.
+    """
     payload = gate.payload(state) if gate.payload else None
-    return Request(
-        id=request_id(cursor, gate.node, when),
+    request = Request(
+        id="",
         kind=gate.kind,
         node=gate.node,
         when=when,
@@ -287,17 +322,37 @@ def gate_request(cursor: Cursor, gate: Gate, when: When, state: WorkflowState, n
         escalate_at=escalates_at(gate.escalate_after, gate.deadline, now),
         risk=gate.risk,
         asked_at=now,
+        about_hash=about_hash(about),
+        terms=Terms(gate.deadline, gate.escalate_after, tuple(gate.binds)),
     )
+    return identified(cursor, request)
 
 
 def inside_request(
-    cursor: Cursor, node: str, order: int, question: Any, now: int, *, key: str = "", path: str = ""
+    cursor: Cursor,
+    node: str,
+    question: Any,
+    now: int,
+    *,
+    key: str = "",
+    path: str = "",
+    binds: Sequence[str] = (),
+    digests: Callable[[Sequence[str]], Mapping[str, bytes]] = lambda _names: {},
+    item: bytes = b"",
 ) -> Request:
     """The request of `config.interrupt(question)`: a mapping with a known `kind`, or any payload.
 
     What a kind leaves open has a default: `approve` takes approve or reject, `edit` a value of the
     payload's type, `ask` anything; `choose` must say its choices.  A payload in the shape of another
-    tool (see `foreign`) is answered in that shape, which a schema checks where one is given, too.
+    tool (see `approval_formats`) is answered in that shape, which a schema checks where one is given, too.
+
+    Args:
+        binds: the parts of the payload that count, besides those that the question itself names.
+        digests: gives the digests of values of the state, by name.
+        item: the digest of the item of a map's branch.
+
+    Returns:
+        The request, which `identified` gives its hash and its id.
 
     Raises:
         UsageError, GraphInvalid, ValueRejected: it could not be stored, or never be answered.
@@ -309,18 +364,17 @@ def inside_request(
     shape = approval_formats.shape_of(asked.payload) if plain else ""
     actions = approval_formats.actions_of(shape, asked.payload)
     request = Request(
-        id=request_id(cursor, path or node, "inside", key or order),
+        id="",
         kind="approve" if shape else asked.kind,
         node=node,
         when="inside",
         step=cursor.head,
-        title=asked.title or (approval_formats.title_of(actions) if shape else f"{path or node} asks"),
+        title=asked.title or (approval_formats.title_of(actions) if shape else f"Question of {path or node}"),
         payload=asked.payload,
         subject=asked.subject,
         schema=_default_schema(asked) if asked.schema is None else asked.schema,
         choices=approval_formats.choices_of(actions) if shape else _choices(asked),
         recommended=asked.recommended,
-        order=order,
         reviewers=asked.reviewers,
         quorum=asked.quorum,
         one_account=asked.one_account,
@@ -338,9 +392,12 @@ def inside_request(
     answer_schema(request)
     if request.choices and request.recommended is not None:
         check_choice(request.choices, request.recommended)
-    if asked.on_timeout is None:
-        return request
-    return msgspec.structs.replace(request, on_timeout=checked_value(request, asked.on_timeout))
+    if asked.on_timeout is not None:
+        request = replace(request, on_timeout=checked_value(request, asked.on_timeout))
+    about = about_hash(digests([asked.subject])) if asked.subject else ""
+    check_binds(binds)
+    terms = Terms(asked.deadline, asked.escalate_after, (*asked.binds, *binds), item.hex())
+    return replace(request, about_hash=about, terms=terms)
 
 
 def _choices(asked: _Asked) -> tuple[Choice, ...]:
@@ -389,8 +446,14 @@ def _says_kind(question: Any) -> bool:
     )
 
 
-def taint_request(cursor: Cursor, node: str, tainted: Sequence[Taint], now: int) -> Request:
-    """The request of a node with `on_taint="approve"`, about the tainted channels it would read."""
+def taint_request(
+    cursor: Cursor, node: str, tainted: Sequence[Taint], now: int, about: Mapping[str, bytes]
+) -> Request:
+    """The request of a node with `on_taint="approve"`, about the tainted channels it would read.
+
+    Args:
+        about: the digests of all that it would read.
+    """
     payload = {
         "node": node,
         "channels": [
@@ -398,21 +461,22 @@ def taint_request(cursor: Cursor, node: str, tainted: Sequence[Taint], now: int)
             for taint in tainted
         ],
     }
-    return Request(
-        # Of its own kind among those before a node: a gate may stand there, too.
-        id=request_id(cursor, node, "before", -1),
+    request = Request(
+        id="",
         kind="approve",
         node=node,
         when="before",
         step=cursor.head,
-        title=f"{node} would read what came from outside",
+        title=f"{node} is about to read untrusted data",
         payload=payload,
         subject=tainted[0].channel,
         choices=_APPROVE,
         risk="high",
         asked_at=now,
         policy="on_taint",
+        about_hash=about_hash(about),
     )
+    return identified(cursor, request)
 
 
 def gate_of(session: Session, request: Request) -> Gate | None:
@@ -437,7 +501,40 @@ def make_request(
     now = session.clock()
     if gate is None:
         return breakpoint_request(cursor, node, when, now)
-    return gate_request(cursor, gate, when, session.view(state), now)
+    view, live = session.view(state), state or session.state
+    names = [gate.subject] if gate.subject else []
+    if when == "before":
+        names += declared_reads(session.graph, node)
+    return gate_request(cursor, gate, when, view, now=now, about=digests_of(live, view, names))
+
+
+def declared_reads(graph: CompiledGraph, node: str) -> list[str]:
+    """What a node says that it reads, by name; nothing where it does not say."""
+    reads = graph.nodes[node].reads
+    if reads is None:
+        return []
+    view = StateView({}, graph.channels, reads)
+    return [*view, *(name for name in reads if "." in name and name.partition(".")[0] not in view)]
+
+
+def passed_at(cursor: Cursor, node: str, when: When, policy: str = "") -> PassedGate | None:
+    """The newest answer that lets a run past the gate, breakpoint or policy at a node; None for none."""
+    place = (node, when, policy)
+    return next(
+        (gate for gate in reversed(cursor.passed) if (gate.node, gate.when, gate.policy) == place), None
+    )
+
+
+def unpassed(session: Session, node: str, when: When) -> Request | None:
+    """What is still to be answered before a run goes past a gate; None where nothing is.
+
+    The question is made anew: an answer to another one does not let the run pass.
+    """
+    asked = make_request(session, node, when)
+    passed = passed_at(session.cursor, node, when)
+    if passed and passed.holds == asked.request_hash:
+        return None
+    return compared(session, asked, passed.n if passed else None)
 
 
 def waiting(cursor: Cursor, request: Request) -> Cursor:
@@ -459,18 +556,41 @@ def ask(session: Session, requests: Sequence[Request], cursor: Cursor) -> None:
     """
     if session.store is None:
         raise UsageError(
-            f"node {requests[0].node!r} asks a person, and this runner keeps nothing, so it could not go on",
+            f"node {requests[0].node!r} asks a person, but this runner has no store and could not continue",
             "compile(checkpointer=MemoryCheckpointer()), or SQLiteCheckpointer(path)",
         )
     entries = withdrawn(session, {request.id for request in requests})
     waited = {request.id for request in session.cursor.pending}
-    cursor = replace(cursor, position=f"node:{requests[0].node}", pending=())
+    place = "route" if requests[0].when == "after" else "node"
+    asked = {(request.node, request.when, request.policy) for request in requests}
+    passed = tuple(gate for gate in cursor.passed if (gate.node, gate.when, gate.policy) not in asked)
+    cursor = replace(cursor, position=f"{place}:{requests[0].node}", pending=(), passed=passed)
     for request in requests:
         if request.id not in waited:
             at = journal.after_entries(session.cursor, entries)
             entries.append(journal.request_entry(at, request, session.clock()))
         cursor = waiting(cursor, request)
     session.commit_cursor(cursor, entries)
+
+
+def unused_entry(session: Session, cursor: Cursor, kept: KeptAnswer, node: str) -> LedgerEntry:
+    """The entry for an answer that no question of a node has used.
+
+    Args:
+        cursor: after the entries before it.
+    """
+    ledger = decisions(session.store, session.thread_id) if session.store else []
+    answer = ledger[kept.n - 1] if 0 < kept.n <= len(ledger) else None
+    asked = request_of(ledger, answer.request_id) if answer else None
+    title = f"“{asked.note}”" if asked else "a question"
+    return journal.ledger_entry(
+        cursor,
+        "unused",
+        at=session.clock(),
+        request_id=answer.request_id if answer else None,
+        note=f"the answer to {title} was not used: {node} did not ask it again",
+        data={"node": node, "answer": kept.value, "n": kept.n},
+    )
 
 
 def withdrawn(session: Session, but: Collection[str] = ()) -> list[LedgerEntry]:
@@ -484,12 +604,12 @@ def withdrawn(session: Session, but: Collection[str] = ()) -> list[LedgerEntry]:
 
 
 def how_it_ended(session: Session, request_id: str) -> str:
-    """What the ledger says became of a request: answer, timeout, withdrawn; "" for nothing."""
+    """What the ledger says became of a request: answer, timeout, withdrawn, reopened; "" for nothing."""
     if session.store is None or any(request.id == request_id for request in session.cursor.pending):
         return ""
     ends = [
         entry.kind
-        for entry in session.store.ledger(session.thread_id)
-        if entry.request_id == request_id and entry.kind in ("answer", "timeout", "withdrawn")
+        for entry in decisions(session.store, session.thread_id)
+        if entry.request_id == request_id and entry.kind in ("answer", "timeout", "withdrawn", "reopened")
     ]
     return ends[-1] if ends else ""

@@ -1,16 +1,21 @@
-"""Writing a thread down: records, checkpoints, ledger entries and snapshots in their chains (SPEC 10)."""
+"""Writing a thread down: records, checkpoints, ledger entries and snapshots in their chains.
+
+Specified in docs/spec/log.md.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from operator import attrgetter, is_not
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.log.outcomes import (
+    HASHED,
     BranchOutcome,
     BranchState,
     Compensation,
@@ -20,11 +25,15 @@ from hitl_tui.engine.log.outcomes import (
     ToolUse,
 )
 from hitl_tui.engine.log.records import (
+    CALL,
     CHANNELS,
     GRAPH,
+    PROGRESS,
     Checkpoint,
+    Commit,
     Cursor,
     LedgerEntry,
+    MadeBy,
     Patched,
     Source,
     UpdateRecord,
@@ -36,8 +45,9 @@ from hitl_tui.engine.state.changes import Change
 from hitl_tui.engine.state.frozen import SIZE_SHIFT, known, thaw
 from hitl_tui.engine.state.patches import Edit, patch
 from hitl_tui.engine.state.state import LiveState, OtherChannels
-from hitl_tui.engine.thread.hashes import ledger_hash, record_hash, request_hash, signed_words
-from hitl_tui.errors import UsageError, in_words
+from hitl_tui.engine.thread.binding import hashed_facts
+from hitl_tui.engine.thread.hashes import cursor_hash, ledger_hash, pending_hash, record_hash, signed_words
+from hitl_tui.errors import StoreUnusable, UsageError, in_words
 
 
 def spent(cursor: Cursor, uses: Sequence[ModelUse], duration: int) -> Cursor:
@@ -113,6 +123,30 @@ def account() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
+_MADE_BY: Mapping[str, MadeBy] = {
+    "request": "node",
+    "rebound": "node",
+    "reopened": "node",
+    "withdrawn": "node",
+    "unused": "node",
+    "stop": "node",
+    "failed": "node",
+    "taint": "node",
+    "timeout": "deadline",
+    "escalated": "deadline",
+    "takeover": "program",
+    PROGRESS: "program",
+    GRAPH: "program",
+    CHANNELS: "program",
+}
+"""Who makes entries of a kind, where it is not a person."""
+
+
+def _raw(shown: str) -> bytes:
+    """The digest that `show_hash` has written; b"" for none."""
+    return bytes.fromhex(shown.partition(":")[2])
+
+
 def ledger_entry(
     cursor: Cursor,
     kind: str,
@@ -126,6 +160,7 @@ def ledger_entry(
     seen: bytes = b"",
     data: Any = None,
     signer: Signer | None = None,
+    made_by: MadeBy | None = None,
 ) -> LedgerEntry:
     """The next entry of the decision ledger after the cursor's last one; see `after_entries`.
 
@@ -133,6 +168,7 @@ def ledger_entry(
         request, request_id: the request it is about, as it stands after it; or its id alone where there is
             none (any more).
         signer: signs it, where it is a decision of somebody named.
+        made_by: who decided; by default whoever makes entries of its kind.
 
     Raises:
         SigningFailed: nothing was decided.
@@ -154,11 +190,19 @@ def ledger_entry(
         at=at,
         prev_hash=cursor.ledger_hash,
         hash=b"",
-        request_hash=request_hash(request) if request else b"",
+        pending_hash=pending_hash(request) if request else b"",
+        request_hash=_raw(request.request_hash) if request else b"",
+        made_by=made_by or _MADE_BY.get(kind, "person"),
         account=account(),
     )
     if signer and actor is not None and kind in DECISIONS:
         entry = msgspec.structs.replace(entry, signature=signer.sign(signed_words(entry)))
+    return msgspec.structs.replace(entry, hash=ledger_hash(entry))
+
+
+def with_cursor(entry: LedgerEntry, cursor: Cursor) -> LedgerEntry:
+    """The last entry of a commit without a step, with the hash of the cursor after it."""
+    entry = msgspec.structs.replace(entry, cursor_hash=cursor_hash(cursor))
     return msgspec.structs.replace(entry, hash=ledger_hash(entry))
 
 
@@ -167,6 +211,7 @@ def request_entry(cursor: Cursor, request: Request, at: int) -> LedgerEntry:
     data = {"node": request.node, "when": request.when, "kind": request.kind, "payload": request.payload}
     terms: dict[str, Any] = {
         "policy": request.policy,
+        "breakpoint": request.breakpoint,
         "reviewers": list(request.reviewers),
         "quorum": request.quorum if request.quorum > 1 else 0,
         "one_account": request.one_account,
@@ -179,6 +224,12 @@ def request_entry(cursor: Cursor, request: Request, at: int) -> LedgerEntry:
     data |= {name: value for name, value in terms.items() if value}
     if request.on_timeout is not None:
         data["on_timeout"] = request.on_timeout
+    if request.notes:
+        data["notes"] = list(request.notes)
+    if request.differs:
+        data["differs"] = list(request.differs)
+    if request.request_hash and not request.thread:  # what a subgraph's thread asks is hashed there
+        data[HASHED] = hashed_facts(request)
     return ledger_entry(
         cursor, "request", at=at, step=request.step, request=request, note=request.title, data=data
     )
@@ -224,7 +275,7 @@ def snapshot_of(
 
     Gives the balance behind it, too: `log_bytes`, `log_records` and `snapshot_bytes` of the cursor.  One is
     due when the log since the last has outgrown that, so that all together stay a constant factor of the
-    log, and a rebuild costs about one state (SPEC 10).
+    log, and a rebuild costs about one state.
 
     Args:
         cursor: with the balance before the step.
@@ -249,6 +300,7 @@ class StepFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         source: who made it.
         node: the node that ran, "" for the input and for humans.
         decision: the id of the choice that made it, where it is a human's answer.
+        made_by: who made it; by default the node, and a person where there is none.
         text: what the node said.
         duration: microseconds.
         uses, calls: what its agents asked of models and tools, in failed attempts, too.
@@ -264,6 +316,7 @@ class StepFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     actor: str | None = None
     note: str | None = None
     decision: str | None = None
+    made_by: MadeBy = "node"
     text: str | None = None
     duration: int = 0
     uses: tuple[ModelUse, ...] = ()
@@ -288,6 +341,7 @@ def records_of(
     records = []
     thread_id, invocation, number = cursor.thread_id, cursor.invocation, cursor.head + 1
     node, source, attempt, actor, note = step.node, step.source, step.attempt, step.actor, step.note
+    made_by = step.made_by
     follows = follows and cursor.head >= 0  # what channels begin with is in no log before the first step
     previous = cursor.last_record_hash
     for seq, change in enumerate(changes, cursor.last_seq + 1):
@@ -329,6 +383,7 @@ def records_of(
             result,
             change.lineage,
             fields,
+            made_by,
         )
         previous = record_hash(record)
         # Nobody has seen it yet; a copy of so many fields would take longer than making them.
@@ -382,6 +437,7 @@ def checkpoint_of(
         step.actor,
         step.note,
         step.decision,
+        step.made_by,
         step.text,
         uses,
         step.branches,
@@ -394,3 +450,78 @@ def checkpoint_of(
         step.origin,
         ledger_hash,
     )
+
+
+_free_of = attrgetter(
+    "pending",
+    "answers",
+    "branches",
+    "error",
+    "agents",
+    "limits",
+    "context",
+    "uses",
+    "calls",
+    "streamed",
+)
+_said_by = attrgetter(
+    "actor",
+    "note",
+    "decision",
+    "text",
+    "uses",
+    "branches",
+    "compensations",
+    "calls",
+    "streamed",
+    "artifacts",
+)
+
+
+def check_readable(commit: Commit, before: Cursor) -> None:
+    """Refuse a commit that could not be read again, before anything of it is stored.
+
+    What people and nodes say in words of their own is read back as a store would read it: requests, answers
+    and other decisions, and what a step says besides its updates, which were normalised already.  A step
+    that says nothing costs nothing here.
+
+    Args:
+        before: the cursor that it follows on; what is the same in it was read back then.
+
+    Raises:
+        StoreUnusable: says what could not be read; nothing is stored, and the thread is as it was.
+    """
+    cursor, point = commit.cursor, commit.checkpoint
+    parts: list[Any] = [*commit.ledger]
+    if any(map(is_not, _free_of(cursor), _free_of(before))):
+        # What is empty is left out of it, but for an empty dict of a kind of its own.
+        parts.append(cursor if cursor.context else replace(cursor, context={}))
+    if point is not None and any(_said_by(point)):
+        parts.append(point)
+    for part in parts:
+        kind: Any = type(part)
+        try:
+            data = _encode(part)
+            problem = "" if _encode(_decoder(kind).decode(data)) == data else "it comes back otherwise"
+        except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            problem = str(error)
+        if problem:
+            is_call = isinstance(part, LedgerEntry) and part.kind == CALL
+            name = "a completed call" if is_call else _PARTS[kind]
+            raise StoreUnusable(
+                f"thread {cursor.thread_id!r}: {name} could not be read again: {problem}; "
+                "nothing was stored, and the thread is as it was",
+                "look which value of the node or of the decision it names, and give one of the declared type",
+            )
+
+
+_PARTS: dict[type, str] = {
+    LedgerEntry: "a decision",
+    Cursor: "a request or an answer",
+    Checkpoint: "what the step says",
+}
+
+
+@cache
+def _decoder(kind: type) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)

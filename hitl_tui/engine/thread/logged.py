@@ -1,4 +1,7 @@
-"""A thread as its log has it, checked: for looking at it, with nothing of its graph built (SPEC 10)."""
+"""A thread as its log has it, checked: for looking at it, with nothing of its graph built.
+
+Specified in docs/spec/log.md.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,22 @@ from msgspec.structs import replace
 
 from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.log.events import Progress
-from hitl_tui.engine.log.records import Cursor, LedgerEntry, Limits
+from hitl_tui.engine.log.records import CALL, Checkpoint, Cursor, LedgerEntry, Limits
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import Part, ThreadInfo
 from hitl_tui.engine.state.channel import RUN_INPUTS, ChannelInfo
 from hitl_tui.engine.state.frozen import freeze
 from hitl_tui.engine.state.schema import type_word
-from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, ledger_hash, request_hash
+from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, cursor_hash, ledger_hash, pending_hash
 from hitl_tui.engine.thread.rebuild import checked_state, state_at
 from hitl_tui.errors import LogCorrupt, UnknownThread
+from hitl_tui.shell import command_line
 
+_STEPS = 256
+"""Steps read at a time."""
 _BINDS = ("request", "rebound", "vote", "handed_over", "escalated")
-_ENDS = ("answer", "timeout", "withdrawn")
+_ENDS = ("answer", "timeout", "withdrawn", "reopened")
 
 
 def standing(store: Store, thread_id: str) -> tuple[ThreadInfo, Cursor]:
@@ -36,46 +42,111 @@ def standing(store: Store, thread_id: str) -> tuple[ThreadInfo, Cursor]:
         raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
     if store.facts(thread_id) != info.facts_hash:
         raise _changed(thread_id, "what is fixed about it (its graph, where it was forked, who began it)")
-    _check_head(store, cursor)
+    newest = _check_head(store, cursor)
+    _check_cursor(store, info, cursor, newest)
     if cursor.pending:
-        check_requests(cursor, store.ledger(thread_id), store.parts(thread_id))
+        check_requests(cursor, store)
     return info, cursor
 
 
-def check_requests(cursor: Cursor, ledger: Sequence[LedgerEntry], parts: Sequence[Part]) -> None:
-    """Refuse requests that are not what the newest decision about each of them says.
+def _check_cursor(store: Store, info: ThreadInfo, cursor: Cursor, newest: Checkpoint | None) -> None:
+    """Refuse a cursor that is not the one whose hash the newest entry of the chains keeps."""
+    last = store.ledger(cursor.thread_id, cursor.ledger_n - 1)[:1] if cursor.ledger_n else []
+    parts = store.parts(cursor.thread_id)
+    links = ledger_links(last[0] if last else None, parts)
+    # Others may have decided since the cursor was read: their entries come after this one.
+    if cursor.ledger_hash != links[-1] or (last and ledger_hash(last[0]) != last[0].hash):
+        raise _changed(cursor.thread_id, f"its decision {cursor.ledger_n}")
+    if chained_cursor_hash(info, cursor, newest, last[0] if last else None, links) != cursor_hash(cursor):
+        raise _changed(cursor.thread_id, "its position or its inputs")
+
+
+def ledger_links(last: LedgerEntry | None, parts: Sequence[Part]) -> list[bytes]:
+    """The hashes that the ledger has after an entry: its own, and those with the facts of the threads that
+    begin after it."""
+    n, link = (last.n, last.hash) if last else (0, b"")
+    links = [link]
+    for part in parts:
+        if part.after_entry == n:
+            link = chained(link, part.facts)
+            links.append(link)
+    return links
+
+
+def chained_cursor_hash(
+    info: ThreadInfo,
+    cursor: Cursor,
+    newest: Checkpoint | None,
+    last: LedgerEntry | None,
+    links: Sequence[bytes],
+) -> bytes:
+    """The hash of the cursor that the newest entry of the chains keeps.
 
     Args:
-        ledger, parts: the thread's.
+        newest: the newest checkpoint.
+        last: the newest entry of the ledger, and `links` as `ledger_links` has them.
+    """
+    if newest is not None and (last is None or not last.cursor_hash or newest.ledger_hash in links):
+        return newest.cursor_hash
+    if last is not None:
+        return last.cursor_hash
+    # Nothing was written yet but the thread itself.
+    return cursor_hash(Cursor(cursor.thread_id, created_at=info.created_at))
+
+
+def check_requests(cursor: Cursor, store: Store) -> None:
+    """Refuse requests that are not what the newest decision about each of them says.
 
     Raises:
         LogCorrupt: a request is another one, or a decision from the newest about it on is.
     """
-    known = ledger[: cursor.ledger_n]  # others may have decided since the cursor was read
-    oldest = len(known)
+    known = decisions(store, cursor.thread_id, upto=cursor)
     for request in cursor.pending:
         if unbound(request, known) is not None:
             raise _changed(cursor.thread_id, f"the request {request.id} ({request.title!r})")
-        oldest = min(oldest, max(place for place, entry in enumerate(known) if _settles(entry, request)))
-    # What the decision says counts only where it is the one that the cursor is chained to.
-    link = b""
-    for entry in known[oldest:]:
-        if ledger_hash(entry) != entry.hash or (link and entry.prev_hash != link):
-            raise _changed(cursor.thread_id, f"its decision {entry.n}")
+
+
+def decisions(
+    store: Store, thread_id: str, after: int = 0, *, calls: bool = False, upto: Cursor | None = None
+) -> list[LedgerEntry]:
+    """Return a thread's decisions, once they agree with the hash that its cursor keeps.
+
+    Whatever a run takes from the ledger (answers, allowances, replies of models) is read by this function.
+
+    Args:
+        after: only entries with a greater number.
+        calls: with the data of recorded calls, which are checked too; without it they are only links.
+        upto: a cursor of the thread that was read before: entries after it are left out.
+
+    Raises:
+        LogCorrupt: an entry is not what was written.
+    """
+    cursor = upto or store.cursor(thread_id)
+    last = cursor.ledger_n if cursor else 0
+    # Others may have decided since the cursor was read.
+    entries = [entry for entry in store.ledger(thread_id, after, call_data=calls) if entry.n <= last]
+    parts, n = store.parts(thread_id), after
+    link = entries[0].prev_hash if entries else b""
+    for entry in entries:
+        n += 1
+        is_known = entry.kind == CALL and not calls
+        if entry.n != n or entry.prev_hash != link or not (is_known or ledger_hash(entry) == entry.hash):
+            raise _changed(thread_id, f"its decision {n}")
         link = entry.hash
         for part in parts:
-            if part.after_entry == entry.n:
+            if part.after_entry == n:
                 link = chained(link, part.facts)
-    if link != cursor.ledger_hash:
-        raise _changed(cursor.thread_id, f"its decision {cursor.ledger_n}")
+    if cursor and entries and link != cursor.ledger_hash:
+        raise _changed(thread_id, f"its decision {last}")
+    return entries
 
 
 def unbound(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[bytes | str | None, bytes] | None:
     """What the newest decision about a pending request says of it, and what it is; None where they agree."""
-    is_now = request_hash(request)
+    is_now = pending_hash(request)
     for entry in reversed(ledger):
         if _settles(entry, request):
-            should: bytes | str = entry.kind if entry.kind in _ENDS else entry.request_hash
+            should: bytes | str = entry.kind if entry.kind in _ENDS else entry.pending_hash
             return None if should == is_now else (should, is_now)
     return None, is_now
 
@@ -85,14 +156,16 @@ def _settles(entry: LedgerEntry, request: Request) -> bool:
     return entry.request_id == request.id and entry.kind in (*_BINDS, *_ENDS)
 
 
-def _check_head(store: Store, cursor: Cursor) -> None:
-    """The newest checkpoint is the one that the cursor knows, and all of it is as it was written."""
+def _check_head(store: Store, cursor: Cursor) -> Checkpoint | None:
+    """The newest checkpoint, once it is known to be the cursor's, and as it was written."""
     link = b""
     newest = store.checkpoints(cursor.thread_id, cursor.head + 1, 2)
     parts = store.parts(cursor.thread_id)
     if cursor.head >= 0:
         if not newest or newest[0].step != cursor.head:
             raise _changed(cursor.thread_id, f"its step {cursor.head}, which is missing")
+        if newest[0].last_seq != cursor.last_seq:
+            raise _changed(cursor.thread_id, f"its step {cursor.head}, or what that counts,")
         before = newest[1].checkpoint_hash if len(newest) > 1 else b""
         # A fork has no step of its own yet: what it shares is its parent's to check.
         for part in parts:
@@ -106,12 +179,56 @@ def _check_head(store: Store, cursor: Cursor) -> None:
             link = chained(link, part.facts)
     if link != cursor.checkpoint_hash:
         raise _changed(cursor.thread_id, f"its step {cursor.head}")
+    return newest[0] if newest else None
+
+
+def check_steps(store: Store, cursor: Cursor, since: int = 0) -> None:
+    """Refuse a thread one of whose checkpoints is not the one that was written.
+
+    A fork continues from an old checkpoint and a rollback runs what old ones keep, so the newest one alone is
+    not enough.
+
+    Args:
+        since: leave out the steps before this one.
+
+    Raises:
+        LogCorrupt: names the step.
+    """
+    thread_id, parts = cursor.thread_id, store.parts(cursor.thread_id)
+    # The hash of a checkpoint covers the newest record before it: begin after a step with records.
+    while since > 0 and not (before := list(store.records(thread_id, since - 1, since - 1))):
+        since -= 1
+    link, record = (_hash_of(store, thread_id, since - 1), before[-1].record_hash) if since else (b"", b"")
+    record, link = (_with_parts(each, parts, since - 1) for each in (record, link))
+    for first in range(since, cursor.head + 1, _STEPS):
+        last = min(first + _STEPS - 1, cursor.head)
+        points = {point.step: point for point in store.checkpoints(thread_id, last + 1, last + 1 - first)}
+        records = {one.step: one.record_hash for one in store.records(thread_id, first, last)}
+        for step in range(first, last + 1):
+            record, point = records.get(step, record), points.get(step)
+            if point is None or checkpoint_hash(point, link, record) != point.checkpoint_hash:
+                raise _changed(thread_id, f"its step {step}")
+            record, link = (_with_parts(each, parts, step) for each in (record, point.checkpoint_hash))
+    if link != cursor.checkpoint_hash:
+        raise _changed(thread_id, f"its step {cursor.head}")
+
+
+def _hash_of(store: Store, thread_id: str, step: int) -> bytes:
+    point = store.checkpoint(thread_id, step)
+    return point.checkpoint_hash if point else b""
+
+
+def _with_parts(link: bytes, parts: Sequence[Part], step: int) -> bytes:
+    """A link after a step, with the facts of the threads that begin there."""
+    for part in parts:
+        link = chained(link, part.facts) if part.after_step == step else link
+    return link
 
 
 def _changed(thread_id: str, what: str) -> LogCorrupt:
     return LogCorrupt(
         f"thread {thread_id!r}: {what} was changed in the store, and not by hitl-tui",
-        f"see what else with `hitl-tui verify {thread_id}`; go back to a copy of the store",
+        f"see what else with `{command_line('verify', thread_id)}`; go back to a copy of the store",
     )
 
 
@@ -180,19 +297,27 @@ def progress_of(cursor: Cursor, next_node: str | None, limits: Limits) -> Progre
 
 
 class LoggedThread:
-    """A thread of a store to look at: where it stands, its graph as data, its newest values.
+    """A thread of a store to look at: where it stands, its graph as data, its newest values."""
 
-    Raises:
-        UnknownThread, LogCorrupt.
-    """
-
-    def __init__(self, store: Store, thread_id: str) -> None:
-        self.info, cursor = standing(store, thread_id)
+    def __init__(self, info: ThreadInfo, cursor: Cursor, declared: GraphInfo, values: dict[str, Any]) -> None:
+        self.info = info
         self.cursor = frozen(cursor)
-        self.declared = logged_graph(store, self.info, self.cursor)
-        self.values = defaults_of(self.declared)
+        self.declared = declared
+        self.values = values
+
+    @classmethod
+    def checked(cls, store: Store, thread_id: str) -> LoggedThread:
+        """Read a thread, and refuse one whose place or newest values are not what was written.
+
+        Raises:
+            UnknownThread, LogCorrupt.
+        """
+        info, cursor = standing(store, thread_id)
+        declared = logged_graph(store, info, cursor)
+        values = defaults_of(declared)
         if cursor.head >= 0:
-            self.values, _, _, _ = checked_state(store, thread_id, cursor.head, self.values)
+            values, _, _, _ = checked_state(store, thread_id, cursor.head, values)
+        return cls(info, cursor, declared, values)
 
     @property
     def thread_id(self) -> str:

@@ -1,6 +1,8 @@
-"""State at any step, from the nearest snapshot and the records after it (SPEC 10).
+"""State at any step, from the nearest snapshot and the records after it.
 
 Looking at history never runs user code: results of custom reducers are in their records.
+
+Specified in docs/spec/log.md.
 """
 
 from __future__ import annotations
@@ -213,7 +215,7 @@ def live_state(store: Store, thread_id: str, step: int, channels: Mapping[str, B
     other = None
     if stored != channels.keys():
         new, gone = channels.keys() - stored, stored - channels.keys()
-        other = OtherChannels(tuple(sorted(new)), tuple(sorted(gone)))
+        other = OtherChannels(tuple(sorted(new)), tuple(sorted(gone)), checkpoint.state_hash)
     return LiveState(known, {name: digests[name] for name in channels}, taint, other)
 
 
@@ -244,6 +246,7 @@ def applied_updates(
                 path=record.path,
                 tainted=record.tainted,
                 lineage=record.lineage,
+                made_by=record.made_by,
             )
         )
     return tuple(updates), current

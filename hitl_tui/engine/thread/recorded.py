@@ -1,4 +1,7 @@
-"""A thread's graph as its log has it: for looking at it, without building anything (SPEC 10)."""
+"""A thread's graph as its log has it: for looking at it, without building anything.
+
+Specified in docs/spec/log.md.
+"""
 
 from __future__ import annotations
 

@@ -1,18 +1,21 @@
-"""What is given to a run besides its channels: goal, constraints, and its context (SPEC 3, 5).
+"""What is given to a run besides its channels: goal, constraints, and its context.
 
 They are in the ledger, in the entry of the step that they came with, so that resuming, forking and replaying
 a thread find them again.
+
+Specified in docs/spec/channels.md and docs/spec/graphs.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from hitl_tui.engine.log.events import PRIVATE
-from hitl_tui.engine.log.records import Cursor, LedgerEntry
+from hitl_tui.engine.log.outcomes import HASHED, HOLDS
+from hitl_tui.engine.log.records import NO_DECISIONS, Cursor, LedgerEntry
 from hitl_tui.engine.state.canonical import canonical
 from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.engine.state.frozen import freeze, thaw
@@ -72,7 +75,7 @@ def check_same_context(cursor: Cursor, given: Any) -> None:
         or canonical(context[name]) != canonical(cursor.context[name])
     )
     raise UsageError(
-        f"thread {cursor.thread_id!r} goes on with the context that its invocation was begun with; "
+        f"thread {cursor.thread_id!r} continues with the context that its invocation started with; "
         f"another one was given ({', '.join(names)})",
         'leave context= out, or begin another invocation, as with resume="entry"',
     )
@@ -94,14 +97,19 @@ def inputs_at_steps(ledger: Iterable[LedgerEntry]) -> dict[int, dict[str, Any]]:
     Args:
         ledger: of several threads of a family, as a fork's ledger has it.
     """
-    return {entry.step: _fields(entry.data) for entry in ledger if entry.kind == INPUT}
+    return {
+        entry.step: _fields(entry.data)
+        for entry in ledger
+        if entry.kind == INPUT and isinstance(entry.data, Mapping)  # another one was changed
+    }
 
 
 def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
     fields = {name: freeze(data[name]) for name in RUN_INPUTS if name in data}
     if "context" in data:
         fields["context"] = freeze(data["context"])
-        fields["private_context"] = tuple(data.get("private", ()))
+        private = data.get("private", ())
+        fields["private_context"] = tuple(private) if isinstance(private, (list, tuple)) else ()
     return fields
 
 
@@ -126,10 +134,25 @@ def shown_context(context: Mapping[str, Any], private: Collection[str]) -> dict[
     return {name: repr(PRIVATE) if name in private else value for name, value in context.items()}
 
 
+_FOR_HASHES: Final = frozenset({HOLDS, HASHED})
+
+
 def shown_entry(entry: LedgerEntry) -> LedgerEntry:
-    """A decision as streams and views have it: private values of a context stay behind (SPEC 8)."""
-    private = entry.data.get("private") if entry.kind == INPUT else None
+    """Return a decision as streams and views show it, without private values of a context.
+
+    Also without what is kept for hashes alone.
+    """
+    if isinstance(entry.data, Mapping) and not entry.data.keys().isdisjoint(_FOR_HASHES):
+        shown = {name: value for name, value in entry.data.items() if name not in _FOR_HASHES}
+        return replace(entry, data=shown)
+    is_input = entry.kind == INPUT and isinstance(entry.data, Mapping)
+    private = entry.data.get("private") if is_input else None
     if not private:
         return entry
     context = shown_context(entry.data["context"], private)
     return replace(entry, data={**entry.data, "context": context, "salt": repr(PRIVATE)})
+
+
+def shown_ledger(entries: Iterable[LedgerEntry]) -> Iterator[LedgerEntry]:
+    """The decisions of a ledger as streams and views have them; of kinds that are decisions."""
+    return (shown_entry(entry) for entry in entries if entry.kind not in NO_DECISIONS)

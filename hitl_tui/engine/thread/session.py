@@ -1,4 +1,7 @@
-"""One thread, open for reading and writing: its cursor, its state, and commits (SPEC 9-11)."""
+"""One thread, open for reading and writing: its cursor, its state, and commits.
+
+Specified in docs/spec/threads.md and docs/spec/log.md.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -19,48 +23,81 @@ from msgspec.structs import replace
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.graph.limits import UNLIMITED, limits_near
-from hitl_tui.engine.graph.termination import RunTotals
+from hitl_tui.engine.graph.termination import RunTotals, Written
 from hitl_tui.engine.log.events import (
     PRIVATE,
     AppliedUpdate,
     Event,
     KnownOutcome,
     LedgerWritten,
+    PriceUnknown,
     Progress,
     ProgressChanged,
     StepCommitted,
     StepOutcome,
+    shown_step,
 )
 from hitl_tui.engine.log.records import (
+    CALL,
     END,
+    NO_DECISIONS,
+    PROGRESS,
     Checkpoint,
     Commit,
     Cursor,
     Effect,
     LedgerEntry,
     Limits,
+    Source,
     UpdateRecord,
 )
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Owner, Stamp, ThreadInfo, takeover_notice
+from hitl_tui.engine.log.threads import (
+    LEASE_TIME,
+    Lease,
+    Owner,
+    Stamp,
+    ThreadInfo,
+    other_thread,
+    takeover_notice,
+)
 from hitl_tui.engine.state.changes import Change, after
 from hitl_tui.engine.state.patches import length_after
 from hitl_tui.engine.state.reducers import logged_reducer
 from hitl_tui.engine.state.state import LiveState
-from hitl_tui.engine.state.workflow_state import StateView, WorkflowState
+from hitl_tui.engine.state.workflow_state import NotedState, StateView, WorkflowState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
-from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash, request_hash
+from hitl_tui.engine.thread.call_log import CallLog, CallRecord, as_data, calls_since
+from hitl_tui.engine.thread.hashes import (
+    chained,
+    chained_part,
+    checkpoint_hash,
+    cursor_hash,
+    facts_hash,
+    pending_hash,
+)
 from hitl_tui.engine.thread.journal import StepFacts, checkpoint_of, records_of, snapshot_of
-from hitl_tui.engine.thread.logged import frozen, logged_digest, progress_of, standing
+from hitl_tui.engine.thread.logged import decisions, frozen, logged_digest, progress_of, standing
+from hitl_tui.engine.thread.private import private_values
 from hitl_tui.engine.thread.rebuild import live_state, state_at, update_of
 from hitl_tui.engine.thread.recorded import RecordedGraph, recorded_graph
 from hitl_tui.engine.thread.run_inputs import checked_context, shown_entry
-from hitl_tui.errors import HitlError, LogCorrupt, StaleWriter, StoreUnusable, ThreadBusy
+from hitl_tui.errors import (
+    STORE_FAILURES,
+    HitlError,
+    LogCorrupt,
+    StaleWriter,
+    StoreUnusable,
+    ThreadBusy,
+    described,
+)
 
 if TYPE_CHECKING:
+    from hitl_tui.engine.log.outcomes import ModelUse
+    from hitl_tui.engine.state.channel import BoundChannel
     from hitl_tui.engine.thread.breakpoints import Stops
 
 
@@ -104,7 +141,7 @@ def first_input(
     """
     last = head
     while last >= 0:
-        first = _first_step(store, thread_id, last)
+        first = first_step_of_invocation(store, thread_id, last)
         effects = [effect for effect in store.effects(thread_id, first, first) if effect.channel == channel]
         if effects:
             before = state_at(store, thread_id, first - 1, defaults, [channel]) if first else defaults
@@ -116,8 +153,8 @@ def first_input(
     return None
 
 
-def _first_step(store: Store, thread_id: str, step: int) -> int:
-    """The step that began the invocation of a step; their numbers only grow along a thread."""
+def first_step_of_invocation(store: Store, thread_id: str, step: int) -> int:
+    """The step that began the invocation of a step; invocations only grow along a thread."""
     point = store.checkpoint(thread_id, step)
     low, high = 0, step
     while point and low < high:
@@ -169,7 +206,7 @@ class CommittedOutcome(msgspec.Struct, gc=False):
         if self._updates is None:
             step = self.step
             self._updates = tuple(
-                [change.applied(step.source, step.actor, step.note) for change in self.changes]
+                [change.applied(step.source, step.actor, step.note, step.made_by) for change in self.changes]
             )
         return self._updates
 
@@ -207,9 +244,11 @@ class ThreadState:
     cursor: Cursor
     state: LiveState
     max_iterations: int | None = None
-    """Of the `invoke` that runs now, in place of the thread's own; it is written nowhere (SPEC 15)."""
+    """Of the `invoke` that runs now, in place of the thread's own; it is written nowhere."""
+    _reported_price = False
     _routed: tuple[str, LiveState, str] | None = None
-    _ended: tuple[LiveState, RunTotals, str] | None = None
+    _ended: tuple[LiveState, tuple[int, float], str] | None = None
+    _written: Written | None = None
 
     @property
     def limits(self) -> Limits:
@@ -231,8 +270,12 @@ class ThreadState:
         """The whole state as routes, gates and conditions read it."""
         return StateView((state or self.state).values, self.graph.channels, None, self.cursor.run_inputs)
 
+    def private(self, updates: Iterable[tuple[str, Any]] = ()) -> dict[str, Any]:
+        """All that no error may show, by name; see `private_values`."""
+        return private_values(self.graph, self.cursor, self.state.values, updates)
+
     def shown(self) -> dict[str, Any]:
-        """All values as streams tell them: those of private channels stay behind (SPEC 8)."""
+        """All values as streams tell them: those of private channels stay behind."""
         channels = self.graph.channels
         return {
             name: PRIVATE if channels[name].visibility == "private" else value
@@ -244,7 +287,7 @@ class ThreadState:
     ) -> NextNode:
         """Where a position leads to, by default the thread's own.
 
-        Termination is asked before a routing function: a run that is over asks no router (SPEC 15).
+        Termination is asked before a routing function: a run that is over asks no router.
 
         Raises:
             HitlError: the condition or the routing function raised, or it gave an unknown key.
@@ -270,7 +313,7 @@ class ThreadState:
         self._routed = (node, state, target)
         return target
 
-    def led_on(self, cursor: Cursor, node: str, state: LiveState) -> Cursor:
+    def advanced(self, cursor: Cursor, node: str, state: LiveState) -> Cursor:
         """A cursor behind `node`, with the way on as far as it is settled.
 
         A conditional edge stays undecided, so that it follows the state as a human may edit it,
@@ -301,20 +344,61 @@ class ThreadState:
         state, cursor = state or self.state, cursor or self.cursor
         if condition is None or cursor.iteration == 0:
             return ""
-        totals = RunTotals(turns=cursor.iteration, cost=cursor.cost)
-        known = self._ended
-        if known and known[0] is state and known[1] == totals:
+        known, spent = self._ended, (cursor.iteration, cursor.cost)
+        if known and known[0] is state and known[1] == spent:
             return known[2]
+        read: dict[str, None] = {}
+        channels = self.graph.channels
+        written = self._written_now(state, cursor)
+        totals = RunTotals(*spent, written, read, partial(_is_default, channels, state))
+        view = NotedState(state.values, channels, None, self.cursor.run_inputs, noted=read, taint=state.taint)
         try:
-            ended = condition.met(self.view(state), totals)
+            ended = condition.met(view, totals)
         except HitlError:
             raise
         except Exception as error:
             raise HitlError(
-                f"the termination condition {condition.reason!r} raised {type(error).__name__}: {error}"
+                f"the termination condition {condition.reason!r} raised {described(error)}"
             ) from error
-        self._ended = (state, totals, ended)
+        self._ended = (state, spent, ended)
         return ended
+
+    def _written_now(self, state: LiveState, cursor: Cursor) -> Written:
+        """What the invocation has written, up to a state that may be none of the thread's yet."""
+        known = self._written
+        if known is None or known.invocation != cursor.invocation or known.step < self.cursor.head:
+            known = self._written = self._written_before(cursor)
+        if state is self.state or known.step > self.cursor.head:
+            return known
+        written = Written(known.invocation, known.step)
+        written.given, written.older = known.given, dict(known.older)
+        for name, value in state.values.items():
+            if value is not (before := self.state.values.get(name)):
+                written.note(name, None, length_of(before), length_of(value))
+        return written
+
+    def _written_before(self, cursor: Cursor) -> Written:
+        """What an invocation has written by the thread's last step."""
+        return Written(cursor.invocation, self.cursor.head)
+
+    def note_changes(self, changes: Sequence[Change], source: Source, cursor: Cursor) -> None:
+        """Count what the next step writes, for the graph's termination condition."""
+        step, known = self.cursor.head + 1, self._written
+        if known and known.step == step:
+            return
+        if known is None or known.step != self.cursor.head or known.invocation != cursor.invocation:
+            if cursor.invocation == self.cursor.invocation and step > 0 and self.cursor.head >= 0:
+                return  # it is read from the log once it is needed
+            known = self._written = Written(cursor.invocation, step)
+        begins = source == "input" and (cursor.invocation != self.cursor.invocation or step == 0)
+        known.step = step
+        for change in changes:
+            name = change.channel.name
+            if begins:
+                known.given.add(name)
+                continue
+            reducer = change.channel.reducer if change.op == "reduce" else None
+            known.note(name, reducer, length_of(change.before), length_of(change.after))
 
     def _peek_next(self) -> str | None:
         """The next node as it would be decided now, for display."""
@@ -328,6 +412,16 @@ class ThreadState:
             return self.next_target()[0] or None
         except HitlError:
             return None
+
+
+def _is_default(channels: Mapping[str, BoundChannel], state: LiveState, name: str) -> bool:
+    channel = channels.get(name)
+    return channel is None or state.values.get(name) == channel.default
+
+
+def length_of(value: Any) -> int:
+    """How many entries a list has, 0 for other values."""
+    return len(value) if isinstance(value, (list, tuple)) else 0
 
 
 Clock = Callable[[], int]
@@ -419,7 +513,7 @@ class Session(ThreadState):
         self.graph = graph
         self.store = store
         self.info = info
-        self.cursor = cursor
+        self.cursor = self._stored = cursor  # a commit that failed may leave what it used in the first alone
         self.state = state
         self.agents = fresh_agents(graph) if agents is None else agents
         apply(self.agents, cursor.agents)
@@ -436,8 +530,15 @@ class Session(ThreadState):
         self.stamp: Stamp | None = None
         """The store's, where the last commit has given the thread back and the store can tell."""
         self._lease: Lease | None = None
+        self.committing = threading.RLock()
+        """Held while a call is recorded, from another thread, and by whoever may commit at the same time."""
+        self.calls: tuple[tuple[str, int, int], CallLog] | None = None
+        """The calls of a run of a node, and which run that is: node, invocation and iteration; None before
+        that run uses its log."""
         self._given: dict[str, Any] = {}  # by the input that began this invocation, for a run without a log
         self._first_inputs: dict[tuple[int, str], FirstInput | None] = {}
+        self.store_failure: HitlError | None = None
+        """Why the store did not do what the running node needed of it; the node is not to blame then."""
 
     @classmethod
     def new(
@@ -586,8 +687,15 @@ class Session(ThreadState):
         now = self.clock()
         lease = store.new_lease(now)
         dead = store.acquire(self.thread_id, lease, now)
+        try:
+            moved = self.reload()
+        except BaseException:
+            # The lease is that of another thread, or the store failed meanwhile: nobody else gives it back.
+            with suppress(StoreUnusable):
+                store.release(self.thread_id, lease.token)
+            raise
         self._lease = lease
-        if self.reload() and self.on_moved:
+        if moved and self.on_moved:
             self.on_moved()
         if dead is not None:
             self._note_takeover(dead)
@@ -627,13 +735,20 @@ class Session(ThreadState):
                 child.renew_lease()
 
     def reload(self) -> bool:
-        """Load what another writer has committed since; True where there was something."""
+        """Load what another writer has committed since; True where there was something.
+
+        Raises:
+            UnknownThread: this thread was deleted, and another one has its name.
+        """
         cursor = self.store.cursor(self.thread_id) if self.store else None
+        if cursor is not None and self.store and self.store.facts(self.thread_id) != self.info.birth:
+            raise other_thread(self.thread_id)
         if cursor is None or self.store is None or cursor.version == self.cursor.version:
             return False
         _, cursor = standing(self.store, self.thread_id)
         changed = logged_digest(self.info, cursor) != logged_digest(self.info, self.cursor)
-        self.cursor = frozen(cursor)
+        self.cursor = self._stored = frozen(cursor)
+        self.calls = None
         if changed and self.store and isinstance(self.graph, RecordedGraph):
             self.graph = recorded_graph(self.store, self.info, cursor)
         apply(self.agents, cursor.agents)
@@ -667,6 +782,8 @@ class Session(ThreadState):
         now, before = self.clock() if at is None else at, self.cursor
         if step.source == "input" and cursor.invocation != before.invocation:
             self._given = {change.channel.name: change.update for change in reversed(changes)}
+        if self.graph.termination is not None:
+            self.note_changes(changes, step.source, cursor)
         other = self.state.other
         state = state or after(self.state, changes)
         if cursor.pending:
@@ -695,15 +812,13 @@ class Session(ThreadState):
         link = records[-1].record_hash if records else cursor.last_record_hash
         snapshot, log_bytes, log_records, snapshot_bytes = None, 0, 0, 0
         if self.store:
-            own = checkpoint_hash(checkpoint, cursor.checkpoint_hash, link)
-            # Nobody has seen it yet; a copy of so many fields would take longer than making them.
-            msgspec.structs.force_setattr(checkpoint, "checkpoint_hash", own)
             # Defaults are in no record, and the store alone must give them: the first step keeps all of it.
             always = before.head < 0 or other is not None
             added = journal.log_size(changes, records)
             snapshot, log_bytes, log_records, snapshot_bytes = snapshot_of(
                 cursor, added, len(records), state.values, always=always
             )
+        before_step = cursor.checkpoint_hash
         cursor = replace(
             _paused(cursor) if pauses else cursor,
             version=before.version + 1,
@@ -711,11 +826,16 @@ class Session(ThreadState):
             head=checkpoint.step,
             last_seq=checkpoint.last_seq,
             last_record_hash=link,
-            checkpoint_hash=checkpoint.checkpoint_hash,
             log_bytes=log_bytes,
             log_records=log_records,
             snapshot_bytes=snapshot_bytes,
         )
+        if self.store:
+            # Nobody has seen them yet; a copy of so many fields would take longer than making them.
+            msgspec.structs.force_setattr(checkpoint, "cursor_hash", cursor_hash(cursor))
+            own = checkpoint_hash(checkpoint, before_step, link)
+            msgspec.structs.force_setattr(checkpoint, "checkpoint_hash", own)
+            msgspec.structs.force_setattr(cursor, "checkpoint_hash", own)
         self._write(
             cursor,
             ledger,
@@ -724,9 +844,9 @@ class Session(ThreadState):
             snapshot=snapshot,
             last=pauses,
         )
-        self.state = state
+        self.state, self.calls = state, None
         if self.sink:
-            self.sink(StepCommitted(checkpoint, self._outcome(changes, step)))
+            self.sink(StepCommitted(shown_step(checkpoint), self._outcome(changes, step)))
             self._warn(before)
 
     def commit_cursor(
@@ -744,7 +864,7 @@ class Session(ThreadState):
             takes: the lease with which the thread is taken, which is not held yet.
         """
         before, now = self.cursor, self.clock()
-        ledger = self._bound(cursor.pending, ledger, now)
+        ledger = self._sealed(cursor, self._bound(cursor.pending, ledger, now), now)
         self._write(self._moved(cursor, now, ledger), ledger, last=last, takes=takes)
         if self.sink:
             self.sink(ProgressChanged(self.progress))
@@ -763,6 +883,103 @@ class Session(ThreadState):
             for alert in limits_near(before, self.cursor, limits):
                 self.emit(alert)
 
+    def call_log(self, node: str) -> CallLog:
+        """The calls that the run of `node` which is under way, or comes next, has completed so far."""
+        run = node, self.cursor.invocation, self.cursor.iteration
+        with self.committing, self._blaming_the_store():
+            if self.calls is None or self.calls[0] != run:
+                known = [record for _, record in self._recorded_calls(node)]
+                self.calls = run, CallLog(known, self._record_call if self.store else None)
+            log = self.calls[1]
+        log.open()
+        return log
+
+    def uncounted_calls(self, node: str) -> list[CallRecord]:
+        """Recorded calls of a run of `node` whose use is in no total: their process died before that."""
+        counted = self.cursor.counted
+        return [record for n, record in self._recorded_calls(node) if n > counted]
+
+    def end_calls(self) -> None:
+        """The node has ended: wait until its completed calls are committed, and record no more."""
+        if self.calls is not None:
+            self.calls[1].close()
+
+    def _recorded_calls(self, node: str) -> list[tuple[int, CallRecord]]:
+        first = self.cursor.first_call
+        if self.store is None or not first:
+            return []
+        return calls_since(decisions(self.store, self.thread_id, first - 1, calls=True), self.cursor, node)
+
+    @contextmanager
+    def _blaming_the_store(self) -> Iterator[None]:
+        """Note that the store failed while a node used it: the error passes through the node's own code."""
+        try:
+            yield
+        except (ThreadBusy, *STORE_FAILURES) as error:
+            self.store_failure = error
+            raise
+
+    def _record_call(self, record: CallRecord) -> None:
+        """Commit a call; may be called from any thread while the node runs."""
+        with self.committing, self._blaming_the_store():
+            cursor, now = self.cursor, self.clock()
+            entry = journal.ledger_entry(cursor, CALL, at=now, data=as_data(record))
+            if not cursor.first_call:
+                cursor = replace(cursor, first_call=entry.n)
+            ledger = self._sealed(cursor, [entry], now)
+            self._write(self._moved(cursor, now, ledger), ledger)
+
+    def _sealed(self, cursor: Cursor, ledger: Sequence[LedgerEntry], now: int) -> Sequence[LedgerEntry]:
+        """The entries of a commit without a step, the last of which keeps the hash of the cursor.
+
+        Where nothing else is written down, an entry is added, unless the hash stays the same.
+        """
+        if self.store is None:
+            return ledger
+        if not ledger:
+            if self.exists and chained_part(cursor) == chained_part(self._stored):
+                return ledger
+            ledger = [journal.ledger_entry(cursor, PROGRESS, at=now)]
+        return [*ledger[:-1], journal.with_cursor(ledger[-1], cursor)]
+
+    def _written_before(self, cursor: Cursor) -> Written:
+        written = super()._written_before(cursor)
+        if self.store is None:
+            return written
+        first = first_step_of_invocation(self.store, self.thread_id, self.cursor.head)
+        point = self.store.checkpoint(self.thread_id, first)
+        if point is None or point.invocation != cursor.invocation:
+            return written
+        lengths = {}
+        if first:
+            defaults = {name: bound.default for name, bound in self.graph.channels.items()}
+            before = state_at(self.store, self.thread_id, first - 1, defaults)
+            lengths = {name: length_of(value) for name, value in before.items()}
+        for effect in self.store.effects(self.thread_id, first, self.cursor.head):
+            length = lengths.get(effect.channel, 0)
+            _, now = _moved(0, length, effect)
+            lengths[effect.channel] = now
+            if effect.step == first and point.source == "input":
+                written.given.add(effect.channel)
+            else:
+                reducer = logged_reducer(effect.reducer) if effect.op == "reduce" else None
+                written.note(effect.channel, reducer, length, now)
+        return written
+
+    def report_unknown_price(self, use: ModelUse) -> None:
+        """Report a model call of unknown price, once for the thread, where a limit is on its cost."""
+        limits = self.limits
+        if use.cost is not None or limits.max_cost_usd is None or not self.cursor.cost_known:
+            return
+        if self._reported_price:
+            return
+        self._reported_price = True
+        stops = limits.on_unknown_price == "stop"
+        log.warning("the price of %s is unknown, so max_cost_usd can't be enforced", use.model)
+        if self.sink:
+            node = self.cursor.next_node or ""
+            self.emit(PriceUnknown(node, use.agent, use.model, limits.max_cost_usd, stops))
+
     def first_input(self, channel: str) -> Any:
         """What began this invocation, or the newest one that was given something for the channel.
 
@@ -772,17 +989,14 @@ class Session(ThreadState):
         if self.store is None:
             return self._given.get(channel)
         key, head = (self.cursor.invocation, channel), self.cursor.head
-        if known := self._first_inputs.get(key):
-            known = known.follow(self.store, self.thread_id, channel, head)
-        else:
-            defaults = {name: bound.default for name, bound in self.graph.channels.items()}
-            known = first_input(self.store, self.thread_id, channel, head, defaults)
+        with self._blaming_the_store():
+            if known := self._first_inputs.get(key):
+                known = known.follow(self.store, self.thread_id, channel, head)
+            else:
+                defaults = {name: bound.default for name, bound in self.graph.channels.items()}
+                known = first_input(self.store, self.thread_id, channel, head, defaults)
         self._first_inputs = {**self._first_inputs, key: known}
         return known.now(self.state.values.get(channel)) if known else None
-
-    def rebound(self, pending: Sequence[Request], step: int) -> tuple[Request, ...]:
-        """Pending requests bound to a new step: answers and votes made against the old one are stale."""
-        return tuple(replace(request, step=step, votes=()) for request in pending)
 
     def _bound(
         self, pending: Sequence[Request], ledger: Sequence[LedgerEntry], now: int
@@ -792,11 +1006,11 @@ class Session(ThreadState):
         if not pending or tuple(pending) == known:
             return ledger
         ids = {request.id for request in known}
-        hashes = {request_hash(request) for request in known} | {entry.request_hash for entry in ledger}
+        hashes = {pending_hash(request) for request in known} | {entry.pending_hash for entry in ledger}
         entries = list(ledger)
         for request in pending:
             at = journal.after_entries(self.cursor, entries)
-            if request_hash(request) in hashes:
+            if pending_hash(request) in hashes:
                 continue
             if request.id in ids:
                 entries.append(
@@ -839,17 +1053,21 @@ class Session(ThreadState):
                 graph=self.graph.info.stored if kept else None,
                 gives_back=last and lease is not None,
                 takes=takes,
+                birth=self.info.birth,
             )
+            journal.check_readable(commit, self.cursor)
             if new:
                 self.store.create_thread(self.info, self.cursor, commit)
-                self.cursor = cursor
+                self.cursor = self._stored = cursor
                 self._acquire(self.store)
             else:
                 self.stamp = self.store.commit(self.thread_id, commit)
                 self._lease = None if last else lease
-        self.cursor = cursor
+        self.cursor = self._stored = cursor
         login = self.store.login if self.store else ""
         for entry in ledger:
+            if entry.kind in NO_DECISIONS:
+                continue
             self.emit(
                 LedgerWritten(shown_entry(msgspec.structs.replace(entry, login=login) if login else entry))
             )

@@ -1,7 +1,9 @@
-"""What a node's run makes of taint, and what a node's `on_taint` says before it runs (SPEC 8).
+"""What a node's run makes of taint, and what a node's `on_taint` says before it runs.
 
 What a node may read counts for `on_taint`: its declared reads, every channel where it declares none.
 What taints its updates is what it really read.
+
+Specified in docs/spec/data.md.
 """
 
 from __future__ import annotations
@@ -9,21 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from msgspec.structs import replace
 
 from hitl_tui.engine.graph.compiled import Node
 from hitl_tui.engine.log.events import TaintRead
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage, Taint, Tainted, origin
-from hitl_tui.engine.state.canonical import item_hash, show_hash
 from hitl_tui.engine.state.changes import Change
 from hitl_tui.engine.state.channel import RUN_INPUTS
-from hitl_tui.engine.state.workflow_state import StateView, WorkflowState
+from hitl_tui.engine.state.state import LiveState
+from hitl_tui.engine.state.workflow_state import StateView
 from hitl_tui.engine.thread import journal
-from hitl_tui.engine.thread.interrupts import taint_request
+from hitl_tui.engine.thread.binding import digests_of
+from hitl_tui.engine.thread.earlier import compared
+from hitl_tui.engine.thread.interrupts import passed_at, taint_request
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import HitlError, UndeclaredChannel, UsageError
+from hitl_tui.errors import HitlError, UsageError
 
 
 class TaintBlocked(HitlError):
@@ -90,33 +93,37 @@ def guard(session: Session, node: Node) -> Request | TaintBlocked | None:
         entry = journal.ledger_entry(session.cursor, "taint", at=session.clock(), note=told, data=data)
         session.commit_cursor(session.cursor, [entry])
         return None
-    if session.cursor.approved_hash == reads_hash(session, node):
+    asked = _question(session, node, tainted, session.cursor, session.state)
+    passed = passed_at(session.cursor, node.name, "before", "on_taint")
+    if passed and passed.holds == asked.request_hash:
         return None
-    return taint_request(session.cursor, node.name, tainted, session.clock())
+    return compared(session, asked, passed.n if passed else None)
 
 
-def tainted_reads(session: Session, node: Node) -> tuple[Taint, ...]:
+def taint_question(session: Session, name: str, *, cursor: Cursor, state: LiveState) -> Request | None:
+    """What the policy of a node asks on a state; None where nothing that the node may read is tainted.
+
+    Args:
+        cursor: at the step of that state.
+    """
+    node = session.graph.nodes.get(name)
+    if node is None or node.on_taint != "approve":
+        return None
+    tainted = tainted_reads(session, node, state)
+    return _question(session, node, tainted, cursor, state) if tainted else None
+
+
+def _question(
+    session: Session, node: Node, tainted: Sequence[Taint], cursor: Cursor, state: LiveState
+) -> Request:
+    about = digests_of(state, session.view(state), [*_reads(session, node), *RUN_INPUTS])
+    return taint_request(cursor, node.name, tainted, session.clock(), about)
+
+
+def tainted_reads(session: Session, node: Node, state: LiveState | None = None) -> tuple[Taint, ...]:
     """The tainted channels that a node may read, in the state's order."""
     names = {name.partition(".")[0] for name in _reads(session, node)}
-    return tuple(taint for name, taint in session.state.taint.items() if name in names)
-
-
-def reads_hash(session: Session, node: Node) -> str:
-    """A hash of all that a node may read, which an approval is bound to."""
-    state, view = session.state, session.view()
-    digests = {name: _digest(state.digests, view, name).hex() for name in _reads(session, node)}
-    run_inputs = {name: getattr(session.cursor, name) for name in RUN_INPUTS}
-    return show_hash(item_hash([digests, run_inputs]))
-
-
-def approve(session: Session, cursor: Cursor, request: Request, answer: object) -> Cursor:
-    """The cursor once a human has said whether a node may read what is tainted.
-
-    A refusal ends the thread as cancelled(rejected); a fork or an edit with `as_node` may go on from it.
-    """
-    if refuses(request, answer):
-        return replace(cursor, status="cancelled", reason="rejected", pending=())
-    return replace(cursor, approved_hash=reads_hash(session, session.graph.nodes[request.node]))
+    return tuple(taint for name, taint in (state or session.state).taint.items() if name in names)
 
 
 def refuses(request: Request, answer: object) -> bool:
@@ -125,29 +132,9 @@ def refuses(request: Request, answer: object) -> bool:
     return request.policy == "on_taint" and choice != "approve"
 
 
-def settled(session: Session, taint: Tainted) -> tuple[Request, ...]:
-    """The pending questions of `on_taint` that nothing is left of once only `taint` is tainted."""
-    asked = [request for request in session.cursor.pending if request.policy == "on_taint"]
-    return tuple(request for request in asked if not _touches(session, request.node, taint))
-
-
-def _touches(session: Session, node: str, taint: Tainted) -> bool:
-    reads = _reads(session, session.graph.nodes[node])
-    return any(name.partition(".")[0] in taint for name in reads)
-
-
 def _reads(session: Session, node: Node) -> list[str]:
     """What a node may read, by name: channels, and dotted entries whose channel it may not read whole."""
     channels = session.graph.channels
     view = StateView({}, channels, node.reads)
     dotted = [name for name in node.reads or () if "." in name and name.partition(".")[0] not in view]
     return [*view, *dotted]
-
-
-def _digest(digests: dict[str, bytes], view: WorkflowState, name: str) -> bytes:
-    if name in digests:
-        return digests[name]
-    try:
-        return item_hash(view[name])
-    except UndeclaredChannel:
-        return b""

@@ -67,7 +67,7 @@ def build_agents(file: GraphFile, models: Models, problems: Problems, directory:
                     (*path, "options", option), "it belongs beside model", f"[agents.{name}] {option}"
                 )
         model, api_base = _model(name, table, models, problems)
-        tools: list[Tool | McpServer] = list(_tools(table.tools, path, directory, problems))
+        tools: list[Tool | McpServer] = list(_tools(table, path, directory, problems))
         for number, server in enumerate(table.servers):
             if server not in file.servers:
                 problems.unknown((*path, "servers", number), "MCP server", server, file.servers)
@@ -110,20 +110,26 @@ def _servers(tables: Mapping[str, ServerTable], directory: Path, problems: Probl
                 external=table.external,
                 approve=None if table.approve is UNSET else table.approve,
                 timeout=table.timeout,
+                effects=table.effects,
             )
     return servers
 
 
-def _tools(names: Sequence[str], path: toml.KeyPath, directory: Path, problems: Problems) -> list[Tool]:
+def _tools(table: AgentTable, path: toml.KeyPath, directory: Path, problems: Problems) -> list[Tool]:
     """The tools that are sound; two of one name are a mistake of the second."""
     tools: dict[str, Tool] = {}
-    for number, name in enumerate(names):
+    for number, name in enumerate(table.tools):
         at = (*path, "tools", number)
         with problems.at(at):
             tool = Tool(find_function(name, directory))
             if tool.name in tools:
                 problems.add(at, f"there is a tool {tool.name!r} already", "give the function another name")
             tools[tool.name] = tool
+    for number, name in enumerate(table.effects_once):
+        if name in tools:
+            tools[name].effects = "once"
+        elif not problems.under((*path, "tools")):
+            problems.unknown((*path, "effects_once", number), "tool", name, tools)
     return list(tools.values())
 
 

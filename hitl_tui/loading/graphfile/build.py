@@ -7,26 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
-from hitl_tui.engine.graph.builder import StateGraph
+from hitl_tui.engine.graph.builder import DEFAULT_OUTPUT, StateGraph
 from hitl_tui.engine.graph.description import InputField
-from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.errors import GraphInvalid, HitlError, UsageError
+from hitl_tui.given_files import real_path
 from hitl_tui.loading.graphfile.agents import Models, build_agents, check_secrets
 from hitl_tui.loading.graphfile.channels import build_channels
 from hitl_tui.loading.graphfile.decode import FileContext, Problems, decode
-from hitl_tui.loading.graphfile.edges import add_edges, build_interrupts, build_termination
+from hitl_tui.loading.graphfile.edges import add_edges, build_interrupts, build_limits, build_termination
 from hitl_tui.loading.graphfile.functions import find_function
 from hitl_tui.loading.graphfile.nodes import add_composed, add_nodes
-from hitl_tui.loading.graphfile.shape import GraphFile, LimitsTable
+from hitl_tui.loading.graphfile.shape import GraphFile
 from hitl_tui.loading.graphfile.workflows import WORKFLOWS, build_workflow
 from hitl_tui.loading.toml import TomlFile, read_toml
 from hitl_tui.stores import MemoryCheckpointer
-
-_DEFAULT_OUTPUT = "output"
 
 
 def load_graph_file(path: Path, store: Store, models: Models, around: tuple[Path, ...] = ()) -> GraphRunner:
@@ -57,12 +54,12 @@ def load_graph_file(path: Path, store: Store, models: Models, around: tuple[Path
 def _workflow(
     file: GraphFile, toml: TomlFile, store: Store, models: Models, problems: Problems
 ) -> GraphRunner | None:
-    agents = build_agents(file, models, problems, toml.path.resolve().parent)
-    runner = build_workflow(file, agents, store, toml.path.resolve().parent, problems)
+    agents = build_agents(file, models, problems, real_path(toml.path).parent)
+    runner = build_workflow(file, agents, store, real_path(toml.path).parent, problems)
     if runner is None:
         return None
     graph = msgspec.structs.replace(runner.graph, name=file.graph.name or runner.graph.name)
-    if file.graph.output != _DEFAULT_OUTPUT:
+    if file.graph.output != DEFAULT_OUTPUT:
         if file.graph.output not in graph.channels:
             problems.unknown(("graph", "output"), "channel", file.graph.output, graph.channels)
         graph = msgspec.structs.replace(graph, output=file.graph.output)
@@ -86,7 +83,7 @@ def _graph(
     *,
     around: tuple[Path, ...],
 ) -> GraphRunner | None:
-    directory = toml.path.resolve().parent
+    directory = real_path(toml.path).parent
     channels, bound = build_channels(file.channels, directory, problems)
     context = FileContext(file, directory, problems, tuple(file.channels), bound)
     if not context.steps:
@@ -95,18 +92,18 @@ def _graph(
         )
     if file.options:
         problems.add(("options",), "it goes with a ready-made workflow only", "remove it")
-    agents = build_agents(file, models, problems, toml.path.resolve().parent)
+    agents = build_agents(file, models, problems, real_path(toml.path).parent)
     graph = StateGraph(channels, name=file.graph.name or toml.path.stem)
     add_nodes(context, graph)
     _add_compensations(context, graph)
-    inside = (*around, toml.path.resolve())
+    inside = (*around, real_path(toml.path))
     add_composed(context, graph, lambda path: _inner(path, store, models, inside))
     if context.steps:
         add_edges(context, graph)
     before, after = build_interrupts(context)
-    termination = build_termination(context)
+    termination = build_termination(file.termination, problems, context.check_channel)
     inputs = _inputs(context)
-    if file.graph.output != _DEFAULT_OUTPUT:
+    if file.graph.output != DEFAULT_OUTPUT:
         context.check_channel(("graph", "output"), file.graph.output)
     problems.check()
     try:
@@ -116,7 +113,7 @@ def _graph(
             interrupt_before=before,
             interrupt_after=after,
             termination=termination,
-            limits=_limits(file.limits),
+            limits=build_limits(file.limits),
             inputs=inputs,
             output=file.graph.output,
             private_context=file.graph.private_context,
@@ -139,15 +136,6 @@ def _inputs(context: FileContext) -> list[InputField]:
         context.check_channel(("inputs", name, "channel"), channel)
         fields.append(InputField(name, channel, table.label or name, table.example))
     return fields
-
-
-def _limits(table: LimitsTable) -> Limits:
-    return Limits(
-        table.max_iterations,
-        None if table.max_tokens is UNSET else table.max_tokens,
-        None if table.max_cost_usd is UNSET else table.max_cost_usd,
-        None if table.max_seconds is UNSET else table.max_seconds,
-    )
 
 
 _FORCED = ("model", "api_base", "max_tokens")

@@ -12,6 +12,7 @@ from hitl_tui.engine.state.channel import BoundChannel, Channel, DefaultRejected
 from hitl_tui.engine.state.reducers import Reducer
 from hitl_tui.engine.state.schema import TYPE_WORDS
 from hitl_tui.errors import GraphInvalid, UsageError
+from hitl_tui.given_files import read_given, text_of
 from hitl_tui.loading import toml
 from hitl_tui.loading.graphfile.decode import Problems
 from hitl_tui.loading.graphfile.functions import find_file, find_reducer
@@ -98,7 +99,7 @@ def _read_schema(name: str, directory: Path) -> dict[str, Any]:
         raise UsageError(f"{name!r} is no file", f'write a table, as {{ type = "{word}" }}')
     file = find_file(name, directory)
     try:
-        schema = json.loads(file.read_text(encoding="utf-8-sig"))
+        schema = json.loads(text_of(read_given(file)))
     except OSError as error:
         raise UsageError(f"{file} can't be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

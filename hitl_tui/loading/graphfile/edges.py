@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from msgspec import UNSET
@@ -15,17 +15,19 @@ from hitl_tui.engine.graph.compiled import RouteFunction
 from hitl_tui.engine.graph.functions import takes_second
 from hitl_tui.engine.graph.gates import Gate, GateChoice, TextUse, check_escalation
 from hitl_tui.engine.graph.termination import Termination
-from hitl_tui.engine.log.records import END, START
+from hitl_tui.engine.log.records import END, START, Limits
 from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.errors import GraphInvalid
 from hitl_tui.loading import toml
-from hitl_tui.loading.graphfile.decode import FileContext
+from hitl_tui.loading.graphfile.decode import FileContext, Problems
 from hitl_tui.loading.graphfile.functions import find_function
 from hitl_tui.loading.graphfile.shape import (
     ChoiceTable,
     GateTable,
     InterruptsTable,
+    LimitsTable,
     RouteTable,
+    TerminationTable,
     TextMatchTable,
 )
 
@@ -54,9 +56,25 @@ def add_edges(context: FileContext, graph: StateGraph) -> None:
         _check_shape(context)
 
 
-def build_termination(context: FileContext) -> Termination | None:
+def build_limits(table: LimitsTable) -> Limits:
+    """Return the `Limits` that the table `[limits]` of a graph file declares."""
+    return Limits(
+        table.max_iterations,
+        None if table.max_tokens is UNSET else table.max_tokens,
+        None if table.max_cost_usd is UNSET else table.max_cost_usd,
+        None if table.max_seconds is UNSET else table.max_seconds,
+        table.on_unknown_price,
+    )
+
+
+CheckChannel = Callable[[toml.KeyPath, str], object]
+"""Notes a problem at a place where a channel is named that there is not."""
+
+
+def build_termination(
+    table: TerminationTable, problems: Problems, check_channel: CheckChannel
+) -> Termination | None:
     """The conditions of [termination], combined."""
-    table = context.file.termination
     conditions: list[Termination] = []
     if table.max_turns is not UNSET:
         conditions.append(termination.max_turns(table.max_turns))
@@ -64,8 +82,8 @@ def build_termination(context: FileContext) -> Termination | None:
         conditions.append(termination.cost_limit(table.cost_limit))
     if isinstance(table.text_match, TextMatchTable):
         path = ("termination", "text_match")
-        context.check_channel((*path, "channel"), table.text_match.channel)
-        with context.problems.at((*path, "pattern")):
+        check_channel((*path, "channel"), table.text_match.channel)
+        with problems.at((*path, "pattern")):
             conditions.append(termination.text_match(table.text_match.pattern, table.text_match.channel))
     if not conditions:
         return None
@@ -130,6 +148,9 @@ def build_gate(context: FileContext, node: str, table: GateTable, path: toml.Key
         context.check_channel((*path, "subject"), table.subject)
     for number, name in enumerate(table.show):
         _check_shown(context, (*path, "show", number), name)
+    for number, name in enumerate(table.binds):
+        if name.partition(".")[0] not in table.show:
+            context.problems.unknown((*path, "binds", number), "shown channel", name, table.show)
     deadline = None if table.deadline is UNSET else table.deadline
     escalate_after = None if table.escalate_after is UNSET else table.escalate_after
     with context.problems.at((*path, "escalate_to" if table.escalate_to else "escalate_after")):
@@ -164,6 +185,7 @@ def build_gate(context: FileContext, node: str, table: GateTable, path: toml.Key
             escalate_to=tuple(table.escalate_to),
             escalate_after=escalate_after,
             risk=table.risk,
+            binds=tuple(table.binds),
         )
     return None
 

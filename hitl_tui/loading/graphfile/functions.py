@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,9 @@ import msgspec
 
 from hitl_tui.engine.state.reducers import Reducer, as_reducer
 from hitl_tui.errors import GraphInvalid, UsageError, in_words
+from hitl_tui.given_files import real_path
 from hitl_tui.loading.code import import_file, import_named
+from hitl_tui.loading.modules import project_of
 from hitl_tui.suggest import did_you_mean
 
 _FORMS = "write file.py:function or module:function"
@@ -28,7 +31,7 @@ def find_function(spec: str, directory: Path) -> Callable[..., Any]:
     if not colon or not name or not head:
         raise UsageError(f"{spec!r} doesn't name a function", _FORMS)
     if head.endswith(".py"):
-        target: Any = import_file(find_file(head, directory))
+        target: Any = import_file(find_file(head, directory), project_of(directory))
     elif all(part.isidentifier() for part in head.split(".")):
         target = import_named(head, directory)
     else:
@@ -47,8 +50,8 @@ def find_function(spec: str, directory: Path) -> Callable[..., Any]:
 def find_file(name: str, directory: Path) -> Path:
     """A file beside the graph file; raises `UsageError` where there is none."""
     try:
-        path = (directory / name).resolve()
-        if path.is_file():
+        path = real_path(directory / name)
+        if os.path.isfile(path):
             return path
         neighbours = [file.name for file in path.parent.glob(f"*{path.suffix}")]
     except (OSError, ValueError) as error:

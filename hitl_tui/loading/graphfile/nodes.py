@@ -211,7 +211,7 @@ def _agent_node(
     read = _reader(context, table, path, told)
 
     async def run(state: WorkflowState, config: NodeConfig) -> NodeResult:
-        # A fresh chat: an agent sees what the node reads, whatever it was asked before (SPEC 14).
+        # A fresh chat: an agent sees what the node reads, whatever it was asked before.
         reply = await ask(config.agents[name].fresh(), prompt.render(state, config))
         return read(reply)
 
@@ -247,7 +247,7 @@ def _reader(
 
 
 def _read_envelope(reply: str) -> NodeResult:
-    """A reply as the envelope of seed 001."""
+    """Return the envelope that a reply holds as JSON."""
     given = _json(reply)
     if not isinstance(given, dict) or not given or given.keys() - _ENVELOPE:
         raise HitlError(f"its reply is no envelope: {_shown(reply)}", _ENVELOPE_FORM)
@@ -263,7 +263,7 @@ def _json(reply: str) -> Any:
     except ValueError as error:
         raise HitlError(
             f"its reply is no JSON ({error}): {_shown(reply)}",
-            "tell it in the prompt to answer in JSON alone",
+            "say in the prompt that it must answer with JSON only",
         ) from None
 
 

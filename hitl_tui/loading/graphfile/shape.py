@@ -105,6 +105,14 @@ class AgentTable(Table, frozen=True):
     approve: Annotated[
         Literal["always", "never"], Meta(description="Whether a person must agree to each call of a tool.")
     ] = "never"
+    effects_once: Annotated[
+        list[str],
+        Meta(
+            description="Names of its own tools that must not run twice: a person is asked about a call that "
+            "its process did not survive.",
+            examples=[["pay"]],
+        ),
+    ] = []
     history: Annotated[
         str,
         Meta(
@@ -144,6 +152,10 @@ class ServerTable(Table, frozen=True):
         Meta(description="Whether a person must agree to each call; by default as its agent says."),
     ] = UNSET
     timeout: Annotated[float, Meta(gt=0, description="Seconds a call may take.")] = 60.0
+    effects: Annotated[
+        Literal["repeatable", "once"],
+        Meta(description="`once`: a person is asked about a call that its process did not survive."),
+    ] = "repeatable"
 
 
 class RetryTable(Table, frozen=True):
@@ -176,6 +188,9 @@ class GateTable(Table, frozen=True):
     choices: Annotated[list[ChoiceTable], Meta(description="The allowed answers.", min_length=1)]
     subject: Annotated[str, Meta(description="The channel that is decided about.")] = ""
     show: Annotated[list[str], Meta(description="Channels shown with the question.")] = []
+    binds: Annotated[
+        list[str], Meta(description="Those of the shown that an answer is bound to; all if left out.")
+    ] = []
     recommended: Annotated[str, Meta(description="Id of the answer that keeps things as they are.")] = ""
     reviewers: Annotated[list[str], Meta(description="Who may answer; anyone if left out.")] = []
     quorum: Annotated[int, Meta(ge=1, description="How many people must give the same answer.")] = 1
@@ -343,6 +358,9 @@ class LimitsTable(Table, frozen=True):
     max_tokens: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
     max_cost_usd: Annotated[float, Meta(gt=0)] | UnsetType = UNSET
     max_seconds: Annotated[float, Meta(gt=0, description="Active time.")] | UnsetType = UNSET
+    on_unknown_price: Annotated[
+        Literal["warn", "stop"], Meta(description="What a call of unknown price does to max_cost_usd.")
+    ] = "warn"
 
 
 class TextMatchTable(Table, frozen=True):

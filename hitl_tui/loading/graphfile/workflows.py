@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
@@ -12,8 +13,10 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.loading.graphfile.channels import build_channels
 from hitl_tui.loading.graphfile.decode import Problems, check_value
+from hitl_tui.loading.graphfile.edges import build_limits, build_termination
 from hitl_tui.loading.graphfile.functions import find_function
 from hitl_tui.loading.graphfile.shape import GraphFile
+from hitl_tui.loading.toml import KeyPath
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.workflows.parts import ChannelsMissing
 
@@ -78,8 +81,6 @@ _NO_PLACE = (
     "edges",
     "routes",
     "interrupts",
-    "limits",
-    "termination",
     "inputs",
     "compensations",
 )
@@ -115,6 +116,13 @@ def build_workflow(
         arguments[recipe.others] = [agent for role, agent in agents.items() if role not in recipe.roles]
     if channels:
         arguments["state_schema"] = channels
+    known = channels or import_module(module).default_channels()
+    arguments["limits"] = build_limits(file.limits)
+    arguments["termination"] = build_termination(
+        file.termination, problems, partial(_check_channel, problems, known)
+    )
+    if len(problems):
+        return None
     with problems.at(("options",)):
         try:
             runner: GraphRunner = function(**arguments, **options)
@@ -122,6 +130,11 @@ def build_workflow(
         except ChannelsMissing as error:
             problems.add(("channels",), f"it lacks {', '.join(error.missing)}", error.hint)
     return None
+
+
+def _check_channel(problems: Problems, known: Collection[str], path: KeyPath, name: str) -> None:
+    if name not in known:
+        problems.unknown(path, "channel", name, known)
 
 
 def _options(

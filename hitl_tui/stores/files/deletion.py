@@ -1,4 +1,4 @@
-"""Deleting threads of a files store: all of them or none, whenever a process is killed (SPEC 10).
+"""Deleting threads of a files store: all of them or none, whenever a process is killed.
 
 A list says which directories go, with the entries of the store's ledger; it is the commit.  What it says is
 then done, by whoever writes to the store next where its writer was killed.

@@ -1,4 +1,4 @@
-"""The directories and small files of a files store: where what is, read, replaced and locked (SPEC 8, 10)."""
+"""The directories and small files of a files store: where what is, read, replaced and locked."""
 
 from __future__ import annotations
 
@@ -78,6 +78,20 @@ def read_file(path: Path) -> bytes | None:
         return None
     except (OSError, ValueError) as error:
         raise translate(error, path) from error
+
+
+def read_part(path: Path) -> bytes | None:
+    """What one file of a log holds, None where there is none.
+
+    Unlike `read_file`, it calls a file that may not be read damaged, so that others are read all the same.
+
+    Raises:
+        LogCorrupt: a link, no plain file, or not ours to read.
+    """
+    try:
+        return read_file(path)
+    except StoreUnusable as error:
+        raise LogCorrupt(error.message, error.hint) from error
 
 
 def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
@@ -221,8 +235,10 @@ class _Marker(msgspec.Struct):
 def open_directory(root: Path) -> None:
     """Make sure that a directory is a store of ours; one that is missing or empty is made one.
 
+    One that is a store may be read-only.
+
     Raises:
-        StoreUnusable: not ours, of another version, read-only or full.
+        StoreUnusable: not ours, of another version or full.
         LogCorrupt: ours, but damaged.
     """
     try:
@@ -235,8 +251,6 @@ def open_directory(root: Path) -> None:
         raise translate(error, root) from error
     for part in ("graphs", "threads"):
         check_directory(root / part)
-    if not os.access(root / "threads", os.W_OK | os.X_OK):
-        raise StoreUnusable(f"the store {root} is read-only", "make the directory writable")
 
 
 def directory_name(thread_id: str) -> str:
@@ -251,7 +265,7 @@ def number_file(directory: Path, part: str, number: int) -> Path:
 
 
 def graph_file(root: Path, digest: str) -> Path:
-    """The file of a graph."""
+    """Return the file that holds the graph with this digest."""
     return root / "graphs" / f"{digest}.json"
 
 

@@ -21,12 +21,12 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 _HASHES = {
     UpdateRecord: ("previous_hash", "update_hash", "next_hash", "prev_record_hash", "record_hash"),
-    Checkpoint: ("state_hash", "ledger_hash", "checkpoint_hash"),
-    LedgerEntry: ("seen", "prev_hash", "hash", "request_hash"),
+    Checkpoint: ("state_hash", "ledger_hash", "cursor_hash", "checkpoint_hash"),
+    LedgerEntry: ("seen", "prev_hash", "hash", "pending_hash", "request_hash", "cursor_hash"),
     Cursor: ("last_record_hash", "checkpoint_hash", "ledger_hash"),
     ThreadInfo: ("facts_hash",),
 }
-_PREFIX = "sha256:"
+PREFIX = "sha256:"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -82,8 +82,7 @@ def plain(row: msgspec.Struct) -> dict[str, Any]:
     if isinstance(row, LedgerEntry):
         del fields["login"]
     for name in _HASHES.get(type(row), ()):
-        digest: bytes = fields[name]
-        fields[name] = f"{_PREFIX}{digest.hex()}" if digest else ""
+        fields[name] = hash_text(fields[name])
     return fields
 
 
@@ -97,7 +96,7 @@ def row_of(kind: type[T], fields: Mapping[str, Any]) -> T:
     if kind is LedgerEntry:
         values.pop("login", None)
     for name in _HASHES.get(kind, ()):
-        values[name] = _digest(values.get(name), name)
+        values[name] = digest_of(values.get(name), name)
     return msgspec.convert(values, kind)
 
 
@@ -136,7 +135,7 @@ def cursor_file(cursor: Cursor, last_writer: str, facts: bytes) -> bytes:
     """Where a thread stands; `facts` is the thread's `facts_hash`."""
     body = msgspec.Raw(_encode(plain(cursor)))
     digest = chained(bytes(body) + _encode(last_writer), facts)
-    return _pretty(_CursorFile(body, last_writer, f"{_PREFIX}{digest.hex()}"))
+    return _pretty(_CursorFile(body, last_writer, f"{PREFIX}{digest.hex()}"))
 
 
 def cursor_of(data: bytes, facts: bytes | None) -> tuple[Cursor, str]:
@@ -151,7 +150,7 @@ def cursor_of(data: bytes, facts: bytes | None) -> tuple[Cursor, str]:
     check_nesting(data)
     file = _decode_cursor(data)
     body = msgspec.json.format(bytes(file.cursor), indent=-1)
-    if facts is not None and chained(body + _encode(file.last_writer), facts) != _digest(
+    if facts is not None and chained(body + _encode(file.last_writer), facts) != digest_of(
         file.digest, "digest"
     ):
         raise ValueError("the cursor is not what was written")
@@ -204,12 +203,18 @@ def _pretty(body: Any) -> bytes:
     return msgspec.json.format(_encode(body), indent=2) + b"\n"
 
 
-def _digest(text: Any, name: str) -> bytes:
+def hash_text(digest: bytes) -> str:
+    """A hash as text; "" for none."""
+    return f"{PREFIX}{digest.hex()}" if digest else ""
+
+
+def digest_of(text: Any, name: str) -> bytes:
+    """The hash of a text, b"" of an empty one; raises `ValueError`, which names the field."""
     if text == "":
         return b""
-    if not isinstance(text, str) or not text.startswith(_PREFIX):
+    if not isinstance(text, str) or not text.startswith(PREFIX):
         raise ValueError(f"{name} is no hash")
-    digest = bytes.fromhex(text.removeprefix(_PREFIX))
+    digest = bytes.fromhex(text.removeprefix(PREFIX))
     if len(digest) != 32:
         raise ValueError(f"{name} is no hash of 32 bytes")
     return digest

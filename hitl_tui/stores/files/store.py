@@ -1,4 +1,4 @@
-"""Threads as directories of readable JSON files, one a step (SPEC 10)."""
+"""Threads as directories of readable JSON files, one a step."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ from hitl_tui.engine.log.threads import (
     ThreadInfo,
     ThreadSize,
     ThreadSummary,
+    check_thread_id,
 )
-from hitl_tui.errors import StoreUnusable, ValueRejected
+from hitl_tui.errors import LogCorrupt, StoreUnusable, ValueRejected
+from hitl_tui.given_files import expanded
 from hitl_tui.stores import base
 from hitl_tui.stores.base import (
     Checkpointer,
@@ -43,7 +45,7 @@ from hitl_tui.stores.base import (
     ascii_lower,
     attended,
     check_durability,
-    check_thread_id,
+    check_same,
     name_taken,
     not_held,
     page_of,
@@ -68,6 +70,7 @@ from hitl_tui.stores.files.directory import (
     number_file,
     open_directory,
     read_file,
+    read_part,
     remove_file,
     replace_file,
     sync_directory,
@@ -257,12 +260,18 @@ class FileCheckpointer(Checkpointer):
         super().__init__()
         self.durability = check_durability(durability)
         self._synced = durability != "none"
-        self.path = Path(os.path.abspath(os.path.expanduser(directory)))
+        self.path = Path(os.path.abspath(expanded(directory)))
         open_directory(self.path)
-        recover(self.path)
         self._directory = self.path / "threads"
+        self._only_read = not os.access(self._directory, os.W_OK | os.X_OK)
+        if not self._only_read:
+            recover(self.path)
         self._known: dict[str, ThreadFiles] = {}
         self._seen: dict[Path, _Seen] = {}
+
+    @property
+    def why_read_only(self) -> str:
+        return "the store is read-only: its directory can't be written" if self._only_read else ""
 
     def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
         parent = None if info.parent is None else self._thread(info.parent)
@@ -292,6 +301,7 @@ class FileCheckpointer(Checkpointer):
             # Before the thread is locked: whoever deletes locks the store first, then threads.
             _keep_graph(self.path, commit.graph, durable=self._synced)
         with self._locked(thread):
+            check_same(thread_id, commit, thread.origin.info.facts_hash)
             cursor, last_writer = thread.standing()
             refusal = refused(thread_id, commit, cursor.version, thread.lease())
             if refusal is not None:
@@ -313,7 +323,7 @@ class FileCheckpointer(Checkpointer):
                 remove_file(thread.lease_file)
 
     def delete(self, deletion: Deletion) -> list[LedgerEntry]:
-        from hitl_tui.stores.deletion import farewells
+        from hitl_tui.stores.deletion import deletion_entries
 
         with locked(self.path / LOCK):
             _take_back(self.path)
@@ -324,7 +334,7 @@ class FileCheckpointer(Checkpointer):
                 for name in deletion.versions:
                     with locked(self._thread(name).path / "lock"):
                         pass
-                entries = farewells(self, deletion)
+                entries = deletion_entries(self, deletion)
                 deletions.begin(self.path, entries)
             finally:
                 deletions.finish(self.path)
@@ -377,13 +387,14 @@ class FileCheckpointer(Checkpointer):
 
     def graph(self, digest: str) -> StoredGraph | None:
         # What is no digest names no file.
-        body = read_file(graph_file(self.path, digest)) if _DIGEST.fullmatch(digest) else None
+        body = read_part(graph_file(self.path, digest)) if _DIGEST.fullmatch(digest) else None
         return None if body is None else StoredGraph(digest, body)
 
     def faults(self, thread_id: str | None, since: int = 0) -> Iterator[Fault]:
         # Files that the cursor does not reach are what a killed writer left; nobody reads them.
         if thread_id is None:
             yield from deletions.faults(self.path)
+            yield from self._unreadable_directories()
         else:
             thread = self._thread(thread_id)
             yield from thread.spending_faults(thread.cursor(unchecked=True).head, since)
@@ -393,6 +404,25 @@ class FileCheckpointer(Checkpointer):
         threads = [thread for thread in self._all() if thread.origin.info.parent == thread_id]
         threads.sort(key=lambda thread: (thread.origin.info.created_at, thread.order))
         return [thread.origin.info for thread in threads]
+
+    def inner_names(self, thread_id: str) -> list[str]:
+        threads: list[ThreadFiles] = []
+        for name in self._directories():
+            with contextlib.suppress(
+                LogCorrupt
+            ):  # `faults` reports a directory that does not say which thread it holds
+                if (thread := self._listed(name)) is not None:
+                    threads.append(thread)
+        threads = [thread for thread in threads if base.is_inside(thread.origin.info, thread_id, ())]
+        threads.sort(key=lambda thread: (thread.origin.info.created_at, thread.order))
+        return [thread.origin.info.thread_id for thread in threads]
+
+    def _unreadable_directories(self) -> Iterator[Fault]:
+        for name in self._directories():
+            try:
+                self._listed(name)
+            except LogCorrupt as error:
+                yield Fault("thread", None, None, error.message)
 
     def threads(
         self,
@@ -534,7 +564,7 @@ class FileCheckpointer(Checkpointer):
         thread = self._thread(thread_id)
         return thread.snapshot(first, min(last, thread.cursor().head))
 
-    def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
+    def _own_ledger(self, thread_id: str, first: int, last: int, *, call_data: bool) -> list[LedgerEntry]:
         thread = self._thread(thread_id)
         return [thread.entry(n) for n in range(first, min(last, thread.cursor().ledger_n) + 1)]
 
@@ -580,11 +610,13 @@ class FileCheckpointer(Checkpointer):
             raise unknown(thread.origin.info.thread_id)
 
     def _all(self) -> Iterator[ThreadFiles]:
+        return (thread for name in self._directories() if (thread := self._listed(name)) is not None)
+
+    def _directories(self) -> list[str]:
         try:
-            names = [name for name in os.listdir(self._directory) if _OURS.fullmatch(name)]
+            return sorted(name for name in os.listdir(self._directory) if _OURS.fullmatch(name))
         except OSError as error:
             raise translate(error, self._directory) from error
-        return (thread for name in names if (thread := self._listed(name)) is not None)
 
     def _listed(self, name: str) -> ThreadFiles | None:
         """The thread in a directory that was there a moment ago."""

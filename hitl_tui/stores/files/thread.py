@@ -23,6 +23,7 @@ from hitl_tui.stores.files.directory import (
     directory_name,
     number_file,
     read_file,
+    read_part,
     translate,
 )
 from hitl_tui.stores.lineage import Origin, Spent, summed
@@ -138,7 +139,7 @@ class ThreadFiles:
         """Notes of what the steps took that are not what these took; a note before `since` is believed."""
         info = self.origin.info
         first = 0 if info.parent is None else info.fork_step + 1
-        noted: list[Spent] = []
+        noted: list[Spent] | None = []
         for step in range(since - 1, first - 1, -1):
             with suppress(LogCorrupt):  # told of the step itself
                 if (spent := self._point(step)[1]) is not None:
@@ -148,12 +149,13 @@ class ThreadFiles:
             try:
                 point, spent = self._point(step)
             except LogCorrupt:
-                return  # told of the step itself
-            noted.append(Spent.of(point))
-            if spent is not None:
-                expected = summed(noted)
-                if sorted(expected) != sorted(spent):
+                noted = None  # the check of the steps reports it; the sum is unknown until the next note
+                continue
+            if noted is not None:
+                noted.append(Spent.of(point))
+                if spent is not None and sorted(expected := summed(noted)) != sorted(spent):
                     yield Fault("spending", step, str(expected), str(spent))
+            if spent is not None:
                 noted = spent
 
     def snapshot(self, first: int, last: int) -> tuple[int, bytes] | None:
@@ -204,7 +206,7 @@ class ThreadFiles:
 
 
 def _decoded(file: Path, decode: Callable[[bytes], T]) -> T:
-    data = read_file(file)
+    data = read_part(file)
     if data is None:
         raise damaged(file, "it is missing")
     return _read(file, data, decode)

@@ -14,23 +14,31 @@ from hitl_tui.errors import HitlError
 from hitl_tui.stores.postgres import jobs, schema
 from hitl_tui.stores.postgres.roles import ROLES
 from hitl_tui.stores.postgres.server import NOW, Connection, Server
+from hitl_tui.stores.postgres.writing import BEGINS, DELETES
 
 _FEWEST_LEFT = 20
 """Connections that are to be free: a process takes up to nine."""
 _CLOCK_SECONDS = 30
 _LEAST_ROOM = 1 << 30
+_MEMBER = "SELECT has_role('{}')"
+_OWNS = "is_owner()"
 _RIGHTS = {
     "look": "has_table_privilege('ledger', 'SELECT') AND has_table_privilege('cursor', 'SELECT')",
-    "decide": "has_table_privilege('ledger', 'INSERT') AND has_table_privilege('cursor', 'UPDATE')",
-    "run threads": "has_table_privilege('thread', 'INSERT') AND has_table_privilege('cursor', 'INSERT')",
-    "delete": "has_table_privilege('thread', 'DELETE') AND has_table_privilege('store_ledger', 'INSERT')",
+    "decide": f"({_MEMBER.format('hitl_reviewer')}) OR ({_MEMBER.format('hitl_operator')}) OR {_OWNS}",
+    "run threads": f"has_function_privilege('{BEGINS[0]}', 'EXECUTE')",
+    "delete": f"has_function_privilege('{DELETES[-1]}', 'EXECUTE')",
 }
 _QUEUE = ("queue", "work", "worker", "procrastinate_jobs", "procrastinate_workers", "procrastinate_events")
 _HEARD_SECONDS = 10
 _AT_WORK = (
     f"SELECT (SELECT count(*) FROM procrastinate_workers WHERE last_heartbeat > now() - interval "
     f"'{_HEARD_SECONDS} s'), (SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo' "
-    "AND coalesce(scheduled_at, now()) <= now())"
+    "AND coalesce(scheduled_at, now()) <= now()), "
+    # A thread that somebody else has run on since is not stuck any more.
+    "(SELECT count(*) FROM procrastinate_jobs AS j JOIN cursor AS c ON c.thread = j.lock::bigint "
+    "WHERE j.status = 'doing' AND c.status = 'running' AND NOT EXISTS ("
+    "SELECT FROM procrastinate_workers AS w "
+    f"WHERE w.id = j.worker_id AND w.last_heartbeat > now() - interval '{_HEARD_SECONDS} s'))"
 )
 _TRIGGERS = (
     "SELECT c.relname || '.' || t.tgname FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid "
@@ -212,9 +220,12 @@ def _of_queue(db: Connection) -> Iterator[Check]:
             hint="upgrade hitl-tui where it is older",
         )  # fmt: skip
         return
-    there, queued = _row(db, _AT_WORK)
+    there, queued, stuck = _row(db, _AT_WORK)
+    words = f"{there} at work, {queued} threads in the queue"
+    if stuck:
+        words += f", {stuck} begun by workers that have gone"
     yield Check(
-        "workers", f"{there} at work, {queued} threads in the queue", ok=bool(there or not queued),
+        "workers", words, ok=bool(there or not (queued or stuck)),
         hint="begin one: hitl-tui worker --graph GRAPH",
     )  # fmt: skip
 

@@ -20,7 +20,7 @@ from hitl_tui.errors import StoreUnusable, UsageError
 from hitl_tui.stores.base import unknown
 from hitl_tui.stores.postgres.server import NOW, Server
 
-VERSION: Final = 2
+VERSION: Final = 3
 """The version of these tables, which belong to one of procrastinate's."""
 
 DIGEST: Final = 32
@@ -180,6 +180,51 @@ _TAKE = """
         FROM taken WHERE j.id = taken.id RETURNING j.*
     $$
 """
+# Whatever a job's row says is shown to everybody, so that one that can't be read would hide all others.
+_CHECK_JOB = """
+    CREATE FUNCTION check_job() RETURNS trigger LANGUAGE plpgsql SET search_path = {schema}, pg_temp AS $$
+    DECLARE named text;
+    BEGIN
+        IF NEW.lock ~ '^[1-9][0-9]{0,17}$' THEN
+            named := (SELECT id FROM thread WHERE key = NEW.lock::bigint);
+        END IF;
+        IF (named IS NOT NULL AND NEW.task_name = 'advance'
+            AND (NEW.queueing_lock IS NULL OR NEW.queueing_lock = NEW.lock)
+            AND jsonb_typeof(NEW.args) = 'object' AND NEW.args ->> 'thread' = named
+            AND jsonb_typeof(NEW.args -> 'version') = 'number' AND NEW.args ->> 'version' ~ '^[0-9]{1,18}$'
+            AND jsonb_typeof(NEW.args -> 'tries') = 'number' AND NEW.args ->> 'tries' ~ '^[0-9]{1,9}$'
+            AND jsonb_typeof(NEW.args -> 'why') = 'string' AND length(NEW.args ->> 'why') <= 10000
+        ) IS NOT TRUE THEN
+            RAISE insufficient_privilege USING MESSAGE = 'a job advances a thread that is there';
+        END IF;
+        RETURN NEW;
+    END $$
+"""
+_CHECK_WORKER = """
+    CREATE FUNCTION check_worker() RETURNS trigger LANGUAGE plpgsql SET search_path = {schema}, pg_temp AS $$
+    BEGIN
+        IF TG_OP = 'UPDATE' AND OLD.login <> session_user::text THEN
+            RAISE insufficient_privilege USING MESSAGE = 'a worker is registered by its own login';
+        END IF;
+        NEW.login := session_user::text;
+        IF (json_typeof(NEW.graphs::json) = 'array' AND NOT EXISTS (
+            SELECT FROM json_array_elements(NEW.graphs::json) AS has
+            WHERE (json_typeof(has) = 'object' AND json_typeof(has -> 'name') = 'string'
+                AND json_typeof(has -> 'digest') = 'string'
+                AND length(has ->> 'name') < 1000 AND length(has ->> 'digest') < 1000) IS NOT TRUE)
+            AND NEW.started_at BETWEEN 0 AND 253370764800000000) IS NOT TRUE THEN
+            RAISE insufficient_privilege USING MESSAGE = 'a worker says which graphs it has';
+        END IF;
+        RETURN NEW;
+    END $$
+"""
+_OWN_LOGIN = """
+    CREATE FUNCTION own_login() RETURNS trigger LANGUAGE plpgsql SET search_path = {schema}, pg_temp AS $$
+    BEGIN
+        NEW.login := session_user::text;
+        RETURN NEW;
+    END $$
+"""
 _TABLES: Final = (
     *_INDEXES,
     "CREATE TABLE queue (version bigint NOT NULL)",
@@ -205,6 +250,9 @@ _TABLES: Final = (
         stopping boolean NOT NULL DEFAULT false,
         login text NOT NULL DEFAULT session_user
     )""",
+    _CHECK_JOB,
+    _CHECK_WORKER,
+    _OWN_LOGIN,
     _PUT,
     _TAKE,
     _TIMER,
@@ -215,6 +263,12 @@ _TABLES: Final = (
     _PAUSED,
     """CREATE TRIGGER goes_on AFTER UPDATE ON cursor FOR EACH ROW
         WHEN (NEW.status <> 'running' AND NEW.version <> OLD.version) EXECUTE FUNCTION goes_on()""",
+    """CREATE TRIGGER readable BEFORE INSERT OR UPDATE OF lock, queueing_lock, task_name, args
+        ON procrastinate_jobs FOR EACH ROW EXECUTE FUNCTION check_job()""",
+    """CREATE TRIGGER readable BEFORE INSERT OR UPDATE ON worker FOR EACH ROW
+        EXECUTE FUNCTION check_worker()""",
+    """CREATE TRIGGER own_login BEFORE INSERT OR UPDATE ON work FOR EACH ROW
+        EXECUTE FUNCTION own_login()""",
     "CREATE TRIGGER handed AFTER INSERT OR UPDATE ON work FOR EACH ROW EXECUTE FUNCTION handed()",
     "CREATE TRIGGER let_go AFTER DELETE ON work FOR EACH ROW EXECUTE FUNCTION let_go()",
     "CREATE TRIGGER paused AFTER INSERT ON pause FOR EACH ROW EXECUTE FUNCTION paused()",
@@ -234,7 +288,11 @@ GRANTS: Final = (
 )
 """What the roles of a store may do with its jobs."""
 
-_US = "(extract(epoch FROM {}) * 1000000)::bigint"
+# No time that somebody wrote is out of range, such as 'infinity'.
+_US = (
+    "(extract(epoch FROM least(greatest({}, timestamptz 'epoch'), timestamptz '9999-01-01')) * 1000000)"
+    "::bigint"
+)
 _BEGAN = "coalesce(j.scheduled_at, (SELECT max(at) FROM procrastinate_events WHERE job_id = j.id))"
 _JOB = f"""
     SELECT t.id, j.status::text, t.graph_name, j.queue_name, j.priority::bigint,
@@ -246,7 +304,12 @@ _JOB = f"""
             WHERE has ->> 'digest' = j.queue_name)
     FROM {{}} AS j JOIN thread AS t ON t.key = j.lock::bigint
 """
-_RUNS = "status = 'doing' ORDER BY id"
+# A worker that was killed leaves its job behind: a thread that somebody else has ended since is no work.
+_UNDER_WAY = (
+    "{0}.status = 'doing' AND EXISTS (SELECT FROM cursor AS c WHERE c.thread = {0}.lock::bigint "
+    "AND c.status IN ('pending', 'waiting', 'running'))"
+)
+_RUNS = f"{_UNDER_WAY.format('procrastinate_jobs')} ORDER BY id"
 _READY = "status = 'todo' AND scheduled_at IS NULL ORDER BY priority DESC, id"
 _LATER = "status = 'todo' AND scheduled_at IS NOT NULL ORDER BY scheduled_at"
 _FIRST = " UNION ALL ".join(
@@ -256,7 +319,7 @@ _FIRST = " UNION ALL ".join(
 )
 _LIST = f"{_JOB.format(f'({_FIRST})')} ORDER BY j.turn, j.place LIMIT :limit"
 _LIST_OF = f"""
-    {_JOB.format("procrastinate_jobs")} WHERE j.status IN ('todo', 'doing')
+    {_JOB.format("procrastinate_jobs")} WHERE (j.status = 'todo' OR {_UNDER_WAY.format("j")})
         AND j.lock IN (SELECT key::text FROM thread WHERE id = ANY(:threads)) ORDER BY j.status
 """
 _ORPHANS = """
@@ -274,8 +337,8 @@ _ORPHANS = """
         name, count
     FROM waits WHERE count > 0 ORDER BY name
 """
-_NUMBERS = """
-    SELECT (SELECT count(*) FROM procrastinate_jobs WHERE status = 'doing'),
+_NUMBERS = f"""
+    SELECT (SELECT count(*) FROM procrastinate_jobs AS j WHERE {_UNDER_WAY.format("j")}),
         (SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo' AND scheduled_at IS NULL)
             + (SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo' AND scheduled_at <= now()),
         (SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo' AND scheduled_at > now())
@@ -522,7 +585,7 @@ class PostgresJobs:
                 pid=pid,
                 login=login,
                 concurrency=concurrency,
-                graphs=msgspec.json.decode(graphs, type=tuple[HandedGraph, ...]),
+                graphs=_graphs(graphs),
                 since=since,
                 heard=heard,
                 stopping=stopping,
@@ -540,6 +603,11 @@ class PostgresJobs:
 
         Its fetching is planned for the queues that are asked for: a plan for any walks over all of them.
         """
+        if not self._server.takes_options:
+            raise StoreUnusable(
+                f"the pooler in front of {self._server.name} takes no startup options, which workers need",
+                "give workers the URL of the server itself",
+            )
         given = conninfo_to_dict(self._server.conninfo).get("options", "")
         return make_conninfo(
             self._server.conninfo, options=f"{given} -cplan_cache_mode=force_custom_plan".strip()
@@ -604,3 +672,11 @@ class PostgresJobs:
         due = "now() + make_interval(secs => ?::double precision)" if delay else "NULL::timestamptz"
         values: tuple[Any, ...] = (*((delay,) if delay else ()), tries, why, thread_id)
         self._server.rows(f"SELECT put_job(key, {due}, ?::int, ?) FROM thread WHERE id = ?", values)
+
+
+def _graphs(text: str) -> tuple[HandedGraph, ...]:
+    """The graphs of a worker; none where its row can't be read, so that the others are still listed."""
+    try:
+        return msgspec.json.decode(text, type=tuple[HandedGraph, ...])
+    except msgspec.MsgspecError:
+        return ()

@@ -8,10 +8,12 @@ without a word is missed.
 
 from __future__ import annotations
 
+from hitl_tui.stores.postgres.writing import FUNCTIONS
+
 NAME = "hitl_tui"
 """The schema of the tables, unless the URL names another."""
 
-VERSION = 1
+VERSION = 2
 """The version of the tables that this program reads and writes."""
 
 _LEDGER = """
@@ -25,9 +27,12 @@ _LEDGER = """
     data bytea NOT NULL,
     at bigint NOT NULL,
     hash bytea NOT NULL,
+    pending_hash bytea NOT NULL,
     request_hash bytea NOT NULL,
     account text NOT NULL,
     signature text NOT NULL,
+    made_by text NOT NULL,
+    cursor_hash bytea NOT NULL,
     login text NOT NULL DEFAULT session_user
 """
 
@@ -77,7 +82,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             process_started bigint,
             expires_at bigint,
             boot text,
-            namespace text
+            namespace text,
+            CONSTRAINT whole_lease CHECK (num_nulls(
+                token, "user", host, pid, process_started, expires_at, boot, namespace) IN (0, 8)
+                OR token IS NULL)
         ) WITH (fillfactor = 50)""",
         "CREATE INDEX cursor_touched ON cursor (touched)",
         "CREATE INDEX cursor_waiting ON cursor (waiting_since) WHERE waiting_since IS NOT NULL",
@@ -138,6 +146,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             actor text,
             note text,
             decision text,
+            made_by text,
             text text,
             uses bytea,
             branches bytea,
@@ -163,26 +172,24 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ),
         # Who answers a question that names logins is one of them, and no deadline has passed before its time,
         # whatever program they use.  Whoever writes knows the server's time to within a round trip.
+        """CREATE FUNCTION requests_of(entry bigint, request text) RETURNS SETOF json
+            LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+            SELECT convert_from(data, 'UTF8')::json FROM ledger
+            WHERE id BETWEEN entry >> 32 << 32 AND entry AND kind = 'request' AND request_id = request
+            $$""",
         """CREATE FUNCTION check_answer() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-            DECLARE
-                asked json;
-                deadline bigint;
+            DECLARE deadline bigint;
             BEGIN
-                SELECT convert_from(data, 'UTF8')::json INTO asked FROM ledger
-                    WHERE id BETWEEN NEW.id >> 32 << 32 AND NEW.id
-                        AND kind = 'request' AND request_id = NEW.request_id
-                    ORDER BY id DESC LIMIT 1;
                 IF NEW.kind = 'timeout' THEN
-                    deadline := (asked ->> 'deadline')::bigint;
+                    SELECT CASE WHEN bool_and(data ->> 'deadline' IS NOT NULL)
+                        THEN max((data ->> 'deadline')::bigint) END INTO deadline
+                    FROM requests_of(NEW.id, NEW.request_id) AS data;
                     IF deadline IS NULL OR NEW.at <= deadline
                         OR to_timestamp(deadline / 1e6) > clock_timestamp() + interval '1 second' THEN
                         RAISE insufficient_privilege USING MESSAGE = 'the deadline is to come';
                     END IF;
-                ELSIF asked -> 'logins' IS NOT NULL AND NOT EXISTS (
-                    SELECT FROM json_array_elements_text(asked -> 'logins') AS name
-                        JOIN pg_roles ON rolname = name
-                    WHERE pg_has_role(session_user, oid, 'MEMBER')
-                ) THEN
+                ELSIF EXISTS (SELECT FROM requests_of(NEW.id, NEW.request_id) AS data
+                    WHERE NOT is_named(data -> 'logins')) THEN
                     RAISE insufficient_privilege USING MESSAGE = 'the question is for other logins';
                 END IF;
                 RETURN NEW;
@@ -208,6 +215,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             WHEN (encode(sha256(NEW.body), 'hex') <> NEW.digest)
             EXECUTE FUNCTION refuse('a graph has the digest of its text')""",
     ),
+    FUNCTIONS,
 )
 """What makes the tables of version n out of those of version n - 1."""
 
@@ -220,6 +228,6 @@ TABLES = (
 GUARDS = (
     "ledger.login", "store_ledger.login", "ledger.answers", "record.appended", "checkpoint.appended",
     "snapshot.appended", "ledger.appended", "store_ledger.appended", "store_ledger.kept", "cursor.forward",
-    "store.counted", "graph.named",
+    "store.counted", "graph.named", "thread.whole",
 )  # fmt: skip
 """The triggers that keep the log as it was written."""

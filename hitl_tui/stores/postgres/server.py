@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import psycopg
 from psycopg import errors, sql
@@ -30,6 +31,7 @@ from hitl_tui.errors import (
     HitlError,
     LogCorrupt,
     NoSuchStore,
+    NotAllowed,
     StoreUnusable,
     UsageError,
     ValueRejected,
@@ -58,6 +60,9 @@ _LOCK_SECONDS = 5
 _IDLE_SECONDS = 3
 """After which a process that was stopped, or cut off, in the middle of a write keeps nothing locked."""
 
+_SET_ALL = (
+    "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS setting (name, value)"
+)
 NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 """Microseconds since the epoch, in SQL."""
 
@@ -117,23 +122,30 @@ class Server:
         self.schema, conninfo = _read_url(url)
         self._facts = conninfo_to_dict(conninfo)
         self.name = _name(self._facts, self.schema)
-        # Everything in it is written by its bare name.
-        settings = {
+        # Everything in it is written by its bare name; what a role may have set otherwise is set here, too.
+        self._settings = {
             "search_path": self.schema,
             "lock_timeout": f"{_LOCK_SECONDS}s",
             "idle_in_transaction_session_timeout": f"{_IDLE_SECONDS}s",
             "synchronous_commit": "off" if durability == "none" else "on",
             "jit": "off",
             "timezone": "UTC",
+            "statement_timeout": "0",
+            "array_nulls": "on",
         }
-        options = " ".join(f"-c{name}={value}" for name, value in settings.items())
-        self.conninfo = make_conninfo(
+        options = " ".join(f"-c{name}={value}" for name, value in self._settings.items())
+        self._direct = make_conninfo(
             conninfo,
             **{name: value for name, value in _ALIVE.items() if name not in self._facts},
             application_name=self._facts.get("application_name", "hitl-tui"),
-            options=f"{self._facts.get('options') or ''} {options}".strip(),
             client_encoding="utf8",
         )
+        self.conninfo = make_conninfo(
+            self._direct, options=f"{self._facts.get('options') or ''} {options}".strip()
+        )
+        self._drops_options: bool | None = None
+        """Whether a pooler in between takes no startup options, or drops them; None until it is known."""
+        self._settling = threading.Lock()
         self.clock = _Clock()
         self.login = ""
         self._own = threading.local()
@@ -145,22 +157,69 @@ class Server:
     def connect(self) -> Connection:
         """A connection of its own; raises `StoreUnusable`."""
         try:
-            connection = psycopg.connect(self.conninfo, autocommit=True, prepare_threshold=2)
+            connection = self._connected()
+            self._configure(connection)
         except psycopg.Error as error:
             raise self._unreachable(error) from error
-        _adapt(connection)
         return connection
+
+    def _connected(self) -> Connection:
+        """A connection as it comes; where options are refused, one without them."""
+        try:
+            return psycopg.connect(self.conninfo, autocommit=True, prepare_threshold=2)
+        except psycopg.OperationalError as error:
+            if "unsupported startup parameter" not in str(error):
+                raise
+        self.conninfo = self._direct
+        return psycopg.connect(self.conninfo, autocommit=True, prepare_threshold=2)
+
+    def _configure(self, connection: Connection) -> None:
+        """Let a new connection have our settings, also behind a pooler that has dropped them.
+
+        Raises:
+            StoreUnusable: the pooler keeps no sessions, so that no setting would last.
+        """
+        _adapt(connection)
+        if self._drops_options is None:
+            with self._settling:
+                if self._drops_options is None:
+                    found = connection.execute("SELECT current_setting('search_path')").fetchone()
+                    drops = found != (self.schema,)
+                    if drops:
+                        self._check_sessions(connection)
+                    self._drops_options = drops
+        if self._drops_options:
+            connection.execute(_SET_ALL, (list(self._settings), list(self._settings.values())))
+
+    def _check_sessions(self, connection: Connection) -> None:
+        """Refuse a pooler that gives each transaction another session, where two clients share one."""
+        token = uuid.uuid4().hex
+        connection.execute("SELECT set_config('hitl_tui.client', %s, false)", (token,))
+        with psycopg.connect(self.conninfo, autocommit=True) as other:
+            found = other.execute("SELECT current_setting('hitl_tui.client', true)").fetchone()
+        if found == (token,):
+            raise StoreUnusable(
+                f"the pooler in front of {self.name} gives each transaction another session",
+                "let it keep sessions, as PgBouncer does with pool_mode=session, or name the server itself",
+            )
+
+    @property
+    def takes_options(self) -> bool:
+        """Whether a connection can be given settings as it is made."""
+        self.connect().close()
+        return not self._drops_options
 
     def _pooled(self) -> ConnectionPool[Connection]:
         if self._closed:
             raise StoreUnusable(f"the store {self.name} is closed")
         if self._pool is None:
+            self.connect().close()  # it is known from then on what a pooler in between takes
             self._pool = ConnectionPool(
                 self.conninfo,
                 kwargs={"autocommit": True, "prepare_threshold": 2},
                 min_size=1,
                 max_size=_MOST_CONNECTIONS,
-                configure=_adapt,
+                configure=self._configure,
                 open=True,
                 num_workers=1,
                 reconnect_timeout=1,
@@ -357,9 +416,9 @@ class Server:
     def translate(self, error: psycopg.Error) -> HitlError:
         """What an error of the server means to a user, in words."""
         if isinstance(error, errors.InsufficientPrivilege):
-            return StoreUnusable(
+            return NotAllowed(
                 f"{self._user()} may not do that in the store {self.name}: {_said(error)}",
-                "ask whoever looks after the database for the role that it takes",
+                "ask the database's administrator for the role",
             )
         if isinstance(error, (errors.DiskFull, errors.OutOfMemory, errors.IoError)):
             return StoreUnusable(
@@ -371,7 +430,7 @@ class Server:
             )
         if isinstance(error, errors.IdleInTransactionSessionTimeout):
             return StoreUnusable(
-                f"this process stood still for {_IDLE_SECONDS} s in the middle of a write to the store "
+                f"this process was stopped for {_IDLE_SECONDS} s in the middle of a write to the store "
                 f"{self.name}: nothing of it is stored",
                 "try again",
             )
@@ -530,7 +589,13 @@ def _read_url(url: str) -> tuple[str, str]:
             f"{name!r} can't be the schema of a store",
             "use lower case letters, digits and _, such as ?schema=team",
         )
-    conninfo = urlunsplit(parts._replace(query=urlencode(query)))
+    if parts.netloc.count("@") > 1:
+        # What comes after the first would be taken for the host, and be shown in errors.
+        raise UsageError("the URL of the store has an @ in its password", "write it there as %40")
+    # `urlunsplit` leaves out the slashes where there is no host, as in postgresql:///?service=team.
+    conninfo = f"{parts.scheme}://{parts.netloc}{parts.path}"
+    if query:
+        conninfo += f"?{urlencode(query)}"
     try:
         conninfo_to_dict(conninfo)
     except psycopg.ProgrammingError as error:

@@ -1,4 +1,4 @@
-"""Threads in one PostgreSQL, for many processes on many hosts: whole commits, one round trip each (SPEC 10).
+"""Threads in one PostgreSQL, for many processes on many hosts: whole commits, one round trip each.
 
 Times are the server's, so that leases and deadlines mean the same on hosts whose clocks differ.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.log.records import Commit, Cursor, LedgerEntry
-from hitl_tui.engine.log.store import Durability, Reader
+from hitl_tui.engine.log.store import Durability, Reader, Right
 from hitl_tui.engine.log.threads import (
     Deletion,
     Fault,
@@ -26,13 +26,14 @@ from hitl_tui.engine.log.threads import (
     ThreadInfo,
     ThreadSummary,
     Waiting,
+    check_thread_id,
 )
 from hitl_tui.errors import HitlError, LogCorrupt, ValueRejected
 from hitl_tui.stores import faults, rows, snapshots
 from hitl_tui.stores.base import (
     attended,
     check_durability,
-    check_thread_id,
+    check_same,
     name_taken,
     not_held,
     refuse_takeover,
@@ -44,7 +45,8 @@ from hitl_tui.stores.lineage import Carried, Past, Spent
 from hitl_tui.stores.postgres import schema
 from hitl_tui.stores.postgres.jobs import GRANTS, PostgresJobs
 from hitl_tui.stores.postgres.listener import Listener
-from hitl_tui.stores.postgres.server import NOW, Server, Statements
+from hitl_tui.stores.postgres.server import Server, Statements
+from hitl_tui.stores.postgres.writing import DELETES
 from hitl_tui.stores.tables import SPENDING_STEPS, Dialect, TableStore
 
 _DIALECT = Dialect(
@@ -64,11 +66,11 @@ _DIALECT = Dialect(
 _TYPES = {
     "text": (
         "note text actor decision node path channel reducer parent_thread source position status reason "
-        "kind request_id account signature text origin"
+        "kind request_id account signature text origin made_by"
     ),
     "bytea": (
         "hashes change result lineage read uses branches tainted compensations calls streamed artifacts "
-        "seen data hash request_hash"
+        "seen data hash pending_hash request_hash cursor_hash"
     ),
     "double precision": "cost",
 }
@@ -76,21 +78,13 @@ _TYPE_OF = {name: kind for kind, names in _TYPES.items() for name in names.split
 _LEASE = rows.LEASE.split(", ")
 _NO_LEASE = ", ".join(f"{name} = NULL" for name in _LEASE)
 _TAKE = ", ".join(f"{name} = %s" for name in _LEASE)
-_CURSOR = (
-    "version = %s, head = %s, status = %s, reason = %s, position = %s, waiting_for = %s, "
-    f"waiting_since = nullif(%s, {rows.NEVER}), last_writer = coalesce(%s, last_writer), updated_at = %s, "
-    "body = %s, digest = %s, touched = %s"
+_NOBODY: Final = (None,) * len(_LEASE)
+_CURSOR_ROW = (
+    f"ROW(%s, %s, %s, %s, %s, %s, %s, nullif(%s::bigint, {rows.NEVER}), %s, %s, %s, %s, %s"
+    f"{', %s' * len(_LEASE)})::cursor"
 )
-_ADD_CURSOR = (
-    f"INSERT INTO cursor ({rows.CURSOR}, touched, thread) "
-    f"SELECT %s, %s, %s, %s, %s, %s, nullif(%s::bigint, {rows.NEVER}), %s, %s, %s, %s, %s, %s "
-)
-_ADD_THREAD = (
-    "INSERT INTO thread (id, graph_name, graph_digest, source, parent, fork_step, fork_seq, shared_entries, "
-    "created_at, created_by, past, owner, facts_hash, owner_thread, key) "
-    f"VALUES ({', '.join('?' * 15)})"
-)
-_ADD_STORE_LEDGER = f"INSERT INTO store_ledger ({rows.LEDGER}, thread) VALUES ({', '.join('?' * 14)})"
+_BEGIN_CURSOR = f"SELECT begin_cursor({_CURSOR_ROW})"
+_BEGIN_THREAD = f"SELECT begin_thread(ROW(NULL{', ?' * 3}, ?, NULL{', ?' * 9})::thread, ?)"
 _GRAPH_OF = "trim(both '\"' FROM (convert_from({}, 'UTF8')::json -> '{}')::text)"
 # A graph that no thread was begun with or has gone on with.
 _DROP_GRAPHS = (
@@ -110,43 +104,51 @@ _ROLES = (
     "SELECT r.rolname::text FROM pg_roles AS r JOIN pg_roles AS me ON pg_has_role(me.oid, r.oid, 'MEMBER') "
     "WHERE me.rolname = ? ORDER BY r.oid <> me.oid, r.rolname"
 )
-_MAY_DELETE = "SELECT has_table_privilege(oid, 'thread'::regclass, 'DELETE') FROM pg_roles WHERE rolname = ?"
-_TABLES = [name for name in schema.TABLES if name not in ("graph", "store", "store_ledger")]
-"""Those of threads, in the order in which a thread is taken out of them."""
+_MAY_DELETE = (
+    f"SELECT has_function_privilege(oid, '{DELETES[-1]}'::regprocedure, 'EXECUTE') "
+    "FROM pg_roles WHERE rolname = ?"
+)
+_RIGHTS = (
+    "SELECT operates OR has_role('hitl_worker'), operates OR has_role('hitl_reviewer'), operates "
+    "FROM (SELECT is_owner() OR has_role('hitl_operator') AS operates) AS held"
+)
+_TAKEN, _NO_PARENT = -1, -2
+"""What `begin_thread` gives where there is no key."""
 
 
-def _columns(names: str) -> list[str]:
+def _marks(names: str) -> list[str]:
     """Marks for a row, each with its column's type."""
     return [f"%s::{_TYPE_OF.get(name, 'bigint')}" for name in names.split(", ")]
 
 
-def _insert_rows(table: str, names: str) -> str:
-    """Inserts rows that are given by columns."""
-    marks = ", ".join(f"{mark}[]" for mark in _columns(names))
-    return f"INSERT INTO {table} ({names}) SELECT part.* FROM moved, unnest({marks}) AS part"
+def _rows_of(table: str, names: str, *more: str) -> str:
+    """An array of rows that are given by columns; `more` is what every row has after these."""
+    marks = ", ".join(f"{mark}[]" for mark in _marks(names))
+    row = ", ".join(("part.*", *more))
+    return f"(SELECT array_agg(ROW({row})::{table}) FROM unnest({marks}) AS part)"
 
 
-_ADD_ROWS = {
-    "records": _insert_rows("record", rows.RECORD),
-    "point": (
-        f"INSERT INTO checkpoint ({rows.CHECKPOINT}) SELECT {', '.join(_columns(rows.CHECKPOINT))} FROM moved"
-    ),
-    "spent": "INSERT INTO spending (id, body) SELECT %s, %s FROM moved",
-    "part": "INSERT INTO snapshot (id, body) SELECT %s, %s FROM moved",
-    "entries": _insert_rows("ledger", rows.LEDGER),
-    # A body that is there already is replaced: it may have been damaged since.
-    "brought": (
-        "INSERT INTO graph (digest, body) SELECT %s, %s FROM moved "
-        "ON CONFLICT (digest) DO UPDATE SET body = excluded.body WHERE graph.body <> excluded.body"
-    ),
+_ROWS = {
+    "records": _rows_of("record_row", rows.RECORD),
+    "point": f"ROW({', '.join(_marks(rows.CHECKPOINT))})::checkpoint",
+    "spent": "ROW(%s, %s)::spending",
+    "part": "ROW(%s, %s)::snapshot",
+    "entries": _rows_of("ledger", rows.LEDGER, "NULL"),
+    "brought": "ROW(%s, %s)::graph",
 }
+_ENTRY = [f"c{n}" for n, _ in enumerate(rows.LEDGER.split(", "))]
+_DELETE = (
+    f"SELECT delete_threads(%s, (SELECT array_agg(ROW({', '.join(_ENTRY)}, NULL, deleted)::store_ledger) "
+    f"FROM unnest({', '.join(f'{mark}[]' for mark in (*_marks(rows.LEDGER), '%s::text'))}) "
+    f"AS part ({', '.join(_ENTRY)}, deleted)))"
+)
+"""The column between is the login, which the store fills in."""
 
 
 @lru_cache(maxsize=128)
-def _statement(moved: str, parts: tuple[str, ...], result: str = "1") -> str:
-    """A statement that writes all of a commit where `moved` gives a row, and nothing where it gives none."""
-    named = "".join(f", {name} AS ({_ADD_ROWS[name]})" for name in parts)
-    return f"WITH moved AS ({moved}){named} SELECT {result} FROM moved"
+def _given(parts: tuple[str, ...]) -> str:
+    """The parts of a commit as arguments of a function."""
+    return "".join(f", {name} => {_ROWS[name]}" for name in parts)
 
 
 def at(url: str) -> PostgresCheckpointer:
@@ -188,30 +190,19 @@ class PostgresCheckpointer(TableStore):
     def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
         check_thread_id(info.thread_id)
         with self._server.transaction() as db:
+            self._forget(info.thread_id)  # another process may have deleted the one that had the name
             key = self._add_thread(db, info, cursor)
             last_writer = info.created_by or ""
             if first is not None and first.checkpoint:
                 last_writer = writer(first.checkpoint)
-            self._add_cursor(db, key, info, first.cursor if first else cursor, last_writer)
             if first is not None:
                 self._add_commit(db, key, first)
-            self._tell(db, info.thread_id)
+            self._add_cursor(db, key, info, first.cursor if first else cursor, last_writer)
+            self._notify(db, info.thread_id)
 
     def commit(self, thread_id: str, commit: Commit) -> Stamp | None:
         key = self._key(thread_id)
-        cursor = commit.cursor
-        row = self._cursor_row(cursor, self._facts(thread_id), commit)
-        lease: tuple[Any, ...] = ()
-        head = f"UPDATE cursor SET {_CURSOR}"
-        if commit.takes:
-            head, lease = f"{head}, {_TAKE}", msgspec.structs.astuple(commit.takes)
-        elif commit.gives_back:
-            head = f"{head}, {_NO_LEASE}"
-        held = None if commit.takes else commit.lease_token
-        guard = "WHERE thread = %s AND version = %s AND token IS NOT DISTINCT FROM %s::text RETURNING thread"
-        parts, values = self._parts_of(key, commit)
-        statement = _statement(f"{head} {guard}", parts, f"{NOW}, pg_notify(%s, %s)")
-        given = (*row, *lease, key, commit.expected_version, held, *values, self._channel, thread_id)
+        statement, given, digest = self.commit_statement(key, thread_id, commit)
 
         def write(db: Statements) -> bool:
             return db.committed(statement, given)
@@ -221,16 +212,34 @@ class PostgresCheckpointer(TableStore):
         except UnicodeEncodeError as error:
             raise ValueRejected(f"a text has a lone surrogate: {error}") from error
         # Where an answer was lost, its commit may stand: then another one of the same version is refused.
-        if not written and not (attempts > 1 and self._stands(key, commit, row[-2])):
+        if not written and not (attempts > 1 and self._stands(key, commit, digest)):
             raise self._refusal(thread_id, key, commit)
-        self._heard(thread_id)
-        return (key, cursor.version) if commit.gives_back else None
+        self._note_own_commit(thread_id)
+        return (key, commit.cursor.version) if commit.gives_back else None
+
+    def commit_statement(
+        self, key: int, thread_id: str, commit: Commit
+    ) -> tuple[str, tuple[Any, ...], bytes]:
+        """Return the statement that writes a commit, its values, and the digest of the cursor in it."""
+        facts = self._facts(thread_id)
+        check_same(thread_id, commit, facts)
+        row = self._cursor_row(commit.cursor, facts, commit)
+        lease = msgspec.structs.astuple(commit.takes) if commit.takes else _NOBODY
+        change = "takes" if commit.takes else "gives back" if commit.gives_back else ""
+        held = None if commit.takes else commit.lease_token
+        parts, values = self._parts_of(key, commit)
+        statement = (
+            "SELECT at, pg_notify(%s, %s) "
+            f"FROM commit_thread(%s, %s, %s, {_CURSOR_ROW}{_given(parts)}) AS at WHERE at IS NOT NULL"
+        )
+        writes = (self._channel, thread_id, commit.expected_version, held, change)
+        return statement, (*writes, key, *row, *lease, *values), row[-2]
 
     def _stands(self, key: int, commit: Commit, digest: bytes) -> bool:
         """Whether a commit is what is stored, or part of it."""
         checks: list[tuple[str, int, bytes]] = [("digest FROM cursor WHERE thread", key, digest)]
         if (point := commit.checkpoint) is not None:
-            hashes = point.state_hash + point.ledger_hash + point.checkpoint_hash
+            hashes = rows.hashes_of(point)
             checks.append(("hashes FROM checkpoint WHERE id", key << 32 | point.step, hashes))
         if commit.ledger:
             entry = commit.ledger[0]
@@ -247,56 +256,49 @@ class PostgresCheckpointer(TableStore):
                     cursor = commit.cursor
                     last_writer = writer(commit.checkpoint) if commit.checkpoint else last_writer
                 self._add_cursor(db, key, info, cursor, last_writer)
-                self._tell(db, info.thread_id)
+                self._notify(db, info.thread_id)
 
     def _add_thread(self, db: Statements, info: ThreadInfo, cursor: Cursor, past: Sequence[Past] = ()) -> int:
-        # Keys are given one after the other, so whoever waits here sees what was made meanwhile.
-        key = int(db.rows("UPDATE store SET threads = threads + 1 RETURNING threads")[0][0])
-        if db.rows("SELECT 1 FROM thread WHERE id = ?", (info.thread_id,)):
-            raise name_taken(info.thread_id)
-        parent = None
-        if info.parent is not None:
-            known = db.rows("SELECT key FROM thread WHERE id = ?", (info.parent,))
-            if not known:
-                self._forget(info.parent)
-                raise unknown(info.parent)
-            parent = known[0][0]
         row = (
             info.thread_id,
             info.graph_name,
             info.graph_digest,
             rows.source_of(info),
-            parent,
             info.fork_step,
             info.fork_seq,
-            0 if parent is None else cursor.ledger_n,
+            0 if info.parent is None else cursor.ledger_n,
             info.created_at,
             info.created_by,
             rows.past_body(past),
             rows.owner_of(info),
             info.facts_hash,
             info.owner.thread_id if info.owner else None,
-            key,
+            info.parent,
         )
-        db.run(_ADD_THREAD, row)
+        key = int(db.rows(_BEGIN_THREAD, row)[0][0])
+        if key == _TAKEN:
+            raise name_taken(info.thread_id)
+        if key == _NO_PARENT:
+            self._forget(info.parent or "")
+            raise unknown(info.parent or "")
         return key
 
     def _add_cursor(
         self, db: Statements, key: int, info: ThreadInfo, cursor: Cursor, last_writer: str
     ) -> None:
         touched = cursor.updated_at >> rows.TOUCHED_SHIFT
-        row = (*rows.cursor_row(cursor, info.facts_hash, last_writer), touched, key)
-        db.write(_ADD_CURSOR, row)
+        row = rows.cursor_row(cursor, info.facts_hash, last_writer)
+        db.write(_BEGIN_CURSOR, (key, *row, touched, *_NOBODY))
 
     def _cursor_row(self, cursor: Cursor, facts: bytes, commit: Commit) -> tuple[Any, ...]:
         wrote = writer(commit.checkpoint) if commit.checkpoint else None
         return (*rows.cursor_row(cursor, facts, wrote), cursor.updated_at >> rows.TOUCHED_SHIFT)
 
     def _add_commit(self, db: Statements, key: int, commit: Commit) -> None:
-        """Write the rows of a commit whatever its thread's version is."""
+        """Write the rows of a commit of a thread that has no cursor yet."""
         parts, values = self._parts_of(key, commit)
         if parts:
-            db.write(_statement("SELECT 1", parts), values)
+            db.write(f"SELECT add_history(%s{_given(parts)})", (key, *values))
 
     def _parts_of(self, key: int, commit: Commit) -> tuple[tuple[str, ...], list[Any]]:
         """What of a commit is added, and the values of it."""
@@ -325,45 +327,24 @@ class PostgresCheckpointer(TableStore):
         return tuple(parts), values
 
     def delete(self, deletion: Deletion) -> list[LedgerEntry]:
-        from hitl_tui.stores.deletion import farewells
+        from hitl_tui.stores.deletion import deletion_entries
 
         with self._server.transaction() as db:
-            # Neither a commit nor another deletion comes between what is looked at and what is done.
-            db.run("SELECT 1 FROM store FOR UPDATE")
             names = list(deletion.versions)
-            there = dict(
-                db.rows(
-                    "SELECT t.id, t.key FROM thread AS t JOIN cursor AS c ON c.thread = t.key "
-                    "WHERE t.id = ANY(?) ORDER BY t.key FOR UPDATE OF c",
-                    (names,),
-                )
-            )
+            there = dict(db.rows("SELECT id, key FROM hold_threads(?)", (names,)))
             for name in names:
                 if name not in there:
                     self._forget(name)
-            entries = farewells(self, deletion)
+            entries = deletion_entries(self, deletion)
             keys = [there[name] for name in names]
-            for table in _TABLES:
-                self._take_out(db, table, keys)
-            for entry in entries:
-                row = (*rows.ledger_row(0, entry), entry.thread_id)
-                db.run(
-                    f"INSERT INTO store_ledger ({rows.LEDGER}, thread) VALUES ({', '.join('?' * 14)})", row
-                )
+            lines = [(*rows.ledger_row(0, entry), entry.thread_id) for entry in entries]
+            if lines:
+                db.write(_DELETE, (keys, *_by_column(lines)))
             for name in names:
-                self._tell(db, name)
+                self._notify(db, name)
         for name in names:
             self._forget(name)
         return entries
-
-    def _take_out(self, db: Statements, table: str, keys: Sequence[int]) -> None:
-        if table in faults.NUMBERED:
-            for key in keys:
-                span = (key << 32, key << 32 | rows.NUMBER)
-                db.run(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", span)
-        else:
-            column = "key" if table == "thread" else "thread"
-            db.run(f"DELETE FROM {table} WHERE {column} = ANY(?)", (list(keys),))
 
     def space(self) -> Space:
         return Space(*self._rows(_SPACE)[0])
@@ -385,7 +366,7 @@ class PostgresCheckpointer(TableStore):
             key = self._locked(db, thread_id)
             dead = refuse_takeover(thread_id, self.lease(thread_id), lease, now)
             db.write(f"UPDATE cursor SET {_TAKE} WHERE thread = %s", (*msgspec.structs.astuple(lease), key))
-            self._tell(db, thread_id)
+            self._notify(db, thread_id)
         return dead
 
     def _locked(self, db: Statements, thread_id: str) -> int:
@@ -394,7 +375,10 @@ class PostgresCheckpointer(TableStore):
         if not there:
             self._forget(thread_id)
             raise unknown(thread_id)
-        self._keys[thread_id] = key = int(there[0][0])
+        key = int(there[0][0])
+        if self._keys.get(thread_id, key) != key:  # another process has deleted the one of that name
+            self._forget(thread_id)
+        self._keys[thread_id] = key
         return key
 
     def renew(self, thread_id: str, token: str, expires_at: int) -> None:
@@ -417,7 +401,7 @@ class PostgresCheckpointer(TableStore):
             if request is not None:
                 row = (key, request.actor, request.note, request.at, int(request.at_once))
                 db.run("INSERT INTO pause (thread, actor, note, at, at_once) VALUES (?, ?, ?, ?, ?)", row)
-            self._tell(db, thread_id)
+            self._notify(db, thread_id)
 
     def attend(self, thread_id: str, presence: Presence, now: int, over: str = "") -> None:
         with self._server.transaction() as db:
@@ -427,7 +411,7 @@ class PostgresCheckpointer(TableStore):
             for other in others:
                 row = (key, other.lease.token, rows.presence_body(other))
                 db.run("INSERT INTO presence (thread, token, body) VALUES (?, ?, ?)", row)
-            self._tell(db, thread_id)
+            self._notify(db, thread_id)
 
     def leave(self, thread_id: str, token: str) -> None:
         with giving_back(token):
@@ -441,15 +425,15 @@ class PostgresCheckpointer(TableStore):
         """Carry out a statement that may be carried out twice, and tell of it where it concerned a row."""
         told = f"WITH moved AS ({statement}) SELECT pg_notify(?, ?) FROM moved LIMIT 1"
         if self._rows(told, (*values, self._channel, thread_id)):
-            self._heard(thread_id)
+            self._note_own_commit(thread_id)
 
     # -- what is new ------------------------------------------------------------------------------
 
-    def _tell(self, db: Statements, thread_id: str) -> None:
+    def _notify(self, db: Statements, thread_id: str) -> None:
         """Have others told, once the transaction has been committed, that a thread was written."""
         db.rows("SELECT pg_notify(?, ?)", (self._channel, thread_id))
 
-    def _heard(self, thread_id: str) -> None:
+    def _note_own_commit(self, thread_id: str) -> None:
         if self._listener is not None:
             self._listener.hear(thread_id)
 
@@ -476,6 +460,11 @@ class PostgresCheckpointer(TableStore):
 
     def may_delete(self, login: str | None = None) -> bool:
         return bool(self._rows(_MAY_DELETE, (self.login if login is None else login,)) == [(True,)])
+
+    def rights(self) -> frozenset[Right]:
+        ((runs, decides, operates),) = self._rows(_RIGHTS)
+        held: dict[Right, bool] = {"run": runs, "decide": decides, "operate": operates}
+        return frozenset(right for right, is_held in held.items() if is_held)
 
     def make_roles(self) -> None:
         """Make the roles of `roles.ROLES`, and give them what they may do; again changes nothing.

@@ -1,14 +1,18 @@
-"""The file of a store: is it ours, is it whole, may we write it; one write at a time (SPEC 8, 10)."""
+"""The file of a store: is it ours, is it whole, may we write it; one write at a time."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
+import sys
+import tempfile
 import threading
 import time
 import weakref
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -65,7 +69,7 @@ def open_file(path: Path, durability: Durability = "decisions") -> sqlite3.Conne
         LogCorrupt: ours, but damaged.
     """
     db = _connect(path)
-    try:
+    with _closed_on_error(db, path):
         db.execute("PRAGMA foreign_keys = ON")
         db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
         db.execute("PRAGMA fullfsync = ON")  # on macOS a sync alone does not reach the disk
@@ -78,20 +82,55 @@ def open_file(path: Path, durability: Durability = "decisions") -> sqlite3.Conne
         if durability != "none":
             # The log may be another process's, whose name in the directory nobody has synced yet.
             sync_directory(path.parent)
+    return db
+
+
+@contextmanager
+def _closed_on_error(db: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """Close a connection where the block fails; errors of SQLite are translated."""
+    try:
+        yield
     except (sqlite3.Error, UnicodeDecodeError) as error:
         db.close()
         raise translate(error, path) from error
     except HitlError:
         db.close()
         raise
+
+
+def may_only_read(path: Path) -> bool:
+    """Whether a file is there, and it or its directory can't be written, as on a mount that is read-only."""
+    return os.path.exists(path) and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def open_to_look(path: Path) -> sqlite3.Connection:
+    """A connection that reads a store which nobody may write; raises as `open_file`."""
+    try:
+        _examine(path)
+    except OSError as error:
+        raise _no_access(path, error) from error
+    log = path.with_name(f"{path.name}-wal")
+    if not os.access(path.parent, os.W_OK) and log.exists() and log.stat().st_size:
+        raise StoreUnusable(
+            f"the store {path} is read-only, and what was written last is still in {log.name} beside it",
+            "copy both files to a directory that can be written, and open the copy",
+        )
+    db = open_reading(path, immutable=not os.access(path.parent, os.W_OK))
+    with _closed_on_error(db, path):
+        if not _known_version(db, path):
+            raise StoreUnusable(f"{path} is no store: it has no tables", "name another file")
     return db
 
 
-def open_reading(path: Path) -> sqlite3.Connection:
-    """A connection that reads a store which is open elsewhere, all of it; raises as `open_file`."""
+def open_reading(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
+    """A connection that reads a store which is open elsewhere, all of it; raises as `open_file`.
+
+    Args:
+        immutable: nobody can write it while it is open, so that no files beside it are needed.
+    """
     try:
         db = sqlite3.connect(
-            f"{path.as_uri()}?mode=ro",
+            f"{path.as_uri()}?mode=ro{'&immutable=1' if immutable else ''}",
             uri=True,
             isolation_level=None,
             check_same_thread=False,
@@ -150,19 +189,45 @@ def translate(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> HitlErro
     """
     if isinstance(error, UnicodeDecodeError):
         return damaged(path, "its schema can't be read")
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    exact = getattr(error, "sqlite_errorcode", 0)
+    code = exact & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR) and not _has_locks(path):
+        return StoreUnusable(
+            f"the file system of the store {path} has no locks, so two programs could damage it",
+            "keep the store on a local disk, or mount the file system with locks",
+        )
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreUnusable(
             f"the store {path} stayed locked by another program for {BUSY_SECONDS:g} s",
             "end that program or try again",
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
-        return StoreUnusable(f"the store {path} is read-only", "make the file and its directory writable")
-    if code == sqlite3.SQLITE_FULL:
+        return _read_only(path)
+    # The file beside a store that its connections share could not be made as large as it has to be.
+    if code == sqlite3.SQLITE_FULL or exact == sqlite3.SQLITE_IOERR_SHMSIZE:
         return StoreUnusable(f"no space is left for the store {path}", "make room and try again")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode to UTF-8" in str(error):
         return damaged(path, str(error))
     return StoreUnusable(f"the store {path} can't be used: {error}")
+
+
+def _read_only(path: Path) -> StoreUnusable:
+    return StoreUnusable(f"the store {path} is read-only", "make the file and its directory writable")
+
+
+def _has_locks(path: Path) -> bool:
+    """Whether the file system of a store lets programs lock files; an NFS mount may not."""
+    if sys.platform == "win32":
+        return True
+    import fcntl
+
+    try:
+        # A file of its own: whoever closes a file loses all locks that the process has on it.
+        with tempfile.TemporaryFile(dir=path.parent) as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno != errno.ENOLCK
+    return True
 
 
 def damaged(path: Path, what: str, hint: str = "") -> LogCorrupt:
@@ -178,20 +243,30 @@ def _create_or_examine(path: Path) -> None:
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         return
+    if not _examine(path):
+        path.chmod(0o600)
+
+
+def _examine(path: Path) -> bool:
+    """Whether a file has anything in it.
+
+    Raises:
+        StoreUnusable: it is no store.
+        LogCorrupt: it ends within its first page.
+    """
     if not path.is_file():
         raise StoreUnusable(f"the store {path} is not a file", "name a file, such as runs.db")
     with path.open("rb") as file:
         head = file.read(_HEADER)
     if not head:
-        path.chmod(0o600)
-    elif not head.startswith(_MAGIC):
+        return False
+    if not head.startswith(_MAGIC):
         raise StoreUnusable(f"{path} is not a store: it is no SQLite file", "name another file")
-    elif len(head) < _HEADER:
+    if len(head) < _HEADER:
         raise damaged(path, "the file ends within its first page")
-    elif int.from_bytes(head[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4]) != schema.APPLICATION_ID:
+    if int.from_bytes(head[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4]) != schema.APPLICATION_ID:
         raise StoreUnusable(f"{path} is a SQLite file of another program", "name another file")
-    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
-        raise StoreUnusable(f"the store {path} is read-only", "make the file and its directory writable")
+    return True
 
 
 def _prepare(db: sqlite3.Connection, path: Path) -> None:
@@ -289,6 +364,12 @@ class Transaction:
         if isinstance(error, UnicodeEncodeError):
             raise ValueRejected(f"a text has a lone surrogate: {error}") from error
 
+    def close(self) -> None:
+        """Let go of its statements, so that the connection can be closed."""
+        if self._cursor is not None:
+            self._cursor.close()
+            self._cursor = None
+
     def _roll_back(self) -> None:
         try:
             if self._db.in_transaction:
@@ -340,7 +421,14 @@ class StoreFile:
 
     def _open(self, *, reading: bool = False) -> None:
         self._lock = threading.RLock()
-        self._use(open_reading(self.path) if reading else open_file(self.path, self.durability))
+        self._closed = False
+        self.only_read = not reading and may_only_read(self.path)
+        if self.only_read:
+            self._use(open_to_look(self.path))
+        else:
+            self._use(open_reading(self.path) if reading else open_file(self.path, self.durability))
+        with _opening:
+            _stores.add(self)
 
     def _use(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -350,9 +438,12 @@ class StoreFile:
         self._deciding = Synced(db, self._lock, self.path) if own else self._writing
         self._presence = FilePresence(db, self.path, self.durability)
         self._writable = False
+        self._broken = False
 
     def _be_there(self) -> None:
         """Before a thread is written: the file is where it was, or is written again."""
+        if self.only_read:
+            raise _read_only(self.path)
         with self._lock:
             again = self._presence.restored() or self._opened_for_writing()
             if again is not None:
@@ -362,7 +453,7 @@ class StoreFile:
     def _opened_for_writing(self) -> sqlite3.Connection | None:
         """A new connection where SQLite could open the file for reading alone, None where it could write.
 
-        It does so without a word when there is any trouble, and would keep to it when that is over.
+        It does so without a word when there is any trouble, as where the disk is full.
         """
         if self._writable:
             return None
@@ -371,15 +462,60 @@ class StoreFile:
                 db.execute("DELETE FROM lease WHERE 0")  # to begin is nothing to it yet
                 self._writable = True
         except StoreUnusable as error:
-            if is_read_only(error.__cause__):
+            if not (self._broken or is_read_only(error.__cause__)):
+                raise
+        else:
+            return None
+        return self._opened_again()
+
+    def _opened_again(self) -> sqlite3.Connection:
+        """A connection in place of this one, which is closed first, and so are those of other stores.
+
+        All connections of a process to a file share how it was opened: a new one could not write either
+        before they are closed.  Where none that writes can be had yet, reading continues if it can.
+        """
+        # One that is in the middle of something is left alone: the next write finds it at rest.
+        others = [store for store in self._others() if store._lock.acquire(blocking=False)]
+        try:
+            for store in (self, *others):
+                store._let_go()
+            try:
                 return open_file(self.path, self.durability)
-            raise
-        return None
+            except HitlError:
+                self._read_on()
+                raise
+            finally:
+                for store in others:
+                    store._read_on()
+        finally:
+            for store in others:
+                store._lock.release()
+
+    def _others(self) -> list[StoreFile]:
+        with _opening:
+            return [store for store in _stores if store is not self and store.path == self.path]
+
+    def _let_go(self) -> None:
+        for transaction in (self._writing, self._deciding):
+            transaction.close()  # SQLite keeps a connection open whose statements are not done
+        self._db.close()
+
+    def _read_on(self) -> None:
+        """Read until the next write opens the file for that."""
+        if not self._closed:
+            with suppress(HitlError):
+                self._use(open_reading(self.path))
+            self._broken = True
 
     def close(self) -> None:
         """Close the file; one that has gone since the last changes is written again."""
         with self._lock, closing(self._db):
+            self._closed = True
             self._presence.save()
+
+
+_stores: weakref.WeakSet[StoreFile] = weakref.WeakSet()
+"""The stores of this process."""
 
 
 class FilePresence:
@@ -404,7 +540,7 @@ class FilePresence:
         if now is None:
             raise StoreUnusable(
                 f"the store {self._path} is not there any more: it was deleted or moved",
-                "put it back, or go on: then it is written again with all that was stored",
+                "put it back, or continue: then it is written again with all that was stored",
             )
         if now != self._file:
             raise StoreUnusable(

@@ -14,7 +14,7 @@ APPLICATION_ID = 0x4869546C
 PAGE_BYTES = 1024
 """The page size of new files: a commit writes a page of each of a few tables, so small ones are faster."""
 
-VERSION = 17
+VERSION = 18
 """The version of the tables; a file with another one is not read."""
 
 TABLES = (
@@ -129,6 +129,7 @@ TABLES = (
         actor TEXT,
         note TEXT,
         decision TEXT,
+        made_by TEXT,
         text TEXT,
         uses BLOB,
         branches BLOB,
@@ -154,9 +155,12 @@ TABLES = (
         data BLOB NOT NULL,
         at INTEGER NOT NULL,
         hash BLOB NOT NULL,
+        pending_hash BLOB NOT NULL,
         request_hash BLOB NOT NULL,
         account TEXT NOT NULL,
-        signature TEXT NOT NULL
+        signature TEXT NOT NULL,
+        made_by TEXT NOT NULL,
+        cursor_hash BLOB NOT NULL
     )""",
     # The store's own ledger, of the threads that were deleted; as many as keys were given and have gone.
     """CREATE TABLE store_ledger (
@@ -170,9 +174,12 @@ TABLES = (
         data BLOB NOT NULL,
         at INTEGER NOT NULL,
         hash BLOB NOT NULL,
+        pending_hash BLOB NOT NULL,
         request_hash BLOB NOT NULL,
         account TEXT NOT NULL,
         signature TEXT NOT NULL,
+        made_by TEXT NOT NULL,
+        cursor_hash BLOB NOT NULL,
         thread TEXT NOT NULL
     )""",
     # Graphs as data, each as JSON by the SHA-256 of it, in hex.

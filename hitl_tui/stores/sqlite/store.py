@@ -1,4 +1,4 @@
-"""Threads in one SQLite file: whole commits only, several threads and processes at once (SPEC 10)."""
+"""Threads in one SQLite file: whole commits only, several threads and processes at once."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ from hitl_tui.engine.log.threads import (
     Space,
     Stamp,
     ThreadInfo,
+    check_thread_id,
 )
 from hitl_tui.errors import HitlError
+from hitl_tui.given_files import expanded
 from hitl_tui.stores import faults, rows, snapshots
 from hitl_tui.stores.base import (
     attended,
     check_durability,
-    check_thread_id,
+    check_same,
     name_taken,
     not_held,
     refuse_takeover,
@@ -138,7 +140,7 @@ class SQLiteCheckpointer(StoreFile, TableStore):
         self, path: str | os.PathLike[str], durability: Durability = "decisions", *, reading: bool = False
     ) -> None:
         super().__init__()
-        self.path = Path(os.path.abspath(os.path.expanduser(path)))
+        self.path = Path(os.path.abspath(expanded(path)))
         self.durability = check_durability(durability)
         self._open(reading=reading)
         # What lists are ordered by, of threads, and the version that they were at when it was written here.
@@ -164,6 +166,7 @@ class SQLiteCheckpointer(StoreFile, TableStore):
         holder = None if commit.takes else commit.lease_token
         guard = (key, commit.expected_version, holder)
         facts = self._facts(thread_id)
+        check_same(thread_id, commit, facts)
         with self._deciding if commit.ledger else self._writing as db:
             row = rows.cursor_row(cursor, facts, writer(point) if point else None)
             version, head, status, reason, position, waiting_for, since, *rest = row
@@ -204,6 +207,7 @@ class SQLiteCheckpointer(StoreFile, TableStore):
     ) -> int:
         if db.execute("SELECT 1 FROM thread WHERE id = ?", (info.thread_id,)).fetchone():
             raise name_taken(info.thread_id)
+        self._forget(info.thread_id)  # another process may have deleted the one that had the name
         parent = None if info.parent is None else self._key(info.parent)
         if info.parent is not None and parent is not None:
             self._check_there(db, info.parent, parent)
@@ -254,7 +258,7 @@ class SQLiteCheckpointer(StoreFile, TableStore):
             db.execute(_ADD_GRAPH, commit.graph)
 
     def delete(self, deletion: Deletion) -> list[LedgerEntry]:
-        from hitl_tui.stores.deletion import farewells
+        from hitl_tui.stores.deletion import deletion_entries
 
         self._be_there()
         with self._lock:
@@ -262,7 +266,7 @@ class SQLiteCheckpointer(StoreFile, TableStore):
             self._set("secure_delete = ON")
             try:
                 with self._deciding as db:
-                    entries = farewells(self, deletion)
+                    entries = deletion_entries(self, deletion)
                     db.execute("PRAGMA defer_foreign_keys = ON")
                     for name in deletion.versions:
                         self._take_out(db, self._key(name))
@@ -309,6 +313,10 @@ class SQLiteCheckpointer(StoreFile, TableStore):
         self._rows("VACUUM")
         self._set("wal_checkpoint(TRUNCATE)")
         return self.space()
+
+    @property
+    def why_read_only(self) -> str:
+        return "the store is read-only: its file or its directory can't be written" if self.only_read else ""
 
     def stamp(self, thread_id: str) -> Stamp | None:
         return None if self._find(thread_id) is None else self.changes()

@@ -44,6 +44,10 @@ class Logins:
         self._clock = clock
         self._logins: OrderedDict[str, Login] = OrderedDict()
 
+    def name_of(self, token: str) -> str | None:
+        """Whose token it is, None for nobody's."""
+        return self._tokens.name_of(digest(token))
+
     def log_in(self, token: str) -> str | None:
         """A cookie for whoever has this token, None for nobody."""
         kept = digest(token)

@@ -1,4 +1,4 @@
-"""The two pages, and the files that they fetch from here and nowhere else."""
+"""The pages, and the files that they fetch from here and nowhere else."""
 
 from __future__ import annotations
 
@@ -57,6 +57,25 @@ _LOGIN: Final = (
 """
 )
 
+_CONFIRM: Final = (
+    _HEAD
+    + """</head>
+<body>
+<main>
+<h1>hitl-tui</h1>
+<p>This link logs you in as <strong>{name}</strong>: what you decide here is {name}'s decision.
+Go on only if that is you.</p>
+<form method="post" action="/login">
+<input type="hidden" name="to" value="{to}">
+<input type="hidden" name="token" value="{token}">
+<button class="first">Log in as {name}</button>
+</form>
+</main>
+</body>
+</html>
+"""
+)
+
 _AGAIN: Final = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>hitl-tui</title>
 <meta http-equiv="refresh" content="0; url={to}"></head><body></body></html>
@@ -77,11 +96,21 @@ def login_page(to: str, problem: str = "") -> str:
     """The page that asks for a token.
 
     Args:
-        to: the path to go on to.
+        to: the path to open next.
         problem: why the last try was none.
     """
     told = f'<p class="problem" role="alert">{_text(problem)}</p>\n' if problem else ""
     return _LOGIN.format(title="hitl-tui: log in", to=escape(to), problem=told)
+
+
+def confirm_page(name: str, token: str, to: str) -> str:
+    """The page that asks whoever followed a link with a token whether they are the one it logs in.
+
+    Args:
+        to: the path to open next.
+    """
+    who = _text(name)
+    return _CONFIRM.format(title="hitl-tui: log in", name=who, token=escape(token), to=escape(to))
 
 
 def again_page(to: str) -> str:

@@ -18,6 +18,7 @@ from typing import Final, Protocol
 import msgspec
 
 from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.given_files import open_given, text_of
 
 _LONGEST_NAME: Final = 100
 LONGEST_TOKEN: Final = 200
@@ -101,18 +102,20 @@ class TokenFile:
             TokensUnusable: it can't be read, or somebody else may write it.
         """
         try:
-            with self.path.open("rb") as file:
+            with open_given(self.path) as file:
                 status = os.fstat(file.fileno())
                 if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
                     raise TokensUnusable(
                         f"{self.path} may be written by others",
                         f"chmod 600 {self.path}, and look what is in it",
                     )
-                document = msgspec.json.decode(file.read(), type=_Document)
+                document = msgspec.json.decode(text_of(file.read()), type=_Document)
         except FileNotFoundError:
             return ()
         except OSError as error:
             raise TokensUnusable(f"{self.path} can't be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise TokensUnusable(f"{self.path} is no file of tokens: it is not in UTF-8") from None
         except msgspec.MsgspecError as error:
             raise TokensUnusable(f"{self.path} is no file of tokens: {error}") from None
         return tuple(sorted(document.tokens, key=lambda entry: entry.name))

@@ -11,21 +11,24 @@ import json
 import logging
 import os
 import re
-import secrets
-import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
+from weakref import WeakValueDictionary
 
 import msgspec
 from aiohttp import WSMsgType, web
+from aiohttp.http_exceptions import HttpProcessingError
 
+from hitl_tui.engine.log.threads import check_thread_id
 from hitl_tui.errors import HitlError, UsageError
-from hitl_tui.stores.base import check_thread_id
 from hitl_tui.team.web import pages
 from hitl_tui.team.web.connections import PATIENCE, Connections, address_of
+from hitl_tui.team.web.downloads import Downloads
 from hitl_tui.team.web.logins import LASTS, Attempts, Login, Logins
+from hitl_tui.team.web.origins import host_of, origin_of
 from hitl_tui.team.web.page_session import Download, PageSession
 from hitl_tui.team.web.tokens import LONGEST_TOKEN, KnownTokens, check_name
 
@@ -38,7 +41,6 @@ _LONGEST_MESSAGE: Final = 1024 * 1024
 _HEARTBEAT: Final = 15.0
 _LOOK_AGAIN: Final = 2.0
 """Seconds between looks whether whoever has a session may still have it."""
-_DOWNLOAD_LASTS: Final = 60.0
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _LINK: Final = re.compile(r"/(?:(thread|request)/([^/?#]+))?")
 _SIDES: Final = (1, 1000)
@@ -109,6 +111,7 @@ class Serving(msgspec.Struct, frozen=True):
         host, port: where to listen; port 0 takes a free one.
         public_url: the address by which browsers come, "" for the one that is listened at.
         sessions: how many processes there may be.
+        each: how many of them one person may have; 0 for all.
         patience: seconds that a request may take to come.
     """
 
@@ -118,6 +121,7 @@ class Serving(msgspec.Struct, frozen=True):
     port: int
     public_url: str = ""
     sessions: int = 20
+    each: int = 0
     patience: float = PATIENCE
 
 
@@ -134,10 +138,11 @@ class WebServer:
         self._logins = Logins(tokens) if tokens is not None else None
         self._attempts = Attempts()
         self._slots = asyncio.Semaphore(serving.sessions)
-        self._ending = 0
+        self._own: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._ending: Counter[str] = Counter()
         self._sockets: set[web.WebSocketResponse] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._downloads: dict[str, tuple[str, float, Download]] = {}
+        self._downloads = Downloads()
         self._files = pages.static_files()
         self._connections: Connections | None = None
         self._runner: web.AppRunner | None = None
@@ -166,7 +171,7 @@ class WebServer:
             ]
         )
         application.on_response_prepare.append(self._add_headers)
-        self._runner = web.AppRunner(application, access_log=None)
+        self._runner = web.AppRunner(application, access_log=None, logger=_http_log())
         await self._runner.setup()
         assert self._runner.server is not None
         self._connections = Connections(self._runner.server, self._proxy.addresses, self._serving.patience)
@@ -207,14 +212,16 @@ class WebServer:
         Raises:
             HTTPException: it names another host.
         """
-        if self._serving.public_url and request.host == urlsplit(self._serving.public_url).netloc:
-            return self._serving.public_url
+        public = self._serving.public_url
+        # A proxy may pass its own port, or none; the name is what keeps other sites' pages out.
+        if public and host_of(request.host) == urlsplit(public).hostname:
+            return public
         names = {self._serving.host, "localhost", "127.0.0.1", "::1"}
         hosts = {f"[{name}]" if ":" in name else name for name in names}
         known = {f"{host}:{self.port}" for host in hosts} | (hosts if self.port == 80 else set())
-        if request.host not in known:
+        if request.host.lower() not in known:
             raise web.HTTPMisdirectedRequest(text="this server has another name")
-        return self._serving.public_url or f"http://{request.host}"
+        return public or origin_of(f"http://{request.host}")
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -224,7 +231,7 @@ class WebServer:
         self._connections.asks(transport)
         try:
             origin = self._origin_of(request)
-            given = request.headers.getall("Origin", [])
+            given = [_normal(origin) for origin in request.headers.getall("Origin", [])]
             needed = request.method != "GET" or request.path.startswith("/session")
             if given not in ([], [origin]) or (needed and not given):
                 raise web.HTTPForbidden(text="another site's page asks")
@@ -286,7 +293,11 @@ class WebServer:
         link = self._link(request)
         name = self._name(request)
         if not name and "token" in request.query:
-            return self._enter(request, request.query["token"], link.path)
+            token = request.query["token"]
+            # A page of another site can send people here with a token of its author, in whose name they would
+            # then decide: only a link that somebody opened by themselves logs in at once.
+            asks = request.headers.get("Sec-Fetch-Site") not in ("none", "same-origin")
+            return self._enter(request, token, link.path, asks=asks)
         if request.query_string:
             raise web.HTTPSeeOther(link.path)
         if not name:
@@ -313,15 +324,19 @@ class WebServer:
                 form = await request.post()
         except TimeoutError:
             raise web.HTTPRequestTimeout(text="the token did not come in time") from None
-        except ValueError:
+        except (ValueError, web.RequestPayloadError):
             raise web.HTTPBadRequest(text="no form") from None
         token, to = form.get("token", ""), form.get("to", "/")
         if not isinstance(token, str) or not isinstance(to, str):
             raise web.HTTPBadRequest(text="a file is no token")
         return self._enter(request, token.strip(), _own_path(to))
 
-    def _enter(self, request: web.Request, token: str, to: str) -> web.StreamResponse:
-        """Log somebody in, and go on to where they wanted."""
+    def _enter(self, request: web.Request, token: str, to: str, *, asks: bool = False) -> web.StreamResponse:
+        """Log somebody in, and open the page that they wanted.
+
+        Args:
+            asks: let them confirm first that they are the one whom the token logs in.
+        """
         if self._logins is None:
             raise web.HTTPSeeOther(to)
         address = self._address(request)
@@ -329,7 +344,10 @@ class WebServer:
             seconds = int(wait) + 1
             page = pages.login_page(to, f"too many tries: wait {seconds} seconds")
             return _html(page, status=429, headers={"Retry-After": str(seconds)})
-        cookie = self._logins.log_in(token) if 0 < len(token) <= LONGEST_TOKEN else None
+        name = self._logins.name_of(token) if 0 < len(token) <= LONGEST_TOKEN else None
+        if name is not None and asks:
+            return _html(pages.confirm_page(name, token, to))
+        cookie = self._logins.log_in(token) if name is not None else None
         if cookie is None:
             self._attempts.failed(address)
             log.warning("a login from %s failed", address)
@@ -357,11 +375,9 @@ class WebServer:
     async def _download(self, request: web.Request) -> web.StreamResponse:
         """A file that the app has given to this person, once."""
         name, key = self._name(request), request.match_info["key"]
-        held = self._downloads.get(key)
-        if not name or held is None or held[0] != name:
+        download = self._downloads.take(name, key) if name else None
+        if download is None:
             raise web.HTTPNotFound(text="no such file")
-        del self._downloads[key]
-        download = held[2]
         file_name = re.sub(r"[^\w.-]", "-", download.name, flags=re.ASCII)
         # It is saved and never shown here: what is in it could speak with our pages otherwise.
         return web.Response(
@@ -390,12 +406,11 @@ class WebServer:
         self._tasks.add(task)
         self._sockets.add(socket)
         try:
-            async with self._slot() as free:
-                if free:
-                    await self._serve(socket, name, login, link, (size[0], size[1]))
+            async with self._slot(name) as full:
+                if full:
+                    await _last_words(socket, full)
                 else:
-                    most = self._serving.sessions
-                    await _last_words(socket, f"All {most} sessions are in use. Start again in a while.")
+                    await self._serve(socket, name, login, link, (size[0], size[1]))
         finally:
             self._sockets.discard(socket)
             self._tasks.discard(task)
@@ -403,13 +418,17 @@ class WebServer:
         return socket
 
     @asynccontextmanager
-    async def _slot(self) -> AsyncIterator[bool]:
-        """Room for one process; where all of it is taken, but some about to be free, that is awaited."""
-        if self._slots.locked() and not self._ending:
-            yield False
-            return
-        async with self._slots:
-            yield True
+    async def _slot(self, name: str) -> AsyncIterator[str]:
+        """Room for one process of a person, or why there is none; one that is about to end is awaited."""
+        each = self._serving.each or self._serving.sessions
+        own = self._own.setdefault(name, asyncio.Semaphore(each))
+        if own.locked() and not self._ending[name] and each < self._serving.sessions:
+            yield f"You have {each} sessions open, as many as one person may. Close one of them first."
+        elif self._slots.locked() and not self._ending.total():
+            yield f"All {self._serving.sessions} sessions are in use. Start again in a while."
+        else:
+            async with own, self._slots:
+                yield ""
 
     async def _serve(
         self,
@@ -424,10 +443,7 @@ class WebServer:
                 await _send(socket, socket.send_str(_message("open_url", {"url": url, "new_tab": True})))
 
         async def deliver(download: Download) -> None:
-            key = secrets.token_urlsafe(16)
-            now = time.monotonic()
-            kept = {other: held for other, held in self._downloads.items() if held[1] > now}
-            self._downloads = {**kept, key: (name, now + _DOWNLOAD_LASTS, download)}
+            key = self._downloads.offer(name, download)
             await _send(socket, socket.send_str(_message("deliver_file_start", key)))
 
         async def paint(data: bytes) -> None:
@@ -445,11 +461,11 @@ class WebServer:
             for task in (running, allowed):
                 task.cancel()
             await asyncio.gather(running, allowed, return_exceptions=True)
-            self._ending += 1
+            self._ending[name] += 1
             try:
                 await asyncio.shield(session.end())
             finally:
-                self._ending -= 1
+                self._ending[name] -= 1
 
     async def _until_over(self, session: PageSession, socket: web.WebSocketResponse) -> None:
         """Show what the app paints until it ends, and then what it has to say."""
@@ -485,6 +501,22 @@ async def _take(socket: web.WebSocketResponse, session: PageSession) -> None:
                 raise ValueError(kind)
         except (msgspec.MsgspecError, ValueError, LookupError, RecursionError):
             await socket.close(code=1003)
+
+
+def _http_log() -> logging.Logger:
+    """What aiohttp logs to: a malformed request is a line there, and its text, which may be long, is not."""
+    http = log.getChild("http")
+    if _shortened not in http.filters:
+        http.addFilter(_shortened)
+    return http
+
+
+def _shortened(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, HttpProcessingError):
+        record.msg, record.exc_info = f"malformed request: {type(error).__name__}: {record.msg}", None
+        record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)
+    return True
 
 
 def _message(kind: str, data: object) -> str:
@@ -534,3 +566,11 @@ def _clamped(side: int) -> int:
 def session_environment(name: str) -> dict[str, str]:
     """The variables of somebody's session: this process's own, with the person's name."""
     return {**os.environ, "HITL_TUI_REVIEWER": name}
+
+
+def _normal(origin: str) -> str:
+    """An `Origin` header in the form of our own; as it is where it names no server."""
+    try:
+        return origin_of(origin)
+    except ValueError:
+        return origin

@@ -1,1 +1,1 @@
-"""Workers: processes that advance threads of a store on a server, as many as one likes (DESIGN, "A team")."""
+"""Workers: processes that advance threads of a store on a server, as many as one likes."""

@@ -59,7 +59,7 @@ class Keeper:
         self._thread = threading.Thread(target=self._run, name="hitl-tui keeper", daemon=True)
 
     def begin(self) -> None:
-        """Begin."""
+        """Start the thread that renews the leases."""
         self._thread.start()
 
     def take(self, worker: int) -> None:

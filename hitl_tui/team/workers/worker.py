@@ -21,12 +21,13 @@ from psycopg_pool import AsyncConnectionPool
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.local import LocalDriver, Observe
 from hitl_tui.drivers.protocol import Driver
+from hitl_tui.engine.audit.proof import missing_answer
 from hitl_tui.engine.commands import CancelAttempt, Pause, Run
 from hitl_tui.engine.log.jobs import HandedGraph
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.errors import HitlError, StoreUnusable, ThreadBusy, UnknownThread, UsageError
+from hitl_tui.errors import HitlError, NotAllowed, StoreUnusable, ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores.base import Checkpointer
 from hitl_tui.stores.postgres.jobs import DIGEST, PostgresJobs
 from hitl_tui.stores.postgres.server import PATIENCE
@@ -271,6 +272,8 @@ class Worker:
                 return
             except UnknownThread:
                 return
+            except NotAllowed as error:
+                why = error.message
             except StoreUnusable as error:
                 # The job is this worker's as long as it lives, so nothing is lost by waiting for the store.
                 self._tell(f"{thread}: {error.message}")
@@ -295,6 +298,8 @@ class Worker:
         what = what_to_do(cursor, version, self._store.now())
         if what == "nothing":
             return None
+        if what == "run" and (why := await asyncio.to_thread(missing_answer, self._store, cursor)):
+            return f"not continued: {why}; look at it with verify --strict"
         try:
             async with self._hub.borrow(thread_id) as driver:
                 if what == "expire":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -16,14 +17,16 @@ from textual.worker import Worker, WorkerState
 from hitl_tui.engine.commands import ClearTurns, ConfigureAgents, Fork, Step
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.ui.bindings import bound, keymap_of
+from hitl_tui.ui.guard import failure_words
 from hitl_tui.ui.screens import BREAKPOINTS
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.modal import Host, Modal, Severity
-from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, failure_words
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.form import AnswerForm
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView, Room
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.agents import (
     Trial,
     agent_lines,
@@ -120,7 +123,7 @@ class TryDialog(Modal[SettingsChange | None]):
         form.show_form(settings_form(info, self._fork))
         self.query_one(Choices).set_options(self._options())
         self.call_after_refresh(form.focus_first)
-        self.run_worker(self._tell_repeats(), group="repeats", exclusive=True, exit_on_error=False)
+        start_work(self, self._tell_repeats, group="repeats", exclusive=True)
 
     async def _tell_repeats(self) -> None:
         """Say what a fork would run again, as wherever one forks."""
@@ -193,7 +196,7 @@ class TryDialog(Modal[SettingsChange | None]):
         note = (reading.value.get("why") or "").strip() or None
         change = SettingsChange(self._info.name, settings, self._trial, name if in_fork else "", note)
         self._say("Looking whether it can be called…")
-        self.run_worker(self._check(change), group="check", exclusive=True, exit_on_error=False)
+        start_work(self, partial(self._check, change), group="check", exclusive=True)
 
     async def _check(self, change: SettingsChange) -> None:
         """Take the change; where something is known to be missing, only when it is chosen once more."""
@@ -232,9 +235,9 @@ async def ask_settings(screen: Host, session: ViewSession, agent: str = "") -> N
 
     def answered(change: SettingsChange | None) -> None:
         if change is not None and change.fork:
-            screen.command(_try_in_fork(screen, session, change))
+            screen.command(partial(_try_in_fork, screen, session, change))
         elif change is not None:
-            screen.command(_change(screen, session, change))
+            screen.command(partial(_change, screen, session, change))
 
     screen.app.push_screen(TryDialog(session, agents, at), answered)
 
@@ -318,7 +321,7 @@ class AgentsScreen(OverlayScreen):
         moved = (view.progress.head, len(view.ledger), view.progress.status, view.stream.calls)
         if moved != self._known:
             self._known = moved
-            self.run_worker(self._load(), group="agents", exclusive=True, exit_on_error=False)
+            start_work(self, self._load, group="agents", exclusive=True)
 
     async def _load(self) -> None:
         self._agents = await self._session.driver.agents()
@@ -415,7 +418,7 @@ class AgentsScreen(OverlayScreen):
         def answered(answer: DialogResult | None) -> None:
             if answer is not None and answer.id == "forget":
                 note = answer.fields["why"].strip() or None
-                self.run_worker(self._forget(info.name, note), group="forget", exit_on_error=False)
+                start_work(self, partial(self._forget, info.name, note), group="forget")
 
         self.app.push_screen(
             Dialog("Forget", text, options, [DialogField("why", "why (optional)")]), answered

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from hitl_tui.engine.commands import Allow, Revoke
@@ -30,7 +31,7 @@ def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) 
         if answer is None:
             return
         if answer.id == "allowed":
-            screen.command(ask_allowed(screen, session, actor))
+            screen.command(partial(ask_allowed, screen, session, actor))
             return
         exact, note = answer.id == "call", answer.fields["why"].strip() or None
         try:
@@ -43,7 +44,7 @@ def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) 
         except UsageError as error:
             screen.tell(f"{error.message}, {error.hint}; nothing was allowed", "Allow", "warning")
         else:
-            screen.command(allow(args, note, exact=exact))
+            screen.command(partial(allow, args, note, exact=exact))
 
     text = [
         f"{sanitise_line(call.name, 80)} with {args_words(call.args) or 'no arguments'}",
@@ -88,7 +89,7 @@ def _ask_revoke(screen: Host, session: ViewSession, actor: str, allowance: Allow
 
     def answered(answer: DialogResult | None) -> None:
         if answer is not None:
-            screen.command(revoke(answer.fields["why"].strip() or None))
+            screen.command(partial(revoke, answer.fields["why"].strip() or None))
 
     options = [Option("revoke", "t", "take it back"), BACK]
     text = [allowance_words(allowance), "Its calls are asked about again; the ledger keeps that you did."]

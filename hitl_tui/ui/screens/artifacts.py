@@ -13,6 +13,7 @@ from textual.binding import BindingType
 from hitl_tui.engine.log.outcomes import KeptArtifact
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.gate import decides
 from hitl_tui.ui.new_files import file_name, write_file
 from hitl_tui.ui.screens import BREAKPOINTS
 from hitl_tui.ui.screens.modal import Host
@@ -106,6 +107,7 @@ class ArtifactsScreen(OverlayScreen):
         """Scroll the text."""
         self.query_one("#artifact", LineView).turn_pages(by)
 
+    @decides
     def action_save(self) -> None:
         """Write the selected one to a new file in the current directory."""
         if not self._artifacts:

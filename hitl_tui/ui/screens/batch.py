@@ -18,9 +18,12 @@ from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.thread.journal import account
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, failure_words
+from hitl_tui.ui.gate import refuse
+from hitl_tui.ui.guard import failure_words
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.batch import (
     APPROVE,
     Decider,
@@ -35,7 +38,7 @@ from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.queue import MOST, Key, Marks, QueueRow, rows_of
 from hitl_tui.view.queue_facts import Outcome, Planned
 from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
+from hitl_tui.view.spans import Line, Role, Span, trusted
 
 _AT_ONCE: Final = 4
 """Decisions that are being sent at a time."""
@@ -108,17 +111,18 @@ class BatchScreen(OverlayScreen):
 
     def on_mount(self) -> None:
         """Read what waits now, and show what of it would be decided."""
-        self.run_worker(self._begin(), group="begin", exit_on_error=False)
+        start_work(self, self._begin, group="begin")
 
     async def _begin(self) -> None:
         """Where nothing would be approved, begin with the answer that decides most."""
         self._current = {row.key: row for row in rows_of(await self._hub.waiting(MOST))}
         if self._policy is not None:
-            rows = [self._current[row.key] for row in self._rows if row.key in self._current]
             try:
-                self._plans = await plan_by(self._policy, self._hub, rows, self._by, self._now())
+                self._plans = await plan_by(
+                    self._policy, self._hub, self._rows, self._by, self._now(), current=self._current
+                )
             except HitlError as error:
-                self.notify(untrusted(failure_words(error)).text, severity="error", markup=False)
+                self.notify(failure_words(error), severity="error", markup=False)
             self._shown = 0
             self._show()
             return
@@ -129,7 +133,7 @@ class BatchScreen(OverlayScreen):
             self._plan()
 
     def _plan(self) -> None:
-        self._plans = plan(self._rows, self._answer, self._by, self._now(), self._current)
+        self._plans = plan(self._rows, self._answer, self._by, self._now(), current=self._current)
         self._show()
 
     def _show(self) -> None:
@@ -218,10 +222,10 @@ class BatchScreen(OverlayScreen):
             return
         if self._results:
             self.dismiss(None)
-        elif any(planned.would for planned in self._plans):
+        elif any(planned.would for planned in self._plans) and not refuse(self.app):
             self._deciding = True
             self._show()
-            self.run_worker(self._decide(), group="batch", exclusive=True, exit_on_error=False)
+            start_work(self, self._decide, group="batch", exclusive=True)
 
     async def _decide(self) -> None:
         """A few threads at a time; the requests of one thread one after another."""

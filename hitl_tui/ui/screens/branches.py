@@ -19,7 +19,16 @@ from hitl_tui.ui.bindings import LIST_MOVES, bound
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView
-from hitl_tui.view.branches import BranchRow, branch_detail, branch_rows, branches_of_step, counted, items_of
+from hitl_tui.ui.work import start_work
+from hitl_tui.view.branches import (
+    BranchRow,
+    branch_detail,
+    branch_rows,
+    branches_of_step,
+    counted,
+    items_of,
+    slowest_first,
+)
 from hitl_tui.view.inside import BranchView, InsideView
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.run_view import InsidePlace
@@ -91,6 +100,7 @@ class BranchesScreen(OverlayScreen):
         bound("branches.decide", "decide"),
         *LIST_MOVES,
         bound("branches.next", "remarkable"),
+        bound("branches.sort", "sort"),
     ]
     AUTO_FOCUS = "#branches"
 
@@ -104,6 +114,7 @@ class BranchesScreen(OverlayScreen):
         self._now = now
         self._inside: InsideView | None = None
         self._branches: list[BranchView] = []
+        self._by_time = False
         self._updates: tuple[AppliedUpdate, ...] = ()
         self._items: Sequence[Any] = ()
         self._detail: tuple[object, ...] = ()
@@ -121,7 +132,7 @@ class BranchesScreen(OverlayScreen):
             self._items = self._items_in(self._session.view.values)
             self._follow()
         else:
-            self.run_worker(self._fetch(), exit_on_error=False)
+            start_work(self, self._fetch)
 
     def _items_in(self, values: Mapping[str, Any]) -> Sequence[Any]:
         node = self._session.view.graph.node(self._place.node)
@@ -148,7 +159,7 @@ class BranchesScreen(OverlayScreen):
         head = view.checkpoint(place.step)
         if head is not None and head.branches:
             self._place = InsidePlace(place.node, place.step, point=head)
-            self.run_worker(self._fetch(), exit_on_error=False)
+            start_work(self, self._fetch)
             return
         running = any(branch.phase == "running" for branch in self._branches)
         if view.inside is not self._inside or running:
@@ -158,6 +169,8 @@ class BranchesScreen(OverlayScreen):
 
     def _show(self) -> None:
         pane = self.query_one(BranchList)
+        if self._by_time:
+            self._branches = slowest_first(self._branches, self._now())
         pane.show_rows(branch_rows(self._branches, self._updates, self._items, self._now()))
         place, inside = self._place, self._session.view.inside
         if place.point is not None:
@@ -165,7 +178,8 @@ class BranchesScreen(OverlayScreen):
             inside = InsideView(place.node, place.step, len(known), known)
         words = counted(inside)
         where = sanitise_line(place.node, 40)
-        pane.set_titles(f"{where}, step {place.step}: {words}" if words else where)
+        order = "slowest first" if self._by_time else ""
+        pane.set_titles(f"{where}, step {place.step}: {words}" if words else where, order)
         self._show_branch()
 
     def _show_branch(self) -> None:
@@ -207,6 +221,19 @@ class BranchesScreen(OverlayScreen):
                 self._show_branch()
                 return
 
+    def action_sort(self) -> None:
+        """Sort by time, or by place again; the selected branch stays selected."""
+        pane = self.query_one(BranchList)
+        path = pane.rows[pane.cursor_row].path if pane.rows and pane.cursor_row is not None else ""
+        self._by_time = not self._by_time
+        if not self._by_time:
+            self._branches = sorted(self._branches, key=lambda branch: branch.index)
+        self._show()
+        paths = [row.path for row in pane.rows]
+        if path in paths:
+            pane.move_to(paths.index(path))
+            self._show_branch()
+
     def _show_keys(self, selected: BranchView | None) -> None:
         """Only keys that do something."""
         footer = self.query_one(KeysBar)
@@ -216,6 +243,7 @@ class BranchesScreen(OverlayScreen):
             ("list.up list.down", "Select"),
             *([("branches.next", "Next that failed or asks")] if remarkable else []),
             *([("branches.decide", "Decide")] if asks else []),
+            ("branches.sort", "By place" if self._by_time else "By time"),
             ("page.close", "Back"),
         )
         footer.refresh()

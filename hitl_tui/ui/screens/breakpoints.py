@@ -17,6 +17,7 @@ from textual.widgets import Input
 from hitl_tui.drivers.breakpoints import BreakpointInvalid, describe, put, read_breakpoint
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
+from hitl_tui.ui.gate import decides
 from hitl_tui.ui.screens.modal import Modal
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
@@ -106,6 +107,13 @@ class BreakpointList(LineView):
         self.repaint()
         self.post_message(self.RowChosen(self, row))
 
+    def choose_other(self) -> None:
+        """Move the cursor to the row for any other."""
+        self.cursor_row = len(self._rows) - 1
+        self.reveal(self.cursor_row)
+        self.repaint()
+
+    @decides
     def action_switch(self) -> None:
         """Set the breakpoint, or switch it off or on."""
         point = self._rows[self.cursor_row or 0]
@@ -114,6 +122,7 @@ class BreakpointList(LineView):
         else:
             self.put(replace(point, off=not point.off) if self._is_set else point)
 
+    @decides
     def action_remove(self) -> None:
         """Take the breakpoint away."""
         if self._is_set:
@@ -204,6 +213,7 @@ class BreakpointsScreen(Modal[None]):
         return wrapped(sanitise_line(text, 400), width, "error")
 
     @on(Input.Submitted)
+    @decides
     def _submitted(self, event: Input.Submitted) -> None:
         """Set the breakpoint, unless it can't be read."""
         point = self._check(event.value)
@@ -212,7 +222,7 @@ class BreakpointsScreen(Modal[None]):
             self._list.focus()
 
     def on_key(self, event: events.Key) -> None:
-        """The keys that opened it: one sets and takes away, the other closes."""
+        """The keys that opened it set and close; other letters begin a new breakpoint."""
         bindings = keymap_of(self.app).bindings
         if self._list.has_focus and event.key in bindings["run.breaks"]:
             event.stop()
@@ -220,6 +230,22 @@ class BreakpointsScreen(Modal[None]):
         elif self._list.has_focus and event.key in bindings["run.break"]:
             event.stop()
             self._list.action_switch()
+        elif self._list.has_focus and event.is_printable and event.character and not self._is_key(event.key):
+            event.stop()
+            self._begin_text(event.character)
+
+    def _is_key(self, key: str) -> bool:
+        """Whether a key does something in the list."""
+        bindings = keymap_of(self.app).bindings
+        return any(key in keys for name, keys in bindings.items() if name.startswith(("list.", "breaks.")))
+
+    def _begin_text(self, character: str) -> None:
+        """Type a new breakpoint: what is typed in the list goes to the field, where a blank sets nothing."""
+        self._list.choose_other()
+        field = self.query_one(Input)
+        field.value = character
+        field.focus()
+        field.cursor_position = len(field.value)
 
     def action_back(self) -> None:
         """From the field to the list, from the list to the run."""

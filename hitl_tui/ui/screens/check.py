@@ -6,6 +6,7 @@ The check runs in a thread of its own; what it finds is listed, explained, and o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import ClassVar, Final
 
@@ -20,6 +21,7 @@ from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView, ours
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.findings import MEANING, checked_words, finding_row, values_of
 from hitl_tui.view.rows import wrapped
 from hitl_tui.view.spans import Line, Span, untrusted
@@ -101,7 +103,7 @@ class CheckScreen(OverlayScreen):
         self._kind, self._checked = kind, None
         watch = self._watch = _Watch()
         self._show()
-        self.run_worker(self._check(kind, watch), group="check", exit_on_error=False)
+        start_work(self, partial(self._check, kind, watch), group="check")
 
     async def _check(self, kind: Check, watch: _Watch) -> None:
         try:

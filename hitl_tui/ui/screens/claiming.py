@@ -69,7 +69,10 @@ def ask_hand_over(
     def answered(answer: DialogResult | None) -> None:
         if answer is not None:
             to, note = answer.fields["to"].strip().removeprefix("@"), answer.fields["why"].strip()
-            hand(HandOver(request.id, request.step, to, actor, note or None, seen))
+            if to:
+                hand(HandOver(request.id, request.step, to, actor, note or None, seen))
+            else:
+                app.notify("a name is needed: who gets it?", markup=False, severity="warning")
 
     text = [
         sanitise_line(request.title, 200),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Any, ClassVar, Final
 
@@ -18,11 +19,14 @@ from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineBar, LineView, ours
 from hitl_tui.ui.widgets.side_by_side import SideBySide
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.cells import cells
 from hitl_tui.view.diff_lines import MARKS, Change, Compared, compare_states, side_by_side
-from hitl_tui.view.format import preview
+from hitl_tui.view.format import preview, preview_line
+from hitl_tui.view.leaves import changed_leaves, has_leaves, leaf_line
 from hitl_tui.view.parting import Parting, parting, parting_line
 from hitl_tui.view.revision import Pair
+from hitl_tui.view.rows import part_of
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Role, Span
@@ -38,6 +42,7 @@ _ROLES: Final[dict[Change, Role]] = {
 _ORDER: Final = ("changed", "added", "removed", "private", "same")
 _HEADED: Final = 2
 """Rows that a further value takes beside its own: a blank one and its name."""
+_LEAVES: Final = 4
 _WORDS: Final = {"added": "only on the right", "removed": "only on the left", "private": "not compared"}
 
 
@@ -75,6 +80,16 @@ class PartingBar(LineBar):
             return ()
         way = keymap_of(self.app).shown("compare.parting")
         return (Span(" "), *parting_line(self.parting), ours(f"  {way}", "key"), Span(" goes there", "dim"))
+
+
+def _change(row: Compared, room: int) -> Line:
+    """What became of a channel: the parts that differ of lists and objects, else both values."""
+    if has_leaves(row.before, row.after):
+        leaves = changed_leaves(row.before, row.after, _LEAVES)
+        spans = [span for leaf in leaves.first for span in (*leaf_line(leaf), Span("  "))]
+        return part_of((*spans, Span("…" if leaves.more else "", "dim")), 0, room)
+    half = (room - len(" → ")) // 2
+    return (Span(f"{preview(row.before, half)} → {preview(row.after, half)}", "value"),)
 
 
 _KEYS = (
@@ -141,7 +156,7 @@ class CompareScreen(OverlayScreen):
         head = self.query_one(CompareHead)
         head.places = (self._places[0], self._places[1])
         head.refresh()
-        self.run_worker(self._fetch(), group="compare", exclusive=True, exit_on_error=False)
+        start_work(self, self._fetch, group="compare", exclusive=True)
 
     async def _fetch(self) -> None:
         for place in self._places:
@@ -183,17 +198,16 @@ class CompareScreen(OverlayScreen):
         role = _ROLES[row.change]
         width = max((cells(sanitise_line(compared.channel, 24)) for compared in self._rows), default=0)
         name = sanitise_line(row.channel, 24)
-        what = _WORDS.get(row.change, "")
+        what: Line = (Span(_WORDS.get(row.change, ""), "value"),)
         room = max(self.query_one("#channels", LineView).scrollable_content_region.width - width - 4, 20)
         if row.change == "same":
-            what = preview(row.before, room)
+            what = preview_line(row.before, room)
         elif row.change == "changed":
-            half = (room - len(" → ")) // 2
-            what = f"{preview(row.before, half)} → {preview(row.after, half)}"
+            what = _change(row, room)
         return (
             Span(f"{MARKS[row.change]} ", role),
             Span(name + " " * (width + 2 - cells(name)), "name" if row.change != "same" else "dim"),
-            Span(what, "dim" if row.change == "same" else "value"),
+            *(Span(span.text, "dim") if row.change == "same" else span for span in what),
         )
 
     async def _show_values(self, *, home: bool) -> None:
@@ -231,7 +245,7 @@ class CompareScreen(OverlayScreen):
         if not top <= channels.cursor_row < top + height:
             channels.scroll_to(y=max(0, channels.cursor_row - height // 2), animate=False)
         channels.repaint()
-        self.run_worker(self._show_values(home=True), group="values", exclusive=True, exit_on_error=False)
+        start_work(self, partial(self._show_values, home=True), group="values", exclusive=True)
 
     def action_select(self, by: int) -> None:
         """Another channel."""
@@ -261,7 +275,7 @@ class CompareScreen(OverlayScreen):
 
     def action_move(self, by: int) -> None:
         """The step before or after, on the side that is chosen."""
-        self.run_worker(self._move(by), group="move", exclusive=True, exit_on_error=False)
+        start_work(self, partial(self._move, by), group="move", exclusive=True)
 
     async def _move(self, by: int) -> None:
         side = self.query_one(CompareHead).side

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import PurePath
 from typing import Any, ClassVar
 
@@ -13,12 +14,14 @@ from textual.binding import BindingType
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.bindings import bound, keymap_of
+from hitl_tui.ui.guard import failure_words
 from hitl_tui.ui.screens.check import CHECKS, CheckScreen
-from hitl_tui.ui.screens.page import KeysBar, failure_words
+from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.screens.threads import ThreadsScreen
 from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.rows import wrapped
-from hitl_tui.view.sanitise import sanitise, sanitise_line
+from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Role
 
@@ -107,7 +110,7 @@ class DamagedScreen(CheckScreen):
 
         def chosen(thread_id: str | None) -> None:
             if thread_id:
-                self.run_worker(self._open(thread_id), group="open", exit_on_error=False)
+                start_work(self, partial(self._open, thread_id), group="open")
 
         keys = keymap_of(self.app).bindings["check.threads"]
         self.app.push_screen(ThreadsScreen(self._hub, self._driver.thread_id, self._hub.now, keys), chosen)
@@ -123,7 +126,7 @@ class DamagedScreen(CheckScreen):
                 return
         except HitlError as error:
             self.notify(
-                sanitise(failure_words(error)),
+                failure_words(error),
                 title=error.title,
                 severity="error",
                 markup=False,

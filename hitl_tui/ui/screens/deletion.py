@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import ClassVar, Final
 
@@ -15,11 +16,14 @@ from hitl_tui.drivers.protocol import Hub
 from hitl_tui.errors import HitlError
 from hitl_tui.stores.deletion import DeletionPlan, Leaving, Retention, read_rule
 from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.gate import decides
+from hitl_tui.ui.guard import failure_words
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
-from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, failure_words
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.deletion import leaving_line, plan_words, result_words, stays_lines, unrest
 from hitl_tui.view.format import capital
 from hitl_tui.view.keymap import BACK, Option
@@ -98,7 +102,7 @@ class DeletionScreen(OverlayScreen):
     def _look(self) -> None:
         self._plan, self._failure = None, ""
         self._show()
-        self.run_worker(self._make_plan(), group="plan", exclusive=True, exit_on_error=False)
+        start_work(self, self._make_plan, group="plan", exclusive=True)
 
     async def _make_plan(self) -> None:
         def watch(done: int, of: int) -> None:
@@ -224,12 +228,13 @@ class DeletionScreen(OverlayScreen):
         else:
             self.dismiss(len(self._gone))
 
+    @decides
     def action_go(self) -> None:
         """Delete what the list says."""
         if self._plan is not None and self._plan.going and not (self._deleting or self._over):
             self._deleting = True
             self._show()
-            self.run_worker(self._delete(self._plan), group="delete", exclusive=True, exit_on_error=False)
+            start_work(self, partial(self._delete, self._plan), group="delete", exclusive=True)
 
     async def _delete(self, plan: DeletionPlan) -> None:
         note = self.query_one(Input).value.strip() or None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
@@ -18,14 +19,19 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from hitl_tui.engine.commands import Cancel, CancelAttempt, ExtendLimits, Fork
+from hitl_tui.errors import UsageError
+from hitl_tui.given_files import expanded
 from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.gate import refuse
+from hitl_tui.ui.guard import failure_words
 from hitl_tui.ui.screens.modal import Host, Modal
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.view.answers import read_limit
 from hitl_tui.view.format import capital, count
 from hitl_tui.view.keymap import BACK, Option
-from hitl_tui.view.repeats import repeat_lines
+from hitl_tui.view.repeats import fork_lines
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.session import ViewSession
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
 
 _TEXT: Final = 60
 _AROUND: Final = 6
+_LOOK_EVERY: Final = 0.25
 _HEIGHTS: list[tuple[int, str]] = [(0, "-low"), (24, "-tall")]
 _THREAD_ID: Final = re.compile(r"\S(?:.{0,198}\S)?")
 
@@ -132,10 +139,10 @@ class Dialog(Modal[DialogResult | None]):
         """On to the next field; in the last one enter takes the first answer."""
         fields = list(self.query(Input))
         focused = self.focused
-        if focused is fields[-1] and not self._way_back_first:
-            self._answer(self._options[0].id)
-        else:
+        if focused is not fields[-1] or self._way_back_first:
             self.focus_next()
+        elif not refuse(self.app):
+            self._answer(self._options[0].id)
 
     def _answer(self, option: str) -> None:
         self.dismiss(DialogResult(option, {field.id or "": field.value for field in self.query(Input)}))
@@ -166,9 +173,9 @@ def ask_cancel(screen: Host, session: ViewSession, actor: str) -> None:
         if answer is None:
             return
         if answer.id == "attempt":
-            screen.command(driver.execute(CancelAttempt()))
+            screen.command(partial(driver.execute, CancelAttempt()))
         elif answer.id == "thread":
-            screen.command(driver.execute(Cancel(actor, seen=session.view.state_hash)))
+            screen.command(partial(driver.execute, Cancel(actor, seen=session.view.state_hash)))
 
     text = ["All steps stay, and can be looked at and forked."]
     title = f"Cancel {node}, or the thread?" if node else "Cancel the thread?"
@@ -193,22 +200,63 @@ def ask_double_texting(screen: Host, choose: Callable[[DoubleTexting], None]) ->
 
 
 class QuitDialog(Dialog):
-    """Asks before the app is left, from whatever screen is open."""
+    """Asks before the app is left, from whatever screen is open, and keeps up with what happens meanwhile.
+
+    Args:
+        lost: gives a sentence for each thing that would be lost by leaving now.
+        unsent: gives the decision that could be sent before leaving, "" for none.
+    """
+
+    def __init__(self, lost: Callable[[], Sequence[str]], unsent: Callable[[], str]) -> None:
+        self._lost, self._unsent = lost, unsent
+        self._options = self._ways_on()
+        super().__init__("Quit?", self._sentences(), self._options)
+
+    def on_mount(self) -> None:
+        """A decision may be sent, or a run may end, while this asks."""
+        self.set_interval(_LOOK_EVERY, self._look)
+
+    def _sentences(self) -> list[str]:
+        return [*self._lost()] or ["What is committed stays."]
+
+    def _ways_on(self) -> list[Option]:
+        options = [Option("back", "ask.back", "stay"), Option("leave", "q", "quit anyway", "so does ctrl+c")]
+        return [*options, Option("send", "s", "send it and quit")] if self._unsent() else options
+
+    def _look(self) -> None:
+        sentences = self._sentences()
+        if sentences != self._text:
+            self._text = sentences
+            self._show_text()
+            options = self._ways_on()
+            if len(options) != len(self._options):
+                self._options = options
+                self.query_one(Choices).set_options(options)
 
     def leave(self) -> None:
         """What was asked is answered: leave."""
         self.dismiss(DialogResult("leave", {}))
 
 
-def ask_quit(app: App[Any], lost: Sequence[str], leave: Callable[[], None]) -> None:
-    """Say what would be lost, a sentence each, and ask."""
-    options = [Option("back", "ask.back", "stay"), Option("leave", "q", "quit anyway", "so does ctrl+c")]
+def ask_quit(
+    app: App[Any],
+    lost: Callable[[], Sequence[str]],
+    unsent: Callable[[], str],
+    leave: Callable[[bool], None],
+) -> None:
+    """Say what would be lost, and ask.
+
+    Args:
+        lost: gives a sentence for each thing that would be lost by leaving now.
+        unsent: gives the decision that could still be sent, "" for none.
+        leave: called with whether to send that decision first.
+    """
 
     def answered(answer: DialogResult | None) -> None:
-        if answer is not None and answer.id == "leave":
-            leave()
+        if answer is not None:
+            leave(answer.id == "send")
 
-    app.push_screen(QuitDialog("Quit?", lost or ["What is committed stays."], options), answered)
+    app.push_screen(QuitDialog(lost, unsent), answered)
 
 
 class TrustDialog(Dialog):
@@ -269,7 +317,7 @@ def ask_fork(screen: Host, session: ViewSession, actor: str) -> None:
         BACK,
     ]
     text = [
-        f"A new thread begins at step {step} of {thread_id}. This thread stays as it is.",
+        f"A new thread begins at step {step} of {thread_id}. No step of {thread_id} changes.",
         "Enter goes through the fields, then forks and goes there; tab reaches the answers.",
     ]
 
@@ -291,17 +339,15 @@ def ask_fork(screen: Host, session: ViewSession, actor: str) -> None:
         if not _THREAD_ID.fullmatch(answer.fields["name"].strip()):
             screen.tell("the new thread needs a name", "Fork", "warning")
             return
-        screen.command(fork(answer))
+        screen.command(partial(fork, answer))
 
     async def tell_repeats() -> None:
         driver = await session.driver_of(thread_id)
-        repeats = (await driver.preview(Fork(step, session.free_name(thread_id)))).repeats
-        if repeats is not None:
-            dialog.say_more(repeat_lines(repeats))
+        dialog.say_more(fork_lines(await driver.preview(Fork(step, session.free_name(thread_id)))))
 
     dialog = Dialog("Fork", text, options, fields)
     screen.app.push_screen(dialog, answered)
-    screen.command(tell_repeats(), group="repeats")
+    screen.command(tell_repeats, group="repeats")
 
 
 def ask_limits(screen: Host, session: ViewSession, actor: str) -> None:
@@ -320,19 +366,24 @@ def ask_limits(screen: Host, session: ViewSession, actor: str) -> None:
         if answer is None:
             return
         try:
-            raised = {name: float(value) for name, value in answer.fields.items() if value.strip()}
-        except ValueError as error:
-            screen.tell(str(error), "Limits", "warning")
+            raised = dict(
+                read_limit(f"{name}={value.strip()}")
+                for name, value in answer.fields.items()
+                if value.strip()
+            )
+        except UsageError as error:
+            screen.tell(failure_words(error), "Limits", "warning")
             return
-        whole = {name: int(value) if value == int(value) else value for name, value in raised.items()}
-        screen.command(session.driver.execute(ExtendLimits(whole, actor, seen=session.view.state_hash)))
+        screen.command(
+            partial(session.driver.execute, ExtendLimits(raised, actor, seen=session.view.state_hash))
+        )
 
     text = ["A limit has stopped the run. The new limits go into the log."]
     screen.app.push_screen(Dialog("Raise the limits", text, options, fields), answered)
 
 
 def _proposal(limit: float | None) -> str:
-    return "" if limit is None else f"{limit * 2:g}"
+    return "" if limit is None else str(limit * 2)
 
 
 def ask_policy(app: App[Any], rows: int, decide_by: Callable[[Path], None]) -> None:
@@ -345,7 +396,7 @@ def ask_policy(app: App[Any], rows: int, decide_by: Callable[[Path], None]) -> N
 
     def answered(answer: DialogResult | None) -> None:
         if answer is not None and answer.id == "list" and (typed := answer.fields["file"].strip()):
-            decide_by(Path(typed).expanduser())
+            decide_by(expanded(typed))
 
     text = [f"Of {count(rows, 'request')}; nothing is decided before you have seen the list."]
     options = [Option("list", "l", "list what it would decide"), BACK]

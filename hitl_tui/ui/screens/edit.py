@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from pathlib import PurePath
 from typing import Any, ClassVar, Final
 
@@ -16,21 +17,24 @@ from textual.suggester import SuggestFromList
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
+from textual.worker import Worker
 
 from hitl_tui.engine.commands import Fork, UpdateState
 from hitl_tui.engine.log.events import EDIT, Preview
 from hitl_tui.errors import HitlError, StaleWriter
 from hitl_tui.ui.bindings import bound, keymap_of
+from hitl_tui.ui.gate import decides
 from hitl_tui.ui.screens import BREAKPOINTS
 from hitl_tui.ui.screens.dialogs import ask_drop
 from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.ui.widgets.safe_text import DraftArea, SafeInput, elsewhere
 from hitl_tui.ui.widgets.value import ValuePane
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.edits import as_node_lines, withdrawn_lines
 from hitl_tui.view.form import mismatch
 from hitl_tui.view.format import NotJson
-from hitl_tui.view.repeats import repeat_lines
+from hitl_tui.view.repeats import fork_lines
 from hitl_tui.view.review import GRACE
 from hitl_tui.view.revision import revision
 from hitl_tui.view.rows import wrapped
@@ -174,6 +178,7 @@ class EditScreen(DraftScreen):
         self.before: Any = session.step_view.values.get(channel)
         info = next((info for info in session.view.graph.channels if info.name == channel), None)
         super().__init__(draft_of(self.before, info.type if info else ""))
+        self._commit_work: Worker[Any] | None = None
         self.session = session
         self.channel = channel
         self._actor = actor
@@ -249,7 +254,7 @@ class EditScreen(DraftScreen):
         return (self.text if self.changed else ""), what
 
     def _check(self) -> None:
-        self.run_worker(self._preview_text(), group="preview", exclusive=True, exit_on_error=False)
+        start_work(self, self._preview_text, group="preview", exclusive=True)
 
     async def _preview_text(self) -> None:
         try:
@@ -293,7 +298,7 @@ class EditScreen(DraftScreen):
 
     def _facts(self, width: int) -> list[Line]:
         if self.forks:
-            text = f"Makes a new thread from step {self.base_step}; this one stays as it is."
+            text = f"Makes a new thread from step {self.base_step}; no step of this one changes."
             lines = wrapped(text, width, "accent")
         else:
             lines = wrapped(f"Becomes step {self.base_step + 1}, set by hand, no reducer", width, "dim")
@@ -302,16 +307,19 @@ class EditScreen(DraftScreen):
             lines.append((Span("next  ", "dim"), following))
             for request in self._preview.rebinds:
                 lines += wrapped(f"asks again about the new value: {request}", width, "accent")
-            for sentence in repeat_lines(self._preview.repeats) if self._preview.repeats else ():
+            for sentence in fork_lines(self._preview):
                 lines += wrapped(sentence, width, "dim")
-            for words in withdrawn_lines(self._preview.withdraws):
+            for words in withdrawn_lines(self._preview.withdraws, self._preview.next_node):
                 lines += wrapped(words, width, "accent")
             for words in as_node_lines(self._preview.as_nodes):
                 lines += wrapped(words, width, "dim")
         return lines + wrapped(self.then, width, "accent")
 
+    @decides
     def action_apply(self) -> None:
-        """Commit the edit, if it can be read."""
+        """Commit the edit, if it can be read and is not being committed already."""
+        if self._commit_work is not None and self._commit_work.is_running:
+            return
         try:
             value = read_draft(self.text, as_json=self.draft.as_json)
         except NotJson as error:
@@ -322,7 +330,7 @@ class EditScreen(DraftScreen):
             self._problem = "nothing has changed"
             self._show_facts()
             return
-        self.run_worker(self._commit(value), group="commit", exclusive=True, exit_on_error=False)
+        self._commit_work = start_work(self, partial(self._commit, value), group="commit")
 
     async def _commit(self, value: Any) -> None:
         note = self.query_one("#edit-note", Input).value.strip() or None
@@ -458,6 +466,7 @@ class ValueScreen(DraftScreen):
         key = keymap_of(self.app).shown("edit.apply")
         return wrapped(f"{key} takes it back to the question; it is sent from there.", width, "dim")
 
+    @decides
     def action_apply(self) -> None:
         """Take the value back to the card, if it fits."""
         read = self._read()

@@ -15,6 +15,7 @@ from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.family import FamilyMember, family_line, family_tree, tree_width
 from hitl_tui.view.format import count
 from hitl_tui.view.session import ViewSession
@@ -71,7 +72,7 @@ class FamilyScreen(OverlayScreen):
         page = self.query_one("#help", LineView)
         page.can_focus, page.heeds_keys = False, True
         page.show([(Span("looking…", "dim"),)])
-        self.run_worker(self._load(), exit_on_error=False)
+        start_work(self, self._load)
 
     async def _load(self) -> None:
         session = self._session

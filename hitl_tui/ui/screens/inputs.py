@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,29 +13,39 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input
 
+from hitl_tui.drivers.protocol import ContextField
 from hitl_tui.engine.graph.description import GraphInfo, InputField
 from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.gate import refuse
 from hitl_tui.ui.screens.modal import Modal
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
-from hitl_tui.view.format import typed_input
+from hitl_tui.view.format import json_or_text, typed_input
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Span, untrusted
 
 
-class InputsScreen(Modal[dict[str, Any] | None]):
-    """One field for each input of the graph; values by channel come back, None to leave."""
+class StartValues(NamedTuple):
+    """What a new thread begins with: values by channel, and the fields of its context that were given."""
+
+    inputs: dict[str, Any]
+    context: dict[str, Any]
+
+
+class InputsScreen(Modal[StartValues | None]):
+    """One field for each input of the graph, then one for each of its context; None comes back to leave."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "inputs.tcss"]
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
     BINDINGS: ClassVar[list[BindingType]] = [bound("ask.back", "leave")]
     AUTO_FOCUS = "Input"
 
-    def __init__(self, graph: GraphInfo) -> None:
+    def __init__(self, graph: GraphInfo, context: Sequence[ContextField] = ()) -> None:
         super().__init__()
         self._graph = graph
+        self._fields = context
 
     def compose(self) -> ComposeResult:
         with Vertical(id="inputs") as box:
@@ -43,6 +54,10 @@ class InputsScreen(Modal[dict[str, Any] | None]):
             for index, wanted in enumerate(self._graph.inputs):
                 field = SafeInput(id=f"input-{index}", placeholder=_example(wanted))
                 field.border_title = Content(sanitise(wanted.label or wanted.name, multiline=False))
+                yield field
+            for index, known in enumerate(self._fields):
+                field = SafeInput(id=f"context-{index}", placeholder=sanitise(known.default, multiline=False))
+                field.border_title = Content(sanitise(f"{known.name} (context)", multiline=False))
                 yield field
             options = [Option("start", "ask.take", "start"), Option("leave", "ask.back", "leave")]
             yield Choices(options, elsewhere=("ask.take", "ask.back"))
@@ -53,15 +68,16 @@ class InputsScreen(Modal[dict[str, Any] | None]):
         text.can_focus = False
         begins = Span("A new thread of "), untrusted(self._graph.name, "name"), Span(" begins with:")
         examples = any(wanted.example for wanted in self._graph.inputs)
+        examples = examples or any(known.default for known in self._fields)
         taken = Span("An empty field takes the example in it." if examples else "", "dim")
         text.show([begins, (taken,)])
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
-        if self.focused is list(self.query(Input))[-1]:
-            self._start()
-        else:
+        if self.focused is not list(self.query(Input))[-1]:
             self.focus_next()
+        elif not refuse(self.app):
+            self._start()
 
     @on(Choices.Chosen)
     def _chosen(self, event: Choices.Chosen) -> None:
@@ -80,12 +96,23 @@ class InputsScreen(Modal[dict[str, Any] | None]):
             field = self.query_one(f"#input-{index}", Input)
             text = field.value.strip() or wanted.example
             if not text:
-                field.focus()
-                name = sanitise(wanted.label or wanted.name, multiline=False)
-                self.notify(f"{name} is needed", markup=False, severity="warning")
+                self._ask_again(field, wanted.label or wanted.name)
                 return
             values[wanted.channel] = typed_input(self._graph, wanted.name, text)
-        self.dismiss(values)
+        context: dict[str, Any] = {}
+        for index, known in enumerate(self._fields):
+            field = self.query_one(f"#context-{index}", Input)
+            text = field.value.strip()
+            if known.required and not text:
+                self._ask_again(field, known.name)
+                return
+            if text:
+                context[known.name] = text if known.type == "text" else json_or_text(text)
+        self.dismiss(StartValues(values, context))
+
+    def _ask_again(self, field: Input, name: str) -> None:
+        field.focus()
+        self.notify(f"{sanitise(name, multiline=False)} is needed", markup=False, severity="warning")
 
 
 def _example(wanted: InputField) -> str:

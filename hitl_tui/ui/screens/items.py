@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import ClassVar, Final
 
@@ -18,6 +19,7 @@ from hitl_tui.ui.screens import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.format import ago, count
 from hitl_tui.view.items import MOST, item_lines, place_of
 from hitl_tui.view.rows import wrapped
@@ -72,7 +74,7 @@ class ItemsScreen(OverlayScreen):
         self._look(event.value)
 
     def _look(self, query: str) -> None:
-        self.run_worker(self._find(query), exclusive=True, exit_on_error=False)
+        start_work(self, partial(self._find, query), exclusive=True)
 
     async def _find(self, query: str) -> None:
         view = self.query_one("#items", LineView)

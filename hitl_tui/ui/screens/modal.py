@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
-from typing import Any, Literal, Protocol
+from collections.abc import Mapping
+from typing import Literal, Protocol
 
 from textual.actions import SkipAction
 from textual.app import App
@@ -11,6 +11,7 @@ from textual.await_complete import AwaitComplete
 from textual.geometry import Size
 from textual.screen import ModalScreen, Screen, ScreenResultType
 
+from hitl_tui.ui.work import Work
 from hitl_tui.view.keymap import Keymap
 from hitl_tui.view.session import ViewSession
 
@@ -29,7 +30,7 @@ class Host(Protocol):
     def app(self) -> App[object]:
         """The app it is part of."""
 
-    def command(self, work: Coroutine[Any, Any, Any], group: str = "command") -> None:
+    def command(self, work: Work, group: str = "command") -> None:
         """Send a command to the driver; what goes wrong is shown, never raised."""
 
     def tell(self, text: str, title: str = "", severity: Severity = "information") -> None:

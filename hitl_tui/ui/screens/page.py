@@ -19,11 +19,13 @@ from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.audit.costs import CostReport
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
+from hitl_tui.ui.guard import failure_words
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.costs import cost_lines
 from hitl_tui.view.session import ViewSession
-from hitl_tui.view.spans import Line, Span, untrusted
+from hitl_tui.view.spans import Line, Span
 
 _WAY_BACK = "Back"
 
@@ -79,13 +81,8 @@ class OverlayScreen(RoleScreen):
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """What is refused, or can't be read, says why; what is shown stays."""
         error = event.worker.error
-        if event.state is WorkerState.ERROR and error is not None:
-            self.notify(untrusted(failure_words(error)).text, markup=False, severity="error")
-
-
-def failure_words(error: BaseException) -> str:
-    """What went wrong, and how to mend it."""
-    return f"{error.message} — {error.hint}" if isinstance(error, HitlError) and error.hint else str(error)
+        if event.state is WorkerState.ERROR and isinstance(error, HitlError):
+            self.notify(failure_words(error), markup=False, severity="error")
 
 
 _IDLE = 4
@@ -152,7 +149,7 @@ class LiveScreen(OverlayScreen):
     def read_again(self) -> None:
         """Read at once."""
         self._reads = True
-        self.run_worker(self._reading(), group="read", exclusive=True, exit_on_error=False)
+        start_work(self, self._reading, group="read", exclusive=True)
 
     async def _reading(self) -> None:
         began = time.monotonic()
@@ -194,7 +191,7 @@ class PageScreen(OverlayScreen):
         page = self.query_one("#help", LineView)
         page.show([(Span("looking…", "dim"),)])
         page.focus()
-        self.run_worker(self._fill(), exit_on_error=False)
+        start_work(self, self._fill)
 
     async def _fill(self) -> None:
         lines = await self._load()

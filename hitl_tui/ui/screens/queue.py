@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, Final, Protocol
 
@@ -24,10 +25,13 @@ from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.commands import Claim, Command
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
-from hitl_tui.ui.screens.page import KeysBar, LiveScreen, failure_words
+from hitl_tui.ui.gate import decides
+from hitl_tui.ui.guard import failure_words
+from hitl_tui.ui.screens.page import KeysBar, LiveScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import Column, LineBar, LineView, Room, Row, ours, strip_of
 from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.queue import (
     MOST,
     SORTS,
@@ -41,7 +45,7 @@ from hitl_tui.view.queue import (
     summary_words,
 )
 from hitl_tui.view.queue_lines import Columns, columns_of, detail_lines, heading, preview_lines, queue_line
-from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
+from hitl_tui.view.spans import Line, Span, plain_text, trusted
 
 log = logging.getLogger(__name__)
 _PAINT_EVERY: Final = 10.0
@@ -213,7 +217,7 @@ class QueueList(LineView):
         shown = self.rows[row]
         return queue_line(
             shown, self._columns, self.size.width, self._now(), self._me,
-            marked=shown.key in self.marks, refused=self.marks.reasons.get(shown.key, ""),
+            marked=shown in self.marks, refused=self.marks.reason(shown),
         )  # fmt: skip
 
     def row_at(self, event: events.MouseEvent) -> int | None:
@@ -360,6 +364,8 @@ class QueueScreen(LiveScreen):
 
     def _show(self) -> None:
         """Show what was read, as it is filtered and sorted now."""
+        if not self.display:  # while it is removed, its parts go one by one
+            return
         now = self._now()
         shown = self._view.shown(self._rows, now, self._me)
         self._list.show_rows(shown, self._none())
@@ -385,6 +391,8 @@ class QueueScreen(LiveScreen):
         return "nothing waits for a human"
 
     def _show_keys(self) -> None:
+        if not self.display:
+            return
         footer, marked = self.query_one(KeysBar), len(self._list.marks)
         searching = self.focused is self.query_one(Input)
         decide = (("queue.decide", f"Decide the {marked} marked"),) if marked else ()
@@ -395,6 +403,8 @@ class QueueScreen(LiveScreen):
 
     def _show_filter(self) -> None:
         """The field for the filter takes room where there is something in it."""
+        if not self.display:
+            return
         field = self.query_one(Input)
         field.border_title = "filter"
         field.set_class(not (field.has_focus or field.value), "-empty")
@@ -412,6 +422,8 @@ class QueueScreen(LiveScreen):
 
     def _preview(self) -> None:
         """Show what the selected row is about, where there is room and once the cursor rests on it."""
+        if not self.display:
+            return
         pane, row = self.query_one("#preview", LineView), self._list.selected
         self._detail.show(row)
         if self.size.width < _PREVIEW_FROM or row is None:
@@ -422,10 +434,12 @@ class QueueScreen(LiveScreen):
         wanted = (row.key, row.seen, pane.scrollable_content_region.width)
         if wanted != self._previewed:
             self._previewed = wanted
-            self.run_worker(self._load(row), group="preview", exclusive=True, exit_on_error=False)
+            start_work(self, partial(self._load, row), group="preview", exclusive=True)
 
     async def _load(self, row: QueueRow) -> None:
         await asyncio.sleep(_REST)
+        if not self.display:
+            return
         pane = self.query_one("#preview", LineView)
         try:
             width = pane.scrollable_content_region.width - 1
@@ -527,7 +541,7 @@ class QueueScreen(LiveScreen):
         try:
             policy = read_policy(path)
         except HitlError as error:
-            self.notify(untrusted(failure_words(error)).text, severity="warning", markup=False)
+            self.notify(failure_words(error), severity="warning", markup=False)
             return
         screen = BatchScreen(
             self.hub, rows, self._list.marks, self._me,
@@ -542,11 +556,12 @@ class QueueScreen(LiveScreen):
             alone: what nobody had marked; it stays marked only where it was refused.
         """
         marks = self._list.marks
-        if alone is not None and alone.key not in marks.reasons:
+        if alone is not None and not marks.reason(alone):
             marks.forget(alone.key)
         self._show()
         self.read_again()
 
+    @decides
     def action_claim(self) -> None:
         """Claim the selected row, or give it back; from somebody else after asking."""
         row = self._list.selected
@@ -561,7 +576,7 @@ class QueueScreen(LiveScreen):
         )  # fmt: skip
 
     def _do(self, row: QueueRow, command: Command[Any]) -> None:
-        self.run_worker(self._execute(row, command), group="row", exit_on_error=False)
+        start_work(self, partial(self._execute, row, command), group="row")
 
     async def _execute(self, row: QueueRow, command: Command[Any]) -> None:
         """Carry out a command in the thread of a row, and show what has become of it."""
@@ -569,7 +584,7 @@ class QueueScreen(LiveScreen):
             async with self.hub.borrow(row.name) as driver:
                 await driver.execute(command)
         except HitlError as error:
-            self.notify(untrusted(failure_words(error)).text, severity="warning", markup=False)
+            self.notify(failure_words(error), severity="warning", markup=False)
         await self.read()
 
     def action_hand_over(self) -> None:

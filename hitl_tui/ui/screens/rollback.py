@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import ClassVar
 
@@ -24,6 +25,7 @@ from hitl_tui.ui.screens.dialogs import DialogField, Labelled
 from hitl_tui.ui.screens.modal import Host, Modal
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.rollback import entry_rows, remaining, summary
 from hitl_tui.view.sanitise import sanitise_line
@@ -102,9 +104,9 @@ class RollbackDialog(Modal[None]):
             self.query_one(Choices).set_options([pause, Option("back", "ask.back", "leave it running")])
             self._under_way = True
             self._say("Rolling back…")
-            self.run_worker(self._roll_back(note), exit_on_error=False)
+            start_work(self, partial(self._roll_back, note))
         elif option == "pause":
-            self.run_worker(self._driver.execute(Pause()), exit_on_error=False)
+            start_work(self, partial(self._driver.execute, Pause(self._actor)))
         else:
             self.dismiss(None)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -19,11 +20,12 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.worker import Worker, WorkerFailed, WorkerState
 
-from hitl_tui.drivers.protocol import why_not
-from hitl_tui.engine.commands import Answer, Start
+from hitl_tui.drivers.protocol import ContextField, why_not
+from hitl_tui.engine.commands import Answer, PrepareGraph, Start
 from hitl_tui.engine.log.outcomes import ErrorInfo, Frame
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.gate import gate_of
 from hitl_tui.ui.screens import BREAKPOINTS, HEIGHTS
 from hitl_tui.ui.screens.modal import Severity
 from hitl_tui.ui.screens.run_actions import DOERS
@@ -46,7 +48,8 @@ from hitl_tui.ui.widgets.stream import StreamPane
 from hitl_tui.ui.widgets.tabs import TABS, TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
-from hitl_tui.view.actions import ACTIONS, BY_ID, Situation
+from hitl_tui.ui.work import Work, start_work
+from hitl_tui.view.actions import ACTIONS, ACTS_AT_ONCE, BY_ID, Situation
 from hitl_tui.view.banner import banner_of
 from hitl_tui.view.keymap import Keymap, load_keymap
 from hitl_tui.view.presence import Attention
@@ -81,6 +84,10 @@ _SHORT: Final = 40
 """Characters of a value on one line that need no room of their own."""
 _BRIEF: Final = 240
 """Characters of a stream that a few rows hold."""
+_COVERED_SECONDS: Final = 1.0
+"""Seconds between two frames of a screen that lies below another one."""
+_LOOK_SECONDS: Final = 0.1
+"""Seconds after which it looks whether it still does."""
 _READ_SECONDS: Final = 8
 _READ_CHARS: Final = 200
 
@@ -217,7 +224,7 @@ class RunScreen(RoleScreen):
             self.show_news(self._first)
             # What goes wrong is told as of any worker.
             with suppress(WorkerFailed):
-                await self.run_worker(self.shown_value.show_first(), exit_on_error=False).wait()
+                await start_work(self, self.shown_value.show_first).wait()
             for pane in (self, *self.walk_children(Widget)):
                 pane._clear_arrangement_cache()  # Textual does once it is idle, which is after a paint
             self._refresh_layout(self.app.size)
@@ -269,24 +276,30 @@ class RunScreen(RoleScreen):
             return
         if self._inputs is not None and session is self._first:
             await session.driver.execute(Start(self._inputs, self.actor))
-        elif self._ask_for_inputs and session.view.graph.inputs:
-            self._ask_inputs(session, before)
+            return
+        context = await session.driver.context_fields() if self._ask_for_inputs else ()
+        needed = session.view.graph.inputs or any(field.required for field in context)
+        if self._ask_for_inputs and needed:
+            self._ask_inputs(session, before, context)
         else:
             await session.driver.execute(Start({}, self.actor))
 
-    def _ask_inputs(self, session: ViewSession, before: ViewSession | None) -> None:
+    def _ask_inputs(
+        self, session: ViewSession, before: ViewSession | None, context: Sequence[ContextField]
+    ) -> None:
         """Ask for the first input; without one it is back to what was shown before, or out of the app."""
-        from hitl_tui.ui.screens.inputs import InputsScreen
+        from hitl_tui.ui.screens.inputs import InputsScreen, StartValues
 
-        def started(values: dict[str, Any] | None) -> None:
+        def started(values: StartValues | None) -> None:
             if values is None and before is not None and before is not session:
-                self.command(self.begin(before))
+                self.command(partial(self.begin, before))
             elif values is None:
                 self.leave()
             else:
-                self.command(session.driver.execute(Start(values, self.actor)))
+                begin = Start(values.inputs, self.actor, context=values.context or None)
+                self.command(partial(session.driver.execute, begin))
 
-        self.app.push_screen(InputsScreen(session.view.graph), started)
+        self.app.push_screen(InputsScreen(session.view.graph, context), started)
 
     def attach(self, session: ViewSession) -> None:
         """Show a session from now on."""
@@ -303,14 +316,13 @@ class RunScreen(RoleScreen):
 
     def _begin_following(self) -> None:
         if self.session is not None:
-            work = self._follow(self.session)
-            self.run_worker(work, group="follow", exclusive=True, exit_on_error=False)
+            start_work(self, partial(self._follow, self.session), group="follow", exclusive=True)
 
     async def _follow(self, session: ViewSession) -> None:
         """Show what happens as long as a session is shown; while nothing does, this waits."""
         pace = PaintPace()
         try:
-            while session is self.session:
+            while session is self.session and self.display:  # while it is removed, its parts go one by one
                 await self._wait_for_news(session)
                 # What it costs to paint is known only once it is painted.
                 while rest := pace.rest(time.perf_counter(), time.thread_time()):
@@ -321,11 +333,19 @@ class RunScreen(RoleScreen):
                 await session.drain()
                 pace.take(now, cpu, session.view.progress.head - head)
                 self._show_moment(session)
+                await self._rest_while_covered(session)
         except HitlError as error:
             self.complain(error)
         except Exception:
             log.exception("events could not be read")
             self.tell("the screen could not follow the run; the log file has the details", "Error", "error")
+
+    async def _rest_while_covered(self, session: ViewSession) -> None:
+        """Draw seldom below a dialog or a page: Textual paints the whole of what lies above each time."""
+        end = time.monotonic() + _COVERED_SECONDS
+        while not self.on_top and time.monotonic() < end:
+            if await self._run_ends(session, _LOOK_SECONDS):
+                return
 
     async def _wait_for_news(self, session: ViewSession) -> None:
         """Wait until something has happened, or a clock on screen is no longer right."""
@@ -346,7 +366,7 @@ class RunScreen(RoleScreen):
         return False
 
     def _show_moment(self, session: ViewSession) -> None:
-        if session is not self.session:
+        if session is not self.session or not self.display:
             return
         if session.untold:
             self.show_news(session)
@@ -355,11 +375,11 @@ class RunScreen(RoleScreen):
         if session.family_stale and time.monotonic() >= self._family_due:
             session.family_stale = False
             self._family_due = time.monotonic() + _FAMILY_EVERY
-            self.run_worker(self._refresh_family(session), group="family", exit_on_error=False)
+            start_work(self, partial(self._refresh_family, session), group="family")
 
     def show_news(self, session: ViewSession) -> None:
         """Show what has happened that was not shown yet, whoever has fetched it."""
-        if session.untold:
+        if session.untold and self.display:
             session.untold = False
             self.show_all()
             self.on_progress(session)
@@ -372,18 +392,22 @@ class RunScreen(RoleScreen):
         """Where a node has just failed by what a channel holds, open that; else as the card wants it."""
         self.stage.on_progress(session)
         self.stepping.look_at_retry(session)
+        if session.deadline_passed:
+            session.deadline_passed = False
+            if not session.running and "run" not in session.refusals:
+                self.command(partial(self.stepping.after_answer, session))
         if not self.editing.open_failed_channel(session):
             self.review.on_progress(session)
 
     async def _refresh_family(self, session: ViewSession) -> None:
-        if await session.refresh_family() and session is self.session:
+        if await session.refresh_family() and session is self.session and self.display:
             self.query_one(TimelinePane).show_view(session.view, session.family, session.shown)
             self.query_one(LensPane).show_session(session)
 
     def show_all(self) -> None:
         """Bring every pane up to the session; each paints only what differs."""
         session = self.session
-        if session is None:
+        if session is None or not self.display:
             return
         if self._unshown is not None:
             self._unshown.stop()
@@ -420,7 +444,7 @@ class RunScreen(RoleScreen):
     def _show_channels(self, session: ViewSession) -> None:
         pane = self.query_one(ChannelsPane)
         step = session.step_view
-        fresh = pane.channel_rows is not step.rows
+        fresh = pane.all_rows is not step.rows
         pane.show_step(step, session.is_past)
         if fresh and not pane.picked and not session.is_past:
             pane.select(_first_channel(session))
@@ -462,8 +486,10 @@ class RunScreen(RoleScreen):
     def turn_keys(self) -> dict[str, str]:
         """What to press, by the words of the status line; the card itself says what decides."""
         keys = {name: self.ways[action_id] for name, action_id in _STATUS_WORDS.items()}
-        if self.session is not None and why_not(self.session.view.refusals, Answer):
-            keys["unable"] = ""
+        view = self.session.view if self.session is not None else None
+        if view is not None and (why := why_not(view.refusals, Answer)):
+            is_mended = view.graph_changed is not None and why == why_not(view.refusals, PrepareGraph)
+            keys["unable"] = "load its graph to decide" if is_mended else why
         if self.review.state:
             keys["decide"] = ""
         if self.review.state == "sending":
@@ -477,7 +503,7 @@ class RunScreen(RoleScreen):
 
     def show_bars(self) -> None:
         """Bring what is said above and below the panes up to what the user is doing."""
-        if self.session is not None:
+        if self.session is not None and self.display:  # while it is removed, its parts go one by one
             self._show_header(self.session)
             self._show_banner(self.session)
             self.query_one(FooterBar).show(self.situation)
@@ -505,7 +531,7 @@ class RunScreen(RoleScreen):
             self.stage.look_back()
         # Its values are there before it could be painted without them; else that is done after a moment.
         self._unshown = self._unshown or self.set_timer(_SOON, self.show_all)
-        self.run_worker(self._load_step(session), group="travel", exclusive=True, exit_on_error=False)
+        start_work(self, partial(self._load_step, session), group="travel", exclusive=True)
 
     async def _load_step(self, session: ViewSession) -> None:
         if await session.load_shown() and session is self.session:
@@ -542,7 +568,10 @@ class RunScreen(RoleScreen):
         if self.search.open and not self.review.state:
             action_id = _WALKS.get(action_id, action_id)
         action = BY_ID[action_id]
-        why_not = action.why_not(self.situation)
+        # Nothing that is wrong with the thread or its view may keep the user here.
+        why_not = action.why_not(self.situation) if action_id != "app.quit" else ""
+        if not why_not and action_id in ACTS_AT_ONCE:
+            why_not = gate_of(self.app).run_refusal
         if why_not:
             self.tell(why_not, action.label, "warning")
             return
@@ -605,9 +634,9 @@ class RunScreen(RoleScreen):
         """Show another thread of the hub."""
         await self.threads.open(thread_id)
 
-    def command(self, work: Coroutine[Any, Any, Any], group: str = "command") -> None:
+    def command(self, work: Work, group: str = "command") -> None:
         """Send a command to the driver; what goes wrong is shown, never raised."""
-        self.run_worker(work, group=group, exit_on_error=False)
+        start_work(self, work, group=group)
 
     def complain(self, error: HitlError) -> None:
         """Show an error that says itself what to do."""
@@ -622,24 +651,17 @@ class RunScreen(RoleScreen):
         short = (
             "\n" not in text and cell_len(plain_text(line)) <= self.size.width * 2 // 3
         )  # the keys keep the rest
-        if short and self.on_top:
+        if short and self.on_top and self.display:
             self.query_one(FooterBar).say(line)
         else:
             seconds = _READ_SECONDS * (1 + len(text) // _READ_CHARS)
             self.notify(sanitise(text), title=title, severity=severity, markup=False, timeout=seconds)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Every failed command ends here: ours are shown, others go to the log and one line is shown."""
-        if event.state is not WorkerState.ERROR:
-            return
+        """A refused command says why."""
         error = event.worker.error
-        if isinstance(error, HitlError):
+        if event.state is WorkerState.ERROR and isinstance(error, HitlError):
             self.complain(error)
-        elif error is not None:
-            log.error("a command failed", exc_info=error)
-            self.tell(
-                f"{type(error).__name__}: {error}. The log file has the details.", "Unexpected", "error"
-            )
 
 
 def _breakpoint(size: int, breakpoints: Sequence[tuple[int, str]]) -> str:

@@ -6,16 +6,27 @@ Dialogs, pages and editors are imported when a key first needs them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from textual.binding import Binding
 
 from hitl_tui.engine.commands import WriteTest
-from hitl_tui.ui.screens.run_look import fold, go, go_first, go_to_change, next_mode, next_pane
+from hitl_tui.ui.screens.run_look import (
+    ask_step,
+    filter_channels,
+    fold,
+    go,
+    go_first,
+    go_to_change,
+    next_mode,
+    next_pane,
+)
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.view.actions import ALL_BY_ID
 from hitl_tui.view.session import ViewSession
+from hitl_tui.view.spans import Line, Span
 from hitl_tui.view.timeline import Place
 
 if TYPE_CHECKING:
@@ -80,19 +91,19 @@ def _fork(screen: RunScreen, session: ViewSession) -> None:
 def _allowed(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.allowing import ask_allowed
 
-    screen.command(ask_allowed(screen, session, screen.actor))
+    screen.command(partial(ask_allowed, screen, session, screen.actor))
 
 
 def _roll_back(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.rollback import ask_rollback
 
-    screen.command(ask_rollback(screen, session.driver, screen.actor))
+    screen.command(partial(ask_rollback, screen, session.driver, screen.actor))
 
 
 def _run_again(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.run_again import ask_rerun
 
-    screen.command(ask_rerun(screen, session))
+    screen.command(partial(ask_rerun, screen, session))
 
 
 def _agents(screen: RunScreen, session: ViewSession) -> None:
@@ -107,12 +118,12 @@ def _try_agent(screen: RunScreen, session: ViewSession, agent: str = "") -> None
     """Ask how an agent is to go on: from the next step, or in a fork."""
     from hitl_tui.ui.screens.agents import ask_settings
 
-    screen.command(ask_settings(screen, session, agent))
+    screen.command(partial(ask_settings, screen, session, agent))
 
 
 def _open_editor(screen: RunScreen, session: ViewSession) -> None:
     """Open the user's editor where the thread stands in their code, or at the node of the shown step."""
-    screen.command(_edit_code(screen, session))
+    screen.command(partial(_edit_code, screen, session))
 
 
 async def _edit_code(screen: RunScreen, session: ViewSession) -> None:
@@ -169,7 +180,7 @@ def _write_test(screen: RunScreen, session: ViewSession) -> None:
         name = f"test_{file_name(thread_id, 'thread').replace('-', '_').replace('.', '_')}_{at}.py"
         write_file(screen, name, text.encode(), "text/x-python", "Test")
 
-    screen.command(write())
+    screen.command(write)
 
 
 def _compare(screen: RunScreen, session: ViewSession) -> None:
@@ -182,7 +193,7 @@ def _compare(screen: RunScreen, session: ViewSession) -> None:
         screen.app.push_screen(CompareScreen(session, left, newest, screen.now, keys))
 
     if session.view.head is not None:
-        screen.command(compare((session.thread_id, session.view.head.step)))
+        screen.command(partial(compare, (session.thread_id, session.view.head.step)))
 
 
 def _family(screen: RunScreen, session: ViewSession) -> None:
@@ -191,7 +202,7 @@ def _family(screen: RunScreen, session: ViewSession) -> None:
 
     def chosen(place: Place | None) -> None:
         if place is not None and place[0] != session.thread_id:
-            screen.command(screen.open_thread(place[0]))
+            screen.command(partial(screen.open_thread, place[0]))
 
     keys = screen.keymap.bindings["look.family"]
     screen.app.push_screen(FamilyScreen(session, screen.now, keys), chosen)
@@ -206,7 +217,7 @@ def _check(screen: RunScreen, session: ViewSession) -> None:
             return
         thread_id, step = place
         if thread_id:
-            screen.command(screen.threads.open_at(thread_id, step))
+            screen.command(partial(screen.threads.open_at, thread_id, step))
         elif step is not None:
             screen.travel((session.thread_id, step))
 
@@ -234,6 +245,28 @@ def _taint(screen: RunScreen, session: ViewSession) -> None:
     why_tainted(screen, session, screen.query_one(ChannelsPane).selected)
 
 
+def _where(screen: RunScreen) -> None:
+    """Where the running node is now, or where the node failed."""
+    session = screen.session
+    node = session.view.running_node if session is not None else None
+    if session is None or node is None:
+        screen.shown_value.show_failure()
+        return
+    from hitl_tui.ui.screens.page import PageScreen
+    from hitl_tui.view.frames import frame_lines
+
+    driver, width = session.driver, screen.size.width - 4
+
+    async def lines() -> list[Line]:
+        rows: list[Line] = []
+        for frames in await driver.where(node):
+            rows += [*frame_lines(frames, width), ()]
+        return rows or [(Span("none of your code is under way in this process", "dim"),)]
+
+    keys = screen.keymap.bindings["look.failure"]
+    screen.app.push_screen(PageScreen(f"Where {node} is now", lines, keys))
+
+
 def _contract(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.trust import show_contract
 
@@ -243,7 +276,7 @@ def _contract(screen: RunScreen, session: ViewSession) -> None:
 def _enter(screen: RunScreen, session: ViewSession) -> None:
     """At a step of another thread: open that thread; else what is inside the shown step."""
     if session.shown and session.shown[0] != session.thread_id:
-        screen.command(screen.open_thread(session.shown[0]))
+        screen.command(partial(screen.open_thread, session.shown[0]))
     else:
         screen.threads.go_inside()
 
@@ -313,7 +346,7 @@ DOERS: Final[Mapping[str, Do]] = {
     "look.text": lambda screen: screen.shown_value.set_mode("text"),
     "look.diff": lambda screen: screen.shown_value.set_mode("diff"),
     "look.json": lambda screen: screen.shown_value.set_mode("json"),
-    "look.failure": lambda screen: screen.shown_value.show_failure(),
+    "look.failure": _where,
     "look.editor": _shown(_open_editor),
     "look.fold": lambda screen: fold(screen, everything=False),
     "look.folds": lambda screen: fold(screen, everything=True),
@@ -333,6 +366,7 @@ DOERS: Final[Mapping[str, Do]] = {
     "look.copy": _shown(_copy),
     "look.taint": _shown(_taint),
     "look.contract": _shown(_contract),
+    "look.channels": filter_channels,
     "look.reveal": _shown(_reveal),
     "look.agents": _shown(_agents),
     "look.inside": lambda screen: screen.threads.go_inside(),
@@ -343,6 +377,7 @@ DOERS: Final[Mapping[str, Do]] = {
     "look.newer": lambda screen: go_to_change(screen, 1),
     "travel.back": lambda screen: go(screen, "left"),
     "travel.on": lambda screen: go(screen, "right"),
+    "travel.step": _shown(ask_step),
     "travel.up": lambda screen: go(screen, "up"),
     "travel.down": lambda screen: go(screen, "down"),
     "travel.first": go_first,
@@ -376,6 +411,7 @@ DOERS: Final[Mapping[str, Do]] = {
     "app.store": _shown(_store),
     "app.help": _help,
     "app.back": _back,
+    "app.repaint": lambda screen: screen.app.refresh(layout=True),
     "app.quit": lambda screen: screen.leave(),
 }
 """Every action of `view/actions.py` but the palette, which is the app's own."""

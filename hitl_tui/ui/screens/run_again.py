@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hitl_tui.engine.commands import ReloadGraph, Rerun
@@ -22,9 +23,9 @@ async def ask_rerun(screen: RunScreen, session: ViewSession) -> None:
 
     def answered(answer: DialogResult | None) -> None:
         if answer is not None and answer.id == "again":
-            screen.command(_run_again(screen, session, name))
+            screen.command(partial(_run_again, screen, session, name))
         elif answer is not None:
-            screen.command(_reload(screen, session))
+            screen.command(partial(_reload, screen, session))
 
     if repeats is None or repeats.head <= 0:  # nothing ran that could run again
         if session.view.graph_changed is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hitl_tui.engine.log.events import PRIVATE
@@ -35,7 +36,7 @@ def ask_copy(screen: RunScreen, session: ViewSession) -> None:
 
     def answered(answer: DialogResult | None) -> None:
         if answer is not None:
-            screen.command(_copy(screen, session, channel, answer.id))
+            screen.command(partial(_copy, screen, session, channel, answer.id))
 
     screen.app.push_screen(Dialog("Copy", [f"Of {where}:" if channel else "What?"], options), answered)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hitl_tui.engine.log.outcomes import ErrorInfo
@@ -62,12 +63,12 @@ class Editing:
 
         def done(thread_id: str | None) -> None:
             if thread_id and thread_id != session.thread_id:
-                self.screen.command(self.screen.open_thread(thread_id))
+                self.screen.command(partial(self.screen.open_thread, thread_id))
                 return
             if thread_id:
                 self.screen.travel(None)
             if deciding:
-                self.screen.command(self._decide_again(session))
+                self.screen.command(partial(self._decide_again, session))
 
         self.screen.app.push_screen(EditScreen(session, channel, self.screen.actor), done)
 

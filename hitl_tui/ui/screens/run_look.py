@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.tabs import TabsBar
 from hitl_tui.ui.widgets.value import ValuePane
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.format import kind
+from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.timeline import Direction, Place, neighbours
@@ -78,7 +81,7 @@ class ShownValue:
     def show(self) -> None:
         """Bring the pane up to the session; does nothing where that shows it already."""
         if self._is_to_be_loaded():
-            self._screen.run_worker(self._load(), group="value", exit_on_error=False)
+            start_work(self._screen, self._load, group="value")
 
     async def show_first(self) -> None:
         """Bring the pane up to the session, so that all else can be painted with it."""
@@ -187,7 +190,7 @@ def go(screen: RunScreen, direction: Direction) -> None:
     place = session.shown or (session.thread_id, head.step)
     oldest = session.view.checkpoints[0].step
     if direction == "left" and place == (session.thread_id, oldest) and oldest > 0:
-        screen.command(_older(screen, session, place), group="older")
+        screen.command(partial(_older, screen, session, place), group="older")
         return
     screen.travel(neighbours(session.view, session.family, place, direction))
 
@@ -206,7 +209,7 @@ def go_to_change(screen: RunScreen, by: Literal[-1, 1]) -> None:
     if screen.review.state:
         screen.shown_value.compare_with(-by)
     elif screen.session is not None and channel:
-        screen.command(_go_to_change(screen, screen.session, channel, by), group="change")
+        screen.command(partial(_go_to_change, screen, screen.session, channel, by), group="change")
 
 
 async def _go_to_change(screen: RunScreen, session: ViewSession, channel: str, by: Literal[-1, 1]) -> None:
@@ -216,6 +219,52 @@ async def _go_to_change(screen: RunScreen, session: ViewSession, channel: str, b
     elif session is screen.session:
         screen.query_one(ChannelsPane).picked = True
         screen.travel(place)
+
+
+def ask_step(screen: RunScreen, session: ViewSession) -> None:
+    """Ask for a number, and show that step of the shown thread."""
+    from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
+
+    thread_id, step = session.shown or (session.thread_id, session.view.progress.head)
+
+    async def show(typed: str) -> None:
+        head = (await (await session.driver_of(thread_id)).snapshot()).progress.head
+        if not typed.isdecimal() or int(typed) > head:
+            screen.tell(
+                f"there is no step {sanitise_line(typed, 20)}; the newest is {head}", "Go to step", "warning"
+            )
+            return
+        newest = thread_id == session.thread_id and int(typed) == head
+        screen.travel(None if newest else (thread_id, int(typed)))
+
+    def answered(answer: DialogResult | None) -> None:
+        if answer is not None and (typed := answer.fields["step"].strip()):
+            screen.command(partial(show, typed), group="change")
+
+    options = [Option("go", "g", "show it"), BACK]
+    fields = [DialogField("step", f"number, now {step}")]
+    screen.app.push_screen(Dialog("Go to step", [], options, fields), answered)
+
+
+def filter_channels(screen: RunScreen) -> None:
+    """Ask which channels to show: by a word, or only the changed ones."""
+    from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
+
+    pane = screen.query_one(ChannelsPane)
+
+    def answered(answer: DialogResult | None) -> None:
+        if answer is not None:
+            word = "" if answer.id == "all" else answer.fields["word"].strip()
+            pane.filter_rows(word, only_changed=answer.id == "changed")
+
+    options = [
+        Option("word", "s", "show those"),
+        Option("changed", "c", "only those of them that the step changed"),
+        Option("all", "a", "show all"),
+        BACK,
+    ]
+    fields = [DialogField("word", "a part of the name", pane.word)]
+    screen.app.push_screen(Dialog("Filter channels", [], options, fields), answered)
 
 
 def go_first(screen: RunScreen) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from hitl_tui.engine.commands import Claim, Command, LookAt, Unclaim
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.errors import UsageError
+from hitl_tui.ui.gate import rows_on_screen
+from hitl_tui.ui.screens.modal import Severity
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.presence import claim_of
+from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
     from hitl_tui.engine.thread.comments import Comment
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.ui.widgets.review import ReviewPane
+
+_NAME: Final = 40
 
 
 class Reviewing:
@@ -112,7 +118,7 @@ class Reviewing:
 
         def look() -> None:
             self._looked_at = session, request.id
-            self.screen.command(session.driver.execute(LookAt(request.id, self.screen.actor)))
+            self.screen.command(partial(session.driver.execute, LookAt(request.id, self.screen.actor)))
 
         self._looking = self.screen.set_timer(self.screen.attention.look_seconds, look)
 
@@ -122,7 +128,7 @@ class Reviewing:
             self._looking.stop()
         looked, self._looked_at = self._looked_at, None
         if looked is not None:
-            self.screen.command(looked[0].driver.execute(LookAt("", self.screen.actor)))
+            self.screen.command(partial(looked[0].driver.execute, LookAt("", self.screen.actor)))
 
     def claim(self) -> None:
         """Take what is asked for a while, or give it back; from somebody else after asking."""
@@ -136,7 +142,7 @@ class Reviewing:
         standing = claim_of(session.view.attending, request, now)
 
         def execute(command: Command[Any]) -> None:
-            self.screen.command(session.driver.execute(command))
+            self.screen.command(partial(session.driver.execute, command))
 
         claim(self.screen.app, request, own, execute, standing=standing, now=now)
 
@@ -151,7 +157,7 @@ class Reviewing:
                 request,
                 self.screen.actor,
                 session.view.state_hash,
-                lambda handed: self.screen.command(session.driver.execute(handed)),
+                lambda handed: self.screen.command(partial(session.driver.execute, handed)),
             )
 
     def allow(self) -> None:
@@ -206,6 +212,39 @@ class Reviewing:
         """Go on, unless the thread was being stepped through."""
         await self.screen.stepping.after_answer(session)
 
+    def lines_below(self, request: Request) -> int:
+        """How many lines of what is decided about are below what can be seen of it."""
+        pane = self.screen.query_one(ValuePane)
+        seen = rows_on_screen(pane)
+        if not request.subject or pane.text is None or pane.text.channel != request.subject or not seen:
+            return 0
+        return max(len(pane.lines) - round(pane.scroll_y) - seen.stop, 0)
+
+    def scroll_subject(self, by: int) -> None:
+        """Scroll what is decided about by pages."""
+        self.screen.query_one(ValuePane).turn_pages(by)
+
+    def not_shown(self, request: Request) -> str:
+        """Why what is decided about can't be seen beside the card, "" where it can; brings it back."""
+        session, pane = self.screen.session, self.screen.query_one(ValuePane)
+        if session is None or not request.subject or request.subject not in session.view.values:
+            return ""
+        name = sanitise_line(request.subject, _NAME)
+        if session.is_past or pane.text is None or pane.text.channel != request.subject:
+            self.screen.travel(None)
+            self.screen.query_one(ChannelsPane).select(request.subject)
+            return f"{name} was not on screen; look at it, then press again"
+        if not rows_on_screen(pane):
+            if self.screen.stage.pane:
+                self.screen.stage.spotlight("")
+                return f"{name} was not on screen; look at it, then press again"
+            return f"{name} is not on screen; make the window larger"
+        return ""
+
+    def tell(self, text: str, title: str = "", severity: Severity = "information") -> None:
+        """Say something in the footer."""
+        self.screen.tell(text, title, severity)
+
     def type_reason(self) -> None:
         """Type a reason."""
         if self.card:
@@ -226,7 +265,8 @@ class Reviewing:
             self.screen.tell("there is no text here to say something about", severity="warning")
             return
         selected = self.screen.get_selected_text() or ""
-        chosen = selected_passages(found, selected) if selected.strip() else ()
+        before = self.screen.query_one(ValuePane).rows_before_selection()
+        chosen = selected_passages(found, selected, before) if selected.strip() else ()
         first = 0 if chosen else first_changed(found, review.card.revised)
         asked = CommentScreen(subject, chosen or found, first, first, review.comments)
 
@@ -261,7 +301,9 @@ class Reviewing:
         waiting = self.screen.session.requests if self.screen.session else ()
         request = self._asked_about
         if request is not None and len(waiting) > 1:
-            self.screen.command(self._ask_instead(waiting[(waiting.index(request) + by) % len(waiting)]))
+            self.screen.command(
+                partial(self._ask_instead, waiting[(waiting.index(request) + by) % len(waiting)])
+            )
 
     async def _ask_instead(self, request: Request) -> None:
         """Ask about this one; a decision about the one before is sent first."""
@@ -297,7 +339,7 @@ class Reviewing:
                 standing = claim_of(session.view.attending, asked, self.screen.now())
                 if standing is not None and standing.actor == self.screen.actor:
                     left = Unclaim(asked.id, self.screen.actor, left=True)
-                    self.screen.command(session.driver.execute(left))
+                    self.screen.command(partial(session.driver.execute, left))
             self.screen.remove_class("-deciding")
             self.screen.query_one(ChannelsPane).focus()
             if session is not None:

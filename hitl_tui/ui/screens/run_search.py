@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hitl_tui.ui.widgets.channels import ChannelsPane
@@ -123,7 +124,7 @@ class Search:
         if self.pane is not None:
             self.pane.point_at(at)
         if (thread_id := place.thread or self._thread) != session.thread_id:
-            self._screen.command(self._go_to_thread(thread_id, finding))
+            self._screen.command(partial(self._go_to_thread, thread_id, finding))
             return
         if place.step != session.step_view.step:
             self._screen.travel((session.thread_id, place.step))

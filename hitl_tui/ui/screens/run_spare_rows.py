@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hitl_tui.engine.log.outcomes import Frame
@@ -14,6 +15,7 @@ from hitl_tui.ui.widgets.lens import LensPane
 from hitl_tui.ui.widgets.stream import StreamPane
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.format import writer
 from hitl_tui.view.rows import GrowingText
 from hitl_tui.view.session import ViewSession
@@ -86,9 +88,7 @@ class SpareRows:
         if wanted != self._wanted:
             self._wanted = wanted
             if rest:
-                screen.run_worker(
-                    self._load(session, channel), group="spare rows", exclusive=True, exit_on_error=False
-                )
+                start_work(screen, partial(self._load, session, channel), group="spare rows", exclusive=True)
             else:
                 screen.query_one(ValuePane).show_below(())
                 screen.query_one(StreamPane).show_below(())

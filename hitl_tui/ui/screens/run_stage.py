@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from hitl_tui.engine.commands import Pause
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.actions import written
 from hitl_tui.view.session import ViewSession
 
@@ -75,11 +77,11 @@ class Stage:
     def save_picture(self) -> None:
         """Write what is on screen as SVG to a new file in the current directory; a browser downloads it."""
         from hitl_tui.ui.new_files import write_file
-        from hitl_tui.ui.pictures import picture_name, without_fonts
+        from hitl_tui.ui.pictures import picture_name, screen_svg
 
         session = self.screen.session
         place = (session.thread_id, session.step_view.step) if session else ("hitl-tui", 0)
-        svg = without_fonts(self.screen.app.export_screenshot(title=place[0]))
+        svg = screen_svg(self.screen.app, place[0])
         write_file(self.screen, picture_name(*place), svg.encode(), "image/svg+xml", "Picture")
 
     # The show
@@ -148,9 +150,7 @@ class Stage:
             self.spotlight("")
             self.screen.travel(None)
             self.tell()
-            self.screen.run_worker(
-                self._go(self.show, session), group="stage", exclusive=True, exit_on_error=False
-            )
+            start_work(self.screen, partial(self._go, self.show, session), group="stage", exclusive=True)
 
     async def _go(self, show: Performance, session: ViewSession) -> None:
         try:
@@ -234,13 +234,13 @@ class Stage:
     def start(self) -> None:
         """Back to the start: a new thread; the old one stays where it is."""
         if self.show is not None:
-            self.screen.command(self._start(self.show), group="stage")
+            self.screen.command(partial(self._start, self.show), group="stage")
 
     async def _start(self, show: Performance) -> None:
         before = self.screen.session
         show.going = False
         if before is not None and before.running and not before.refusals:
-            await before.driver.execute(Pause())
+            await before.driver.execute(Pause(self.screen.actor))
         try:
             driver = await show.restart()
         except HitlError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hitl_tui.drivers.kept_breakpoints import KeptBreakpoints, kept_breakpoints
@@ -73,7 +74,7 @@ class Stepping:
             return
         if into and session.view.graph.kind_of(session.view.progress.next_node or "") == "subgraph":
             self._paces[session.thread_id] = "stepping"
-            self.screen.command(self._step_into(session))
+            self.screen.command(partial(self._step_into, session))
         else:
             self._run(lambda driver: driver.execute(Step(False, _armed(session))), "stepping", "run.step")
 
@@ -89,7 +90,7 @@ class Stepping:
         """Finish the thread that runs inside another one, and the node that runs it; show that one."""
         session = self.screen.session
         if session is not None and session.view.owners:
-            self.screen.command(self._step_out(session.view.owners[-1].thread_id))
+            self.screen.command(partial(self._step_out, session.view.owners[-1].thread_id))
 
     async def _step_out(self, owner: str) -> None:
         await self.screen.open_thread(owner)
@@ -119,9 +120,10 @@ class Stepping:
         if session is None:
             return
         self._paces[session.thread_id] = pace
-        tries_again = _may_repeat(session)
-        begin = self._try_again(session, start, action) if tries_again else self.in_turn(session, start)
-        self.screen.command(begin)
+        if _may_repeat(session):
+            self.screen.command(partial(self._try_again, session, start, action))
+        else:
+            self.screen.command(partial(self.in_turn, session, start))
 
     async def in_turn(self, session: ViewSession, start: Start) -> None:
         """Begin something; where a server runs the thread already ask what becomes of that first."""
@@ -131,7 +133,7 @@ class Stepping:
             from hitl_tui.ui.screens.dialogs import ask_double_texting
 
             def chosen(strategy: DoubleTexting) -> None:
-                self.screen.command(self._make_room(session, strategy, start))
+                self.screen.command(partial(self._make_room, session, strategy, start))
 
             ask_double_texting(self.screen, chosen)
 
@@ -154,7 +156,7 @@ class Stepping:
 
         def answered(answer: DialogResult | None) -> None:
             if answer is not None and answer.id == "again" and session is self.screen.session:
-                self.screen.command(self.in_turn(session, start))
+                self.screen.command(partial(self.in_turn, session, start))
 
         options = [Option("again", action, "try it again"), BACK]
         self.screen.app.push_screen(Dialog("Try again", repeat_lines(repeats), options), answered)
@@ -166,7 +168,7 @@ class Stepping:
             session.retry, self._looked_at = None, None
         elif self._looked_at != (session, progress):
             self._looked_at = session, progress
-            self.screen.command(self._look_at_retry(session), group="repeats")
+            self.screen.command(partial(self._look_at_retry, session), group="repeats")
 
     async def _look_at_retry(self, session: ViewSession) -> None:
         session.retry = (await session.driver.preview(Run())).repeats
@@ -184,7 +186,7 @@ class Stepping:
             for thread_id in (session.thread_id, *(owner.thread_id for owner in session.view.owners)):
                 self._paces[thread_id] = "stepping"
             self.screen.show_all()
-            self.screen.command(session.driver.execute(Pause()))
+            self.screen.command(partial(session.driver.execute, Pause(self.screen.actor)))
 
     def again(self) -> None:
         """Go on as the user did last."""
@@ -203,7 +205,7 @@ class Stepping:
         await session.drain()
         if session is self.screen.session:
             self.screen.show_news(session)
-        goes_on = session.view.progress.status in ("waiting", "pending")
+        goes_on = session.view.progress.status in ("waiting", "pending") and not session.driver.can(Run)
         if not session.request and goes_on and not (await session.driver.snapshot()).handed:
             self.go_on(session)
             await self.in_turn(session, lambda _driver: self._run_on(session))

@@ -1,9 +1,9 @@
-"""From one thread to another: the list of them, those that wait, and those inside a node (SPEC 7)."""
+"""From one thread to another: the list of them, those that wait, and those inside a node."""
 
 from __future__ import annotations
 
 import asyncio
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from hitl_tui.errors import HitlError, LogCorrupt
@@ -57,7 +57,7 @@ class Threads:
             if choice is not None:
                 self._queue.chosen(choice)
                 self._queue_at = choice.row.name
-                self.screen.command(self.open_to_decide(*choice.row.key))
+                self.screen.command(partial(self.open_to_decide, *choice.row.key))
 
         session, screen = self.screen.session, self.screen
         signs = bool(session and session.view.signing_key)
@@ -80,7 +80,7 @@ class Threads:
     def _go_to(self, thread_id: str | None) -> None:
         """Open the thread that a list came back with, unless it is shown."""
         if thread_id and (self.screen.session is None or thread_id != self.screen.session.thread_id):
-            self.screen.command(self.open(thread_id))
+            self.screen.command(partial(self.open, thread_id))
 
     async def open_to_decide(self, thread_id: str, request_id: str) -> None:
         """Show a thread with the card of one of its requests."""
@@ -107,7 +107,7 @@ class Threads:
             async with self._going_on:
                 await run_on(self.screen.hub, thread)
 
-        self.screen.command(in_turn(), group="go on")
+        self.screen.command(in_turn, group="go on")
 
     @property
     def place_words(self) -> str:
@@ -122,7 +122,7 @@ class Threads:
 
         def chosen(graph: KnownGraph | None) -> None:
             if graph is not None:
-                self.screen.command(self._start(graph))
+                self.screen.command(partial(self._start, graph))
 
         self.screen.app.push_screen(StartScreen(self.screen.hub), chosen)
 
@@ -144,7 +144,7 @@ class Threads:
             async with self._one_by_one:
                 await self._open_next(back=back)
 
-        self.screen.command(after_the_last_key())
+        self.screen.command(after_the_last_key)
 
     async def _open_next(self, *, back: bool) -> None:
         from hitl_tui.view.queue import MOST, rows_of
@@ -194,7 +194,7 @@ class Threads:
 
     def _after_damage(self, outcome: ViewSession | HitlError) -> None:
         if isinstance(outcome, ViewSession):
-            self.screen.command(self.change_to(outcome))
+            self.screen.command(partial(self.change_to, outcome))
 
     async def change_to(self, session: ViewSession) -> None:
         """Show a session in the place of the one that is shown."""
@@ -233,7 +233,7 @@ class Threads:
     def enter(self, thread_id: str) -> None:
         """Open the thread of a subgraph's run; esc comes back."""
         if self.screen.session is not None:
-            self.screen.command(self.open(thread_id))
+            self.screen.command(partial(self.open, thread_id))
 
     async def open_at(self, thread_id: str, step: int | None) -> None:
         """Open a thread inside at one of its steps, where it can be opened."""
@@ -245,7 +245,7 @@ class Threads:
     def go_outside(self) -> None:
         """Back to the thread that this one runs for."""
         if self.screen.session is not None and self.screen.session.view.owners:
-            self.screen.command(self._leave_thread(self.screen.session.view.owners[-1].thread_id))
+            self.screen.command(partial(self._leave_thread, self.screen.session.view.owners[-1].thread_id))
 
     async def _leave_thread(self, owner: str) -> None:
         """Show the owner; where it was going on when it was left, it goes on unless something waits."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hitl_tui.config import watches_file
 from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
@@ -68,9 +70,7 @@ class Watches:
         wanted = (session, step.step, self._texts)
         if step.checkpoint is not None and not session.running and wanted != self._sampled:
             self._sampled = wanted
-            self._screen.run_worker(
-                self._sample(session), group="watches", exclusive=True, exit_on_error=False
-            )
+            start_work(self._screen, partial(self._sample, session), group="watches", exclusive=True)
 
     async def _sample(self, session: ViewSession) -> None:
         thread_id = session.shown[0] if session.shown else session.thread_id

@@ -14,9 +14,11 @@ from textual.widgets import Input
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.loading.known import KnownGraph
 from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.gate import decides
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.cells import cells, cut_start
 from hitl_tui.view.format import count, inline
 from hitl_tui.view.sanitise import sanitise_line
@@ -59,7 +61,7 @@ class StartScreen(OverlayScreen):
         view.can_focus = False
         view.heeds_keys = True
         self._show("")
-        self.run_worker(self._load(), exit_on_error=False)
+        start_work(self, self._load)
 
     async def _load(self) -> None:
         self._known = await self._hub.known_graphs()
@@ -109,6 +111,7 @@ class StartScreen(OverlayScreen):
             view.cursor_row = min(max((view.cursor_row or 0) + by, 0), len(self._shown) - 1)
             view.reveal(view.cursor_row)
 
+    @decides
     def action_go(self) -> None:
         """Start one of these."""
         at = self.query_one("#places", LineView).cursor_row

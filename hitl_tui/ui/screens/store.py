@@ -16,9 +16,11 @@ from hitl_tui.engine.log.threads import Space, ThreadSize
 from hitl_tui.errors import HitlError
 from hitl_tui.stores.deletion import Retention
 from hitl_tui.ui.bindings import LIST_MOVES, bound
-from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, PageScreen, failure_words
+from hitl_tui.ui.guard import failure_words
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, PageScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.deletion import (
     MOST_DELETED,
@@ -109,12 +111,13 @@ class StoreScreen(OverlayScreen):
         return "The store gives back what is free: leaving waits for that." if self._vacuums else ""
 
     def _tell_progress(self) -> None:
-        self.query_one(SizeList).set_titles("What fills the store", f"looking…{self._looked}")
+        if self.display:  # while it is removed, its parts go one by one
+            self.query_one(SizeList).set_titles("What fills the store", f"looking…{self._looked}")
 
     def _look(self) -> None:
         self._sizes = None
         self._tell_progress()
-        self.run_worker(self._load(), group="sizes", exclusive=True, exit_on_error=False)
+        start_work(self, self._load, group="sizes", exclusive=True)
 
     async def _load(self) -> None:
         def watch(done: int, of: int) -> None:
@@ -139,6 +142,8 @@ class StoreScreen(OverlayScreen):
     @on(LineView.Widened)
     def _show(self) -> None:
         """Show what was read, its columns cut for the width."""
+        if not self.display:
+            return
         view = self.query_one(SizeList)
         if not self._sizes:
             if self._sizes is not None and not view.lines:
@@ -225,7 +230,7 @@ class StoreScreen(OverlayScreen):
 
         def answered(answer: DialogResult | None) -> None:
             if answer is not None and answer.id == "vacuum":
-                self.run_worker(self._vacuum(), group="vacuum", exclusive=True, exit_on_error=False)
+                start_work(self, self._vacuum, group="vacuum", exclusive=True)
 
         if self._refused():
             return

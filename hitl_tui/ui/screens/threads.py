@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import PurePath
-from typing import Any, ClassVar, Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from rich.cells import cell_len
 from textual import events, on
@@ -22,6 +23,7 @@ from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView, Row
 from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.ui.work import Work, start_work
 from hitl_tui.view.cells import cut
 from hitl_tui.view.format import ago, count
 from hitl_tui.view.glyphs import UNICODE
@@ -335,7 +337,7 @@ class ThreadsScreen(OverlayScreen):
         self._stale = True
         if not self._loading:
             self._loading = True
-            self.run_worker(self._fetch(), group="threads", exit_on_error=False)
+            start_work(self, self._fetch, group="threads")
 
     async def _fetch(self) -> None:
         """Fetch the first page until it is that of what was typed last: one at a time, none for nothing."""
@@ -389,18 +391,18 @@ class ThreadsScreen(OverlayScreen):
         row, threads = self._list.cursor_row or 0, self._list.found
         selected = self._list.selected
         if selected is not None and selected.left:
-            self._work(self._fetch_inside(selected))
+            self._work(partial(self._fetch_inside, selected))
         elif row + _NEAR > len(threads.rows) and not threads.whole:
-            self._work(self._fetch_more())
+            self._work(self._fetch_more)
 
-    def _work(self, fetching: Coroutine[Any, Any, None]) -> None:
-        self.run_worker(fetching, group="more", exclusive=True, exit_on_error=False)
+    def _work(self, fetching: Work) -> None:
+        start_work(self, fetching, group="more", exclusive=True)
 
     def action_open(self) -> None:
         """Open the selected thread."""
         row = self._list.selected
         if row is not None and row.left:
-            self._work(self._fetch_inside(row))
+            self._work(partial(self._fetch_inside, row))
         elif row is not None:
             self.dismiss(row.name)
 
@@ -410,7 +412,7 @@ class ThreadsScreen(OverlayScreen):
         if row is None or at is None:
             return
         if row.thread.inside and not row.opened and not row.left:
-            self._work(self._fetch_inside(row))
+            self._work(partial(self._fetch_inside, row))
             return
         outer = at if row.opened else threads.outer(at)
         if outer is not None:
@@ -420,7 +422,8 @@ class ThreadsScreen(OverlayScreen):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Say the keys of what has the focus."""
-        self._show_keys(searching=event.widget is self.query_one(Input))
+        if self.display:  # while it is removed, its parts go one by one
+            self._show_keys(searching=event.widget is self.query_one(Input))
 
     def _show_keys(self, *, searching: bool) -> None:
         footer = self.query_one(KeysBar)

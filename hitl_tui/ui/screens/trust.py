@@ -1,8 +1,9 @@
-"""What the run screen asks and tells about taint, private values and contracts (SPEC 6, 8)."""
+"""What the run screen asks and tells about taint, private values and contracts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Declassify, Reveal
@@ -11,12 +12,14 @@ from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.modal import Host
 from hitl_tui.ui.screens.page import PageScreen
 from hitl_tui.view.keymap import BACK, Option
+from hitl_tui.view.routes import lines_of_route
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import Revealed, ViewSession
 from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
 from hitl_tui.view.step_view import ChannelRow
 from hitl_tui.view.taint import contract_lines, lineage_lines, taint_line
 from hitl_tui.view.value_lines import value_lines
+from hitl_tui.view.value_source import READ
 
 
 async def _shown(session: ViewSession) -> tuple[Driver, int]:
@@ -44,7 +47,7 @@ def why_tainted(screen: Host, session: ViewSession, channel: str) -> None:
 
 
 def show_contract(screen: Host, session: ViewSession) -> None:
-    """A page with what the node of the shown step may do and did, and what the next one may do."""
+    """A page with what the node of the shown step may do and did, its route, and what the next one may do."""
 
     async def lines() -> Sequence[Line]:
         shown = session.step_view
@@ -55,6 +58,9 @@ def show_contract(screen: Host, session: ViewSession) -> None:
             suffix = trusted(f" made step {point.step}", "dim")
             rows += [(untrusted(point.node, "node"), suffix)]
             rows += [*contract_lines(nodes[point.node], point, shown.updates), ()]
+        if point is not None:
+            driver, step = await _shown(session)
+            rows += [*route, ()] if (route := await lines_of_route(driver, step, READ)) else []
         following = point.next_node if point is not None else None
         if shown.is_head and session.view.progress.next_node is not None:
             following = session.view.progress.next_node
@@ -81,7 +87,7 @@ def ask_reveal(
 
     def answered(answer: DialogResult | None) -> None:
         if answer is not None and answer.id == "reveal":
-            screen.command(reveal())
+            screen.command(reveal)
 
     text = [
         f"{channel} is private. Its value is shown until you select another channel or step.",
@@ -115,7 +121,7 @@ def ask_declassify(screen: Host, session: ViewSession, row: ChannelRow, actor: s
         if not reason:
             screen.tell("say why it may be trusted; nothing was changed", "Declassify", "warning")
             return
-        screen.command(declassify(reason))
+        screen.command(partial(declassify, reason))
 
     async def ask() -> None:
         ways = await session.driver.lineage(row.name, head)
@@ -131,4 +137,4 @@ def ask_declassify(screen: Host, session: ViewSession, row: ChannelRow, actor: s
         options = [Option("declassify", "d", "trust it from now on"), BACK]
         screen.app.push_screen(Dialog("Declassify", text, options, fields), answered)
 
-    screen.command(ask())
+    screen.command(ask)

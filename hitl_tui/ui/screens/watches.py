@@ -15,6 +15,7 @@ from hitl_tui.drivers.expressions import ExpressionInvalid, check_expression
 from hitl_tui.drivers.history import Sample
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.gate import decides
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView
@@ -86,6 +87,8 @@ class WatchScreen(OverlayScreen):
         """The list never has the focus."""
         self.query_one("#places", LineView).can_focus = False
         self._show(self._begins)
+        # What is typed takes the place of the channel's name; the arrows keep it.
+        self.query_one("#find", Input).action_select_all()
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
@@ -115,8 +118,9 @@ class WatchScreen(OverlayScreen):
         if self._texts:
             at = self._texts.index(field.value) + by if field.value in self._texts else min(by, 0)
             field.value = self._texts[at % len(self._texts)]
-            field.cursor_position = len(field.value)
+            field.action_select_all()
 
+    @decides
     def action_go(self) -> None:
         """Watch it, or no longer; one that can't be read stays to be mended."""
         text = self.query_one("#find", Input).value.strip()

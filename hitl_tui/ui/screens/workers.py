@@ -14,7 +14,8 @@ from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.log.jobs import AtWork
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.screens.page import KeysBar, LiveScreen, failure_words
+from hitl_tui.ui.guard import failure_words
+from hitl_tui.ui.screens.page import KeysBar, LiveScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.view.jobs import job_lines, summary_words, worker_lines
@@ -70,7 +71,8 @@ class WorkersScreen(LiveScreen):
         try:
             work = await self.hub.at_work(_MOST)
         except HitlError as error:
-            self._panes[0].show([(untrusted(failure_words(error), "error"),)])
+            if self.display:  # while it is removed, its parts go one by one
+                self._panes[0].show([(untrusted(failure_words(error), "error"),)])
             return
         before, self._work = self._work, work
         if before is not None and self._at < len(before.jobs):
@@ -82,7 +84,7 @@ class WorkersScreen(LiveScreen):
     @on(LineView.Widened)
     def _write(self) -> None:
         work = self._work
-        if work is None:
+        if work is None or not self.display:
             return
         workers, jobs = self._panes
         workers.show(worker_lines(work, workers.scrollable_content_region.width))

@@ -14,6 +14,7 @@ from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.widgets.lines import LineView, Row
 from hitl_tui.view.cells import cut
 from hitl_tui.view.glyphs import UNICODE
+from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span
 from hitl_tui.view.step_view import ChannelRow, StepView
 
@@ -45,7 +46,12 @@ class ChannelsPane(LineView):
 
     def __init__(self) -> None:
         super().__init__("channels", "Channels")
+        self.all_rows: tuple[ChannelRow, ...] = ()
         self.channel_rows: tuple[ChannelRow, ...] = ()
+        """Those that the filter lets through."""
+        self.word = ""
+        self._only_changed = False
+        self._step_titles = ("Channels", "")
         self.selected = ""
         self.picked = False
         self._lead = "  "
@@ -67,17 +73,34 @@ class ChannelsPane(LineView):
 
     def show_step(self, step: StepView, is_past: bool) -> None:
         """Show the channels of a step; the selected one stays selected."""
-        rows = step.rows
-        if rows is self.channel_rows:
+        if step.rows is self.all_rows:
             return
-        self.channel_rows = rows
+        self.all_rows = step.rows
+        state = "not the newest step" if is_past else "newest" if step.checkpoint else ""
+        self._step_titles = (f"Channels at step {step.step}" if step.checkpoint else "Channels", state)
+        self.set_class(is_past, "-past")
+        self._show_rows()
+
+    def filter_rows(self, word: str, *, only_changed: bool) -> None:
+        """Show only the channels whose names hold a word, and of these only what the step changed."""
+        self.word, self._only_changed = word, only_changed
+        self._show_rows()
+
+    def _is_shown(self, row: ChannelRow) -> bool:
+        return self.word.casefold() in row.name.casefold() and (row.mark != " " or not self._only_changed)
+
+    def _show_rows(self) -> None:
+        rows = self.channel_rows = tuple(row for row in self.all_rows if self._is_shown(row))
         self._lead = "   " if any(row.tainted for row in rows) else "  "
         self._measure()
         self._reducers = max([7, *(cell_len(_short(row.reducer, _REDUCERS)) for row in rows)])
         self.set_extent(Size(0, len(rows) + 1))
-        state = "not the newest step" if is_past else "newest" if step.checkpoint else ""
-        self.set_titles(f"Channels at step {step.step}" if step.checkpoint else "Channels", state)
-        self.set_class(is_past, "-past")
+        title, state = self._step_titles
+        if len(rows) < len(self.all_rows):
+            word = f" “{sanitise_line(self.word, _NAMES)}”" if self.word else ""
+            changed = " changed" if self._only_changed else ""
+            state = f"{len(rows)} of {len(self.all_rows)}{changed}{word}"
+        self.set_titles(title, state)
         if rows and self.selected not in {row.name for row in rows}:
             self.select(rows[0].name)
         else:

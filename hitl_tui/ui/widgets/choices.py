@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar, Final
 
 from msgspec.structs import replace
 from textual import events
 from textual.binding import BindingType
 from textual.message import Message
+from textual.timer import Timer
 
 from hitl_tui.ui.bindings import bound, keymap_of
+from hitl_tui.ui.gate import (
+    DOUBLE,
+    DOUBLE_CLICK_SECONDS,
+    gate_of,
+    is_other_button,
+    rows_on_screen,
+    say_refused,
+)
 from hitl_tui.ui.widgets.lines import LineView, Row, ours
 from hitl_tui.view.actions import written
 from hitl_tui.view.cells import cells
@@ -32,11 +42,18 @@ class Choices(LineView):
     ]
 
     class Chosen(Message):
-        """A choice was made."""
+        """A choice was made.
 
-        def __init__(self, option: Option) -> None:
+        Attributes:
+            by_letter: its own key was pressed.
+            refusal: why it may decide nothing; "" where it may.  Only a list that is `judged` tells of those.
+        """
+
+        def __init__(self, option: Option, *, by_letter: bool = False, refusal: str = "") -> None:
             super().__init__()
             self.option = option
+            self.by_letter = by_letter
+            self.refusal = refusal
 
     def __init__(
         self,
@@ -44,9 +61,17 @@ class Choices(LineView):
         *,
         name: str = "choices",
         elsewhere: Sequence[str] = ("ask.back", "app.back"),
+        judged: bool = False,
     ) -> None:
-        """`elsewhere` are the keys, by action, that the screen heeds while another widget has the focus."""
+        """Offer some options.
+
+        Args:
+            elsewhere: the keys, by action, that the screen heeds while another widget has the focus.
+            judged: whoever hears of a choice judges itself what a refused key or click may still do.
+        """
         super().__init__(name)
+        self._judged = judged
+        self._clicked: Timer | None = None
         self._elsewhere = elsewhere
         self._entered: int | None = None
         self.options: tuple[Option, ...] = ()
@@ -110,28 +135,55 @@ class Choices(LineView):
         says = next((row for row, option in enumerate(self.options) if option.key == "ask.take"), None)
         row = says if self.cursor_row is None else self.cursor_row
         if self.armed and row is not None:
-            self.post_message(self.Chosen(self.options[row]))
+            self._choose(row, gate_of(self.app).refusal)
+
+    def _choose(self, row: int, refusal: str, *, by_letter: bool = False) -> None:
+        """Tell of a choice; what may decide nothing leads back at most."""
+        option = self.options[row]
+        if not refusal and row not in rows_on_screen(self):
+            refusal = f"“{option.label}” is not on screen; make the window larger"
+        if self._judged or not refusal or option.key in ("ask.back", "app.back"):
+            self.post_message(self.Chosen(option, by_letter=by_letter, refusal=refusal))
+        else:
+            say_refused(self.app, refusal)
 
     def on_key(self, event: events.Key) -> None:
         """Take a choice by its letter."""
         if not self.armed:
             return
-        option = next((option for option in self.options if self._means(event, option)), None)
-        if option is None or event.key in keymap_of(self.app).bindings["ask.take"]:
+        row = next((row for row, option in enumerate(self.options) if self._means(event, option)), None)
+        if row is None or event.key in keymap_of(self.app).bindings["ask.take"]:
             return
         event.stop()
         event.prevent_default()
-        self.post_message(self.Chosen(option))
+        self._choose(row, gate_of(self.app).refusal, by_letter=True)
 
     def _means(self, event: events.Key, option: Option) -> bool:
         keys = option.keys(keymap_of(self.app))
         return event.key in keys or (event.character is not None and event.character in keys)
 
     def on_click(self, event: events.Click) -> None:
-        """Take the clicked choice."""
+        """Take the clicked choice, once it is clear that it is no double click."""
         event.stop()
+        if is_other_button(event):
+            return
         row = self.row_at(event)
-        if row is not None and self.armed:
+        if self._clicked is not None or event.chain > 1:
+            self._forget_click()
+            say_refused(self.app, DOUBLE)
+        elif row is not None and self.armed:
             self.cursor_row = row
             self.repaint()
-            self.post_message(self.Chosen(self.options[row]))
+            taken = partial(self._take_clicked, self.options[row], gate_of(self.app).click_refusal)
+            self._clicked = self.set_timer(DOUBLE_CLICK_SECONDS, taken)
+
+    def _take_clicked(self, option: Option, refusal: str) -> None:
+        self._clicked = None
+        # Another page may have been opened since, or the window have got another size.
+        if self.app.screen is self.screen and option in self.options and self.armed:
+            self._choose(self.options.index(option), refusal or gate_of(self.app).click_refusal)
+
+    def _forget_click(self) -> None:
+        if self._clicked is not None:
+            self._clicked.stop()
+            self._clicked = None

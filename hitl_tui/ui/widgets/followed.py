@@ -8,6 +8,7 @@ from textual import on
 
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.followed import followed_in, outcome_lines
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
@@ -46,7 +47,7 @@ class FollowedPane(LineView):
         moment = view.progress.head, view.progress.status, len(view.ledger), self._width
         if moment != self._shown_of:
             self._shown_of = moment
-            self.run_worker(self._load(), group="followed", exclusive=True, exit_on_error=False)
+            start_work(self, self._load, group="followed", exclusive=True)
 
     @property
     def _width(self) -> int:

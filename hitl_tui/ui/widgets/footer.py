@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from hitl_tui.ui.widgets.lines import LineBar, ours
-from hitl_tui.view.actions import ACTIONS, BY_ID, Action, Situation
+from hitl_tui.view.actions import ACTIONS, BY_ID, Action, Situation, is_on_card
 from hitl_tui.view.keymap import Keymap
 from hitl_tui.view.spans import Line, Span, plain_text
 
@@ -122,6 +122,8 @@ class FooterBar(LineBar):
         shown = [
             action for action in self._actions if not ((action.offered or now.card) and action.why_not(now))
         ]
+        if now.card in ("open", "sending"):
+            shown = [action for action in shown if is_on_card(action.id)]
         if now.show:
             shown = self._of_show(shown)
         if self._walks:  # what walks the findings is what the search was opened for

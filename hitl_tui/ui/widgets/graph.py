@@ -8,11 +8,12 @@ from textual import events
 from textual.binding import BindingType
 
 from hitl_tui.engine.graph.description import GraphInfo
-from hitl_tui.engine.graph.drawing import RunMarks, taken_edges
+from hitl_tui.engine.graph.drawing import RunMarks, nodes_of, taken_edges
 from hitl_tui.engine.log.records import END, Checkpoint
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.breakpoints import breakpoint_line, marked_nodes
+from hitl_tui.view.failed_branches import failed_branches
 from hitl_tui.view.format import duration, tokens, writer
 from hitl_tui.view.graph_text import Picture, draw
 from hitl_tui.view.sanitise import sanitise_line
@@ -103,6 +104,8 @@ class GraphPane(LineView):
         self._take_room(view.graph)
         self._inside = _inside(session)
         notes = {self._inside[0]: self._inside[2]} if self._inside[1] else {}
+        failed = failed_branches(view.checkpoints, step.step)
+        notes = {**{node: f"✗{number}" for node, number in failed.items()}, **notes}
         taken = taken_edges(view.checkpoints, step.step)
         self._read_breakpoints(session)
         self._look = RunMarks(current or None, visits, taken, self._marks, notes)
@@ -357,6 +360,7 @@ def _is_breakpoint(session: ViewSession) -> bool:
 def _visits(checkpoints: tuple[Checkpoint, ...], until: int) -> dict[str, int]:
     counts: dict[str, int] = {}
     for point in checkpoints:
-        if point.step <= until and point.node and point.source != "human":
-            counts[point.node] = counts.get(point.node, 0) + 1
+        if point.step <= until and point.source != "human":
+            for node in nodes_of(point):
+                counts[node] = counts.get(node, 0) + 1
     return counts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from rich.cells import cell_len
 from textual.strip import Strip
 
@@ -37,7 +38,17 @@ class HeaderBar(LineBar):
 
     def bar(self, width: int) -> Line:
         """The spans in `width` cells; names give way first, then how to go on, which the footer says."""
+        return self._bar_of(self._status, width)
+
+    def bar_elsewhere(self, width: int) -> Line:
+        """The same over a page, where the keys of the run do nothing: without what to press."""
         status = self._status
+        if status is not None:
+            turn = status.turn.partition(" — ")[0]
+            status = replace(status, turn=turn, brief=turn)
+        return self._bar_of(status, width)
+
+    def _bar_of(self, status: StatusLine | None, width: int) -> Line:
         name, nothing = ours(" hitl-tui ", "brand"), ours("", "brand")
         if status is None:
             return (name, trusted(" opening…", "dim"))
@@ -121,4 +132,4 @@ class PageHeader(LineBar):
         """What the header below says."""
         headers = (bar for screen in reversed(self.app.screen_stack) for bar in screen.query(HeaderBar))
         below = next(headers, None)
-        return below.bar(width) if below is not None else (ours(" hitl-tui ", "brand"),)
+        return below.bar_elsewhere(width) if below is not None else (ours(" hitl-tui ", "brand"),)

@@ -63,8 +63,9 @@ class LensPane(LineView):
         step, room = session.step_view, max(width, _NARROWEST)
         why = [(Span(row, "dim"),) for row in wrap_line(step.why, room)] if step.why else []
         calls = [row for line in step.calls for row in wrap_spans(line, width)]
+        failed = [row for line in step.failed_calls for row in wrap_spans(line, width)]
         then = [(Span(row, "human"),) for said in self._afterwards(session) for row in wrap_line(said, room)]
-        return (*why, *calls, *step.lens, *then)
+        return (*why, *calls, *step.lens, *failed, *then)
 
     def _afterwards(self, session: ViewSession) -> tuple[str, ...]:
         """What happened after the shown step, and what it can be compared with."""

@@ -363,6 +363,16 @@ class LineView(Kept, ScrollView, can_focus=True):
         texts = [self.selected_text(row, *span) for row in rows if (span := selection.get_span(row))]
         return "\n".join(texts).rstrip(), "\n"
 
+    def rows_before_selection(self) -> list[Line]:
+        """The rows down to where the selection begins; none without one, or where very much is above."""
+        selection = self.text_selection
+        if selection is None or selection.start is None or selection.start.y > _MOST_SELECTED:
+            return []
+        above = [self.line(row) for row in range(min(selection.start.y, len(self.lines)))]
+        if selection.start.y >= len(self.lines):
+            return above
+        return [*above, part_of(self.line(selection.start.y), 0, selection.start.x)]
+
     def selected_text(self, row: int, start: int, end: int) -> str:
         """What of a row is selected between two of its characters; -1 is its end."""
         return plain_text(self.line(row))[start : None if end < 0 else end].rstrip()

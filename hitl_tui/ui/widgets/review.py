@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, ClassVar, Final, Protocol
 
 from textual import events, on
@@ -17,12 +18,17 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
+from hitl_tui.ui.gate import decides, force_private_layout, gate_of, is_on_screen, rows_on_screen
+from hitl_tui.ui.screens.modal import Severity
+from hitl_tui.ui.terminal_input import is_burst
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.form import AnswerForm
 from hitl_tui.ui.widgets.lines import LineView, TextView
 from hitl_tui.ui.widgets.safe_text import ReasonField
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.card import ReviewCard, choice_answer, newest_versions
 from hitl_tui.view.form import Reading
+from hitl_tui.view.format import count
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.review import Decision, Effect, Review, Send, Since, Write
 from hitl_tui.view.sanitise import sanitise_line
@@ -30,6 +36,7 @@ from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
 
 _TICK: Final = 0.1
+_LARGER: Final = "make the window larger"
 _SMALL: Final = 26
 _NODE: Final = 40
 
@@ -76,6 +83,18 @@ class CardHost(Protocol):
     async def after_answer(self, session: ViewSession) -> None:
         """An answer was accepted."""
 
+    def lines_below(self, request: Request) -> int:
+        """How many lines of what is decided about are below what can be seen of it."""
+
+    def scroll_subject(self, by: int) -> None:
+        """Scroll what is decided about by pages."""
+
+    def not_shown(self, request: Request) -> str:
+        """Why what is decided about can't be seen beside the card, "" where it can; brings it back."""
+
+    def tell(self, text: str, title: str = "", severity: Severity = "information") -> None:
+        """Say something in a line of the screen."""
+
 
 class ReviewPane(Vertical):
     """Paints a `Review`, and hands it keys, clicks and the time."""
@@ -109,20 +128,23 @@ class ReviewPane(Vertical):
         self._above: tuple[Line, ...] = ()
         self._note_rows = 1
         self._wrapped_for = 0
+        self._has_more = False
         self._timer: Timer
 
     def compose(self) -> ComposeResult:
         yield TextView("card-text")
+        yield LineView("card-more")
         yield LineView("card-label")
         yield AnswerForm()
         yield ReasonField("reason")
-        yield Choices(name="card-choices")
+        yield Choices(name="card-choices", judged=True)
         yield LineView("card-note")
 
     def on_mount(self) -> None:
         """Look at the clock ten times a second while something is due."""
-        for name in ("#card-label", "#card-note"):
+        for name in ("#card-more", "#card-label", "#card-note"):
             self.query_one(name, LineView).can_focus = False
+        self.watch(self.query_one("#card-text"), "scroll_y", self.show_more, init=False)
         self._timer = self.set_interval(_TICK, self._tick, pause=True)
         self.border_title = Content("Your decision")
         self._do(self._review.begin(self._clock()))
@@ -207,10 +229,36 @@ class ReviewPane(Vertical):
         decision = self.review.send_at_once()
         return decision is None or await self._send(decision)
 
+    def missing(self) -> str:
+        """What has to be seen before anything is decided and is not on screen, in words; "" for nothing."""
+        if not self._missing():
+            return ""
+        force_private_layout(self.screen)  # what is shown may have changed since, and have its place only now
+        return self._missing()
+
+    @property
+    def _undo_is_shown(self) -> bool:
+        """Whether the line that says how to take a decision back can be seen, on a screen that was read."""
+        note = self.query_one("#card-note", LineView)
+        if self.app.screen is not self.screen or not gate_of(self.app).is_settled:
+            return False
+        return len(rows_on_screen(note)) >= max(len(note.lines), 1)  # the blank row below may be cut off
+
+    def _missing(self) -> str:
+        text, note = self.query_one("#card-text", LineView), self.query_one("#card-note", LineView)
+        more = self.query_one("#card-more", LineView)
+        if len(rows_on_screen(note)) < max(len(note.lines), 1):
+            return f"the line on taking it back is not on screen; {_LARGER}"
+        if not is_on_screen(text) or (_rows_below(text) and not is_on_screen(more)):
+            return f"the end of the text is not on screen; {_LARGER}"
+        return self._host.not_shown(self._review.request)
+
     # From what happens to the review, and from its effects to what is to be done.
 
     def _tick(self) -> None:
         state = self._review.state
+        if state == "sending" and not self._undo_is_shown:
+            self._review.hold(self._clock())
         effects = self.review.tick(self._clock())
         if self._review.state != state:
             typing = not self.query_one(Choices).has_focus
@@ -221,7 +269,11 @@ class ReviewPane(Vertical):
     @on(Choices.Chosen)
     def _chosen(self, event: Choices.Chosen) -> None:
         event.stop()
-        self._do(self.review.choose(event.option.id, self._clock()))
+        refusal = event.refusal or self.missing()
+        effects = self.review.choose(
+            event.option.id, self._clock(), by_letter=event.by_letter, refusal=refusal
+        )
+        self._do(effects)
 
     def on_key(self, event: events.Key) -> None:
         """What was typed on before the card could be read is no decision, and nothing else either."""
@@ -230,6 +282,21 @@ class ReviewPane(Vertical):
         if self._review.swallows(event.key, printable=printable, typing=typing, now=self._clock()):
             event.stop()
             event.prevent_default()
+        elif printable and not typing and self._review.is_text(event.key, event.character):
+            event.stop()
+            event.prevent_default()
+            field = self.query_one(ReasonField)
+            field.focus()
+            field.insert(event.character or "")
+        elif printable and not self._review.knows(event.key, event.character):
+            event.stop()
+            event.prevent_default()
+            self._review.typed_on(self._clock())
+            if event.character == "r" and self._review.takes_words and not is_burst(event):
+                self.action_type_reason("card.reason")
+            else:
+                self._host.tell(f"{event.character} is no answer here", severity="warning")
+            self._do(())
 
     def _do(self, effects: Iterable[Effect]) -> None:
         """Show how it stands, and carry out what is left to do."""
@@ -239,18 +306,18 @@ class ReviewPane(Vertical):
         for effect in effects:
             match effect:
                 case Send(decision):
-                    self.run_worker(self._send(decision), group="answer", exit_on_error=False)
+                    start_work(self, partial(self._send, decision), group="answer")
                 case Write():
                     self._write(effect)
                 case Since(request):
-                    self.run_worker(self._tell_since(session, request), group="since", exit_on_error=False)
+                    start_work(self, partial(self._tell_since, session, request), group="since")
                 case Reading():
                     self.query_one(AnswerForm).tell(effect)
                 case "load":
                     self.app.call_later(
                         self._host.card_arrived
                     )  # behind the focus, which comes that way, too
-                    self.run_worker(self._load(), group="card", exclusive=True, exit_on_error=False)
+                    start_work(self, self._load, group="card", exclusive=True)
                 case "choices":
                     self.focus_choices()
                 case "reason":
@@ -390,9 +457,33 @@ class ReviewPane(Vertical):
             free = max(free // 3, free - each * len(form.fields), 2)
         width = max(self._wrapped_for, 20)
         text.show(review.lines(width, self._above, rows=free, marked=self.app.no_color))
-        text.styles.height = min(len(text.lines), free)
+        overflows = len(text.lines) > free
+        # A form has rows to give away for the line that says how many more there are.
+        text.styles.height = min(len(text.lines), free if form is not None else max(free - overflows, 1))
+        self._has_more = overflows
+        self.show_more()
         self.query_one("#card-label", LineView).show([(Span(review.label, "dim"),)])
         self._show_note()
+
+    def show_more(self) -> None:
+        """Say how many lines of what is decided about are below what can be seen, and how to get there."""
+        more = self.query_one("#card-more", LineView)
+        here, beside = (
+            _rows_below(self.query_one("#card-text", LineView)),
+            self._host.lines_below(self._review.request),
+        )
+        parts = [f"{count(here, 'more line')} here"] if here else []
+        if beside:
+            subject = sanitise_line(self._review.request.subject or "", _NODE)
+            parts.append(f"{beside:,} of {subject}" if here else f"{count(beside, 'more line')} of {subject}")
+        # The key comes first: the end of the line is what a narrow card cuts.
+        key = self._review.keymap.shown("list.page_down")
+        words = f"{key}: {', '.join(parts)}" if parts else "end of the text" if self._has_more else ""
+        shown = bool(words) or self._has_more
+        more.display = shown
+        more.styles.height = 1
+        if shown and list(more.lines) != [(Span(words, "accent"),)]:
+            more.show([(Span(words, "accent" if parts else "dim"),)])
 
     @on(LineView.Widened, "#card-text")
     def _lay_out_again(self, event: LineView.Widened) -> None:
@@ -425,8 +516,13 @@ class ReviewPane(Vertical):
         return action == "scroll_text" or not parameters or bool(keys[str(parameters[0])])
 
     def action_scroll_text(self, by: int) -> None:
-        """Scroll what is asked, and what has changed."""
-        self.query_one("#card-text", LineView).turn_pages(by, kept=1)
+        """Scroll what is asked; once that is at its end, what is decided about beside it."""
+        text = self.query_one("#card-text", LineView)
+        at_end = round(text.scroll_y) >= text.max_scroll_y if by > 0 else round(text.scroll_y) <= 0
+        if at_end:
+            self._host.scroll_subject(by)
+        else:
+            text.turn_pages(by, kept=1)
 
     def action_type_reason(self, action_id: str) -> None:
         """Type a reason, or the answer."""
@@ -435,6 +531,7 @@ class ReviewPane(Vertical):
         else:
             self.query_one(ReasonField).focus()
 
+    @decides
     def action_claim(self) -> None:
         """Take what is asked for a while, or give it back."""
         self._host.claim()
@@ -458,3 +555,9 @@ class ReviewPane(Vertical):
     def action_other(self, action_id: str) -> None:
         """Ask about another of the requests that wait."""
         self._host.other_request(1 if action_id == "card.next" else -1)
+
+
+def _rows_below(view: LineView) -> int:
+    """How many rows of a text are below those on screen."""
+    seen = rows_on_screen(view)
+    return max(len(view.lines) - round(view.scroll_y) - seen.stop, 0) if seen else len(view.lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from textual import events, on
@@ -19,6 +20,7 @@ from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.find import MOST, Found, find, found_in_history, found_moments
 from hitl_tui.view.format import count
@@ -101,7 +103,7 @@ class SearchPane(Vertical):
 
     def _search(self, query: str) -> None:
         self._goes = self._over = False
-        self.run_worker(self._look(query), group="find", exclusive=True, exit_on_error=False)
+        start_work(self, partial(self._look, query), group="find", exclusive=True)
 
     async def _look(self, query: str) -> None:
         """Look in what is shown at once, and in the history once nothing more is typed for a moment."""

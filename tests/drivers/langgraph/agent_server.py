@@ -12,11 +12,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.support.once import made_once
 from tests.support.places import SAMPLES
 from tests.support.postgres import Postgres, binaries
 
@@ -77,6 +79,23 @@ graph = builder.compile()
 """A graph with one inside it that asks."""
 
 
+GATE = """
+from langgraph.graph import START, StateGraph
+from typing_extensions import TypedDict
+
+class State(TypedDict):
+    text: str
+
+builder = StateGraph(State)
+builder.add_node("draft", lambda state: {"text": "a draft"})
+builder.add_node("send", lambda state: {"text": "sent"})
+builder.add_edge(START, "draft")
+builder.add_edge("draft", "send")
+graph = builder.compile(interrupt_before=["send"])
+"""
+"""A graph that was compiled to stop before its last node."""
+
+
 _QUIET = {"LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1"}
 
 
@@ -90,10 +109,16 @@ class Proxy:
     def __init__(self, url: str) -> None:
         self._target = ("127.0.0.1", int(url.rpartition(":")[2]))
         self._open: list[socket.socket] = []
+        self._all: list[socket.socket] = []
         self.sent = bytearray()
+        self._threads: list[threading.Thread] = []
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._start(self._accept)
+
+    def _start(self, work: Callable[..., None], *arguments: Any) -> None:
+        self._threads.append(threading.Thread(target=work, args=arguments, daemon=True))
+        self._threads[-1].start()
 
     def _accept(self) -> None:
         while True:
@@ -103,10 +128,9 @@ class Proxy:
                 return
             far = socket.create_connection(self._target)
             self._open += [near, far]
+            self._all += [near, far]
             for source, target in ((near, far), (far, near)):
-                threading.Thread(
-                    target=self._hand_on, args=(source, target, source is near), daemon=True
-                ).start()
+                self._start(self._hand_on, source, target, source is near)
 
     def _hand_on(self, source: socket.socket, target: socket.socket, is_request: bool) -> None:
         with contextlib.suppress(OSError):
@@ -126,8 +150,14 @@ class Proxy:
         self._open.clear()
 
     def close(self) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)  # `close` alone would not wake who waits for a connection
+        self._threads[0].join()
         self._listening.close()
         self.cut()
+        for thread in self._threads:
+            thread.join()
+        for end in self._all:
+            end.close()
 
 
 def until(there: Path) -> None:
@@ -137,8 +167,13 @@ def until(there: Path) -> None:
         time.sleep(0.05)
 
 
-def installed(folder: Path, *packages: str) -> Path:
+def installed(places: pytest.TempPathFactory, *packages: str) -> Path:
     """Where the programs of a server are; `langgraph dev` is no dependency: its licence is Elastic-2.0."""
+    name = packages[0].partition("-")[0]
+    return made_once(places, f"{name} installed", lambda folder: _install(folder, packages)) / "venv" / "bin"
+
+
+def _install(folder: Path, packages: Sequence[str]) -> None:
     uv = shutil.which("uv")
     if uv is None:
         pytest.skip(f"there is no uv to install {packages} with")
@@ -150,7 +185,6 @@ def installed(folder: Path, *packages: str) -> Path:
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode:
             pytest.skip(f"{packages} can't be installed here: {done.stderr.strip()[-300:]}")
-    return venv / "bin"
 
 
 def free_port() -> int:
@@ -160,11 +194,11 @@ def free_port() -> int:
 
 
 def _project(folder: Path) -> Path:
-    """The samples, with `slow` and `team`."""
+    """The samples, with `slow`, `team` and `gate`."""
     project = folder / "project"
     shutil.copytree(SAMPLES / "langgraph", project, ignore=shutil.ignore_patterns("__pycache__"))
     config = json.loads((project / "langgraph.json").read_text())
-    for name, source in (("slow", SLOW), ("team", TEAM)):
+    for name, source in (("slow", SLOW), ("team", TEAM), ("gate", GATE)):
         (project / f"{name}.py").write_text(source)
         config["graphs"][name] = f"./{name}.py:graph"
     (project / "langgraph.json").write_text(json.dumps(config))
@@ -181,7 +215,8 @@ def _serving(command: list[str], project: Path, up: bytes, **environment: str) -
     )  # fmt: skip
     told: list[bytes] = []
     is_up = threading.Event()
-    threading.Thread(target=_read, args=(process, told, up, is_up), daemon=True).start()
+    reading = threading.Thread(target=_read, args=(process, told, up, is_up), daemon=True)
+    reading.start()
     try:
         if not is_up.wait(120) or process.poll() is not None:
             pytest.skip(f"{command[0]} does not start here: {b''.join(told).decode()[-500:]}")
@@ -190,15 +225,17 @@ def _serving(command: list[str], project: Path, up: bytes, **environment: str) -
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGTERM)
             process.wait(30)
+        reading.join(30)
 
 
 def _read(process: subprocess.Popen[bytes], told: list[bytes], up: bytes, is_up: threading.Event) -> None:
     """Read what a server says, to its end; it is up once it says so."""
     assert process.stdout is not None
-    for line in process.stdout:
-        told.append(line)
-        if up in line:
-            is_up.set()
+    with process.stdout as said:
+        for line in said:
+            told.append(line)
+            if up in line:
+                is_up.set()
     is_up.set()
 
 
@@ -206,7 +243,7 @@ def _read(process: subprocess.Popen[bytes], told: list[bytes], up: bytes, is_up:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a server that has the samples."""
     folder = tmp_path_factory.mktemp("server")
-    program, port = installed(folder, "langgraph-cli[inmem]") / "langgraph", free_port()
+    program, port = installed(tmp_path_factory, "langgraph-cli[inmem]") / "langgraph", free_port()
     given = ("--no-browser", "--no-reload", "--allow-blocking")
     command = [str(program), "dev", "--port", str(port), *given]
     with _serving(command, _project(folder), b"Starting 1 background workers"):
@@ -219,7 +256,10 @@ def aegra_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if (programs := binaries()) is None:
         pytest.skip("there is no PostgreSQL for aegra to keep its threads in")
     folder = tmp_path_factory.mktemp("aegra")
-    program, port = installed(folder, "aegra-api==0.6.0", "greenlet", "uvicorn") / "uvicorn", free_port()
+    program, port = (
+        installed(tmp_path_factory, "aegra-api==0.6.0", "greenlet", "uvicorn") / "uvicorn",
+        free_port(),
+    )
     command = [str(program), "aegra_api.main:app", "--port", str(port)]
     postgres = Postgres(programs)
     try:

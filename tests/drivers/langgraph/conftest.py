@@ -21,7 +21,14 @@ from tests.drivers.langgraph.graph_server import serving
 from tests.support.watching import Watcher
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(autouse=True)
+def _no_certificates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Keep clients of servers on loopback from reading the certificates of the machine, which takes long."""
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+
+
+@pytest.fixture(params=["memory", pytest.param("sqlite", marks=pytest.mark.slow)])
 def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     from langgraph.checkpoint.sqlite import SqliteSaver
 
@@ -42,24 +49,25 @@ class Hubs:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._opened: list[LangGraphHub] = []
+        self.opened: list[LangGraphHub] = []
         self._servers = ExitStack()
 
-    def over(self, graph: Any, mirror: str = "memory:") -> LangGraphHub:
+    def over(self, graph: Any, mirror: str = "memory:", **options: Any) -> LangGraphHub:
         if isinstance(graph.checkpointer, ServersSaver):
             graph = ServerGraph(self._servers.enter_context(serving(graph)).url)
+            self._servers.callback(graph.close)
         store = open_store(mirror if mirror == "memory:" else str(self._directory / mirror))
-        hub = LangGraphHub(graph, store, name="graph", source={"graph": "app.py"})
-        self._opened.append(hub)
+        hub = LangGraphHub(graph, store, name="graph", source={"graph": "app.py"}, **options)
+        self.opened.append(hub)
         return hub
 
     async def watch(self, graph: Any, thread: str = "t", mirror: str = "memory:") -> Watcher:
         return await Watcher.open(await self.over(graph, mirror).begin(thread, "ann"))
 
     async def close(self) -> None:
-        for hub in self._opened:
+        for hub in self.opened:
             await hub.close()
-        self._opened.clear()
+        self.opened.clear()
         self._servers.close()
 
 

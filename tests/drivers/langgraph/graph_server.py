@@ -11,7 +11,9 @@ from copy import deepcopy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from langgraph.types import Command, Interrupt
+from langgraph.types import Command, Interrupt, StateUpdate
+
+_AEGRA = {"name": "Aegra", "version": "0.1.0", "flags": {"assistants": True, "crons": False}}
 
 
 class Refusal(Exception):
@@ -37,6 +39,8 @@ class GraphServer(ThreadingHTTPServer):
         most: the most states that a page of a history has.
         items: of its store.
         open_runs: what it says runs in each thread; aegra rolls none back.
+        is_strict: it refuses answers to interrupts that do not wait, where it is asked to.
+        forgets: no interrupt waits any more.
     """
 
     daemon_threads = True
@@ -52,6 +56,8 @@ class GraphServer(ThreadingHTTPServer):
         self.most = 1_000
         self.items: list[dict[str, Any]] = []
         self.open_runs: list[dict[str, Any]] = []
+        self.is_strict = False
+        self.forgets = False
 
     @property
     def url(self) -> str:
@@ -64,8 +70,8 @@ class GraphServer(ThreadingHTTPServer):
             Refusal: it refuses.
         """
         match path.strip("/").split("/"):
-            case ["info"] if self.is_aegra:
-                return {"name": "Aegra", "version": "0.1.0", "flags": {"assistants": True, "crons": False}}
+            case ["info"] if self.is_aegra or self.is_strict:
+                return _AEGRA if self.is_aegra else {"version": "1.0", "flags": {"strict_resume": True}}
             case ["assistants", *rest]:
                 return self._assistant(rest[-1], xray="xray=true" in query)
             case ["threads", "search"]:
@@ -82,6 +88,8 @@ class GraphServer(ThreadingHTTPServer):
                 at = {"configurable": {**(body.get("checkpoint") or {}), "thread_id": name}}
                 config = self.graph.update_state(at, body["values"], as_node=body.get("as_node"))
                 return {"checkpoint": config["configurable"]}
+            case ["threads"]:
+                return self._edit_on_route(body["thread_id"], body)
             case ["threads", name, "copy"] if not self.is_aegra:
                 return self._copy(name)
             case ["threads", name] if not self.is_aegra and method in ("PATCH", "DELETE"):
@@ -95,6 +103,14 @@ class GraphServer(ThreadingHTTPServer):
             case ["store", "items", "search"]:
                 return {"items": self.items, "total": len(self.items), "limit": 20, "offset": 0}
         raise Refusal(404, {"detail": "Not Found"})
+
+    def _edit_on_route(self, name: str, body: dict[str, Any]) -> Any:
+        """An edit by the request that makes a thread, of one that is there."""
+        assert body["if_exists"] == "do_nothing"
+        for step in body["supersteps"]:
+            updates = [StateUpdate(Command(**each["command"]), each["as_node"]) for each in step["updates"]]
+            self.graph.bulk_update_state({"configurable": {"thread_id": name}}, [updates])
+        return {"thread_id": name}
 
     def _of_runs(self, name: str, rest: list[str], method: str, query: str, body: dict[str, Any]) -> Any:
         if not rest and method == "GET":
@@ -113,7 +129,8 @@ class GraphServer(ThreadingHTTPServer):
             inside = self.graph.get_subgraphs()
             return {name: {"state_schema": inner.get_output_jsonschema()} for name, inner in inside}
         if asked == "schemas":
-            return {"state_schema": self.graph.get_output_jsonschema()}
+            context = self.graph.get_context_jsonschema() if self.graph.context_schema else None
+            return {"state_schema": self.graph.get_output_jsonschema(), "context_schema": context}
         drawn = self.graph.get_graph(xray=xray).to_json()
         return {**drawn, "nodes": [{**node, "data": {"name": node["id"]}} for node in drawn["nodes"]]}
 
@@ -141,6 +158,9 @@ class GraphServer(ThreadingHTTPServer):
     def _stream(self, name: str, body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         self.runs.append(body)
         given, command = body.get("input"), body.get("command")
+        if body.get("strict_resume") and (unknown := self._not_waiting(name, command)):
+            message = f"no interrupt {unknown} waits"
+            return iter([("error", {"error": "UnknownInterruptError", "message": message})])
         if not self.is_aegra:
             stops = {name: body[name] for name in ("interrupt_before", "interrupt_after") if name in body}
             return self._begun(name, body, given if command is None else _command(command), stops)
@@ -151,6 +171,11 @@ class GraphServer(ThreadingHTTPServer):
             message = "Cannot resume: thread is not in interrupted state"
             raise Refusal(400, {"error": "bad_request", "message": message})
         return self._begun(name, body, (given or {}) if command is None else _command(command), {})
+
+    def _not_waiting(self, name: str, command: Mapping[str, Any]) -> list[str]:
+        state = self.graph.get_state({"configurable": {"thread_id": name}})
+        waiting = set() if self.forgets else {asked.id for asked in state.interrupts}
+        return [answered for answered in command["resume"] if answered not in waiting]
 
     def _begun(
         self, name: str, body: Mapping[str, Any], entry: Any, stops: Mapping[str, Any]
@@ -192,7 +217,8 @@ def _told(snapshot: Any) -> Any:
     config, parent = snapshot.config["configurable"], snapshot.parent_config
     tasks = [
         {
-            "id": task.id, "name": task.name, "error": task.error, "interrupts": list(task.interrupts),
+            "id": task.id, "name": task.name, "path": task.path, "error": task.error,
+            "interrupts": list(task.interrupts),
             "checkpoint": None, "result": task.result,
             "state": _told(task.state) if hasattr(task.state, "values") and not isinstance(task.state, dict)
             else task.state,

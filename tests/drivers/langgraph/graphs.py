@@ -111,6 +111,40 @@ def team_of(ran: Ran) -> StateGraph[Any]:
     return graph
 
 
+def asking_in_the_middle(ran: Ran) -> StateGraph[Any]:
+    """`before`, `ask`, which asks, `review`, `send`."""
+
+    def ask(_state: State) -> State:
+        ran.append("ask")
+        return {"log": [f"ask {interrupt('send it?')}"]}
+
+    def note(name: str) -> Any:
+        def node(_state: State) -> State:
+            ran.append(name)
+            return {"log": [name]}
+
+        return node
+
+    graph = StateGraph(State)
+    graph.add_node("before", lambda _state: {"draft": "given"})
+    graph.add_node("ask", ask).add_node("review", note("review")).add_node("send", note("send"))
+    graph.add_edge(START, "before").add_edge("before", "ask")
+    graph.add_edge("ask", "review").add_edge("review", "send")
+    return graph
+
+
+def asking_on_a_branch(ran: Ran) -> StateGraph[Any]:
+    """`before`, then `ask`, which asks, or `skip`, then `send`."""
+    graph = asking_in_the_middle(ran)
+    branches = StateGraph(State)
+    for name in ("before", "ask", "send"):
+        branches.add_node(name, graph.nodes[name].runnable)
+    branches.add_node("skip", lambda _state: {"log": ["skip"]})
+    branches.add_edge(START, "before").add_conditional_edges("before", lambda _: "ask", ["ask", "skip"])
+    branches.add_edge("ask", "send").add_edge("skip", "send")
+    return branches
+
+
 def _pair(ran: Ran, name: str = "") -> StateGraph[Any]:
     """`one`, then `two`."""
     graph = StateGraph(State)

@@ -11,7 +11,8 @@ pytest.importorskip("langgraph", reason="the extra `langgraph` is not installed"
 from langgraph.checkpoint.memory import InMemorySaver
 
 from hitl_tui.drivers.langgraph.hub import LangGraphHub
-from hitl_tui.drivers.langgraph.server import SERVER, ServerGraph
+from hitl_tui.drivers.langgraph.server import ServerGraph
+from hitl_tui.drivers.langgraph.server_names import SERVER
 from hitl_tui.engine.commands import Pause, Run, Step, UpdateState
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.errors import UsageError
@@ -54,6 +55,7 @@ def request(app: App, server: GraphServer, thread: str) -> str:
     return str(waiting["id"])
 
 
+@pytest.mark.slow
 def test_a_thread_is_run_listed_answered_and_gone_on_with(aegra: GraphServer, app: App) -> None:
     thread = begun(app, aegra)
     assert thread in app.expect(0, "threads", "--server", aegra.url).out
@@ -67,6 +69,7 @@ def test_a_thread_is_run_listed_answered_and_gone_on_with(aegra: GraphServer, ap
     assert all(run.get("input") is not None or run["command"] is not None for run in aegra.runs)
 
 
+@pytest.mark.slow
 def test_no_thread_begins_anew_where_it_was_to_go_on_from_a_fork(aegra: GraphServer, app: App) -> None:
     thread = begun(app, aegra)
     app.expect(0, "fork", f"{thread}@1", "f", *store(aegra))
@@ -78,6 +81,7 @@ def test_no_thread_begins_anew_where_it_was_to_go_on_from_a_fork(aegra: GraphSer
     assert state["items"] == ["in", "plan", "work 0", "work 1"]
 
 
+@pytest.mark.slow
 def test_what_it_will_not_go_on_with_is_told_and_no_node_is_to_blame(aegra: GraphServer, app: App) -> None:
     thread = begun(app, aegra)
     app.expect(0, "fork", f"{thread}@1", "f", *store(aegra))
@@ -89,6 +93,7 @@ def test_what_it_will_not_go_on_with_is_told_and_no_node_is_to_blame(aegra: Grap
     assert "failed" not in app.expect(0, "log", "f", *store(aegra)).out
 
 
+@pytest.mark.slow
 def test_what_it_can_not_do_is_refused_in_words(aegra: GraphServer, app: App) -> None:
     thread = begun(app, aegra)
     runs = len(aegra.runs)
@@ -99,6 +104,7 @@ def test_what_it_can_not_do_is_refused_in_words(aegra: GraphServer, app: App) ->
     assert len(aegra.runs) == runs
 
 
+@pytest.mark.slow
 def test_a_run_that_it_does_not_roll_back_is_left_alone_in_words(aegra: GraphServer, app: App) -> None:
     thread = begun(app, aegra)
     aegra.open_runs.append({"run_id": "r", "status": "running"})
@@ -139,6 +145,7 @@ def test_a_history_is_read_to_its_end_or_said_to_be_too_long(
     assert ("no more than the newest 2 checkpoints" in done.err) is (code == 1)
 
 
+@pytest.mark.slow
 def test_a_subgraph_is_looked_into(with_team: GraphServer, app: App) -> None:
     thread = begun(app, with_team, "draft=x")
     inside = app.expect(0, "show", thread, "--json", *store(with_team)).document["unfinished"]["thread"]

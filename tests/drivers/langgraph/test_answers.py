@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, interrupt
 
 from hitl_tui.engine.commands import Answer, Run, Start
 from hitl_tui.errors import AnswerRefused
@@ -162,3 +166,60 @@ async def test_a_node_that_asks_twice_gets_each_answer_once(saver: Any, hubs: Hu
     await answer(watcher, "ask", "bo")
     await watcher.run()
     assert (await watcher.check()).values["log"] == ["ann bo"]
+
+
+def pays(saver: Any) -> tuple[list[int], list[tuple[int, Any]], Any]:
+    """The amount that a node asks to pay, what was paid, and the graph; another node asks if it is legal."""
+    amounts, paid = [10], []
+
+    def pay(_state: Any) -> dict[str, Any]:
+        amount = amounts[0]
+        paid.append((amount, interrupt(f"Pay {amount}?")))
+        return {"log": [f"paid {amount}"]}
+
+    def legal(_state: Any) -> dict[str, Any]:
+        return {"log": [str(interrupt("Is it legal?"))]}
+
+    graph = StateGraph(graphs.State).add_node("pay", pay).add_node("legal", legal)
+    graph.add_edge(START, "pay").add_edge(START, "legal")
+    return amounts, paid, graph.compile(checkpointer=saver)
+
+
+async def answer_legal_elsewhere(app: Any) -> None:
+    """Another program answers the other question, so that LangGraph runs both nodes again."""
+    # The savers of files know the synchronous methods alone.
+    state = await asyncio.to_thread(app.get_state, CONFIG)
+    (other,) = [each for each in state.interrupts if each.value == "Is it legal?"]
+    await asyncio.to_thread(app.invoke, Command(resume={other.id: "legal"}), CONFIG)
+
+
+async def test_an_answer_is_not_handed_to_an_interrupt_that_asks_something_else_under_its_id(
+    saver: Any, hubs: Hubs
+) -> None:
+    amounts, paid, app = pays(saver)
+    watcher = await begun(hubs, app)
+    await answer(watcher, "pay", "yes")
+    amounts[0] = 10000
+    await answer_legal_elsewhere(app)
+    with suppress(AnswerRefused):
+        await watcher.run()
+    assert paid == []
+    await answer(watcher, "pay", "no")
+    await watcher.run()
+    assert paid == [(10000, "no")]
+
+
+async def test_a_card_that_was_read_before_the_question_changed_answers_nothing(
+    saver: Any, hubs: Hubs
+) -> None:
+    amounts, paid, app = pays(saver)
+    watcher = await begun(hubs, app)
+    (card,) = [each for each in watcher.view.progress.pending if each.node == "pay"]
+    amounts[0] = 10000
+    await answer_legal_elsewhere(app)
+    with pytest.raises(AnswerRefused):
+        await watcher.driver.execute(Answer(card.id, "yes", card.step, "ann"))
+    assert paid == []
+    view = await watcher.check()
+    (asked,) = [each for each in view.progress.pending if each.node == "pay"]
+    assert (asked.title, asked.step) == ("Pay 10000?", card.step)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
+from typing_extensions import TypedDict
 
 from hitl_tui.drivers.langgraph import pregel
 from hitl_tui.engine.commands import Answer, Cancel, Fork, Run, Start, UpdateState
@@ -63,6 +64,20 @@ async def test_a_checkpoint_that_holds_something_else_is_found_by_its_channel(
     assert await findings(watcher) == [(1, "n", f"checkpoint {changed}", "t")]
 
 
+async def test_a_delta_channel_that_nothing_has_written_is_no_change(hubs: Hubs) -> None:
+    delta = pytest.importorskip("langgraph.channels.delta", reason="this LangGraph has none")
+
+    def merged(base: Any, writes: Any) -> dict[str, Any]:
+        return {name: value for each in (base or {}, *writes) for name, value in each.items()}
+
+    fields: Any = {"items": list, "files": Annotated[dict, delta.DeltaChannel(merged)]}
+    graph = StateGraph(TypedDict("Filed", fields))  # type: ignore[operator]
+    graph.add_node("a", lambda _state: {"items": ["a"]}).add_edge(START, "a")
+    watcher = await to_the_question(hubs, graph.compile(checkpointer=InMemorySaver()))
+    assert await findings(watcher) == []
+    assert watcher.view.values["files"] == {}
+
+
 async def test_a_checkpoint_that_is_gone_is_found(theirs: sqlite3.Connection, hubs: Hubs) -> None:
     watcher = await to_the_question(hubs, asking(SqliteSaver(theirs)))
     gone = origin(watcher, 1)
@@ -90,6 +105,14 @@ async def test_a_thread_that_was_begun_anew_under_its_name_has_lost_all_that_was
     assert sorted(field for _, _, field, _ in await findings(watcher)) == sorted(
         f"checkpoint {identity}" for identity in lost
     )
+    lines = {relative.thread_id: relative for relative in await watcher.driver.family()}
+    assert set(lines) == {"t"}, "what was begun anew is no fork"
+    hub = hubs.opened[0]
+    assert await hub.mirror.sync("t")
+    (anew,) = [row for row in await hub.threads("t~") if row.info.thread_id.startswith("t~")]
+    assert await hub.mirror.sync("t")
+    (again,) = [row for row in await hub.threads("t~") if row.info.thread_id.startswith("t~")]
+    assert again.head == anew.head, "it is mirrored once"
 
 
 async def test_a_thread_whose_newest_step_is_lost_says_so_when_it_is_opened(
@@ -148,7 +171,7 @@ async def test_a_fork_keeps_the_checkpoint_and_the_state_that_it_was_made_on(sav
         entry for name in "uv" for entry in store.ledger(name) if entry.kind in ("fork", "update_state")
     ]
     assert [entry.kind for entry in entries] == ["fork", "fork", "update_state"]
-    assert {(entry.seen, entry.data["checkpoint"]) for entry in entries} == {(point.state_hash, point.origin)}
+    assert {(entry.seen, entry.data["checkpoint"]) for entry in entries} == {(b"", point.origin)}
     assert [entry.actor for entry in entries] == ["ann"] * 3
     assert [entry.note for entry in entries] == [None, "try it", "try it"]
 
@@ -157,7 +180,7 @@ async def test_a_run_that_can_only_be_heard_by_its_stream_tells_the_same(
     saver: Any, hubs: Hubs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard = await to_the_question(hubs, asking(InMemorySaver()))
-    monkeypatch.setattr(pregel, "_tap_of", lambda _graph: None)
+    monkeypatch.setattr(pregel, "_tap_of", lambda *_given: None)
     watcher = await to_the_question(hubs, asking(saver))
     assert [type(stamped.event) for stamped in watcher.seen] == [type(each.event) for each in heard.seen]
     assert (await watcher.check()).values == heard.view.values
@@ -174,7 +197,7 @@ async def test_texts_of_models_and_nodes_come_by_the_stream_alone_as_well(
     from langchain_core.messages import AIMessage
     from langgraph.config import get_stream_writer
 
-    monkeypatch.setattr(pregel, "_tap_of", lambda _graph: None)
+    monkeypatch.setattr(pregel, "_tap_of", lambda *_given: None)
 
     def talk(_state: Any) -> Any:
         get_stream_writer()("custom words")

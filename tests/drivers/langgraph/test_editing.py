@@ -13,7 +13,7 @@ from hitl_tui.drivers.langgraph.mirror import CHECKPOINT
 from hitl_tui.engine.commands import Answer, Fork, Start, UpdateState
 from hitl_tui.engine.commands.decisions import UPDATE_STATE, decision_entry
 from hitl_tui.engine.log.events import EDIT
-from hitl_tui.errors import AnswerRefused, StaleWriter, UsageError
+from hitl_tui.errors import AnswerRefused, GateUnanswered, StaleWriter, UsageError
 from tests.drivers.langgraph import graphs
 from tests.drivers.langgraph.conftest import Hubs
 from tests.support.watching import Watcher
@@ -49,9 +49,10 @@ async def verified(watcher: Watcher) -> None:
 async def test_an_edit_is_a_checkpoint_of_theirs_and_a_step_of_ours(saver: Any, hubs: Hubs) -> None:
     app = routed(saver)
     watcher = await stepped(hubs, app)
-    head = (await watcher.check()).progress.head
+    before = await watcher.check()
+    head, seen = before.progress.head, before.checkpoints[-1].state_hash
     step = await watcher.driver.execute(
-        UpdateState({"log": ["mine"], "score": 9}, head, None, "ann", "because")
+        UpdateState({"log": ["mine"], "score": 9}, head, None, "ann", "because", seen)
     )
     view = await watcher.check()
     assert (step, view.progress.head) == (head + 1, head + 1)
@@ -62,7 +63,7 @@ async def test_an_edit_is_a_checkpoint_of_theirs_and_a_step_of_ours(saver: Any, 
     assert point.origin == theirs(app).config["configurable"]["checkpoint_id"]
     (entry,) = [entry for entry in view.ledger if entry.kind == UPDATE_STATE]
     assert (entry.actor, entry.note, entry.data["channels"]) == ("ann", "because", ["log", "score"])
-    assert entry.seen
+    assert entry.seen == seen
     assert view.progress.next_node == "publish"
     updates = (await watcher.driver.updates(step, step))[step]
     assert {update.op for update in updates} == {"set"}
@@ -146,6 +147,51 @@ async def test_an_edit_withdraws_what_waits_and_it_is_asked_anew(saver: Any, hub
     await watcher.run()
     assert (await watcher.check()).values["log"][-1] == "ask yes"
     await verified(watcher)
+
+
+async def test_no_edit_as_a_node_runs_past_a_question_that_waits(saver: Any, hubs: Hubs) -> None:
+    ran: list[str] = []
+    app = graphs.asking_in_the_middle(ran).compile(checkpointer=saver)
+    watcher = await stepped(hubs, app, 2)
+    (request,) = (await watcher.check()).progress.pending
+    for as_node in ("ask", "review"):
+        edit = UpdateState({"draft": "mine"}, as_node=as_node, actor="mallory")
+        previewed = await watcher.driver.preview(edit)
+        assert "anyone may answer it" in previewed.problems[EDIT]
+        assert next(each for each in previewed.as_nodes if each.node == as_node).problem
+        with pytest.raises(GateUnanswered, match=r"would pass the question 'send it\?'"):
+            await watcher.driver.execute(edit)
+        fork = Fork(watcher.view.progress.head, "f", {"draft": "mine"}, actor="mallory", as_node=as_node)
+        with pytest.raises(GateUnanswered):
+            await watcher.driver.execute(fork)
+    await watcher.driver.execute(UpdateState({"draft": "mine"}, as_node="before", actor="ann"))
+    await watcher.run()
+    (anew,) = (await watcher.check()).progress.pending
+    await watcher.driver.execute(Answer(anew.id, "yes", anew.step, "ann"))
+    await watcher.run()
+    assert ran == ["ask", "ask", "ask", "review", "send"]
+    with pytest.raises(GateUnanswered):  # a fork of where it waited is asked again
+        await watcher.driver.execute(Fork(request.step, "f", {"draft": "x"}, actor="m", as_node="ask"))
+    await watcher.driver.execute(UpdateState({"draft": "again"}, as_node="ask", actor="ann"))
+    await verified(watcher)
+
+
+async def test_no_edit_as_a_node_runs_past_a_question_on_another_branch(saver: Any, hubs: Hubs) -> None:
+    ran: list[str] = []
+    app = graphs.asking_on_a_branch(ran).compile(checkpointer=saver)
+    watcher = await stepped(hubs, app, 2)
+    assert (await watcher.check()).progress.pending
+    edit = UpdateState({"draft": "mine"}, as_node="skip", actor="mallory")
+    with pytest.raises(GateUnanswered, match=r"would pass the question 'send it\?'"):
+        await watcher.driver.execute(edit)
+    with pytest.raises(GateUnanswered):
+        await watcher.driver.execute(
+            Fork(watcher.view.progress.head, "f", {"draft": "mine"}, actor="mallory", as_node="skip")
+        )
+    await watcher.driver.execute(UpdateState({"draft": "mine"}, as_node="before", actor="ann"))
+    await watcher.run()
+    assert (await watcher.check()).progress.pending
+    assert "send" not in ran
 
 
 async def test_a_fork_is_a_line_of_its_own_and_leaves_the_other_as_it_is(saver: Any, hubs: Hubs) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import operator
 import sqlite3
 import sys
@@ -24,6 +25,8 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
+from hitl_tui.drivers.langgraph import pregel
+from hitl_tui.drivers.langgraph.continuing import Leg
 from hitl_tui.drivers.langgraph.graph import describe
 from hitl_tui.drivers.langgraph.pregel import App
 from hitl_tui.engine.commands import Answer, CancelAttempt, Run, Start, UpdateState
@@ -274,6 +277,23 @@ async def test_a_node_that_blocks_is_given_up_and_saves_nothing(saver: Any, hubs
     assert not thread.is_alive()
 
 
+def test_a_run_that_was_given_up_does_not_end_the_threads_of_the_next_one() -> None:
+    threads = pregel._KeptThreads()
+    error = RuntimeError("given up")
+
+    def run_both() -> None:
+        given_up = threads.lent()
+        given_up.__enter__()
+        with threads.lent():
+            executor = pregel._LENT.get()
+            assert executor is not None
+            assert not given_up.__exit__(RuntimeError, error, None)
+            assert executor.submit(lambda: "done").result() == "done"
+
+    contextvars.copy_context().run(run_both)  # each run has a context of its own
+    threads.close()
+
+
 def test_what_is_given_up_as_it_ends_has_ended() -> None:
     app = App(one_node(lambda _state: {"log": ["done"]}, InMemorySaver()))
     config = {"configurable": {"thread_id": "t"}}
@@ -285,7 +305,7 @@ def test_what_is_given_up_as_it_ends_has_ended() -> None:
 
     sys.settrace(too_late)
     try:
-        app.run({"log": []}, config, lambda _part: None)
+        app.run({"log": []}, config, lambda _part: None, leg=Leg())
     finally:
         sys.settrace(None)
     app.drop()
@@ -311,6 +331,9 @@ async def test_a_graph_inside_is_one_step_of_its_parent_and_drawn_inside_it(save
     node = watcher.view.graph.node("work")
     assert node is not None
     assert (node.kind, node.graph.nodes[0].name) == ("subgraph", "work")
+    shared = tuple((name, name) for name in inner.channels if name in watcher.view.values)
+    assert shared
+    assert (node.inputs, node.outputs) == (shared, shared)
     assert watcher.view.values["log"] == ["in", "in", "inner"]
 
 

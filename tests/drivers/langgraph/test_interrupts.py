@@ -22,7 +22,7 @@ from hitl_tui.drivers.langgraph.interrupts import (
 )
 from hitl_tui.drivers.langgraph.pregel import App, Saved, saved_of
 from hitl_tui.engine.graph.description import GraphInfo, NodeInfo
-from hitl_tui.engine.log.outcomes import BranchState, Exchange
+from hitl_tui.engine.log.outcomes import BranchState, KeptAnswer
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.interrupts import checked_value
@@ -228,7 +228,9 @@ async def test_two_questions_of_one_node_never_share_an_id() -> None:
     run = Opened(graphs.asks_twice(), [])
     (first,) = run.asked
     run.answer({first.id: "ann"})
-    saved = await App(run.app).state(CONFIG, subgraphs=True)
+    app = App(run.app)
+    saved = await app.state(CONFIG, subgraphs=True)
+    app.close()
     assert saved is not None
     (second,) = asked_by(saved)
     assert second.id != first.id
@@ -270,13 +272,13 @@ def test_a_task_that_asks_has_passed_the_stop_before_it() -> None:
 def test_answers_are_kept_until_they_were_handed_over() -> None:
     kept = Cursor(
         "t",
-        exchanges=(Exchange("answer:x", 1), Exchange("a model's reply", 2)),
-        branches=(BranchState("look[0]", exchanges=(Exchange("answer:y", 3),)),),
+        answers=(KeptAnswer("of x", 1, 1, "x"), KeptAnswer("of z", 2, 2, "z")),
+        branches=(BranchState("look[0]", answers=(KeptAnswer("of y", 3, 3, "y"),)),),
     )
-    assert kept_answers(kept) == {"x": 1, "y": 3}
-    rest = without_answers(kept, {"x"})
-    assert kept_answers(rest) == {"y": 3}
-    assert rest.exchanges == (Exchange("a model's reply", 2),)
+    assert kept_answers(kept) == {"x": 1, "z": 2, "y": 3}
+    rest = without_answers(kept, {"x", "y"})
+    assert kept_answers(rest) == {"z": 2}
+    assert rest.answers == (KeptAnswer("of z", 2, 2, "z"),)
 
 
 def test_an_answer_of_nothing_is_an_answer() -> None:

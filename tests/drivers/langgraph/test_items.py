@@ -58,10 +58,11 @@ async def test_items_are_found_by_namespace_and_words(
     assert [item.key for item in await hub.items(prefix, query, 100)] == keys
 
 
-async def test_a_graph_without_a_store_says_so_and_greys_the_key(hubs: Hubs) -> None:
+async def test_the_keys_for_a_store_and_agents_are_greyed_where_a_graph_has_none(hubs: Hubs) -> None:
     hub = hubs.over(graph(None))
     session = await ViewSession.open(hub, await hub.begin("t", "ann"))
     assert "without a store" in BY_ID["look.items"].why_not(session.situation)
+    assert "set up in its code" in BY_ID["look.agents"].why_not(session.situation)
     with pytest.raises(UsageError, match="no store of items"):
         await hub.items((), "", 10)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.graph import START, StateGraph
 
 from hitl_tui.drivers.langgraph.listing import in_order, moment_of
 from hitl_tui.drivers.langgraph.mirror import Mirror
@@ -19,7 +21,7 @@ from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.errors import ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores import open_store
 from tests.drivers.langgraph.conftest import Hubs
-from tests.drivers.langgraph.flows import asking
+from tests.drivers.langgraph.flows import Items, asking
 from tests.support.watching import Watcher
 
 
@@ -51,6 +53,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counted
 
 
+@pytest.mark.slow
 async def test_a_page_of_many_threads_reads_a_state_a_row_and_mirrors_none(
     saver: Any, hubs: Hubs, calls: Counter[str]
 ) -> None:
@@ -106,6 +109,43 @@ async def test_threads_that_are_opened_stand_between_the_others_with_their_forks
         last = page[-1]
     assert paged == names(everything)
     assert names(await hub.threads("b")) == ["b-again", "b"]
+
+
+async def test_a_thread_is_listed_as_it_is_while_a_fork_of_it_has_no_step_yet(saver: Any, hubs: Hubs) -> None:
+    graph = asking(saver)
+    failing: list[str] = []
+
+    def work(_state: Any) -> dict[str, Any]:
+        if failing:
+            raise ValueError("away")
+        return {"items": ["work"]}
+
+    builder = StateGraph(Items).add_node("work", work).add_edge(START, "work")
+    graph = builder.compile(checkpointer=saver)
+    graph.invoke({"items": ["in"]}, config("t"))
+    hub = hubs.over(graph, "mirror.db")
+    await hub.open("t")
+    (before,) = await hub.threads()
+    await hubs.close()
+    failing.append("now")
+    first = next(each.config for each in graph.get_state_history(config("t")) if each.next == ("work",))
+    with suppress(ValueError):
+        graph.invoke(None, first)
+    (row,) = await hubs.over(graph, "mirror.db").threads()
+    assert (row.head, row.status) == (before.head, "completed")
+
+
+async def test_a_thread_that_was_deleted_there_is_listed_no_more(saver: Any, hubs: Hubs) -> None:
+    graph = asking(saver)
+    for name in ("kept", "gone"):
+        graph.invoke({"items": ["in"]}, config(name))
+        await hubs.over(graph, "mirror.db").open(name)
+        await hubs.close()
+    hub = hubs.over(graph, "mirror.db")
+    assert names(await hub.threads()) == ["gone", "kept"]
+    graph.checkpointer.delete_thread("gone")
+    assert names(await hub.threads()) == ["kept"]
+    assert [row.thread.info.thread_id for row in await hub.waiting(50)] == ["kept"]
 
 
 async def test_what_others_did_to_an_opened_thread_is_listed_and_not_mirrored(

@@ -104,7 +104,8 @@ async def test_the_rules_of_a_policy_answer_what_a_graph_asks_and_are_named(
     graph = paying(saver)
     hub = hubs.over(graph)
     policy = read_policy(tmp_path / "payments.toml")
-    plans = await plan_by(policy, hub, await rows(hub), ANN, hub.now())
+    waiting = await rows(hub)
+    plans = await plan_by(policy, hub, waiting, ANN, hub.now(), current={row.key: row for row in waiting})
     assert {each.thread: (each.outcome, each.rule) for each in plans} == {
         "ann": ("would", "small ones"),
         "bob": ("would", "not to bob"),

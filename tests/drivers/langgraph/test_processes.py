@@ -22,9 +22,10 @@ from tests.drivers.langgraph import graphs
 from tests.support.watching import Watcher
 
 langgraph_types = pytest.importorskip("langgraph.types")
-pytestmark = pytest.mark.skipif(
-    not hasattr(langgraph_types, "Overwrite"), reason="this LangGraph has no Overwrite"
-)
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(not hasattr(langgraph_types, "Overwrite"), reason="this LangGraph has no Overwrite"),
+]
 
 _OTHER = """
 import asyncio, os, signal, sqlite3, sys

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -15,6 +16,10 @@ pytest.importorskip("langgraph.checkpoint.sqlite")
 
 import ormsgpack
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.func import entrypoint
+from langgraph.graph import START, StateGraph
+from langgraph.types import interrupt
+from typing_extensions import TypedDict
 
 from hitl_tui.drivers.langgraph.discovery import thread_heads
 from hitl_tui.drivers.langgraph.recorded import Checkpoints
@@ -23,6 +28,11 @@ from hitl_tui.errors import NoSuchStore, StoreUnusable
 from hitl_tui.loading.langgraph import LangGraphSource
 from hitl_tui.loading.sources import open_langgraph_graph
 from tests.samples.test_langgraph import INPUTS, needs_schemas
+
+
+class Log(TypedDict):
+    log: Annotated[list[str], operator.add]
+
 
 EVIL = Path("/tmp/hitl-tui-hostile-row")
 
@@ -42,7 +52,10 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, M
         apps[name] = source.app.copy({"checkpointer": SqliteSaver(connection)})
         apps[name].invoke(INPUTS[name], {"configurable": {"thread_id": name}})
         source.close()
-    yield file, apps
+    # A copy is looked at: SQLite keeps a file open in a process while another connection has a lock on it.
+    copy = folder / "copy.sqlite"
+    connection.execute("VACUUM INTO ?", [str(copy)])
+    yield copy, apps
     connection.close()
 
 
@@ -177,3 +190,40 @@ def test_what_is_no_such_file_is_told(tmp_path: Path) -> None:
     other.write_bytes(os.urandom(200))
     with pytest.raises(StoreUnusable, match="can't be read"):
         Checkpoints(other)
+
+
+def test_files_of_every_kind_of_graph_and_of_older_checkpointers_are_read(tmp_path: Path) -> None:
+    """A fan-out that waits and wrote one channel twice, a state without fields, an entrypoint."""
+    file = tmp_path / "kinds.sqlite"
+    connection = sqlite3.connect(file, check_same_thread=False)
+    saver = SqliteSaver(connection)
+    waiting = (
+        StateGraph(Log)
+        .add_node("a", lambda state: {"log": ["a"]})
+        .add_node("b", lambda state: {"log": ["b"]})
+    )
+    waiting.add_node("ask", lambda state: {"log": [interrupt("ok?")]})
+    for name in ("a", "b", "ask"):
+        waiting.add_edge(START, name)
+    bare = StateGraph(dict).add_node("only", lambda state: {"x": 1}).add_edge(START, "only")
+
+    @entrypoint(checkpointer=saver)
+    def flow(n: int) -> int:
+        return n + 1
+
+    places: dict[str, Any] = {name: {"configurable": {"thread_id": name}} for name in ("fan", "bare", "flow")}
+    waiting.compile(checkpointer=saver).invoke({"log": []}, places["fan"])
+    bare.compile(checkpointer=saver).invoke({"y": 2}, places["bare"])
+    flow.invoke(1, places["flow"])
+    for _ in range(2):
+        checkpoints = Checkpoints(file)
+        states = {name: checkpoints.graph(name).get_state(place) for name, place in places.items()}
+        assert [each.value for each in states["fan"].interrupts] == ["ok?"]
+        assert (states["bare"].values, states["flow"].values) == ({"x": 1}, 2)
+        oldest = [*history(checkpoints.graph("flow"), "flow")][-1]
+        assert oldest.next == ("flow",)
+        checkpoints.close()
+        if "task_path" in {str(row[1]) for row in connection.execute("PRAGMA table_info(writes)")}:
+            connection.execute("ALTER TABLE writes DROP COLUMN task_path")
+            connection.commit()
+    connection.close()

@@ -102,7 +102,14 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(name, marks=() if name in ("of another kind", "broken off") else pytest.mark.slow)
+        for name in ANSWERS
+    ],
+)
+@pytest.mark.slow
 def test_what_a_server_refuses_is_told_in_words(
     server: Refusing, app: App, answer: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

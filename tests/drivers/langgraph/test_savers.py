@@ -17,6 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
+from hitl_tui.drivers.langgraph.continuing import Leg
 from hitl_tui.drivers.langgraph.discovery import sync_threads
 from hitl_tui.drivers.langgraph.pregel import App, config_of
 from hitl_tui.engine.commands import Answer, Fork, Start, UpdateState
@@ -81,7 +82,8 @@ class Loop:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
@@ -93,6 +95,8 @@ class Loop:
 
     def end(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
 
 
 def async_sqlite(loop: Loop, stack: ExitStack, folder: Path, _url: str) -> Any:
@@ -171,17 +175,17 @@ def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
         url = server.url(name)
     loop = Loop()
     with ExitStack() as stack:
+        stack.callback(loop.end)  # also where making the saver skips the test
         yield MAKERS[request.param](loop, stack, tmp_path, url)
-    loop.end()
 
 
 async def run_by_langgraph_alone(graph: Any, thread: str, given: Any) -> None:
     """Run a thread as far as it goes, as somebody else's program does."""
     app = App(graph)
     if app.is_async:
-        await app.run_async(given, config_of(thread), lambda _part: None)
+        await app.run_async(given, config_of(thread), lambda _part: None, leg=Leg())
     else:
-        await asyncio.to_thread(app.run, given, config_of(thread), lambda _part: None)
+        await asyncio.to_thread(app.run, given, config_of(thread), lambda _part: None, leg=Leg())
     app.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 pytest.importorskip("langgraph")
 
 from hitl_tui.drivers.langgraph.hub import LangGraphHub
-from hitl_tui.drivers.langgraph.server import SERVER, ServerGraph, new_server_thread
+from hitl_tui.drivers.langgraph.server import ServerGraph
+from hitl_tui.drivers.langgraph.server_names import SERVER, new_server_thread
 from hitl_tui.engine.commands import CancelAttempt, Run, Start
 from hitl_tui.engine.log.events import AttemptDropped, RunEnded
 from hitl_tui.stores import open_store
@@ -45,6 +47,15 @@ def test_a_thread_is_run_asked_and_answered_by_several_processes(server: str, ap
     shown = app.expect(0, "show", thread, "--json", *store).document
     assert shown["state"]["offer"] == "Paid: 900 €."
     assert "late" in app.expect(0, "log", thread, *store).out
+
+
+def test_a_stop_that_a_graph_was_compiled_with_holds(server: str, app: App) -> None:
+    stopped = app.expect(3, "run", *at(server, "gate"), "--input", "text=x", "--json").documents[-1]
+    assert [request["title"] for request in stopped["pending"]] == ["stopped before send"]
+    assert stopped["state"]["text"] == "a draft"
+    store = ("--store", f"langgraph+{server}#gate")
+    done = app.expect(0, "resume", stopped["thread"], "--json", *store).documents[-1]
+    assert done["state"]["text"] == "sent"
 
 
 def test_a_fan_out_and_the_words_of_a_model_come_as_from_a_local_graph(server: str, app: App) -> None:
@@ -103,10 +114,22 @@ def test_a_run_whose_connection_is_cut_is_joined_again(server: str, app: App, tm
     assert (done["status"], done["state"]["done"]) == ("completed", "yes, and after")
 
 
+_clients: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def clients_closed() -> Iterator[None]:
+    yield
+    while _clients:
+        _clients.pop().close()
+
+
 def client_of(server: str) -> Any:
+    """A client of the SDK; it is closed at the end of the test."""
     from langgraph_sdk import get_sync_client
 
-    return get_sync_client(url=server)
+    _clients.append(get_sync_client(url=server))
+    return _clients[-1]
 
 
 def begun_by_others(server: str, place: Path) -> str:
@@ -197,9 +220,8 @@ def test_what_a_run_of_somebody_else_saved_is_rolled_back_by_choice(
 
 
 async def test_giving_a_run_up_cancels_it_on_the_server(server: str, tmp_path: Path) -> None:
-    hub = LangGraphHub(
-        ServerGraph(server, "slow"), open_store("memory:"), name="slow", source={SERVER: server}
-    )
+    graph = ServerGraph(server, "slow")
+    hub = LangGraphHub(graph, open_store("memory:"), name="slow", source={SERVER: server})
     watcher = await Watcher.open(await hub.begin(new_server_thread(), "ann"))
     try:
         await watcher.driver.execute(Start({"place": str(tmp_path)}))
@@ -219,6 +241,7 @@ async def test_giving_a_run_up_cancels_it_on_the_server(server: str, tmp_path: P
     finally:
         (tmp_path / "go").touch()
         await hub.close()
+        graph.close()
 
 
 def test_threads_beyond_the_first_hundred_are_listed(server: str, app: App) -> None:

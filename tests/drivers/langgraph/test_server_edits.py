@@ -12,7 +12,8 @@ pytest.importorskip("langgraph")
 from langgraph_sdk import get_sync_client
 
 from hitl_tui.drivers.langgraph.hub import LangGraphHub
-from hitl_tui.drivers.langgraph.server import SERVER, ServerGraph
+from hitl_tui.drivers.langgraph.server import ServerGraph
+from hitl_tui.drivers.langgraph.server_names import SERVER
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Fork, Run, Step, UpdateState
 from hitl_tui.engine.log.events import EDIT
@@ -33,10 +34,12 @@ class Served:
         self.url = url
         self.client: Any = get_sync_client(url=url)
         self._hubs: dict[str, LangGraphHub] = {}
+        self._apps: list[ServerGraph] = []
 
     def hub(self, graph: str) -> LangGraphHub:
         if graph not in self._hubs:
             app = ServerGraph(self.url, graph)
+            self._apps.append(app)
             self._hubs[graph] = LangGraphHub(
                 app, open_store("memory:"), name=graph, source={SERVER: self.url}
             )
@@ -51,6 +54,9 @@ class Served:
     async def close(self) -> None:
         for hub in self._hubs.values():
             await hub.close()
+        for app in self._apps:
+            app.close()
+        self.client.close()
 
 
 @pytest.fixture
@@ -154,12 +160,12 @@ async def test_a_subgraph_is_looked_at_and_edited_inside_and_not_stepped_into(se
 
 
 def test_a_server_stops_at_no_node_inside_a_subgraph_so_stepping_into_one_is_refused(server: str) -> None:
-    client: Any = get_sync_client(url=server)
-    thread = str(client.threads.create(graph_id="team")["thread_id"])
-    stops = {"interrupt_before": "*", "interrupt_after": "*"}
-    client.runs.wait(thread, "team", input={"log": ["in"]}, **stops)
-    assert client.threads.get_state(thread)["next"] == ["team"]
-    client.runs.wait(thread, "team", input=None, **stops)
-    (task,) = client.threads.get_state(thread, subgraphs=True)["tasks"]
+    with get_sync_client(url=server) as client:
+        thread = str(client.threads.create(graph_id="team")["thread_id"])
+        stops: Any = {"interrupt_before": "*", "interrupt_after": "*"}
+        client.runs.wait(thread, "team", input={"log": ["in"]}, **stops)
+        assert client.threads.get_state(thread)["next"] == ["team"]
+        client.runs.wait(thread, "team", input=None, **stops)
+        (task,) = client.threads.get_state(thread, subgraphs=True)["tasks"]
     assert [asked["value"] for asked in task["interrupts"]] == ["go on?"]  # of its second node
     assert task["state"]["values"]["log"] == ["in", "gathered"]

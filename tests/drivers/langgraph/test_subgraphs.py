@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
 pytest.importorskip("langgraph", reason="the extra `langgraph` is not installed")
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command
 
 from hitl_tui.drivers.langgraph.hub import LangGraphHub
 from hitl_tui.engine.commands import Answer, Cancel, Fork, Start, Step, UpdateState
@@ -16,7 +21,7 @@ from hitl_tui.errors import UsageError
 from hitl_tui.view.actions import BY_ID
 from hitl_tui.view.session import ViewSession
 from tests.drivers.langgraph.conftest import Hubs
-from tests.drivers.langgraph.graphs import PAUSE, Ran, nested, paused_inside, team_of, two_teams
+from tests.drivers.langgraph.graphs import PAUSE, Ran, State, nested, paused_inside, team_of, two_teams
 from tests.support.watching import Watcher
 
 
@@ -68,6 +73,33 @@ async def test_a_subgraph_is_stepped_into_and_through_and_its_end_is_its_parents
     assert ran == ["gather", "ask", "ask"]
     for watcher in (outer, inner):
         assert (await watcher.driver.check("log", lambda _done, _all: None)).mismatches == ()
+
+
+@pytest.mark.skipif(
+    find_spec("langgraph._internal._replay") is None,
+    reason="this LangGraph begins a subgraph anew at each step of a fork",
+)
+async def test_a_fork_is_stepped_through_its_subgraph_as_its_parent_is(hubs: Hubs, saver: Any) -> None:
+    ran: Ran = []
+    outer, inner = await inside(hubs, saver, ran)
+    await outer.run()
+    (asked,) = (await outer.check()).progress.pending
+    await outer.driver.execute(Answer(asked.id, "yes", asked.step, "ann"))
+    await outer.run()
+    await outer.driver.execute(Fork(1, "f"))
+    ran.clear()
+    hub = hubs.opened[0]
+    fork = await Watcher.open(await hub.open("f"))
+    for expected in ([], ["gather"], ["gather", "ask"]):
+        await fork.step(into=True)
+        assert ran == expected
+    threads = [name for name in rows(hub) if name != inner.driver.thread_id]
+    child = (await fork.driver.snapshot()).unfinished
+    assert child is not None
+    assert threads == []
+    assert [row.info.thread_id for row in all_threads(hub.mirror.store, within="f")] == [child.child]
+    assert (await outer.check()).progress.status == "completed"
+    assert (await fork.driver.check("log", lambda _done, _all: None)).mismatches == ()
 
 
 async def test_an_edit_inside_withdraws_what_was_asked_and_is_what_the_parent_gets(
@@ -210,3 +242,19 @@ async def test_a_subgraph_that_can_not_be_looked_into_says_why_and_runs_as_one_s
     await outer.step(into=True)
     assert (await outer.check()).progress.status == "completed"
     assert (await outer.driver.snapshot()).unfinished is None
+
+
+async def test_a_thread_inside_whose_node_went_on_outside_is_over(hubs: Hubs) -> None:
+    leave: Any = Command(goto="next", graph=Command.PARENT, update={"log": ["left"]})
+    inner = StateGraph(State).add_node("work", lambda _state: leave).add_edge(START, "work").compile()
+    graph = StateGraph(State).add_node("team", inner, destinations=("next",)).add_edge(START, "team")
+    graph.add_node("next", lambda _state: {"log": ["next"]})
+    hub = hubs.over(graph.compile(checkpointer=InMemorySaver()))
+    outer = await Watcher.open(await hub.begin("t", "ann"))
+    await outer.driver.execute(Start({"log": []}))
+    await outer.run()
+    assert outer.view.values["log"] == ["left", "next"]
+    (row,) = await hub.threads(within="t")
+    assert (row.status, row.reason) == ("completed", "end")
+    opened = await Watcher.open(await hub.open(row.info.thread_id))
+    assert opened.view.progress.status == "completed", "looking at it changes nothing"

@@ -106,6 +106,7 @@ async def whole(watcher: Watcher) -> None:
     await watcher.until(lambda view: not view.refusals.get("run"))
 
 
+@pytest.mark.slow
 async def test_the_newest_page_is_shown_while_the_rest_is_read(
     saver: Any, hubs: Hubs, hold: Callable[..., Held]
 ) -> None:
@@ -137,6 +138,7 @@ async def test_the_newest_page_is_shown_while_the_rest_is_read(
     assert await driver.execute(Fork(LONG - 1, "f")) == "f"
 
 
+@pytest.mark.slow
 async def test_its_steps_get_our_numbers_once_it_is_whole(
     saver: Any, hubs: Hubs, hold: Callable[..., Held]
 ) -> None:
@@ -149,6 +151,7 @@ async def test_its_steps_get_our_numbers_once_it_is_whole(
     assert watcher.view.progress.invocation == 2
 
 
+@pytest.mark.slow
 async def test_what_was_read_before_it_was_closed_is_not_read_again(
     saver: Any, hubs: Hubs, hold: Callable[..., Held], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,6 +208,7 @@ async def test_a_thread_of_others_that_is_opened_at_once_is_there_by_its_newest_
         await hub.open("gone", at_once=True)
 
 
+@pytest.mark.slow
 async def test_a_long_thread_of_a_file_is_shown_by_its_newest_page_at_once(
     file_hub: RecordedHub, hold: Callable[..., Held]
 ) -> None:
@@ -237,6 +241,7 @@ async def test_a_long_thread_of_a_file_is_shown_by_its_newest_page_at_once(
         await file_hub.open("gone", at_once=True)
 
 
+@pytest.mark.slow
 async def test_what_was_read_of_a_file_before_it_was_closed_stays(
     file_hub: RecordedHub, hold: Callable[..., Held]
 ) -> None:

@@ -20,7 +20,7 @@ from tests.engine.audit.rich import Stored
 MEMORY = 2 << 30
 """Bytes that the process may take."""
 
-SECONDS = 10
+SECONDS = 5
 """Seconds of CPU that reading one damaged store may take."""
 
 

@@ -36,6 +36,7 @@ def test_every_kind_of_thread_stands_where_its_anchor_says_and_goes_on_from_ther
     assert {name: findings(store, name, *anchors) for name in names} == {name: [] for name in names}
 
 
+@pytest.mark.slow
 def test_a_store_put_back_to_an_earlier_copy(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with closing(SQLiteCheckpointer(path)) as store:
@@ -115,7 +116,7 @@ class TestSince:
     def test_it_takes_the_word_of_an_anchor_of_that_step(self, made: GraphRunner) -> None:
         known = made.anchor("t")
         for anchors in ((), (known,)):
-            with pytest.raises(UsageError, match="no anchor says where thread 't' stood at step 3"):
+            with pytest.raises(UsageError, match="no anchor says where thread 't' was at step 3"):
                 made.verify("t", anchor=anchors, since=3)
 
     def test_a_strict_check_is_of_the_whole_log(self, made: GraphRunner) -> None:

@@ -1,4 +1,4 @@
-"""Verifying a thread looks at the threads of its subgraphs, too, and names a wrong one (SPEC 12)."""
+"""Verifying a thread looks at the threads of its subgraphs, too, and names a wrong one."""
 
 from __future__ import annotations
 

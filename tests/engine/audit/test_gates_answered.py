@@ -1,4 +1,4 @@
-"""A strict check wants an answer in the ledger for every gate that a thread has passed (SPEC 10, 12).
+"""A strict check wants an answer in the ledger for every gate that a thread has passed.
 
 Forged threads are written with chains that agree: nothing but what the decisions say gives them away.
 """
@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hitl_tui import END, START, Channel, GraphRunner, StateGraph, append
+from hitl_tui import END, START, AnswerRefused, Channel, GraphRunner, StateGraph, append
 from hitl_tui.engine.commands.answering import expire
 from hitl_tui.engine.graph.gates import Gate, GateChoice
+from hitl_tui.engine.log.outcomes import HASHED
 from hitl_tui.engine.log.records import LedgerEntry
-from hitl_tui.engine.thread.hashes import ledger_hash
+from hitl_tui.engine.state.canonical import show_hash
+from hitl_tui.engine.thread.binding import logged_hash
+from hitl_tui.engine.thread.hashes import ledger_hash, pending_hash
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.stores import Checkpointer, MemoryCheckpointer
 from tests.engine.audit.rich import fill
@@ -239,8 +242,8 @@ def test_a_deadline_that_had_not_passed(monkeypatch: pytest.MonkeyPatch, terms: 
     ("facts", "field"),
     [
         ({"request_id": "0123456789ab"}, "answer"),
-        ({"step": 0}, "step"),
-        ({"request_hash": b"\1" * 32}, "request"),
+        ({"request_hash": b"\1" * 32}, "request_hash"),
+        ({"pending_hash": b"\1" * 32}, "request"),
     ],
 )
 def test_an_answer_to_something_else(
@@ -279,7 +282,178 @@ def test_a_thread_that_stands_behind_a_gate_without_an_answer(monkeypatch: pytes
     assert [(step, name) for step, name, *_ in findings(made)] == [(3, "decision"), (3, "answer")]
 
 
+# -- answers to something else ------------------------------------------------------------------------
+
+
+def of_amount(store: Checkpointer, place: Place = "before send", **terms: Any) -> GraphRunner:
+    """START -> draft -> send -> END, with a gate about the amount."""
+    graph = (
+        StateGraph({"amount": Channel(0), "log": Channel([], reducer=append())}, name="letter")
+        .add_node("draft", lambda _state: {"log": "draft"})
+        .add_node("send", lambda state: {"log": f"sent {state['amount']}"})
+        .add_edge(START, "draft")
+        .add_edge("draft", "send")
+        .add_edge("send", END)
+    )
+    when, _, node = place.partition(" ")
+    choices = [GateChoice("approve", "yes"), GateChoice("revise", "no")]
+    gate = Gate(node, "send it?", choices, subject="amount", **terms)
+    return graph.compile(
+        checkpointer=store,
+        **{f"interrupt_{when}": [gate]},  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize("place", ["after draft", "before send"])
+def test_a_step_on_an_answer_about_another_value(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+    made = of_amount(MemoryCheckpointer(), place)
+    made.invoke({"amount": 10}, thread_id="t")
+    waits = made.open("t").cursor.pending[0]
+    made.answer("t", waits.id, "approve", step=waits.step, actor="ann")
+    made.update_state("t", {"amount": 10000}, actor="eve")
+    monkeypatch.setattr("hitl_tui.engine.run.loop.unpassed", lambda *_: None)
+    assert made.invoke(thread_id="t")["log"][-1] == "sent 10000"
+    assert [(name, actual) for _, name, _, actual in findings(made)] == [
+        ("amount", "changed since the answer")
+    ]
+
+
+@pytest.mark.parametrize("place", ["after draft", "before send"])
+@pytest.mark.parametrize("given", [{}, {"amount": 10}])
+def test_an_edit_after_an_answer_is_no_fault_while_nothing_has_run(
+    place: Place, given: dict[str, int]
+) -> None:
+    made = of_amount(MemoryCheckpointer(), place)
+    made.invoke(given, thread_id="t")
+    waits = made.open("t").cursor.pending[0]
+    made.answer("t", waits.id, "approve", step=waits.step, actor="ann")
+    made.update_state("t", {"amount": 10000}, actor="eve")
+    assert findings(made) == []
+
+
+@pytest.mark.parametrize("place", ["after draft", "before send"])
+@pytest.mark.parametrize("given", [{}, {"amount": 10}])
+def test_an_edit_that_was_undone_leaves_the_answer_valid(place: Place, given: dict[str, int]) -> None:
+    made = of_amount(MemoryCheckpointer(), place)
+    made.invoke(given, thread_id="t")
+    waits = made.open("t").cursor.pending[0]
+    made.answer("t", waits.id, "approve", step=waits.step, actor="ann")
+    before = made.get_state("t")["amount"]
+    for amount in (10000, before):
+        made.update_state("t", {"amount": amount}, actor="eve")
+    assert made.invoke(thread_id="t")["log"][-1] == f"sent {before}"
+    assert findings(made) == []
+
+
+def test_an_answer_to_the_request_before_does_not_count_for_the_newest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = of_amount(MemoryCheckpointer())
+    made.invoke({"amount": 10}, thread_id="t")
+    waits = made.open("t").cursor.pending[0]
+    made.answer("t", waits.id, "approve", step=waits.step, actor="ann")
+    made.update_state("t", {"amount": 10000}, actor="eve")
+    made.invoke(thread_id="t")
+    forge(monkeypatch, without("answer"))
+    answer(made, "ann")
+    assert "answer" in [field for _, field, *_ in findings(made)]
+
+
+def asks_in_branches(store: Checkpointer) -> GraphRunner:
+    """A map of two branches that each ask whether to pay."""
+
+    def pay(_state: Any, config: Any) -> dict[str, Any]:
+        question = {"kind": "approve", "title": f"pay {config.item}?", "payload": config.item}
+        return {"log": f"{config.item} {config.interrupt(question)}"}
+
+    return (
+        StateGraph(
+            {"amounts": Channel([10, 10000], reducer="overwrite"), "log": Channel([], reducer=append())}
+        )
+        .add_map("pay", over="amounts", node=pay)
+        .add_edge(START, "pay")
+        .add_edge("pay", END)
+        .compile(checkpointer=store)
+    )
+
+
+@pytest.mark.parametrize("both", [False, True], ids=["one answer is moved", "two are exchanged"])
+@pytest.mark.parametrize("hides", [False, True], ids=["as it was", "with the hash of what waited"])
+def test_answers_that_were_given_to_other_requests(
+    monkeypatch: pytest.MonkeyPatch, both: bool, hides: bool
+) -> None:
+    made = asks_in_branches(MemoryCheckpointer())
+    made.invoke(thread_id="t")
+    first, second = made.open("t").cursor.pending
+    other_of = {first.id: second, **({second.id: first} if both else {})}
+
+    def swapped(entry: LedgerEntry) -> LedgerEntry:
+        request = other_of.get(entry.request_id or "") if entry.kind == "answer" else None
+        if request is None:
+            return entry
+        hashes = {"pending_hash": pending_hash(request)} if hides else {}
+        return replace(entry, request_id=request.id, **hashes)
+
+    monkeypatch.setattr("hitl_tui.engine.thread.logged.check_requests", lambda *_: None)
+    forge(monkeypatch, swapped)
+    for waits, choice in ((first, "approve"), (second, "reject")):
+        made.answer("t", waits.id, choice, step=waits.step, actor="ann")
+    made.invoke(thread_id="t")
+    found = [field for _, field, *_ in findings(made)]
+    assert found == (["request_hash", "request_hash"] if both else found)
+    assert found
+    assert set(found) <= {"request_hash", "answer"}
+
+
 # -- what is no finding ---------------------------------------------------------------------------
+
+
+def _hash_of(entry: LedgerEntry) -> bytes:
+    return bytes.fromhex(logged_hash(entry.note, entry.data).partition(":")[2])
+
+
+@pytest.mark.parametrize("place", ["after draft", "before send", "inside send"])
+@pytest.mark.parametrize("changed", ["payload", "title", "hash", "payload and hash", "what the hash covers"])
+def test_a_request_that_asks_something_else_than_its_hash_says(
+    monkeypatch: pytest.MonkeyPatch, place: Place, changed: str
+) -> None:
+    hashes = {"was": b"", "is": b""}
+
+    def forged(entry: LedgerEntry) -> LedgerEntry:
+        if entry.kind == "request":
+            hashes["was"] = entry.request_hash
+            if "payload" in changed:
+                entry = replace(entry, data={**entry.data, "payload": {"amount": 9999}})
+            elif changed == "title":
+                entry = replace(entry, note="something else?")
+            elif changed == "what the hash covers":
+                entry = replace(
+                    entry, data={name: part for name, part in entry.data.items() if name != HASHED}
+                )
+            if changed == "payload and hash":
+                entry = replace(entry, request_hash=_hash_of(entry))
+            elif changed == "hash":
+                entry = replace(entry, request_hash=b"1" * 32)
+            hashes["is"] = entry.request_hash
+        elif entry.kind == "answer" and changed == "hash":  # the answer names the forged hash, too
+            entry = replace(entry, request_hash=hashes["is"])
+        return entry
+
+    store = MemoryCheckpointer()
+    made = (
+        asking(store)
+        if place == "inside send"
+        else gated(store, place, payload=lambda _state: {"amount": 10})
+    )
+    monkeypatch.setattr("hitl_tui.engine.thread.logged.check_requests", lambda *_: None)
+    forge(monkeypatch, forged)
+    made.invoke({}, thread_id="t")
+    answer(made, "ann")
+    found = findings(made)
+    assert {field for _, field, _, _ in found} == {"request_hash"}
+    if changed == "payload and hash":
+        shown = show_hash(hashes["is"]), show_hash(hashes["was"])
+        assert [(expected, actual) for _, _, expected, actual in found] == [shown]
 
 
 @pytest.mark.parametrize("place", ["after draft", "before send"])
@@ -311,6 +485,23 @@ def test_the_lawful_ways_past_a_gate(place: Place) -> None:
         assert (thread, row.status, findings(made, thread)) == (thread, "completed", [])
 
 
+def test_a_node_that_runs_again_after_each_answer_to_the_question_behind_it() -> None:
+    gate = Gate("draft", "good?", CHOICES)
+    made = (
+        StateGraph({"ok": Channel(False), "log": Channel([], reducer=append())})
+        .add_node("draft", lambda _state: {"log": "draft"})
+        .add_edge(START, "draft")
+        .add_conditional_edge("draft", lambda state: state["ok"], {"true": END, "false": "draft"})
+        .compile(checkpointer=MemoryCheckpointer(), interrupt_after=[gate])
+    )
+    made.invoke({"log": "go"}, thread_id="t")
+    for choice in ("revise", "revise", "approve"):
+        assert findings(made) == []
+        answer(made, "ann", choice=choice)
+    assert made.get_state("t")["log"] == ["go", "draft", "draft", "draft"]
+    assert findings(made) == []
+
+
 def test_a_deadline_that_has_an_answer_and_one_that_is_asked_again() -> None:
     for more in ({"on_timeout": "approve"}, {}):
         store = MemoryCheckpointer()
@@ -333,7 +524,8 @@ def test_a_gate_that_the_graph_lost_or_got_while_it_waited() -> None:
     made.invoke({"log": "go"}, thread_id="t")
     moved = gated(store, "before send", quorum=2, one_account=True)
     waits = made.open("t").cursor.pending[0]
-    moved.answer("t", waits.id, "approve", step=waits.step, actor="ann")
+    with pytest.raises(AnswerRefused, match="withdrawn"):
+        moved.answer("t", waits.id, "approve", step=waits.step, actor="ann")
     moved.invoke(thread_id="t")
     answer(moved, "ann", "bob")
     assert moved.open("t").cursor.status == "completed"

@@ -1,4 +1,4 @@
-"""Who holds a thread and who wants it paused: what a hand on the store can forge decides nothing (SPEC 10).
+"""Who holds a thread and who wants it paused: what a hand on the store can forge decides nothing.
 
 They are in no hash.  At worst a thread looks busy, free or asked to pause; what can't be read of them is an
 error in words that says what to delete.
@@ -26,9 +26,10 @@ from tests.support.spec import spec
 pytestmark = spec("10")
 
 REMOVED = object()
+SLOW = pytest.mark.slow
 
 
-@pytest.fixture(params=["runs.db", "runs"], ids=["sqlite", "files"])
+@pytest.fixture(params=["runs.db", pytest.param("runs", marks=SLOW)], ids=["sqlite", "files"])
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A store with a thread `t` that waits for an answer, is held from afar and asked to pause."""
     path = tmp_path / request.param
@@ -69,9 +70,15 @@ def answer(path: Path) -> None:
 
 
 UNREADABLE = [
-    *(("lease", field, b"\xff\x00") for field in ("token", "user", "host", "boot", "namespace")),
-    *(("lease", field, "soon") for field in ("pid", "process_started", "expires_at")),
-    *(("pause", field, b"\xff\x00") for field in ("actor", "note")),
+    ("lease", "token", b"\xff\x00"),
+    *(
+        pytest.param("lease", field, b"\xff\x00", marks=SLOW)
+        for field in ("user", "host", "boot", "namespace")
+    ),
+    ("lease", "pid", "soon"),
+    *(pytest.param("lease", field, "soon", marks=SLOW) for field in ("process_started", "expires_at")),
+    ("pause", "actor", b"\xff\x00"),
+    pytest.param("pause", "note", b"\xff\x00", marks=SLOW),
     ("pause", "at", "soon"),
 ]
 

@@ -1,4 +1,4 @@
-"""What is nested deeper than any value may be is damage told in words, wherever it is stored (SPEC 1, 12)."""
+"""What is nested deeper than any value may be is damage told in words, wherever it is stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ from tests.support.spec import spec
 pytestmark = spec("12")
 
 LEVELS = 900
-DEEP = ["[" * LEVELS + "]" * LEVELS, '{"a":' * LEVELS + "1" + "}" * LEVELS]
+LISTS_OR_OBJECTS = pytest.mark.parametrize(
+    "deep",
+    [
+        pytest.param("[" * LEVELS + "]" * LEVELS, id="lists"),
+        pytest.param('{"a":' * LEVELS + "1" + "}" * LEVELS, id="objects", marks=pytest.mark.slow),
+    ],
+)
 ROWS = {
     "an update": ("record", "change", "%s"),
     "what a reducer of a user made": ("record", "result", "%s"),
@@ -66,7 +72,7 @@ def told_in_words(path: Path) -> None:
             store.ledger("waits"), store.records("waits", 0, 9), runner(store).open("waits")
 
 
-@pytest.mark.parametrize("deep", DEEP, ids=["lists", "objects"])
+@LISTS_OR_OBJECTS
 @pytest.mark.parametrize("place", ROWS)
 def test_in_a_row(tmp_path: Path, whole: Path, place: str, deep: str) -> None:
     table, column, form = ROWS[place]
@@ -76,7 +82,7 @@ def test_in_a_row(tmp_path: Path, whole: Path, place: str, deep: str) -> None:
     told_in_words(path)
 
 
-@pytest.mark.parametrize("deep", DEEP, ids=["lists", "objects"])
+@LISTS_OR_OBJECTS
 @pytest.mark.parametrize("place", FILES)
 def test_in_a_file(tmp_path: Path, whole: Path, place: str, deep: str) -> None:
     pattern, named = FILES[place]
@@ -88,7 +94,7 @@ def test_in_a_file(tmp_path: Path, whole: Path, place: str, deep: str) -> None:
     told_in_words(path)
 
 
-@pytest.mark.parametrize("deep", DEEP, ids=["lists", "objects"])
+@LISTS_OR_OBJECTS
 @pytest.mark.parametrize("place", FILES)
 def test_in_a_file_that_is_imported(tmp_path: Path, whole: Path, place: str, deep: str) -> None:
     named = FILES[place][1].replace(" ", "", 1)

@@ -1,4 +1,4 @@
-"""A log is checked in ranges, apart from one another or not: the findings are the same (SPEC 12)."""
+"""A log is checked in ranges, apart from one another or not: the findings are the same."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Apart:
     def result(self, index: int) -> RangeReport | None:
         return self.reports[index]
 
-    def tell(self, step: int) -> None:
+    def report_progress(self, step: int) -> None:
         pass
 
     def faults(self, thread_id: str, since: int) -> Any:
@@ -134,7 +134,7 @@ DEEDS = {
 
 
 @pytest.mark.parametrize("deed", DEEDS)
-@pytest.mark.parametrize("seam", [24, 48, 72])
+@pytest.mark.parametrize("seam", [48, *(pytest.param(step, marks=pytest.mark.slow) for step in (24, 72))])
 def test_what_is_changed_at_a_seam_is_found_alike(copy: Path, deed: str, seam: int) -> None:
     places = {"first": RECORD.format(seam, "ASC"), "last": RECORD.format(seam - 1, "DESC"), "seam": seam}
     change(copy, DEEDS[deed].format(**places))
@@ -223,6 +223,7 @@ def pids(running: Processes) -> list[int]:
     return [child.pid for child in running._children]
 
 
+@pytest.mark.integration
 @pytest.mark.usefixtures("two_cores")
 class TestProcesses:
     """Real processes, on a log that is long to them."""

@@ -1,4 +1,4 @@
-"""What was changed in a store is refused in words before anybody acts on it (SPEC 10, 12)."""
+"""What was changed in a store is refused in words before anybody acts on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from hitl_tui import Gate, GateChoice, GraphRunner, LogCorrupt
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.state.canonical import show_hash
-from hitl_tui.engine.thread.hashes import request_hash
+from hitl_tui.engine.thread.hashes import pending_hash
 from hitl_tui.stores import Checkpointer, rows
 from hitl_tui.stores.files import json
 from tests.engine.audit.rich import opened
@@ -30,7 +30,7 @@ def runner(store: Checkpointer) -> GraphRunner:
     return review_loop(store, interrupt_after=[GATE])
 
 
-@pytest.fixture(params=["runs.db", "runs"], ids=["sqlite", "files"])
+@pytest.fixture(params=["runs.db", pytest.param("runs", marks=pytest.mark.slow)], ids=["sqlite", "files"])
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A store with a thread `t` that waits for an answer, after an edit by ann."""
     path = tmp_path / request.param
@@ -92,15 +92,15 @@ def swap_what_was_decided_about(path: Path) -> None:
     with closing(opened(path)) as store:
         cursor, newest = store.cursor("t"), store.ledger("t")[-1]
     assert isinstance(cursor, Cursor)
-    asked = request_hash(replace(cursor.pending[0], title="have lunch?"))
+    asked = pending_hash(replace(cursor.pending[0], title="have lunch?"))
     swap_request(path)
     if path.is_dir():
         forge(
-            path, "ledger", f"decisions/{newest.n:08}.json", show_hash(newest.request_hash), show_hash(asked)
+            path, "ledger", f"decisions/{newest.n:08}.json", show_hash(newest.pending_hash), show_hash(asked)
         )
         return
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("UPDATE ledger SET request_hash = ? WHERE request_hash = ?", (asked, newest.request_hash))
+        db.execute("UPDATE ledger SET pending_hash = ? WHERE pending_hash = ?", (asked, newest.pending_hash))
 
 
 CHANGES: dict[str, Callable[[Path], None]] = {

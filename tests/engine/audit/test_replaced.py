@@ -1,4 +1,4 @@
-"""A record that only replaces a value is followed in one look, which finds what all looks find (SPEC 12)."""
+"""A record that only replaces a value is followed in one look, which finds what all looks find."""
 
 from __future__ import annotations
 
@@ -63,6 +63,7 @@ def records(steps: list[Any]) -> list[tuple[UpdateRecord, bool]]:
 
 
 @given(st.lists(STEPS, max_size=8))
+@pytest.mark.slow
 def test_a_trace_finds_the_same_with_and_without_the_one_look(steps: list[Any]) -> None:
     def followed() -> tuple[Any, ...]:
         trace = Trace({})

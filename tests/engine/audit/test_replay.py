@@ -1,9 +1,8 @@
-"""Replay by the sentences of SPEC 12: the graph runs again with what its nodes once returned."""
+"""Replay: the graph runs again with what its nodes once returned."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from hitl_tui import (
     ReplayMismatch,
     StateGraph,
     max_turns,
-    open_store,
 )
 from hitl_tui.engine.audit.replay import replay
 from hitl_tui.stores import Checkpointer
@@ -28,14 +26,6 @@ from tests.support.flows import review_loop
 from tests.support.spec import spec
 
 pytestmark = spec("12")
-
-
-@pytest.fixture(params=["memory", "sqlite", "files"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Checkpointer]:
-    url = {"memory": "memory:", "sqlite": str(tmp_path / "r.db"), "files": f"files:{tmp_path / 'r'}"}
-    opened = open_store(url[request.param])
-    yield opened
-    opened.close()
 
 
 class Calls:

@@ -1,4 +1,4 @@
-"""SPEC 8, 12: taint follows from the records; `verify` tells where it does not."""
+"""Taint follows from the records; `verify` tells where it does not."""
 
 from __future__ import annotations
 

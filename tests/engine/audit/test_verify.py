@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,23 +10,11 @@ import pytest
 
 from hitl_tui.engine.audit.verify import verify
 from hitl_tui.errors import UnknownThread, UsageError
-from hitl_tui.stores import Checkpointer, FileCheckpointer, MemoryCheckpointer, SQLiteCheckpointer
+from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
 from tests.engine.audit.logs import CHANNELS, graph, run
 from tests.support.spec import spec
 
 pytestmark = spec("12")
-
-
-@pytest.fixture(params=["memory", "sqlite", "files"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Checkpointer]:
-    makers: dict[str, Callable[[], Checkpointer]] = {
-        "memory": MemoryCheckpointer,
-        "sqlite": lambda: SQLiteCheckpointer(tmp_path / "runs.db"),
-        "files": lambda: FileCheckpointer(tmp_path / "runs"),
-    }
-    opened = makers[request.param]()
-    yield opened
-    opened.close()
 
 
 class TestWhole:
@@ -109,6 +96,7 @@ class TestStrict:
         assert any("oops" in found.actual for found in report.mismatches if found.field == "result")
 
 
+@pytest.mark.slow
 def test_it_holds_no_whole_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spans: list[int] = []
     with closing(SQLiteCheckpointer(tmp_path / "runs.db")) as store:

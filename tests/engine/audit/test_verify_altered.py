@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -33,11 +34,16 @@ def flip(blob: bytes, at: int) -> bytes:
 
 
 class TestSQLite:
-    @pytest.fixture
-    def path(self, tmp_path: Path) -> Path:
-        with closing(SQLiteCheckpointer(tmp_path / "runs.db")) as store:
+    @pytest.fixture(scope="class")
+    def whole(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        path = tmp_path_factory.mktemp("whole") / "runs.db"
+        with closing(SQLiteCheckpointer(path, "none")) as store:
             run(store)
-        return tmp_path / "runs.db"
+        return path
+
+    @pytest.fixture
+    def path(self, whole: Path, tmp_path: Path) -> Path:
+        return Path(shutil.copy(whole, tmp_path / "runs.db"))
 
     def tampered(self, path: Path, sql: str, *values: Any, strict: bool = False) -> VerifyReport:
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
@@ -47,9 +53,8 @@ class TestSQLite:
             return verify(store, "t", graph().compile().graph.channels, strict=strict)
 
     @pytest.mark.parametrize("channel", ORDER)
-    @pytest.mark.parametrize("strict", [False, True])
-    def test_an_update(self, path: Path, channel: str, strict: bool) -> None:
-        number = seq(channel, 30)
+    def test_an_update(self, path: Path, channel: str) -> None:
+        number, strict = seq(channel, 30), ORDER.index(channel) % 2 == 0
         report = self.tampered(
             path, "UPDATE record SET change = ? WHERE id & 4294967295 = ?", b"[12345]", number, strict=strict
         )
@@ -90,7 +95,7 @@ class TestSQLite:
             (96, ("value", "update_hash")),
         ],
     )
-    @pytest.mark.parametrize("channel", ["notes", "total", "found", "facts", "recent", "word"])
+    @pytest.mark.parametrize("channel", ["notes", "total", "word"])
     def test_a_hash_of_a_record(self, path: Path, at: int, found: tuple[str, str], channel: str) -> None:
         number = seq(channel, 30)
         sql = "UPDATE record SET hashes = flip(hashes, ?) WHERE id & 4294967295 = ? AND length(hashes) > ?"
@@ -193,9 +198,15 @@ class TestSQLite:
 
 
 class TestFiles:
+    @pytest.fixture(scope="class")
+    def whole(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        path = tmp_path_factory.mktemp("whole") / "runs"
+        run(FileCheckpointer(path, "none"), 6)
+        return path
+
     @pytest.fixture
-    def directory(self, tmp_path: Path) -> Path:
-        run(FileCheckpointer(tmp_path / "runs"), 6)
+    def directory(self, whole: Path, tmp_path: Path) -> Path:
+        shutil.copytree(whole, tmp_path / "runs")
         (found,) = (tmp_path / "runs" / "threads").iterdir()
         return found
 

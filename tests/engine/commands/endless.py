@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,10 @@ def calls(store_path: Path) -> Path:
 
 def runner(store: Checkpointer, store_path: Path) -> GraphRunner:
     """Each node notes the key of its step, in a file before and in its channel with the commit."""
-    file = os.open(calls(store_path), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def note(_state: Any, config: Any) -> dict[str, Any]:
-        os.write(file, f"{config.idempotency_key}\n".encode())
+        with calls(store_path).open("a") as file:
+            file.write(f"{config.idempotency_key}\n")
         return {"keys": config.idempotency_key}
 
     inner = (

@@ -1,4 +1,4 @@
-"""`interrupt_before` and `interrupt_after` (SPEC 11): plain stops that resuming passes."""
+"""`interrupt_before` and `interrupt_after`: plain stops that resuming passes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_an_edit_at_a_breakpoint_keeps_it_and_a_fresh_runner_sees_it(store: Chec
     make = lambda: line(store, say("one"), say("two"), interrupt_before=["b"])  # noqa: E731
     make().invoke({}, thread_id="t")
     make().update_state("t", {"draft": "x"})
-    assert [request.step for request in make().open("t").cursor.pending] == [2]
+    assert [request.step for request in make().open("t").cursor.pending] == [1]
     assert make().invoke(thread_id="t").status == "completed"
 
 

@@ -1,4 +1,4 @@
-"""Claiming what waits, passing it on, escalating it (SPEC 11), under a clock that is set by hand."""
+"""Claiming what waits, passing it on, escalating it, under a clock that is set by hand."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hitl_tui import AnswerRefused, Gate, GateChoice, GraphInvalid, GraphRunner
 from hitl_tui.engine.commands import Answer, Claim, HandOver, Start, Unclaim, UpdateState
 from hitl_tui.engine.commands.answering import expire
 from hitl_tui.stores import Checkpointer
+from hitl_tui.view.presence import claim_of
 from tests.engine.audit.test_gates_answered import forge
 from tests.stores.asking_desk import asking
 from tests.stores.test_contract_threads import GONE
@@ -92,6 +93,18 @@ class TestClaim:
             store.attend("t", replace(claim, lease=dead), asked.desk.clock())
             assert asked.claimed() == (["ann"] if lasts else [])
 
+    def test_ends_with_the_vote_also_where_the_process_dies_right_after_it(self, store: Checkpointer) -> None:
+        asked = Asked(store, quorum=2, one_account=True)
+        asked.claim("ann", lasts=True)
+        (claim,) = store.attending("t", asked.desk.clock())
+        asked.answer("ann")
+        store.attend("t", claim, asked.desk.clock())  # as if the process had not come to giving it back
+        assert claim_of(store.attending("t", asked.desk.clock()), asked.request, asked.desk.clock()) is None
+        asked.claim("bob")
+        asked.answer("bob")
+        assert [entry.actor for entry in ledger_of(store, "t", "answer")] == ["bob"]
+        asked.check()
+
     def test_is_given_back_by_its_own_alone(self, store: Checkpointer) -> None:
         asked = Asked(store)
         asked.claim("ann")
@@ -126,7 +139,7 @@ class TestClaim:
         asked.check()
 
     def test_a_new_question_is_free(self, store: Checkpointer) -> None:
-        asked = Asked(store)
+        asked = Asked(store, subject="draft")
         asked.claim("ann")
         asked.desk.do(UpdateState({"draft": "x"}))
         asked.answer("bob", step=3)

@@ -50,7 +50,7 @@ def test_every_kind_of_command_is_in_the_union_and_every_handler_is_of_one() -> 
 
 
 def test_every_limit_can_be_extended_as_json() -> None:
-    limits = dict.fromkeys(Limits.__struct_fields__, 3)
+    limits = {**dict.fromkeys(Limits.__struct_fields__, 3), "on_unknown_price": "stop"}
     assert decode_command(encode_command(commands.ExtendLimits(limits))) == commands.ExtendLimits(limits)
 
 

@@ -97,8 +97,8 @@ def test_what_the_caller_changes_afterwards_changes_nothing(store: Checkpointer)
 @pytest.mark.parametrize(
     ("context", "error", "words"),
     [
-        (["tenant"], UsageError, "the context is a list"),
-        ({1: "x"}, UsageError, "the context has a name that is"),
+        (["tenant"], UsageError, "start: context is a list"),
+        ({1: "x"}, UsageError, "start: context, the name 1 is a whole number"),
         ({"db": object()}, ValueRejected, "the context's 'db'"),
         ({"a": {"b": {1}}}, ValueRejected, "the context's 'a'"),
         ({"a": float("nan")}, ValueRejected, "the context's 'a'"),

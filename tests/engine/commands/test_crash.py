@@ -1,4 +1,4 @@
-"""A process killed in the middle of a node (SPEC 10-11): what it committed is there, the rest runs again."""
+"""A process killed in the middle of a node: what it committed is there, the rest runs again."""
 
 from __future__ import annotations
 

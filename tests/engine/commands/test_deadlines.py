@@ -1,4 +1,4 @@
-"""Deadlines of requests (SPEC 11), under a clock that is set by hand."""
+"""Deadlines of requests, under a clock that is set by hand."""
 
 from __future__ import annotations
 

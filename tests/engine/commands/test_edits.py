@@ -1,4 +1,4 @@
-"""`update_state` (SPEC 11): all or nothing, on the state one has seen, and never behind anyone's back."""
+"""`update_state`: all or nothing, on the state one has seen, and never behind anyone's back."""
 
 from __future__ import annotations
 

@@ -63,6 +63,10 @@ def answered(store: Checkpointer, payload: Any, answer: Any) -> Any:
             SEND, EDIT, [{"type": "edit", "args": {"action": "send", "args": {"to": "b"}}}], id="edit"
         ),
         pytest.param(
+            SEND, {"type": "edit", "args": {"args": {"to": "b"}}},
+            [{"type": "edit", "args": {"action": "send", "args": {"to": "b"}}}], id="edit without its action",
+        ),
+        pytest.param(
             SEND, {"choice": "edit", "args": {"to": "a", "n": 1}},
             [{"type": "accept", "args": SEND["action_request"]}], id="an edit that changes nothing accepts",
         ),
@@ -76,8 +80,9 @@ def answered(store: Checkpointer, payload: Any, answer: Any) -> Any:
             id="an answer in its own form",
         ),
         pytest.param(
-            SEND, {"type": "edit", "args": {"action": "mail", "args": {}}},
-            [{"type": "edit", "args": {"action": "mail", "args": {}}}], id="a single one in its own form",
+            SEND, {"type": "edit", "args": {"action": SEND["action_request"]["action"], "args": {}}},
+            [{"type": "edit", "args": {"action": SEND["action_request"]["action"], "args": {}}}],
+            id="a single one in its own form",
         ),
         pytest.param([DELETE], "ignore", [{"type": "ignore", "args": None}], id="a list of one"),
         pytest.param(json.dumps(DELETE), "approve", [{"type": "accept", "args": None}], id="as JSON text"),
@@ -149,13 +154,16 @@ def test_a_single_tool_call(store: Checkpointer, answer: Any, received: Any) -> 
         (SEND, "reject", "not an allowed answer to 'send'"),
         (SEND, "edit", "needs all its arguments"),
         (SEND, {"choice": "edit", "args": "b"}, "needs all its arguments"),
-        (SEND, {"choice": "respond", "text": " "}, "needs words"),
+        (SEND, {"choice": "respond", "text": " "}, "needs a text"),
         (SEND, 3, "names no decision"),
         (SEND, ["approve", "approve"], "1 actions wait, and the answer decides 2"),
         (BATCH, EDIT, "'edit' is not an allowed answer to 'delete'"),
         (BATCH, ["approve"], "2 actions wait, and the answer decides 1"),
         (BATCH, {"decisions": [{"type": "approve"}, {"type": "respond", "message": "x"}]}, "'delete'"),
         (CALL, {"type": "edit", "edited_action": {"name": "rm", "args": {}}}, "can't turn 'send' into 'rm'"),
+        (CALL, {"choice": "edit", "tool": "rm", "args": {}}, "can't turn 'send' into 'rm'"),
+        (CALL, {"choice": "edit", "function": {"name": "rm"}, "args": {}}, "can't turn 'send' into 'rm'"),
+        (CALL, {"type": "edit", "edited_action": {"action": "rm"}}, "can't turn 'send' into 'rm'"),
         (CALL, {"decisions": []}, "1 actions wait"),
     ],
 )
@@ -173,10 +181,10 @@ def test_what_the_contract_does_not_allow_is_refused(
 @pytest.mark.parametrize(
     ("payload", "title", "choices"),
     [
-        (SEND, "run send?", ["approve", "respond", "edit", "ignore"]),
-        (DELETE, "run delete?", ["approve", "ignore"]),
-        (BATCH, "run 2 actions: send, delete?", ["approve", "reject"]),
-        (CALL, "run send?", ["approve", "edit", "reject", "respond"]),
+        (SEND, "Call send?", ["approve", "respond", "edit", "ignore"]),
+        (DELETE, "Call delete?", ["approve", "ignore"]),
+        (BATCH, "Make 2 calls: send, delete?", ["approve", "reject"]),
+        (CALL, "Call send?", ["approve", "edit", "reject", "respond"]),
     ],
     ids=["agent inbox", "without edit", "middleware", "one call"],
 )
@@ -258,7 +266,7 @@ def test_a_response_schema_checks_the_decision_about_a_tool_call_too(store: Chec
 
     runner = line(store, node)
     (request,) = runner.invoke({}, thread_id="t").pending
-    assert (request.kind, request.shape, request.title) == ("approve", "tool_approval", "run send?")
+    assert (request.kind, request.shape, request.title) == ("approve", "tool_approval", "Call send?")
     with pytest.raises(AnswerRefused, match="answer"):
         runner.answer("t", request.id, {"choice": "edit", "args": {"to": ""}}, step=0)
     runner.answer("t", request.id, EDIT, step=0)

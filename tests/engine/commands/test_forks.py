@@ -1,4 +1,4 @@
-"""Forks (SPEC 11): another way on from any step, with the parent untouched."""
+"""Forks: another way on from any step, with the parent untouched."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hitl_tui import (
@@ -21,6 +21,9 @@ from hitl_tui import (
     SchemaMismatch,
     StateGraph,
     UsageError,
+    append,
+    max_turns,
+    text_match,
 )
 from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.errors import UnknownThread
@@ -311,7 +314,7 @@ def test_goal_and_constraints_are_in_the_ledger_with_the_step_they_came_with(sto
     updates=st.lists(st.tuples(st.integers(-3, 3), st.text("ab", max_size=2)), min_size=1, max_size=5),
     data=st.data(),
 )
-@settings(max_examples=25, deadline=None)
+@pytest.mark.slow
 def test_a_fork_without_changes_reaches_the_parent_s_state_hash_whatever_the_nodes_write(
     updates: list[tuple[int, str]], data: st.DataObject
 ) -> None:
@@ -341,3 +344,23 @@ def test_limits_that_were_raised_hold_for_a_fork_too(store: Checkpointer) -> Non
     runner.fork("t", 2, "f")
     limits = runner.run_info("f").limits
     assert (limits.max_iterations, limits.max_tokens) == (99, 7)
+
+
+def test_an_input_for_a_fork_of_a_run_that_a_condition_ended_begins_a_new_invocation(
+    store: Checkpointer,
+) -> None:
+    graph = StateGraph({"log": Channel([], reducer=append())}, name="chat")
+    graph.add_node("reply", lambda state: {"log": "done" if len(state["log"]) == 1 else "more"})
+    graph.add_edge(START, "reply").add_edge("reply", "reply")
+    runner = graph.compile(checkpointer=store, termination=text_match("done", "log") | max_turns(2))
+    assert runner.invoke({"log": "first"}, thread_id="t").reason == "termination"
+    runner.fork("t", 1, "f", actor="ann")
+    assert runner.invoke({"log": "second"}, thread_id="f")["log"] == [
+        "first",
+        "done",
+        "second",
+        "more",
+        "more",
+    ]
+    runner.fork("t", 1, "again", actor="ann")
+    assert runner.invoke(thread_id="again")["log"] == ["first", "done"]

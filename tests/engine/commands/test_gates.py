@@ -1,4 +1,4 @@
-"""Gates: a human's decision at a node, with what each answer writes (SPEC 11, 15)."""
+"""Gates: a human's decision at a node, with what each answer writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SPEC 8: a node's `on_taint`: allow, warn, block, or ask a human about exactly what it would read."""
+"""A node's `on_taint`: allow, warn, block, or ask a human about exactly what it would read."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hitl_tui.engine.log.events import TaintRead
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.thread.taint_policy import TaintBlocked
 from hitl_tui.stores import Checkpointer
+from tests.support.flows import pending_id
 from tests.support.spec import spec
 
 pytestmark = spec("8")
@@ -246,9 +247,9 @@ class TestApprove:
     def test_an_answer_made_before_an_edit_is_refused(self, store: Checkpointer) -> None:
         runner, waits = self.asked(store)
         runner.update_state("t", {"page": "other"}, actor="bob")
-        with pytest.raises(AnswerRefused, match="about step 1"):
+        with pytest.raises(AnswerRefused, match="asked again under a new id"):
             runner.answer("t", waits.pending[0].id, "approve", step=1, actor="ann")
-        runner.answer("t", waits.pending[0].id, "approve", step=2, actor="ann")
+        runner.answer("t", pending_id(runner, "t"), "approve", step=2, actor="ann")
         assert runner.invoke(thread_id="t").status == "completed"
         assert sent(runner) == ["other"]
 
@@ -313,5 +314,5 @@ class TestApprove:
         session = runner.open("t", events.append)
         with session.writing():
             execute(session, Answer(waits.pending[0].id, "approve", step=1))
-        assert session.cursor.approved_hash.startswith("sha256:")
-        assert session.cursor.approved_hash not in repr(events)
+        assert session.cursor.passed[0].holds.startswith("sha256:")
+        assert session.state.digests["page"].hex() not in repr(events)

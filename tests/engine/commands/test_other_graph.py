@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
+from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.engine.audit.verify import verify
+from hitl_tui.engine.commands import Answer, execute
 from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.thread.logged import logged_digest
 from hitl_tui.engine.thread.rebuild import state_at
@@ -124,9 +125,7 @@ def test_a_graph_without_the_place_where_the_thread_stands_is_refused_and_nothin
     version = store.cursor("t")
     other = of_nodes(store, "x", "y")
     for go_on in (other.invoke, other.step):
-        with pytest.raises(
-            GraphDiffers, match=r"stands at node '[ab]', which the graph 'graph' does not have"
-        ):
+        with pytest.raises(GraphDiffers, match=r"is at node '[ab]', which the graph 'graph' does not have"):
             go_on(thread_id="t")
     assert store.cursor("t") == version
 
@@ -138,3 +137,25 @@ def test_an_edit_as_a_node_of_the_new_graph_is_the_way_on() -> None:
     other.update_state("t", {"n": 5}, as_node="x")
     assert other.invoke(thread_id="t")["n"] == 6
     assert len(told(store, "graph")) == 1
+
+
+@pytest.mark.parametrize("change", ["a new channel", "a channel that is gone"])
+def test_a_question_that_waits_while_the_graph_changes_its_channels_can_be_answered(change: str) -> None:
+    store = MemoryCheckpointer()
+
+    def with_gate(more: bool) -> GraphRunner:
+        channels = {"n": Channel(0)} | ({"more": Channel("")} if more else {})
+        gate = Gate("a", "Good?", [GateChoice("yes", "Yes", values={"n": 5}), GateChoice("no", "No")])
+        graph = StateGraph(channels).add_node("a", lambda state: {"n": 1})
+        return graph.add_edge(START, "a").add_edge("a", END).compile(checkpointer=store, interrupt_after=gate)
+
+    request = with_gate(change != "a new channel").invoke(thread_id="t").pending[0]
+    point = store.checkpoint("t", 1)
+    assert point is not None
+    session = with_gate(change == "a new channel").open("t")
+    with session.writing():
+        execute(session, Answer(request.id, "yes", 1, "ann", seen=point.state_hash))
+    assert session.cursor.status == "completed"
+    assert session.state.values["n"] == 5
+    assert [one.kind for one in store.ledger("t") if one.kind in ("answer", "refused")] == ["answer"]
+    assert with_gate(change == "a new channel").verify("t", strict=True).ok

@@ -82,16 +82,16 @@ def test_of_two_answers_at_once_one_wins_and_the_other_hears_of_it(store: Checkp
     check_log(runner, "t")
 
 
-def test_an_edit_while_an_approval_waits_keeps_it_and_nobody_approves_unseen(store: Checkpointer) -> None:
+def test_an_edit_while_an_approval_waits_asks_again_and_nobody_approves_unseen(store: Checkpointer) -> None:
     sent: list[str] = []
     runner = sender(store, sent)
     request = runner.invoke({}, thread_id="t").pending[0]
     runner.update_state("t", {"draft": "edited"}, actor="bob")
     result = runner.invoke(thread_id="t")
-    assert (result.status, [one.id for one in result.pending], sent) == ("waiting", [request.id], [])
-    with pytest.raises(AnswerRefused, match="about step 1"):
+    assert (result.status, [one.id != request.id for one in result.pending], sent) == ("waiting", [True], [])
+    with pytest.raises(AnswerRefused, match="asked again"):
         runner.answer("t", request.id, "approve", step=1, actor="ann")
-    runner.answer("t", request.id, "approve", step=2, actor="ann")
+    runner.answer("t", result.pending[0].id, "approve", step=2, actor="ann")
     runner.invoke(thread_id="t")
     assert sent == ["approved edited"]
 

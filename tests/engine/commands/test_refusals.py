@@ -1,4 +1,4 @@
-"""Answers that come too late, to the wrong thing or from the wrong person (SPEC 11).
+"""Answers that come too late, to the wrong thing or from the wrong person.
 
 Each is refused, recorded and shown, and changes nothing else.
 """
@@ -79,12 +79,14 @@ def test_a_second_answer_to_the_same_request(store: Checkpointer) -> None:
 
 
 def test_an_answer_about_an_older_step_after_an_edit(store: Checkpointer) -> None:
-    runner = at_gate(store)
+    runner = at_gate(store, subject="draft")
     wanted = pending_id(runner, "t")
     runner.update_state("t", {"draft": "another"}, actor="bob")
-    assert pending_id(runner, "t") == wanted
-    refuse(runner, wanted, "approve", "about step 2, but 'verdict' is now about step 3", step=2)
-    assert runner.answer("t", wanted, "approve", step=3, actor="ann") == 4
+    refuse(runner, wanted, "approve", "asked again", step=2)
+    again = pending_id(runner, "t")
+    assert again != wanted
+    refuse(runner, again, "approve", "about step 2, but 'verdict' is about step 3", step=2)
+    assert runner.answer("t", again, "approve", step=3, actor="ann") == 4
 
 
 def test_an_answer_about_a_step_to_come(store: Checkpointer) -> None:
@@ -153,10 +155,10 @@ def test_a_changed_vote_counts_once_and_as_it_is_now(store: Checkpointer) -> Non
 
 
 def test_votes_on_what_was_there_before_an_edit_do_not_count_for_the_new_state(store: Checkpointer) -> None:
-    runner = at_gate(store, quorum=2, one_account=True)
-    wanted = pending_id(runner, "t")
-    runner.answer("t", wanted, "approve", step=2, actor="ann")
+    runner = at_gate(store, quorum=2, one_account=True, subject="draft")
+    runner.answer("t", pending_id(runner, "t"), "approve", step=2, actor="ann")
     runner.update_state("t", {"draft": "another"}, actor="cy")
+    wanted = pending_id(runner, "t")
     assert runner.answer("t", wanted, "approve", step=3, actor="bob") == 3
     assert runner.get_state("t")["verdict"] == "revise"
     assert runner.answer("t", wanted, "approve", step=3, actor="ann") == 4
@@ -189,7 +191,7 @@ def test_an_answer_to_a_withdrawn_request(store: Checkpointer) -> None:
     runner = at_gate(store)
     wanted = pending_id(runner, "t")
     runner.update_state("t", {}, as_node="write")
-    refuse(runner, wanted, "approve", "no request")
+    refuse(runner, wanted, "approve", "withdrawn")
 
 
 def test_one_account_gives_one_vote_whatever_names_it_claims(

@@ -1,4 +1,4 @@
-"""Decisions that are signed with a person's key, and what `verify` says of them (SPEC 10, 12)."""
+"""Decisions that are signed with a person's key, and what `verify` says of them."""
 
 from __future__ import annotations
 
@@ -68,6 +68,7 @@ def verdicts(runner: GraphRunner, keys: Path, thread: str = "t") -> list[tuple[s
     return [(one.kind, one.found.verdict, one.found.signer) for one in found]
 
 
+@pytest.mark.slow
 def test_what_a_reviewer_decides_is_signed_and_verify_says_by_whom(store: Checkpointer, keys: Path) -> None:
     runner = at_gate(store, keys / "ann")
     runner.update_state("t", {"draft": "better"}, actor="ann", note="clearer")
@@ -90,9 +91,9 @@ def test_a_signature_stands_for_all_of_the_decision(store: Checkpointer, keys: P
     others: dict[str, Any] = {
         "thread_id": "u", "n": 9, "kind": "vote", "step": 1, "request_id": "x", "actor": "bob", "note": "no",
         "seen": b"x", "data": {"answer": "accept"}, "at": entry.at + 1, "prev_hash": b"x",
-        "request_hash": b"x", "account": "root@other",
+        "pending_hash": b"x", "request_hash": b"x", "made_by": "policy", "account": "root@other",
     }  # fmt: skip
-    assert {*others, "hash", "signature", "login"} == set(LedgerEntry.__struct_fields__)
+    assert {*others, "hash", "signature", "cursor_hash", "login"} == set(LedgerEntry.__struct_fields__)
     for name, value in others.items():
         assert check(msgspec.structs.replace(entry, **{name: value})) == "wrong", name
     assert ledger_hash(msgspec.structs.replace(entry, signature="")) != entry.hash
@@ -215,6 +216,7 @@ def test_a_fork_and_a_thread_that_was_carried_elsewhere_keep_their_signatures(
     assert there.verify("renamed").ok
 
 
+@pytest.mark.slow
 def test_a_key_with_a_passphrase_and_no_agent_decides_nothing_and_asks_nothing(
     store: Checkpointer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +231,7 @@ def test_a_key_with_a_passphrase_and_no_agent_decides_nothing_and_asks_nothing(
 
 
 @pytest.mark.parametrize("named", ["locked", "locked.pub"])
+@pytest.mark.integration
 def test_a_key_that_the_agent_holds_signs(
     store: Checkpointer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
 ) -> None:

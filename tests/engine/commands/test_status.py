@@ -1,4 +1,4 @@
-"""Statuses and their reasons (SPEC 9): which way leads where, and what resuming does from each."""
+"""Statuses and their reasons: which way leads where, and what resuming does from each."""
 
 from __future__ import annotations
 

@@ -129,6 +129,18 @@ def test_a_function_that_calls_itself_or_a_callable_object_has_a_digest() -> Non
     assert CodeReader({}).digest(lambda state: called) == CodeReader({}).digest(lambda state: called)
 
 
+def test_fields_of_a_class_count_by_their_types() -> None:
+    source = """
+    class Plan:
+        steps: list[int]
+        other: "text"
+    def node(state): return Plan
+    """
+    for other in ("tuple[int]", "list[str]", "list[int] | None", "int", "dict[str, list[int]]"):
+        assert digest(source) != digest(source.replace("list[int]", other))
+
+
+@pytest.mark.integration
 def test_another_process_comes_to_the_same_digest(tmp_path: Path) -> None:
     (tmp_path / "theirs.py").write_text(BASE.replace("LIMITS[", "{'p', 'q', 'r'} and LIMITS["))
     program = (

@@ -1,4 +1,4 @@
-"""SPEC 6: what a node may read and write."""
+"""What a node may read and write."""
 
 from __future__ import annotations
 

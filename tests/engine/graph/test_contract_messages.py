@@ -1,4 +1,4 @@
-"""SPEC 6: what breaks a node's contract is told with channel, path, expected, found and a mend; when it is
+"""What breaks a node's contract is told with channel, path, expected, found and a mend; when it is
 retried and when not."""
 
 from __future__ import annotations

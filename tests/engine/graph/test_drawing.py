@@ -1,4 +1,4 @@
-"""SPEC 5: a graph as Mermaid and Graphviz text; no name can break out of its place."""
+"""A graph as Mermaid and Graphviz text; no name can break out of its place."""
 
 from __future__ import annotations
 

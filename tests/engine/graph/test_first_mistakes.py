@@ -123,9 +123,9 @@ def gate(**values: Any) -> Gate:
 @pytest.mark.parametrize(
     ("make", "why", "mend"),
     [
-        (lambda: one_node(DRAFT, bug).invoke("hello"), "the input is a str", 'give a dict, as {"task"'),  # type: ignore[arg-type]
-        (lambda: compiled(()).invoke(thread_id=7), "the thread id is a whole number", "thread_id='7'"),
-        (lambda: Gate("n", "Good?", ["yes"]), "the choice 'yes' is a str", "write GateChoice("),  # type: ignore[list-item]
+        (lambda: one_node(DRAFT, bug).invoke("hello"), "the input is text", 'give a dict, as {"task"'),  # type: ignore[arg-type]
+        (lambda: compiled(()).invoke(thread_id=7), "a thread id is text", "use '7'"),  # type: ignore[arg-type]
+        (lambda: Gate("n", "Good?", ["yes"]), "the choice 'yes' is text", "write GateChoice("),  # type: ignore[list-item]
         (lambda: one_node({"draft": str}, bug), "channel 'draft' is a type", "Channel(DEFAULT, schema=str)"),  # type: ignore[dict-item]
         (lambda: Agent("a", ["x"]), "a list is no model", 'ScriptedModel(["a reply"])'),  # type: ignore[arg-type]
         (lambda: ScriptedModel("a reply"), "replies is text", "ScriptedModel(['a reply'])"),
@@ -299,6 +299,6 @@ def test_one_gate_needs_no_list_around_it() -> None:
 
 def test_a_question_that_nobody_could_answer_is_told_when_it_is_asked() -> None:
     runner = one_node(DRAFT, lambda state, config: {"draft": config.interrupt("Which?")})
-    with pytest.raises(UsageError, match=r"node .* asks a person, and this runner keeps nothing") as caught:
+    with pytest.raises(UsageError, match=r"node .* asks a person, but this runner has no store") as caught:
         runner.invoke()
     assert "MemoryCheckpointer()" in caught.value.hint

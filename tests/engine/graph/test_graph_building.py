@@ -1,4 +1,4 @@
-"""SPEC 5: a graph that can't be built says what is wrong and how to mend it."""
+"""A graph that can't be built says what is wrong and how to mend it."""
 
 from __future__ import annotations
 
@@ -66,6 +66,11 @@ BROKEN: dict[str, tuple[Callable[[], Any], str, str]] = {
     "reads that are a text": (lambda: built(*LINE, reads="c"), "reads='c' is a text", "reads=['c']"),
     "writes that are a text": (lambda: built(*LINE, writes="c"), "writes='c' is a text", "writes=['c']"),
     "a star in writes": (lambda: built(*LINE, writes=["*"]), "there is no channel '*'", "channels: c"),
+    "an output that is no channel": (
+        lambda: built(*LINE, output="zap"),
+        "output: there is no channel 'zap'",
+        "channels: c",
+    ),
     "no edge from START": (
         lambda: built("a", "a END"),
         "no edge leads from START",
@@ -124,12 +129,12 @@ BROKEN: dict[str, tuple[Callable[[], Any], str, str]] = {
     ),
     "an unreachable node": (
         lambda: built("a lost", "START a", "a END", "lost a"),
-        "no way leads from START to 'lost'",
+        "no path leads from START to 'lost'",
         "add an edge to it, or remove the node",
     ),
     "no path to END": (
         lambda: built("a b", "START a", "a b", "b a"),
-        "no way leads to END",
+        "no path leads to END",
         "termination condition",
     ),
     "interrupt_before without a checkpointer": (

@@ -1,4 +1,4 @@
-"""SPEC 5 and 6: a failing node is tried again; only the successful attempt commits."""
+"""A failing node is tried again; only the successful attempt commits."""
 
 from __future__ import annotations
 

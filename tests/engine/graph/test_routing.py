@@ -1,4 +1,4 @@
-"""SPEC 5: conditional edges."""
+"""Conditional edges."""
 
 from __future__ import annotations
 

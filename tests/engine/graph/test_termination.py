@@ -1,4 +1,4 @@
-"""SPEC 5: termination conditions, alone and combined."""
+"""Termination conditions, alone and combined."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from hitl_tui import (
+    START,
     Channel,
     GraphInvalid,
     HitlError,
     NodeResult,
+    StateGraph,
     cost_limit,
     custom_condition,
     max_turns,
@@ -177,3 +179,86 @@ def test_a_condition_that_raises_fails_the_run_by_name(store: Checkpointer) -> N
         runner.invoke(thread_id="t")
     assert runner.run_info("t").status == "failed"
     assert runner.get_state("t")["n"] == 1
+
+
+# --- what an earlier invocation left -------------------------------------------------------------------
+
+
+def think(state: Any, config: Any) -> dict[str, Any]:
+    return {}
+
+
+ASKED = {
+    "q": Channel(""),
+    "said": Channel(""),
+    "log": Channel([], reducer="append"),
+    "short": Channel([], reducer="last_n(2)"),
+    "many": Channel([], reducer="extend"),
+}
+
+
+def say(state: Any, config: Any) -> dict[str, Any]:
+    said = f"done: {state['q']}"
+    return {"said": said, "log": said, "short": said, "many": [said, "more"]}
+
+
+def answering(termination: Termination, store: Checkpointer | None) -> GraphRunner:
+    """Thinks, then answers, until the condition ends it."""
+    graph = StateGraph(ASKED).add_node("think", think).add_node("say", say).add_edge(START, "think")
+    graph.add_edge("think", "say").add_conditional_edge("say", lambda state: True, {"true": "think"})
+    return graph.compile(checkpointer=store, termination=termination)
+
+
+ENDS = {
+    "a text": text_match("^done", "said"),
+    "a list": text_match("^done", "log"),
+    "a bounded list": text_match("^done", "short"),
+    "an extended list": text_match("^done", "many"),
+    "an own condition": custom_condition(lambda state: state["said"].startswith("done")),
+    "an own condition of a list": custom_condition(lambda state: "done: one" in state["log"]),
+    "of several": text_match("^done", "said") & custom_condition(lambda state: len(state["log"]) > 0),
+}
+
+
+@pytest.mark.parametrize("condition", ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("anew", [False, True], ids=["one runner", "a new runner each"])
+def test_a_condition_judges_what_this_invocation_wrote(
+    condition: Termination, anew: bool, store: Checkpointer
+) -> None:
+    runner = answering(condition, store)
+    for question in ("one", "two", "two", "three"):
+        runner = answering(condition, store) if anew else runner
+        result = runner.invoke({"q": question}, thread_id="t")
+        assert (result["said"], result.reason) == (f"done: {question}", "termination")
+    nodes = [point.node for point in reversed(runner.history("t")) if point.node]
+    assert nodes == ["think", "say"] * 4
+    assert runner.replay("t").ok
+    assert runner.verify("t", strict=True).ok
+
+
+def test_a_run_that_is_stepped_by_several_processes_ends_where_it_would(store: Checkpointer) -> None:
+    condition = ENDS["a bounded list"]
+    answering(condition, store).invoke({"q": "one"}, thread_id="t")
+    runner = answering(condition, store)
+    runner.step({"q": "two"}, thread_id="t")
+    result = answering(condition, store).invoke(thread_id="t")
+    assert (result["said"], result.reason) == ("done: two", "termination")
+
+
+def test_the_input_is_not_what_a_run_wrote(store: Checkpointer) -> None:
+    runner = answering(text_match("done", "log"), store)
+    result = runner.invoke({"q": "x", "log": ["is it done?"]}, thread_id="t")
+    assert result["said"] == "done: x"
+
+
+def test_every_entry_that_a_step_wrote_is_searched() -> None:
+    channels = {"many": Channel([], reducer="extend")}
+    condition = text_match("done", "many")
+    runner = loop(channels, lambda s, c: {"many": ["done", "more"]}, lambda s: True, termination=condition)
+    assert runner.invoke().step == 1
+
+
+def test_a_condition_on_the_input_alone_holds_in_every_invocation(store: Checkpointer) -> None:
+    runner = answering(custom_condition(lambda state: state["q"] == "stop"), store)
+    for _ in range(2):
+        assert runner.invoke({"q": "stop"}, thread_id="t").reason == "termination"

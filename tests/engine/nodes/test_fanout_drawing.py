@@ -1,4 +1,4 @@
-"""SPEC 7: pictures show what maps, parallels and subgraphs are made of."""
+"""Pictures show what maps, parallels and subgraphs are made of."""
 
 from __future__ import annotations
 

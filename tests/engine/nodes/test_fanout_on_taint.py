@@ -1,4 +1,4 @@
-"""`on_taint` of a map, a parallel and a subgraph: once for the whole step, as of a plain node (SPEC 7, 8)."""
+"""`on_taint` of a map, a parallel and a subgraph: once for the whole step, as of a plain node."""
 
 from __future__ import annotations
 

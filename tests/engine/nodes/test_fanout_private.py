@@ -1,4 +1,4 @@
-"""Private channels stay private across subgraphs and maps (SPEC 7, 8)."""
+"""Private channels stay private across subgraphs and maps."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The frames of an error: whose they are, what they hold, and what never gets into them (SPEC 8)."""
+"""The frames of an error: whose they are, what they hold, and what never gets into them."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import time
@@ -15,6 +16,7 @@ from hitl_tui import Channel, MemoryCheckpointer
 from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.secrets import masked_source
 from hitl_tui.engine.nodes.frames import Masks, code_of, file_of, frames_of
+from hitl_tui.errors import described_with_causes
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain
 
@@ -169,6 +171,7 @@ def test_a_private_value_is_masked_wherever_it_turns_up(held: Any) -> None:
     assert "[private]" in shown
 
 
+@pytest.mark.slow
 def test_a_part_of_a_long_private_text_is_masked_too() -> None:
     secret = " ".join(f"word{number}" for number in range(10_000))
 
@@ -269,6 +272,13 @@ def test_keys_in_the_code_and_in_its_locals_are_told_by_their_names_or_their_loo
         ('secret = """\none\n\n  two""" + "x"', 'secret = """\n[secret]\n\n[secret]""" + "x"'),
         ('password = "not ended', 'password = "[secret]'),
         ('keys = 3; name = "plain"', 'keys = 3; name = "plain"'),
+        ('clientApiKey = OPENAI_KEY = "x"', 'clientApiKey = OPENAI_KEY = "[secret]"'),
+        ('raise KeyError("no price")', 'raise KeyError("no price")'),
+        ('sorted(x, key="name")', 'sorted(x, key="name")'),
+        ('primary_key="id"; max_tokens = "50"', 'primary_key="id"; max_tokens = "50"'),
+        ('memory_key="chat"; key = "user_memory"', 'memory_key="chat"; key = "user_memory"'),
+        ('keyboard = "qwerty"; monkey = "george"', 'keyboard = "qwerty"; monkey = "george"'),
+        ('Tokenizer("bert-base")', 'Tokenizer("bert-base")'),
         ('make(credential=it, model="small")', 'make(credential=it, model="small")'),
     ],
 )
@@ -301,3 +311,32 @@ def test_code_shows_no_secret_and_nothing_that_is_private() -> None:
         assert "hunter2" not in code
     assert "Lovelace" not in "\n".join(frame.lines)
     assert "of [private]" in "\n".join(frame.lines)
+
+
+async def grouped() -> None:
+    async def fails(name: str) -> None:
+        raise KeyError(name)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(fails("one"))
+        tasks.create_task(fails("two"))
+
+
+def wrapped() -> None:
+    try:
+        inner("none")
+    except TypeError as error:
+        raise ValueError("no number") from error
+
+
+def test_an_error_names_its_causes_and_the_errors_of_a_group() -> None:
+    assert described_with_causes(caught(wrapped)).startswith("ValueError: no number; caused by TypeError: ")
+    group = caught(asyncio.run, grouped())
+    text = described_with_causes(group)
+    assert text.startswith("ExceptionGroup: ")
+    assert text.endswith(": KeyError: 'one'; KeyError: 'two'")
+    assert [frame.function for frame in frames_of(group, PUBLIC) if frame.file][-1].startswith("fails(")
+    circle = ValueError("a")
+    circle.__cause__ = ValueError("b")
+    circle.__cause__.__cause__ = circle
+    assert described_with_causes(circle) == "ValueError: a; caused by ValueError: b"

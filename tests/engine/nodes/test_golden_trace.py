@@ -1,4 +1,4 @@
-"""The golden trace of SPEC 12, in every store."""
+"""The golden trace of docs/spec/log.md, in every store."""
 
 from __future__ import annotations
 

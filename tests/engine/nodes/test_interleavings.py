@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
@@ -148,10 +149,12 @@ class Family(AnyOrder):
             self.runner.declassify(thread, channel, actor="ann", reason="read it")
 
 
+@pytest.mark.slow
 def test_any_order(tmp_path: Path) -> None:
     run_in_any_order(Family, tmp_path, examples=20, steps=15)
 
 
+@pytest.mark.slow
 def test_a_fork_at_any_step_reaches_the_parents_state_hash(store: Checkpointer) -> None:
     """A map, a parallel and a graph inside, twice round; nobody is asked."""
     inner = (

@@ -1,4 +1,4 @@
-"""SPEC 7, map: branches, their order, joins and failures."""
+"""Map: branches, their order, joins and failures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hitl_tui import MemoryCheckpointer, NodeFailed, NodeResult, RetryPolicy, quorum
@@ -57,6 +57,7 @@ class TestBranches:
         assert (step.step, step.iteration, step.node, step.source) == (1, 1, "scan", "map")
         assert [update.path for update in runner.updates("t", 1)] == ["scan[0]", "scan[1]", "scan[2]"]
 
+    @pytest.mark.slow
     def test_the_memory_it_takes_grows_with_its_branches_and_not_with_their_square(self) -> None:
         async def scan(_state: Any, config: Any) -> dict[str, Any]:
             return {"log": config.item}
@@ -162,8 +163,8 @@ class TestConcurrency:
         mapped(node).invoke({"items": [0] * 4})
         assert len(loops) == 1
 
-    @settings(max_examples=25, deadline=None)
     @given(order=st.permutations(range(5)), broken=st.sets(st.integers(0, 4), max_size=2))
+    @pytest.mark.slow
     def test_commits_do_not_depend_on_the_order_in_which_branches_end(
         self, order: list[int], broken: set[int]
     ) -> None:

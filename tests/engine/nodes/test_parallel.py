@@ -1,4 +1,4 @@
-"""SPEC 7, parallel: named nodes at once."""
+"""Parallel: named nodes at once."""
 
 from __future__ import annotations
 

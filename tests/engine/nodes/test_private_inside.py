@@ -1,4 +1,4 @@
-"""SPEC 8 across subgraphs: what is private inside is not shown outside."""
+"""Across subgraphs, what is private inside is not shown outside."""
 
 from __future__ import annotations
 

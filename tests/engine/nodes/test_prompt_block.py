@@ -1,4 +1,4 @@
-"""SPEC 8: what an agent sees of the state is one block that no value can break out of."""
+"""What an agent sees of the state is one block that no value can break out of."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hitl_tui.engine.nodes.attempt import state_block
 from hitl_tui.engine.state.channel import bind
 from hitl_tui.engine.state.values import normalise
 from hitl_tui.engine.state.workflow_state import NotedState, StateView, WorkflowState
-from tests.engine.building import chain, some
+from tests.engine.building import chain
 from tests.support.spec import spec
 
 pytestmark = spec("8")
@@ -134,7 +134,6 @@ values = st.recursive(
 )
 
 
-@some
 @given(values, values)
 def test_the_block_parses_back_to_the_same_values(page: Any, plan: Any) -> None:
     given_values = {"page": normalise(page, "page"), "plan": normalise(plan, "plan"), "secret": None}

@@ -1,8 +1,10 @@
-"""SPEC 7, subgraph: a graph inside a node, on a thread of its own."""
+"""Subgraph: a graph inside a node, on a thread of its own."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import pytest
 
 from hitl_tui import (
     END,
@@ -125,6 +127,7 @@ class TestLongNames:
             (name,) = runner.verify(LONG[:-1] + end).threads
             assert runner.get_state(name)["question"] == end
 
+    @pytest.mark.slow
     def test_the_deepest_nesting_runs_whatever_its_nodes_are_called(self, store: Checkpointer) -> None:
         graph = inner()
         for _ in range(30):

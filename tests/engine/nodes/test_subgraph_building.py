@@ -1,4 +1,4 @@
-"""SPEC 7, subgraph: what is refused when a graph is built."""
+"""Subgraph: what is refused when a graph is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SPEC 7, subgraph: a child that fails or is cancelled, limits and spending."""
+"""Subgraph: a child that fails or is cancelled, limits and spending."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SPEC 7, subgraph: a child that somebody else runs or writes to when its parent wants to run it."""
+"""Subgraph: a child that somebody else runs or writes to when its parent wants to run it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_parent_that_is_paused_asks_what_its_child_has_come_to_ask_on_its_own(
     with session.writing():
         refresh(session)
     (request,) = session.cursor.pending
-    assert (request.title, request.thread) == ("n2 asks", "t/team#1")
+    assert (request.title, request.thread) == ("Question of n2", "t/team#1")
     assert not outdated(session)
     runner.answer("t", request.id, "fine", step=request.step)
     assert runner.invoke(thread_id="t")["results"] == ["fine"]

@@ -1,4 +1,4 @@
-"""SPEC 7, subgraph: a child that waits for a human, answered from above and on its own."""
+"""Subgraph: a child that waits for a human, answered from above and on its own."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TestWaiting:
         runner = gated(store)
         (request,) = runner.invoke({"task": "why?"}, thread_id="t").pending
         runner.update_state("t/team#1", {"draft": "edited"})
-        with pytest.raises(AnswerRefused, match="is now about step"):
+        with pytest.raises(AnswerRefused, match="no longer waits"):
             runner.answer("t", request.id, "ok", step=request.step)
         (again,) = runner.open("t").cursor.pending
         assert again.payload == {"draft": "edited"}

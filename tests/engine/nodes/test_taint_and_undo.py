@@ -1,4 +1,4 @@
-"""SPEC 8 and 13 across maps and subgraphs: taint goes in and comes out, what branches did can be undone."""
+"""Across maps and subgraphs: taint goes in and comes out, and what branches did can be undone."""
 
 from __future__ import annotations
 

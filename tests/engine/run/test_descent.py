@@ -1,4 +1,4 @@
-"""A rollback goes down into the threads of subgraphs, each at the place of its step (SPEC 7, 13)."""
+"""A rollback goes down into the threads of subgraphs, each at the place of its step."""
 
 from __future__ import annotations
 

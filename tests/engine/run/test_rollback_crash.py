@@ -1,4 +1,4 @@
-"""A process killed between two handlers: the next rollback goes on where it was (SPEC 13)."""
+"""A process killed between two handlers: the next rollback goes on where it was."""
 
 from __future__ import annotations
 

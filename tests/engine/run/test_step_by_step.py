@@ -1,4 +1,4 @@
-"""SPEC 5 and 11: one step at a time; what others wrote in between counts, whoever has the thread open."""
+"""One step at a time; what others wrote in between counts, whoever has the thread open."""
 
 from __future__ import annotations
 
@@ -164,8 +164,9 @@ def test_each_step_finds_the_context_of_its_caller() -> None:
     seen: list[str] = []
     runner = counter(None, lambda state: seen.append(who.get()) or {"n": state["n"] + 1})
     for name in ("ann", "ben"):
-        who.set(name)
+        token = who.set(name)
         runner.step(thread_id="t")
+        who.reset(token)
     assert seen == ["ann", "ben"]
 
 

@@ -1,4 +1,4 @@
-"""SPEC 5 and 6: a step runs a node, checks and reduces its updates, commits, and decides the next node."""
+"""A step runs a node, checks and reduces its updates, commits, and decides the next node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SPEC 2: canonical form, equality and hashes."""
+"""Canonical form, equality and hashes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import rfc8785
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hitl_tui import Channel
@@ -23,7 +23,7 @@ from hitl_tui.engine.state.canonical import (
 )
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.state.values import normalise
-from tests.engine.building import bound, some
+from tests.engine.building import bound
 from tests.support.spec import spec
 
 pytestmark = spec("2")
@@ -44,13 +44,11 @@ all_values = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(jcs_values)
 def test_the_fast_path_equals_rfc8785(value: Any) -> None:
     assert canonical(normalise(value, "c")) == rfc8785.dumps(value)
 
 
-@some
 @given(st.dictionaries(st.text(alphabet="az€\ufb33𐀀😀\x7f\x80", max_size=3), st.integers(0, 1), max_size=8))
 def test_keys_are_sorted_by_utf_16_units(value: dict[str, int]) -> None:
     assert canonical(value) == rfc8785.dumps(value)
@@ -62,7 +60,6 @@ def test_ints_of_any_size_are_written_in_full(number: int) -> None:
     assert canonical({"a": [number, 0.5]}) == f'{{"a":[{number},0.5]}}'.encode()
 
 
-@some
 @given(all_values)
 def test_canonical_bytes_are_json_of_an_equal_value(value: Any) -> None:
     assert equal(normalise(json.loads(canonical(value)), "c"), value)
@@ -108,8 +105,8 @@ def test_different(a: Any, b: Any) -> None:
     assert item_hash(a) != item_hash(b)
 
 
-@some
 @given(all_values, all_values)
+@pytest.mark.slow
 def test_eq_means_equal_canonical_bytes(a: Any, b: Any) -> None:
     assert equal(a, b) == (canonical(a) == canonical(b))
 
@@ -153,15 +150,15 @@ def chain_by_definition(items: list[Any]) -> bytes:
     return digest
 
 
-@some
 @given(st.lists(jcs_values, max_size=6), st.lists(jcs_values, max_size=4))
+@pytest.mark.slow
 def test_a_chain_is_extended_by_the_new_elements_alone(old: list[Any], new: list[Any]) -> None:
     assert channel_hash(old) == chain_by_definition(old)
     assert extend_chain(chain_by_definition(old), new) == chain_by_definition(old + new)
 
 
-@some
 @given(jcs_values.filter(lambda value: not isinstance(value, list)))
+@pytest.mark.slow
 def test_a_channel_that_is_no_list_is_hashed_as_an_item(value: Any) -> None:
     assert channel_hash(value) == sha256(rfc8785.dumps(value)).digest()
 
@@ -174,8 +171,8 @@ def state_hash_by_definition(state: dict[str, Any]) -> bytes:
     return sha256(rfc8785.dumps(hashes)).digest()
 
 
-@some
 @given(st.dictionaries(st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{0,9}", fullmatch=True), jcs_values, max_size=12))
+@pytest.mark.slow
 def test_a_state_is_hashed_by_the_hashes_of_its_channels(state: dict[str, Any]) -> None:
     digests = {name: channel_hash(value) for name, value in state.items()}
     assert state_hash(digests) == state_hash_by_definition(state)

@@ -1,15 +1,17 @@
-"""SPEC 3: names, fields, defaults and warnings of channels."""
+"""Names, fields, defaults and warnings of channels."""
 
 from __future__ import annotations
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from hitl_tui import Channel, GraphInvalid, NodeFailed
+from hitl_tui import Channel, GraphInvalid, NodeFailed, declared
 from hitl_tui.engine.state import reducers
 from hitl_tui.engine.state.canonical import channel_hash
+from hitl_tui.engine.state.channel import bind
 from tests.engine.building import bound, one_node, returning
 from tests.support.spec import spec
 
@@ -131,6 +133,11 @@ class TestWithoutReducer:
         with pytest.warns(UserWarning, match="last_n") as caught:
             one_node({"c": Channel([])}, returning(None))
         assert caught[0].filename.endswith("building.py")
+
+    def test_the_warning_points_at_no_library_where_a_thread_compiles_without_code_of_the_user(self) -> None:
+        with pytest.warns(UserWarning, match="last_n") as caught, ThreadPoolExecutor(1) as pool:
+            pool.submit(bind, {"c": Channel([])}).result()
+        assert caught[0].filename == declared.__file__
 
 
 class TestMinAndMax:

@@ -1,4 +1,4 @@
-"""SPEC 1: a node cannot change state by mutating what it read."""
+"""A node cannot change state by mutating what it read."""
 
 from __future__ import annotations
 

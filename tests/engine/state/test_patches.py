@@ -1,4 +1,4 @@
-"""SPEC 10: the log keeps what changed inside a large value; it gives the value back exactly."""
+"""The log keeps what changed inside a large value; it gives the value back exactly."""
 
 from __future__ import annotations
 
@@ -59,6 +59,7 @@ def as_text(value: Any) -> str:
 
 
 @given(edited())
+@pytest.mark.slow
 def test_a_patch_makes_exactly_the_new_value(values: tuple[Any, Any]) -> None:
     old, given = values
     before = as_text(old)
@@ -84,6 +85,7 @@ def _keys_kept(old: Any, new: Any) -> bool:
 
 
 @given(edited())
+@pytest.mark.slow
 def test_a_value_shared_with_the_old_one_is_the_given_one(values: tuple[Any, Any]) -> None:
     old, given = values
     canonical(old)

@@ -1,4 +1,4 @@
-"""SPEC 4: by_type, custom functions, and reducers written as text."""
+"""By_type, custom functions, and reducers written as text."""
 
 from __future__ import annotations
 

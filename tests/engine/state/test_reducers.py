@@ -1,4 +1,4 @@
-"""SPEC 4: what each reducer makes of a value and an update."""
+"""What each reducer makes of a value and an update."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hitl_tui import Channel, HitlError, ReducerError, ValueRejected
 from hitl_tui.engine.state.canonical import canonical, equal
 from hitl_tui.engine.state.values import normalise
-from tests.engine.building import bound, one_node, returning, some
+from tests.engine.building import bound, one_node, returning
 from tests.engine.state.test_values import json_values
 from tests.support.spec import spec
 
@@ -193,7 +193,6 @@ def test_nan_and_infinity_are_no_numbers(reducer: str, update: float) -> None:
         apply(reducer, 1, update)
 
 
-@some
 @given(st.lists(st.floats(-1e9, 1e9) | st.integers(-(10**9), 10**9), max_size=20))
 def test_sum_is_a_left_fold(numbers: list[float]) -> None:
     total: Any = 0
@@ -204,8 +203,8 @@ def test_sum_is_a_left_fold(numbers: list[float]) -> None:
     assert repr(value) == repr(total)
 
 
-@some
 @given(st.lists(json_values, max_size=6), st.lists(json_values, max_size=6))
+@pytest.mark.slow
 def test_set_union_holds_no_two_equal_values(first: list[Any], second: list[Any]) -> None:
     found = apply("set_union", apply("set_union", [], first), second)
     assert len({canonical(value) for value in found}) == len(found)
@@ -213,8 +212,8 @@ def test_set_union_holds_no_two_equal_values(first: list[Any], second: list[Any]
     assert all(any(equal(value, normalise(one, "c")) for one in first + second) for value in found)
 
 
-@some
 @given(st.lists(json_values, max_size=9), st.integers(1, 5))
+@pytest.mark.slow
 def test_last_n_is_append_cut_to_the_newest_n(updates: list[Any], n: int) -> None:
     appended: Any = []
     newest: Any = []

@@ -1,4 +1,4 @@
-"""SPEC 3: an update is checked against its part of the schema, the value against the whole."""
+"""An update is checked against its part of the schema, the value against the whole."""
 
 from __future__ import annotations
 

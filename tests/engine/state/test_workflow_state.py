@@ -1,4 +1,4 @@
-"""A state without a graph: seed 000's whiteboard, with the reducers, checks and errors of a run."""
+"""A state without a graph, with the reducers, checks and errors of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SPEC 10: update records, checkpoints and their hash chains, recomputed here from their definition."""
+"""Update records, checkpoints and their hash chains, recomputed here from their definition."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def item(value: Any) -> bytes:
 
 
 def hash_of(value: Any) -> bytes:
-    """The hash of a channel's value by SPEC 2."""
+    """Hash of a channel's value, computed as docs/spec/values.md says."""
     if not isinstance(value, list):
         return item(value)
     digest = sha256(b"list").digest()
@@ -120,6 +120,7 @@ TAMPERED: dict[str, Any] = {
     "tainted": True,
     "lineage": Lineage(1, "n2", ("web",), ("plan",)),
     "actor": "mallory",
+    "made_by": "policy",
     "note": "nothing to see",
     "at": 77,
     "prev_record_hash": b"x" * 32,

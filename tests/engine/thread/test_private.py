@@ -1,4 +1,4 @@
-"""SPEC 8: private values and their hashes stay out of event streams; they are in the store."""
+"""Private values and their hashes stay out of event streams; they are in the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SPEC 10: snapshots are a cache of bounded size that bounds what a rebuild reads."""
+"""Snapshots are a cache of bounded size that bounds what a rebuild reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hitl_tui import Channel, MemoryCheckpointer, SQLiteCheckpointer
+from hitl_tui import Channel, SQLiteCheckpointer
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.canonical import canonical
@@ -69,14 +69,10 @@ class Thread(NamedTuple):
     runner: GraphRunner
 
 
-@pytest.fixture(
-    scope="module", params=[(kind, name) for kind in ("memory", "sqlite") for name in GROWTH], ids="-".join
-)
+@pytest.fixture(scope="module", params=GROWTH)
 def thread(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Thread]:
-    kind, name = request.param
-    path = tmp_path_factory.mktemp("store") / "runs.db"
-    store = MemoryCheckpointer() if kind == "memory" else SQLiteCheckpointer(path)
-    channel, update = GROWTH[name]
+    store = SQLiteCheckpointer(tmp_path_factory.mktemp("store") / "runs.db", "none")
+    channel, update = GROWTH[request.param]
     yield Thread(channel, store, run(store, channel, update))
     store.close()
 

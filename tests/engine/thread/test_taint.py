@@ -1,4 +1,4 @@
-"""SPEC 8: what is tainted, how it spreads, and what clears it."""
+"""What is tainted, how it spreads, and what clears it."""
 
 from __future__ import annotations
 

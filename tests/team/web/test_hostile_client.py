@@ -37,6 +37,41 @@ async def raw(desk: Desk, data: bytes, *, whole: bool = True) -> bytes:
         writer.close()
 
 
+MALFORMED = {
+    "no http": b"\x16\x03\x01" + bytes(range(256)) + b"\r\n\r\n",
+    "a long line": b"GET /" + b"\xff" * 70_000 + b" HTTP/1.1\r\n\r\n",
+    "a long header": b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"\x1b]0;y" * 12_000 + b"\r\n\r\n",
+    "a header without a name": b"GET / HTTP/1.1\r\n: y\r\n\r\n",
+    "a second request": b"GET /static/page.css HTTP/1.1\r\nHost: {host}\r\n\r\n\x00\x01\r\n\r\n",
+    "two lengths": b"POST /login HTTP/1.1\r\nHost: {host}\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    "a chunk of no size": b"POST /login HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nContent-Type: "
+    b"application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+async def test_a_malformed_request_is_at_most_a_line_in_the_log(
+    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level("INFO")
+    async with serving(tmp_path) as desk:
+        reader, writer = await asyncio.open_connection("127.0.0.1", desk.server.port)
+        host = f"127.0.0.1:{desk.server.port}".encode()
+        writer.write(MALFORMED[kind].replace(b"{host}", host))
+        answer = await reader.read()
+        writer.close()
+        assert b" 400 " in answer
+        async with desk.client().get("/") as other:
+            assert other.status == 401
+    for record in caplog.records:
+        assert record.exc_info is None
+        assert record.levelname == "INFO"
+        assert len(record.getMessage()) < 200
+    logged = [record for record in caplog.records if "malformed request" in record.getMessage()]
+    assert logged or kind in ("no http", "a second request"), "aiohttp takes these for noise"
+    assert capfd.readouterr() == ("", "")
+
+
 async def test_a_megabyte_is_no_login(tmp_path: Path) -> None:
     async with serving(tmp_path) as desk:
         client = desk.client()
@@ -133,6 +168,7 @@ async def test_a_name_in_a_page_is_text(tmp_path: Path) -> None:
                 assert 'onload="' not in text
 
 
+@pytest.mark.slow
 async def test_a_thousand_wrong_tokens_keep_nobody_else_out(tmp_path: Path) -> None:
     async with serving(tmp_path) as desk:
         client = desk.client()
@@ -210,6 +246,7 @@ async def test_more_than_a_page_ever_sends_ends_the_session(tmp_path: Path) -> N
             await painted(socket)
 
 
+@pytest.mark.slow
 async def test_who_reads_nothing_holds_nobody_up(tmp_path: Path) -> None:
     """What is painted waits in the app's pipe, not in the server's memory."""
     async with serving(tmp_path) as desk:

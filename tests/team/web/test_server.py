@@ -81,6 +81,16 @@ async def test_behind_tls_the_cookie_is_for_tls_alone(tmp_path: Path) -> None:
             assert answer.status == 403, "pages are those of the public address alone"
 
 
+async def test_the_public_address_is_the_same_in_all_ways_of_writing_it(tmp_path: Path) -> None:
+    async with serving(tmp_path, public_url="https://review.example.org") as desk:
+        origin = "https://Review.Example.org:443"
+        for host in ("Review.Example.org", "review.example.org:443", "review.example.org:8080"):
+            async with desk.client().get("/", headers={"Host": host, "Origin": origin}) as answer:
+                assert answer.status == 401, host
+        async with desk.client().get("/", headers={"Host": "evil.example"}) as answer:
+            assert answer.status == 421
+
+
 @pytest.mark.parametrize(
     "to", ["//evil.example", "https://evil.example/", "/\\evil.example", "/thread/a\r\nX: y", "/login", ""]
 )
@@ -94,11 +104,55 @@ async def test_the_link_of_a_lone_owner_logs_in_once_opened(tmp_path: Path) -> N
     tokens = OneToken("me")
     async with serving(tmp_path, tokens=tokens) as desk:
         client = desk.client()
-        async with client.get("/", params={"token": tokens.token}) as answer:
+        by_hand = {"Sec-Fetch-Site": "none"}
+        async with client.get("/", params={"token": tokens.token}, headers=by_hand) as answer:
             assert (answer.status, answer.url.query_string) == (200, "")
         socket, (name, *_) = await opened(client)
         assert name == "me"
         await socket.close()
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", None, "odd"])
+async def test_a_link_of_another_site_logs_nobody_in_as_its_author_unasked(
+    site: str | None, tmp_path: Path
+) -> None:
+    headers = {} if site is None else {"Sec-Fetch-Site": site}
+    async with serving(tmp_path) as desk:
+        client, theirs = desk.client(), {"token": desk.tokens["bob"]}
+        async with client.get("/thread/r1", params=theirs, headers=headers) as answer:
+            text = await answer.text()
+            assert (answer.status, "Set-Cookie" in answer.headers) == (200, False)
+        assert "logs you in as <strong>bob</strong>" in text
+        with pytest.raises(aiohttp.WSServerHandshakeError, match="401"):
+            await opened(client)
+        form = dict(re.findall(r'name="(\w+)" value="([^"]*)"', text))
+        async with client.post("/login", data=form, headers={"Origin": "https://evil.example"}) as answer:
+            assert answer.status == 403
+        answer = await client.post("/login", data=form, allow_redirects=False)
+        assert (answer.status, answer.headers["Location"]) == (303, "/thread/r1")
+
+
+async def test_a_token_that_nobody_has_is_refused_by_a_link_too_and_counted(tmp_path: Path) -> None:
+    async with serving(tmp_path) as desk:
+        client = desk.client()
+        for status in [401] * 10 + [429]:
+            async with client.get("/", params={"token": "hitl_wrong"}) as answer:
+                assert (answer.status, "hitl_wrong" in await answer.text()) == (status, False)
+
+
+async def test_one_person_leaves_sessions_to_the_others(tmp_path: Path) -> None:
+    async with serving(tmp_path, sessions=3, each=2) as desk:
+        ann, bob = await desk.as_person("ann"), await desk.as_person("bob")
+        again = await desk.as_person("ann")  # from another browser
+        sockets = [(await opened(who))[0] for who in (ann, again)]
+        for who in (ann, again):
+            assert b"You have 2 sessions open" in await painted(await who.ws_connect("/session"))
+        socket, (name, *_) = await opened(bob)
+        assert name == "bob"
+        await sockets.pop().close()
+        sockets.append((await opened(ann))[0])  # a page that is loaded again finds its own place
+        for each in (socket, *sockets):
+            await each.close()
 
 
 async def test_nobody_else_than_our_pages_is_heard(tmp_path: Path) -> None:

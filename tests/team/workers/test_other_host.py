@@ -1,6 +1,6 @@
 """A worker on another host: with an address, a name, processes and a boot of its own.
 
-It is one in namespaces: what tells a lease's holder apart (SPEC 10) is another machine's there.
+It is one in namespaces: what tells a lease's holder apart is another machine's there.
 """
 
 from __future__ import annotations

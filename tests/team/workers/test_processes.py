@@ -10,23 +10,23 @@ from pathlib import Path
 import pytest
 
 from hitl_tui.stores import open_store
+from tests.support.commands import App
 from tests.support.postgres import Postgres
-from tests.support.program import call
 from tests.support.workers import PATIENCE, until, worker, write_flow
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def url(postgres_url: str) -> str:
-    done = call("store", "init", "--store", postgres_url)
-    assert "the queue for workers is there" in done.stdout
+def url(app: App, postgres_url: str) -> str:
+    done = app("store", "init", "--store", postgres_url)
+    assert "the queue for workers is there" in done.out
     return postgres_url
 
 
-def detach(url: str, graph: str, thread: str, *options: str) -> None:
-    done = call("run", graph, "--thread", thread, "--store", url, "--detach", *options)
-    assert done.returncode == 0, done.stderr
+def detach(app: App, url: str, graph: str, thread: str, *options: str) -> None:
+    done = app("run", graph, "--thread", thread, "--store", url, "--detach", *options)
+    assert done.code == 0, done.err
 
 
 def stands(url: str, thread: str, status: str, head: int) -> None:
@@ -40,48 +40,70 @@ def stands(url: str, thread: str, status: str, head: int) -> None:
         until(there, f"{thread} {status} at {head}")
 
 
-def clean(url: str, thread: str, graph: str) -> None:
-    done = call("verify", thread, "--strict", "--graph", graph, "--store", url)
-    assert done.returncode == 0, done.stdout
+def clean(app: App, url: str, thread: str, graph: str) -> None:
+    done = app("verify", thread, "--strict", "--graph", graph, "--store", url)
+    assert done.code == 0, done.out
 
 
 def test_a_worker_advances_a_thread_to_its_question_and_on_behind_the_answer(
-    url: str, tmp_path: Path
+    app: App, url: str, tmp_path: Path
 ) -> None:
     graph = write_flow(tmp_path, "flow")
-    detach(url, graph, "t")
+    detach(app, url, graph, "t")
     with worker(url, graph):
         stands(url, "t", "waiting", 2)
-        assert call("approve", "t", "--store", url, "--trust").returncode == 0
+        assert app("approve", "t", "--store", url, "--trust").code == 0
         stands(url, "t", "completed", 4)
-    clean(url, "t", graph)
+    clean(app, url, "t", graph)
 
 
-def test_a_decision_that_is_made_while_no_worker_is_there_waits_for_one(url: str, tmp_path: Path) -> None:
+def test_a_worker_stops_before_a_first_node_that_is_guarded(app: App, url: str, tmp_path: Path) -> None:
+    graph = tmp_path / "guarded.py"
+    graph.write_text(
+        "from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph\n"
+        "graph = StateGraph({'log': Channel('')}).add_node('danger', lambda state: {'log': 'DONE'})\n"
+        "graph = graph.add_edge(START, 'danger').add_edge('danger', END).compile(\n"
+        "    checkpointer=MemoryCheckpointer(), interrupt_before=['danger'])\n"
+    )
+    detach(app, url, str(graph), "t", "--input", "log=x")
+    with worker(url, str(graph)) as first:
+        stands(url, "t", "waiting", 0)
+        assert first.stop() == 0
+    detach(app, url, str(graph), "t")  # the person lets it continue
+    with worker(url, str(graph)):
+        stands(url, "t", "completed", 1)
+    clean(app, url, "t", str(graph))
+
+
+def test_a_decision_that_is_made_while_no_worker_is_there_waits_for_one(
+    app: App, url: str, tmp_path: Path
+) -> None:
     graph = write_flow(tmp_path, "flow")
-    detach(url, graph, "t")
+    detach(app, url, graph, "t")
     with worker(url, graph) as first:
         stands(url, "t", "waiting", 2)
         assert first.stop() == 0
-    assert call("approve", "t", "--store", url, "--trust").returncode == 0
+    assert app("approve", "t", "--store", url, "--trust").code == 0
     stands(url, "t", "waiting", 3)
     with worker(url, graph):
         stands(url, "t", "completed", 4)
-    clean(url, "t", graph)
+    clean(app, url, "t", graph)
 
 
-def test_the_thread_of_a_worker_that_is_killed_goes_on_with_another(url: str, tmp_path: Path) -> None:
+def test_the_thread_of_a_worker_that_is_killed_goes_on_with_another(
+    app: App, url: str, tmp_path: Path
+) -> None:
     body = "os.path.exists(HERE / 'again') or ((HERE / 'again').touch(), time.sleep(600))"
     graph = write_flow(tmp_path, "flow", body)
-    detach(url, graph, "t")
+    detach(app, url, graph, "t")
     with worker(url, graph) as first:
         until((tmp_path / "again").exists)
         with worker(url, graph) as second:
             first.kill()
             second.wait_for("t: queued again, worker")
             stands(url, "t", "waiting", 2)
-    assert "takeover" in call("log", "t", "--store", url).stdout
-    clean(url, "t", graph)
+    assert "takeover" in app("log", "t", "--store", url).out
+    clean(app, url, "t", graph)
 
 
 WAITS = "(HERE / 'at').touch(), [time.sleep(0.05) for _ in range(6000) if not (HERE / 'on').exists()]"
@@ -90,9 +112,11 @@ ONCE = "os.path.exists(HERE / 'at') or ((HERE / 'at').touch(), time.sleep(600))"
 """A node that never ends the first time, and at once the second."""
 
 
-def test_a_worker_that_is_stopped_finishes_its_node_and_leaves_the_rest(url: str, tmp_path: Path) -> None:
+def test_a_worker_that_is_stopped_finishes_its_node_and_leaves_the_rest(
+    app: App, url: str, tmp_path: Path
+) -> None:
     graph = write_flow(tmp_path, "flow", WAITS)
-    detach(url, graph, "t")
+    detach(app, url, graph, "t")
     with worker(url, graph) as first:
         until((tmp_path / "at").exists)
         first.process.terminate()
@@ -101,24 +125,26 @@ def test_a_worker_that_is_stopped_finishes_its_node_and_leaves_the_rest(url: str
         assert "t: its worker was stopped; left to others" in str(first.said) or "waiting" in str(first.said)
     with worker(url, graph):
         stands(url, "t", "waiting", 2)
-    assert "takeover" not in call("log", "t", "--store", url).stdout
-    clean(url, "t", graph)
+    assert "takeover" not in app("log", "t", "--store", url).out
+    clean(app, url, "t", graph)
 
 
-def test_a_node_that_outlasts_the_grace_is_given_up_and_run_elsewhere(url: str, tmp_path: Path) -> None:
+def test_a_node_that_outlasts_the_grace_is_given_up_and_run_elsewhere(
+    app: App, url: str, tmp_path: Path
+) -> None:
     graph = write_flow(tmp_path, "flow", ONCE)
-    detach(url, graph, "t")
+    detach(app, url, graph, "t")
     with worker(url, graph, options=("--grace", "0.2")) as first:
         until((tmp_path / "at").exists)
         assert first.stop() == 0
     with worker(url, graph):
         stands(url, "t", "waiting", 2)
-    clean(url, "t", graph)
+    clean(app, url, "t", graph)
 
 
-def test_a_second_ctrl_c_gives_up_at_once_what_runs(url: str, tmp_path: Path) -> None:
+def test_a_second_ctrl_c_gives_up_at_once_what_runs(app: App, url: str, tmp_path: Path) -> None:
     graph = write_flow(tmp_path, "flow", ONCE)
-    detach(url, graph, "t")
+    detach(app, url, graph, "t")
     with worker(url, graph, options=("--grace", "3600")) as first:
         until((tmp_path / "at").exists)
         first.process.send_signal(signal.SIGINT)
@@ -131,68 +157,72 @@ def test_a_second_ctrl_c_gives_up_at_once_what_runs(url: str, tmp_path: Path) ->
             assert store.lease("t") is None
     with worker(url, graph):
         stands(url, "t", "waiting", 2)
-    assert "takeover" not in call("log", "t", "--store", url).stdout
-    clean(url, "t", graph)
+    assert "takeover" not in app("log", "t", "--store", url).out
+    clean(app, url, "t", graph)
 
 
-def test_cancel_reaches_a_node_that_runs_at_a_worker(url: str, tmp_path: Path) -> None:
+def test_cancel_reaches_a_node_that_runs_at_a_worker(app: App, url: str, tmp_path: Path) -> None:
     graph = write_flow(tmp_path, "flow", ONCE)
-    detach(url, graph, "t")
+    detach(app, url, graph, "t")
     with worker(url, graph) as running:
         until((tmp_path / "at").exists)
-        done = call("cancel", "t", "--note", "enough", "--store", url)
-        assert done.returncode == 0, done.stderr
+        done = app("cancel", "t", "--note", "enough", "--store", url)
+        assert done.code == 0, done.err
         stands(url, "t", "cancelled", 1)
         running.wait_for("t: ")
-        assert "0 threads run · 0 queued" in call("workers", "--store", url).stdout
+        assert "0 threads run · 0 queued" in app("workers", "--store", url).out
 
 
-def test_a_pause_stops_a_run_at_a_worker_and_takes_it_from_the_queue(url: str, tmp_path: Path) -> None:
+def test_a_pause_stops_a_run_at_a_worker_and_takes_it_from_the_queue(
+    app: App, url: str, tmp_path: Path
+) -> None:
     graph = write_flow(tmp_path, "flow", WAITS)
-    detach(url, graph, "t")
+    detach(app, url, graph, "t")
     with worker(url, graph):
         until((tmp_path / "at").exists)
         (tmp_path / "on").touch()
-        call("pause", "t", "--store", url)
+        app("pause", "t", "--store", url)
         with closing(open_store(url)) as store:
             jobs = store.jobs()
             assert jobs is not None
             until(lambda: not jobs.of_threads(["t"]), "no job is left")
 
 
-def test_a_deadline_acts_though_nobody_looks(url: str, tmp_path: Path) -> None:
+def test_a_deadline_acts_though_nobody_looks(app: App, url: str, tmp_path: Path) -> None:
     graph = write_flow(tmp_path, "flow", gate=', deadline=0.5, on_timeout="approve"')
-    detach(url, graph, "t")
+    detach(app, url, graph, "t")
     with worker(url, graph):
         stands(url, "t", "completed", 4)
-    assert "timeout" in call("log", "t", "--store", url).stdout
-    clean(url, "t", graph)
+    assert "timeout" in app("log", "t", "--store", url).out
+    clean(app, url, "t", graph)
 
 
-def test_a_thread_begins_at_its_time_and_the_more_urgent_one_first(url: str, tmp_path: Path) -> None:
+def test_a_thread_begins_at_its_time_and_the_more_urgent_one_first(
+    app: App, url: str, tmp_path: Path
+) -> None:
     graph = write_flow(tmp_path, "flow")
-    detach(url, graph, "later", "--in", "1h")
-    detach(url, graph, "low", "--priority", "-5")
-    detach(url, graph, "high", "--priority", "5")
+    detach(app, url, graph, "later", "--in", "1h")
+    detach(app, url, graph, "low", "--priority", "-5")
+    detach(app, url, graph, "high", "--priority", "5")
     with worker(url, graph, options=("--concurrency", "1")) as running:
         stands(url, "low", "waiting", 2)
-        assert "begins in 59m" in call("workers", "--store", url).stdout
-        assert call("resume", "later", "--detach", "--store", url).returncode == 0
+        assert "begins in 59m" in app("workers", "--store", url).out
+        assert app("resume", "later", "--detach", "--store", url).code == 0
         stands(url, "later", "waiting", 2)
         begun = [line.split()[1] for line in running.said if "goes on" in line]
     assert begun == ["high:", "low:", "later:"]
 
 
 def test_it_runs_so_many_threads_at_once_and_workers_tells_which_since_when_and_what_is_queued(
-    url: str, tmp_path: Path
+    app: App, url: str, tmp_path: Path
 ) -> None:
     body = f"(HERE / f'at{{time.monotonic_ns()}}').touch(), {WAITS}"
     graph = write_flow(tmp_path, "flow", body)
     for name in ("a", "b", "c"):
-        detach(url, graph, name)
+        detach(app, url, graph, name)
     with worker(url, graph, options=("--concurrency", "2")) as running:
         until(lambda: len(list(tmp_path.glob("at?*"))) == 2, "two nodes run")
-        told = call("workers", "--store", url).stdout
+        told = app("workers", "--store", url).out
         assert "1 worker · 2 threads run · 1 queued" in told
         assert f"process {running.process.pid}" in told
         assert [bool(re.search(rf"{name} +.*runs at worker \d+, since ", told)) for name in "abc"] == [
@@ -205,27 +235,29 @@ def test_it_runs_so_many_threads_at_once_and_workers_tells_which_since_when_and_
         (tmp_path / "on").touch()
         for name in ("a", "b", "c"):
             stands(url, name, "waiting", 2)
-        until(lambda: "0 threads run · 0 queued" in call("workers", "--store", url).stdout, "nobody is held")
+        until(lambda: "0 threads run · 0 queued" in app("workers", "--store", url).out, "nobody is held")
 
 
-def test_a_thread_of_another_version_waits_for_a_worker_that_has_it(url: str, tmp_path: Path) -> None:
+def test_a_thread_of_another_version_waits_for_a_worker_that_has_it(
+    app: App, url: str, tmp_path: Path
+) -> None:
     old = write_flow(tmp_path, "flow")
-    detach(url, old, "t")
+    detach(app, url, old, "t")
     (tmp_path / "new").mkdir()
     new = write_flow(tmp_path / "new", "flow", "s = {'n': 10}")
     with worker(url, new) as running:
         running.wait_for("1 thread waits for graph flow")
-        assert "no worker has graph flow" in call("workers", "--store", url).stdout
-        detach(url, new, "u")
+        assert "no worker has graph flow" in app("workers", "--store", url).out
+        detach(app, url, new, "u")
         stands(url, "u", "waiting", 2)
         with worker(url, old, new):
             stands(url, "t", "waiting", 2)
-    clean(url, "t", old)
+    clean(app, url, "t", old)
 
 
-def test_a_thread_that_somebody_else_runs_is_tried_again_later(url: str, tmp_path: Path) -> None:
+def test_a_thread_that_somebody_else_runs_is_tried_again_later(app: App, url: str, tmp_path: Path) -> None:
     graph = write_flow(tmp_path, "flow")
-    detach(url, graph, "t")
+    detach(app, url, graph, "t")
     with closing(open_store(url)) as store:
         lease = store.new_lease(store.now())
         store.acquire("t", lease, store.now())
@@ -236,14 +268,14 @@ def test_a_thread_that_somebody_else_runs_is_tried_again_later(url: str, tmp_pat
 
 
 def test_a_restart_of_the_server_loses_nothing_and_waits_for_no_node(
-    url: str, tmp_path: Path, postgres: Postgres
+    app: App, url: str, tmp_path: Path, postgres: Postgres
 ) -> None:
     graph = write_flow(tmp_path, "flow", WAITS)
-    detach(url, graph, "t")
+    detach(app, url, graph, "t")
     with worker(url, graph):
         until((tmp_path / "at").exists)
         postgres.restart("immediate")
-        detach(url, graph, "u")
+        detach(app, url, graph, "u")
         with closing(open_store(url)) as store:
             jobs = store.jobs()
             assert jobs is not None
@@ -251,4 +283,4 @@ def test_a_restart_of_the_server_loses_nothing_and_waits_for_no_node(
         (tmp_path / "on").touch()
         stands(url, "t", "waiting", 2)
         stands(url, "u", "waiting", 2)
-    clean(url, "t", graph)
+    clean(app, url, "t", graph)

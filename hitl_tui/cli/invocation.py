@@ -1,0 +1,62 @@
+"""What the command line of this process names, for code that runs because of it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import Final
+
+import click
+
+_OWN_STORE: Final = "hitl_tui.own_store"
+_IN_MEMORY: Final = "memory:"
+
+
+def same_store() -> str:
+    """What a suggested command needs to find the store of this one: ` --store URL`, "" if none was given.
+
+    A password stays where it is known; what is said may be kept in a log.
+    """
+    store = _own_store()
+    if not store:
+        return ""
+    from hitl_tui.stores.opening import without_password
+
+    graph = named_graph()
+    if graph and store.startswith("langgraph+sqlite:") and not store.endswith(f"#{graph}"):
+        store = f"{store}#{graph}"
+    return f" --store {shlex.quote(without_password(store))}"
+
+
+def store_ends_with_process() -> bool:
+    """Whether the command works on a store in memory, where no other command finds its threads."""
+    return _own_store() == _IN_MEMORY
+
+
+def _own_store() -> str:
+    context = click.get_current_context(silent=True)
+    return str((context.meta.get(_OWN_STORE) or context.params.get("store") or "") if context else "")
+
+
+def note_store() -> Callable[[str], None]:
+    """What notes, from any thread, which store the command works on: see `same_store`."""
+    meta = click.get_current_context().meta
+    return lambda url: meta.__setitem__(_OWN_STORE, url)
+
+
+def named_graph() -> str | None:
+    """The GRAPH that was named for a thread's, None where its record says which it is."""
+    context = click.get_current_context(silent=True)
+    return context.meta.get("hitl_tui.own_graph") if context else None
+
+
+def streaming() -> bool | None:
+    """Whether the command line wants models of LangGraph graphs to stream; None leaves it to the graph."""
+    context = click.get_current_context(silent=True)
+    return context.meta.get("hitl_tui.stream") if context else None
+
+
+def trusting() -> bool:
+    """Whether the command line says to trust what a thread's record names."""
+    context = click.get_current_context(silent=True)
+    return bool(context and context.meta.get("hitl_tui.trust"))

@@ -1,0 +1,56 @@
+"""What models write while a graph runs here, heard without changing how LangGraph calls them.
+
+A model asks its callback handlers whether to stream. LangGraph's own handler for messages says yes, so that a
+model's content, usage and ids are those of a streamed reply. The handler of this module says nothing: a model
+streams where the graph wants it to, and its replies are those that `invoke` gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langgraph.pregel._messages import StreamMessagesHandler
+
+
+def message_handlers(hear: Callable[[Any], None], *, streams: bool | None) -> list[BaseCallbackHandler]:
+    """The callback handlers of a run that tell what its models write.
+
+    Args:
+        hear: gets each message, as in LangGraph's stream mode `messages`.
+        streams: True lets all models stream, False tells nothing, None leaves it to the graph.
+    """
+    if streams is None:
+        return [_Listener(hear)]
+    return [StreamMessagesHandler(hear, subgraphs=True)] if streams else []
+
+
+class _Listener(BaseCallbackHandler):
+    """Passes on what models write as they write it, and what they wrote at once."""
+
+    run_inline = True
+
+    def __init__(self, hear: Callable[[Any], None]) -> None:
+        self._messages = StreamMessagesHandler(hear, subgraphs=True)
+
+    def on_chat_model_start(self, *given: Any, **options: Any) -> None:
+        """A model is called."""
+        self._messages.on_chat_model_start(*given, **options)
+
+    def on_llm_new_token(self, *given: Any, **options: Any) -> None:
+        """A model has written a part of its reply."""
+        self._messages.on_llm_new_token(*given, **options)
+
+    def on_llm_end(self, response: Any, *, run_id: UUID, **options: Any) -> None:
+        """A model has written its reply; what has no id yet keeps none."""
+        known = [each.message for some in response.generations for each in some if hasattr(each, "message")]
+        if all(message.id is not None for message in known):
+            self._messages.on_llm_end(response, run_id=run_id, **options)
+        else:
+            self._messages.metadata.pop(run_id, None)
+
+    def on_llm_error(self, *given: Any, **options: Any) -> None:
+        """A model has failed."""
+        self._messages.on_llm_error(*given, **options)

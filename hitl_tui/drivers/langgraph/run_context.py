@@ -1,0 +1,132 @@
+"""What a run of a LangGraph graph gets besides its input: its context, and values of `configurable`.
+
+A thread keeps both as its context, the latter under `configurable`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from typing import Any, Final, get_type_hints
+
+from hitl_tui.drivers.langgraph.graph import defaults_of, type_word
+from hitl_tui.drivers.langgraph.values import as_json
+from hitl_tui.drivers.protocol import ContextField
+from hitl_tui.engine.state.canonical import canonical
+from hitl_tui.engine.state.frozen import thaw
+from hitl_tui.engine.thread.run_inputs import checked_context
+from hitl_tui.errors import UsageError
+from hitl_tui.suggest import did_you_mean
+
+CONFIGURABLE: Final = "configurable"
+_JSON_TYPES: Final[Mapping[Any, str]] = {
+    "string": "text", "integer": "number", "number": "number", "boolean": "boolean",
+    "array": "list", "object": "dict",
+}  # fmt: skip
+_LANGGRAPHS: Final = ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map")
+
+
+def checked(app: Any, given: Any) -> Mapping[str, Any]:
+    """A context as a thread keeps it.
+
+    Args:
+        app: the compiled graph.
+
+    Raises:
+        UsageError: a field is missing, unknown or of a kind that the graph's context schema refuses; or a
+            value of `configurable` is LangGraph's own.
+        ValueRejected: something in it is no JSON.
+    """
+    context = checked_context(given)
+    configurable = context.get(CONFIGURABLE, {})
+    if not isinstance(configurable, Mapping):
+        raise UsageError("`configurable` of the context is no object", "give its values by name")
+    if taken := [name for name in configurable if name in _LANGGRAPHS or name.startswith("__")]:
+        raise UsageError(f"{taken[0]} of configurable is set by LangGraph", "leave it out")
+    schema, fields = getattr(app, "context_schema", None), fields_given(context)
+    if schema is None:
+        return context
+    known = _fields(schema)
+    for name in fields:
+        if name not in known:
+            hint = did_you_mean(name, list(known)) or f"it has: {', '.join(known)}"
+            raise UsageError(f"the graph's context has no field {name!r}", hint)
+    if fields and (missing := [name for name, needed in known.items() if needed and name not in fields]):
+        raise UsageError(f"the graph's context needs {', '.join(missing)}", f"give --context {missing[0]}=…")
+    if hasattr(schema, "model_validate"):
+        try:
+            schema(**fields) if fields else None
+        except ValueError as error:
+            raise UsageError(
+                f"the graph refuses this context: {error}", "give the fields it takes"
+            ) from error
+    return context
+
+
+def context_of(app: Any, kept: Mapping[str, Any]) -> Any:
+    """What a run gets as its context; where none was given, one of defaults, as a server makes it.
+
+    Args:
+        app: the compiled graph.
+        kept: the thread's context.
+    """
+    schema, fields = getattr(app, "context_schema", None), fields_given(kept)
+    if fields or schema is None:
+        return fields or None
+    return None if any(_fields(schema).values()) else {}
+
+
+def configurable_of(kept: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of `configurable` that a thread keeps."""
+    return dict(thaw(kept.get(CONFIGURABLE, {})))
+
+
+def context_fields(app: Any) -> tuple[ContextField, ...]:
+    """The fields of a graph's context, as its schema declares them; of a server's graph none is required."""
+    declared = getattr(app, "context_properties", None)
+    if declared is not None:
+        return tuple(
+            ContextField(name, _JSON_TYPES.get(about.get("type"), "any"), _typed(about.get("default")))
+            for name, about in declared.items()
+        )
+    schema = getattr(app, "context_schema", None)
+    defaults, types = defaults_of(schema), _types(schema)
+    return tuple(
+        ContextField(name, type_word(types.get(name)), _typed(defaults.get(name)), required)
+        for name, required in _fields(schema).items()
+    )
+
+
+def _typed(value: Any) -> str:
+    """A default as it would be typed."""
+    value = as_json(value)
+    return "" if value is None else value if isinstance(value, str) else canonical(value).decode()
+
+
+def _types(schema: Any) -> Mapping[str, Any]:
+    try:
+        return get_type_hints(schema)
+    except Exception:  # a name that is known to a type checker alone, or no schema
+        return {}
+
+
+def fields_given(context: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a thread's context, without `configurable`."""
+    return {name: thaw(value) for name, value in context.items() if name != CONFIGURABLE}
+
+
+def _fields(schema: Any) -> dict[str, bool]:
+    """The fields of a context schema by name, each with whether it must be given."""
+    if hasattr(schema, "model_fields"):
+        return {name: field.is_required() for name, field in schema.model_fields.items()}
+    if dataclasses.is_dataclass(schema):
+        missing = dataclasses.MISSING
+        return {
+            field.name: field.default is missing and field.default_factory is missing
+            for field in dataclasses.fields(schema)
+            if field.init
+        }
+    if hasattr(schema, "__required_keys__"):  # a `TypedDict`, which nobody checks
+        return dict.fromkeys(schema.__annotations__ | inspect.get_annotations(schema), False)
+    return {}

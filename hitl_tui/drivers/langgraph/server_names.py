@@ -1,0 +1,24 @@
+"""Names of servers and of threads on them."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Final
+
+SERVER: Final = "server"
+"""What a thread's `ThreadInfo.source` has a server's URL under."""
+_NAMES: Final = uuid.UUID("6f1d3c0a-5b0e-5d43-9a55-3d1a6a4f2b7e")
+"""The namespace of the UUIDs that are made from names of threads."""
+
+
+def new_server_thread() -> str:
+    """A name for a new thread: servers take no other than a UUID."""
+    return str(uuid.uuid4())
+
+
+def server_thread(name: str) -> str:
+    """The UUID for a name of a thread on a server, which takes nothing else: always the same one."""
+    try:
+        return str(uuid.UUID(name))
+    except ValueError:
+        return str(uuid.uuid5(_NAMES, name))

@@ -1,0 +1,243 @@
+"""Agents of a user's own, whose model calls nobody else counts: metered, stopped by limits and recorded.
+
+An agent is anything with `chat(prompt)` or `achat(prompt)`.  The methods of our own agents do all that
+themselves, and are marked so.  For others it is done here, with tokens estimated from what goes in and out.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache, wraps
+from hashlib import sha256
+from typing import Any, Final
+
+from hitl_tui.engine.log.outcomes import ESTIMATED, ModelUse, rough_tokens
+from hitl_tui.engine.nodes.activity import MISSING, Activity, AgentsAsked, asked_within, current_activity
+from hitl_tui.engine.thread.agent_settings import Agents
+
+METERED: Final = ("chat", "achat", "chat_structured", "achat_structured", "stream")
+"""Methods that call a model."""
+_COPIES: Final = ("fresh", "aside")
+"""Methods that give another agent of the same kind."""
+
+
+def is_foreign(agent: Any) -> bool:
+    """Whether an agent has a method of its own that calls a model."""
+    return any(_needs_meter(getattr(agent, name, None)) for name in ("chat", "achat"))
+
+
+def _needs_meter(method: Any) -> bool:
+    return callable(method) and getattr(method, "meters_itself", None) is not True
+
+
+def metered_agents(agents: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Agents by name, the foreign ones metered."""
+    if not any(map(is_foreign, agents.values())):
+        return agents
+    return Agents((name, _stand_in(agent, name)) for name, agent in agents.items())
+
+
+def metered(method: Callable[..., Any], agent: Any, name: str) -> Callable[..., Any]:
+    """A method of an agent that calls a model, with its calls metered, limited and recorded.
+
+    Args:
+        name: the agent's name where it has none of its own.
+    """
+
+    @wraps(method)
+    def ask(*args: Any, **options: Any) -> Any:
+        activity = current_activity.get()
+        if activity is None:
+            return method(*args, **options)
+        call = _Call(activity, agent, name, method.__name__, (*args, *options.items()))
+        make = lambda: method(*args, **options)  # noqa: E731
+        return call.awaited(make) if inspect.iscoroutinefunction(method) else call.made(make)
+
+    ask.meters_itself = True  # type: ignore[attr-defined]
+    return ask
+
+
+def metered_method(function: Any) -> Callable[..., Any]:
+    """As `metered`, for a method that a class defines."""
+
+    @wraps(function)
+    def ask(self: Any, *args: Any, **options: Any) -> Any:
+        return metered(function.__get__(self, type(self)), self, "agent")(*args, **options)
+
+    ask.meters_itself = True  # type: ignore[attr-defined]
+    return ask
+
+
+class _Call:
+    """One call of a method that calls a model.
+
+    Args:
+        asked: its arguments.
+    """
+
+    def __init__(
+        self, activity: Activity, agent: Any, name: str, method: str, asked: tuple[Any, ...]
+    ) -> None:
+        self._activity = activity
+        own_name, model = getattr(agent, "name", None), getattr(agent, "model", None)
+        self._agent = own_name if isinstance(own_name, str) and own_name else name
+        self._model = model if isinstance(model, str) and model else type(agent).__qualname__
+        self._prompt = "".join(part for part in asked if isinstance(part, str))
+        text = "\0".join((self._agent, type(agent).__qualname__, method, repr(asked)))
+        # Of anything else the text may be another one in the next attempt.
+        self._is_known = all(type(part) in _PLAIN for part in asked)
+        digest = sha256(text.encode(errors="replace")).hexdigest()[:32]
+        self._within = AgentsAsked()
+        self._key = f"reply:{activity.slot(digest)}" if self._is_known else ""
+
+    def made(self, make: Callable[[], Any]) -> Any:
+        """The reply to a call that blocks its thread."""
+        if (kept := self._kept()) is not MISSING:
+            return kept
+        self._activity.stop_here_at_limit()
+        started = time.monotonic_ns()
+        with self._activity.in_flight.doing_here():
+            with self._inside():
+                reply = make()
+            if inspect.isgenerator(reply):
+                return self._pieces(reply)
+            if inspect.isasyncgen(reply):
+                return self._later_pieces(reply)
+            if not isinstance(reply, str) and inspect.isawaitable(reply):
+                return self.awaited(lambda: reply)
+            if not self._within.yes:
+                use = self._count(reply, started)
+                if self._is_recorded(reply):
+                    self._activity.record_here(self._key, reply, uses=[use])
+        return reply
+
+    async def awaited(self, make: Callable[[], Awaitable[Any]]) -> Any:
+        """The reply to a call that is awaited."""
+        if (kept := self._kept()) is not MISSING:
+            return kept
+        await self._activity.stop_at_limit()
+        started = time.monotonic_ns()
+        async with self._activity.in_flight.doing():
+            with self._inside():
+                reply = await make()
+            if not self._within.yes:
+                use = self._count(reply, started)
+                if self._is_recorded(reply):
+                    await self._activity.record(self._key, reply, uses=[use])
+        return reply
+
+    def _kept(self) -> Any:
+        return self._activity.memory.recall(self._key) if self._is_known else MISSING
+
+    def _is_recorded(self, reply: Any) -> bool:
+        return self._is_known and type(reply) is str
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        """Note meanwhile whether agents of ours are asked: they count what they use."""
+        token = asked_within.set(self._within)
+        try:
+            yield
+        finally:
+            asked_within.reset(token)
+
+    def _count(self, reply: Any, started: int) -> ModelUse:
+        written = reply if isinstance(reply, str) else repr(reply)
+        tokens = rough_tokens(self._prompt), rough_tokens(written)
+        use = ModelUse(self._agent, ESTIMATED, self._model, *tokens, None)
+        self._activity.model_called(use, (time.monotonic_ns() - started) // 1000)
+        return use
+
+    def _pieces(self, pieces: Iterator[Any]) -> Iterator[Any]:
+        started, said = time.monotonic_ns(), list[str]()
+        try:
+            while True:
+                with self._inside():
+                    piece = next(pieces, MISSING)
+                if piece is MISSING:
+                    return
+                said.append(str(piece))
+                yield piece
+        finally:
+            self._count_pieces(said, started)
+
+    async def _later_pieces(self, pieces: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        started, said = time.monotonic_ns(), list[str]()
+        try:
+            while True:
+                with self._inside():
+                    piece = await anext(pieces, MISSING)
+                if piece is MISSING:
+                    return
+                said.append(str(piece))
+                yield piece
+        finally:
+            self._count_pieces(said, started)
+
+    def _count_pieces(self, said: list[str], started: int) -> None:
+        if not self._within.yes:
+            self._count("".join(said), started)
+
+
+_PLAIN: Final = (str, int, float, bool, type(None))
+
+
+class _StandIn:
+    """An agent with its model calls metered; all else is the agent's own."""
+
+    def __init__(self, agent: Any, name: str) -> None:
+        object.__setattr__(self, "_stands_for", (agent, name))
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return type(object.__getattribute__(self, "_stands_for")[0])
+
+    def __getattribute__(self, attribute: str) -> Any:
+        if attribute == "__class__":
+            return object.__getattribute__(self, attribute)
+        agent, name = object.__getattribute__(self, "_stands_for")
+        value = getattr(agent, attribute)
+        if attribute in METERED and _needs_meter(value):
+            return metered(value, agent, name)
+        if attribute in _COPIES and callable(value):
+            return lambda *args, **options: _stand_in(value(*args, **options), name)
+        return value
+
+    def __setattr__(self, attribute: str, value: Any) -> None:
+        setattr(object.__getattribute__(self, "_stands_for")[0], attribute, value)
+
+    def __delattr__(self, attribute: str) -> None:
+        delattr(object.__getattribute__(self, "_stands_for")[0], attribute)
+
+
+def _stand_in(agent: Any, name: str) -> Any:
+    return _stand_in_type(type(agent))(agent, name) if is_foreign(agent) else agent  # type: ignore[arg-type]
+
+
+@cache
+def _stand_in_type(kind: type) -> type[_StandIn]:
+    """The stand-in for a type's agents, with the operators of that type: Python looks for them there."""
+    operators = {
+        name: _passed_on(name)
+        for name in dir(kind)
+        if name.startswith("__") and name.endswith("__") and name not in _KEPT
+        if getattr(kind, name) is not getattr(object, name, None) and callable(getattr(kind, name))
+    }
+    return type(kind.__name__, (_StandIn,), operators)
+
+
+_KEPT: Final = frozenset(
+    {"__class__", "__class_getitem__", "__delattr__", "__getattr__", "__getattribute__", "__setattr__"}
+    | {"__del__", "__init__", "__init_subclass__", "__new__", "__subclasshook__"}
+)
+"""What a stand-in does itself."""
+
+
+def _passed_on(name: str) -> Callable[..., Any]:
+    def operator(self: _StandIn, *args: Any, **options: Any) -> Any:
+        return getattr(object.__getattribute__(self, "_stands_for")[0], name)(*args, **options)
+
+    return operator

@@ -1,0 +1,144 @@
+"""A guard around everything that a screen does: an error is shown and logged, and the app stays usable."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any, Final, TypeVar
+
+from textual._context import active_message_pump
+from textual.app import App, ScreenStackError
+from textual.dom import DOMNode, NoScreen
+from textual.events import Compose, Load, Mount
+from textual.message import Message
+from textual.message_pump import MessagePump
+from textual.screen import Screen
+
+from hitl_tui.errors import HitlError
+from hitl_tui.view.sanitise import sanitise
+
+log = logging.getLogger(__name__)
+Result = TypeVar("Result")
+_Dispatch = Callable[[MessagePump, Message], Awaitable[None]]
+
+_MOST: Final = 25
+"""Errors within `_WINDOW` after which the app ends: then each repaint fails, and no screen is left to use."""
+_WINDOW: Final = 5.0
+_READ_SECONDS: Final = 15.0
+
+
+class Guarded(App[Result]):
+    """An app that outlives an error of a handler, a timer or a worker.
+
+    Textual ends the loop of the widget whose handler failed, and the app with it.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        patch_textual_dispatch()
+        super().__init__(*args, **options)
+        self._error_times: deque[float] = deque(maxlen=_MOST)
+        self._shown_errors: set[tuple[str, str]] = set()
+        self.caught_errors: list[Exception] = []
+        """Unexpected errors so far, newest last; no more than `_MOST`."""
+
+    def survive(self, error: Exception) -> bool:
+        """Show and log an unexpected error; False where the app can't go on and has to end with it."""
+        if self._exit:
+            # What keys and screens meet while they are taken down harms nobody.
+            log.info("while the app was ending", exc_info=error)
+            return True
+        now = time.monotonic()
+        self._error_times.append(now)
+        self.caught_errors = [*self.caught_errors, error][-_MOST:]
+        if len(self._error_times) == _MOST and now - self._error_times[0] < _WINDOW:
+            return False
+        kind = (type(error).__name__, str(error))
+        if kind not in self._shown_errors:
+            self._shown_errors.add(kind)
+            log.error("unexpected error on screen", exc_info=error)
+            self._show_error(error)
+        return True
+
+    def _show_error(self, error: Exception) -> None:
+        from hitl_tui.view.banner import log_file
+
+        text = f"{type(error).__name__}: {error}\nThis is a bug; the details are in {log_file()}. q quits."
+        title = "Unexpected error"
+        try:
+            self.notify(sanitise(text), title=title, severity="error", markup=False, timeout=_READ_SECONDS)
+        except Exception:
+            log.exception("the error could not be shown")
+
+    def tell_error(self, error: HitlError) -> None:
+        """Show an error that says itself what to do."""
+        self.notify(failure_words(error), title=error.title, severity="error", markup=False)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Called by Textual where composing, a timer, a callback or a repaint failed."""
+        pump = active_message_pump.get(None)
+        if pump is not None and pump is not self and is_gone(pump):
+            log.info("while %r was being removed", pump, exc_info=error)
+        elif not self.survive(error):
+            self.end_with(error)
+        elif isinstance(pump, Screen) and not pump.is_mounted:
+            self.call_later(_leave_broken, self, pump)
+
+    def end_with(self, error: Exception) -> None:
+        """End with an unexpected error, which `run_app` raises."""
+        super()._handle_exception(error)
+
+
+def is_gone(pump: MessagePump) -> bool:
+    """Whether a widget or its screen is being removed: what it can't find or show then harms nobody."""
+    if not isinstance(pump, DOMNode) or isinstance(pump, App):
+        return False
+    if not pump.display and pump.styles.display != "none":
+        return True  # Textual shows nothing of what it removes, and takes its parts out one by one
+    try:
+        return not pump.is_attached or pump.screen not in pump.app.screen_stack
+    except (NoScreen, ScreenStackError):
+        return True
+
+
+def failure_words(error: BaseException) -> str:
+    """Return what went wrong and how to fix it, sanitised: errors quote stores, files and servers."""
+    text = f"{error.message} — {error.hint}" if isinstance(error, HitlError) and error.hint else str(error)
+    return sanitise(text)
+
+
+def patch_textual_dispatch() -> None:
+    """Let the handlers of all widgets of a `Guarded` app fail without ending their loops.
+
+    This replaces a private method of Textual, `MessagePump._dispatch_message`: there is no public place
+    through which every message of every widget passes.
+    """
+    dispatch: _Dispatch = MessagePump._dispatch_message
+    if hasattr(dispatch, "__wrapped__"):
+        return
+
+    @wraps(dispatch)
+    async def guarded(pump: MessagePump, message: Message) -> None:
+        try:
+            await dispatch(pump, message)
+        except Exception as error:
+            app = pump if isinstance(pump, Guarded) else pump.app
+            if not isinstance(app, Guarded):
+                raise
+            if is_gone(pump):
+                log.info("while %r was being removed", pump, exc_info=error)
+                return
+            if isinstance(message, Load) or not app.survive(error):
+                app.end_with(error)
+            if isinstance(message, Compose | Mount) and isinstance(pump, Screen):
+                app.call_later(_leave_broken, app, pump)
+
+    setattr(MessagePump, "_dispatch_message", guarded)  # noqa: B010  (mypy refuses to assign a method)
+
+
+def _leave_broken(app: App[Any], screen: Screen[Any]) -> None:
+    """Go back from a screen that could not be built; nothing on it would work."""
+    if app.screen is screen and len(app.screen_stack) > 1:
+        app.pop_screen()

@@ -1,0 +1,20 @@
+"""How many branches of a map or a parallel failed in steps that are done all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hitl_tui.engine.log.records import Checkpoint
+
+
+def failures_in(checkpoint: Checkpoint) -> int:
+    """Return how many branches of a step failed."""
+    return sum(outcome.status == "failed" for outcome in checkpoint.branches)
+
+
+def failed_branches(checkpoints: Iterable[Checkpoint], until: int) -> dict[str, int]:
+    """Return how many branches failed in the newest run of each node that has any, up to a step."""
+    failed = {
+        point.node: failures_in(point) for point in checkpoints if point.step <= until and point.branches
+    }
+    return {node: number for node, number in failed.items() if number}

@@ -1,0 +1,200 @@
+"""Checks that the guides, the messages and the docstrings are in plain English.
+
+python -m tests.tools.plain_words    # prints each finding with the term to use instead; exit code 1 for any
+
+`BANNED` says what each place must not say, and `EXCEPTIONS` what is not checked, with the reason.
+docs/glossary.md has the terms.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.tools.ui_strings import ui_texts
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "hitl_tui"
+LONGEST: Final = 30
+"""Words of a sentence in a guide."""
+
+GUIDES: Final = "guides"
+MESSAGES: Final = "messages"
+NAMES: Final = "names"
+DOCSTRINGS: Final = "docstrings"
+
+BANNED: Final[Mapping[str, Mapping[str, str]]] = {
+    GUIDES: {
+        r"go(es|ing)? on|went on|gone on": "continue, happen",
+        r"stands?|stood": "is, is kept, is still valid",
+        r"behind": "after",
+        r"ways? on|way back": "route, destinations",
+        r"reach(es|ing)? outside": "has side effects",
+        r"g(ive|ives|iving|iven|ave) up": "stop, cancel",
+        r"all that waits": "everything waiting for a decision",
+        r"mend(s|ed|ing)?": "fix",
+        r"in lines": "in plain text mode",
+        r"whoever|whatever is at": "anyone who",
+        r"taken? back": "undo",
+        r"being told|are told": "notifications, are reported",
+        r"puts? down": "suspend, record",
+        r"c(a|o)mes? of|bec(a|o)mes? of": "result",
+        r"parting": "first difference",
+        r"a show|the show|shows of": "presentation",
+    },
+    MESSAGES: {
+        r"go(es|ing)? on|went on|gone on": "continue, happen",
+        r"stands|stood": "is",
+        r"behind": "after",
+        r"no way|ways? on": "no path, route",
+        r"reach(es|ing)? outside": "has side effects",
+        r"g(ive|ives|iving|iven|ave) up": "stop, cancel",
+        r"what waits(?! for you)": "request",
+        r"mend(s|ed|ing)?": "fix",
+        r"whoever": "the person who",
+        r"words of yours": "a comment",
+        r"nobody's now": "no longer claimed",
+    },
+    NAMES: {
+        r"tell|heard|farewells?|wear|heed": "notify, report, print_line, received, deletion_entries, apply",
+        r"ways|led_on|told_to_end": "paths, destinations, advanced, on_stop_signal",
+    },
+    DOCSTRINGS: {
+        r"at whoever|of whom is|to whom what": "say who does what",
+    },
+}
+"""For each place, as a regular expression for whole words, what it must not say, and what to say instead."""
+
+RENAMED: Final = ("engine", "stores", "agents", "workflows", "loading")
+"""Packages whose names of functions and classes are checked; the others are yet to be renamed."""
+
+CHECKED: Final = (*RENAMED, "cli", "team", "testing")
+"""Packages whose messages are checked; the others are yet to be rewritten."""
+
+EXCEPTIONS: Final[Mapping[str, str]] = {
+    "docs/spec/verify.md: long sentence": "specifies bytes; shorter sentences would repeat the same subject",
+    "docs/langgraph.md": "is rewritten together with its driver",
+    "hitl_tui/cli/reports.py: says nothing": "the first line of a document is the command that prints it",
+    "hitl_tui/drivers/langgraph/": "is rewritten together with docs/langgraph.md",
+    "hitl_tui/ui/": "is rewritten together with its screens",
+}
+"""Paths, or paths with a finding, that are not checked, and why."""
+
+
+class Finding(NamedTuple):
+    """Something that is not plain English."""
+
+    place: str
+    what: str
+    text: str
+    instead: str = ""
+
+    @property
+    def is_excepted(self) -> bool:
+        """Whether an exception covers it."""
+        said = f"{self.place.partition(':')[0]}: {self.what}"
+        return any(said.startswith(exception) for exception in EXCEPTIONS)
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """Yield paragraphs and list items of a page, without code, tables, headings and pictures."""
+    text = re.sub(r"^ *```.*?^ *```", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"`[^`]*`", "CODE", text)
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )|\n(?=\|)", text):
+        if block.strip() and not block.lstrip().startswith(("|", "#", "![", "!]")):
+            yield re.sub(r"^\s*(?:[-*]|\d+\.) ", "", " ".join(block.split()))
+
+
+def sentences(paragraph: str) -> list[str]:
+    """Return the sentences of a paragraph."""
+    return re.split(r"(?<=[.!?])[\"”*)]*\s+", paragraph)
+
+
+def words_in(place: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield what a text says that its place must not say, and what to say instead."""
+    for pattern, instead in BANNED[place].items():
+        if match := re.search(rf"\b(?:{pattern})\b", text):
+            yield match[0], instead
+
+
+def guide_findings() -> Iterator[Finding]:
+    """Findings in README and docs/."""
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        place = page.relative_to(ROOT).as_posix()
+        for paragraph in paragraphs(page.read_text(encoding="utf-8")):
+            for sentence in sentences(paragraph):
+                if (length := len(sentence.split())) > LONGEST:
+                    yield Finding(place, "long sentence", sentence, f"{length} words; split it")
+                for said, instead in words_in(GUIDES, sentence):
+                    yield Finding(place, said, sentence, instead)
+
+
+def code_findings() -> Iterator[Finding]:
+    """Findings in messages, names and docstrings of the package."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(ROOT).as_posix()
+        package = path.relative_to(PACKAGE).parts[0]
+        if package in CHECKED:
+            for text in ui_texts(path):
+                for said, instead in words_in(MESSAGES, text.text):
+                    yield Finding(f"{place}:{text.line}", said, text.text, instead)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from _of_docstring(place, node)
+            if package in RENAMED and isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from _of_name(f"{place}:{node.lineno}", node.name)
+
+
+def _of_name(place: str, name: str) -> Iterator[Finding]:
+    for pattern, instead in BANNED[NAMES].items():
+        if re.fullmatch(pattern, name.strip("_")):
+            yield Finding(place, name, "name of a function or class", instead)
+
+
+def _of_docstring(
+    place: str, node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+) -> Iterator[Finding]:
+    docstring = ast.get_docstring(node)
+    if not docstring:
+        return
+    first = docstring.partition("\n")[0]
+    for said, instead in words_in(DOCSTRINGS, docstring):
+        yield Finding(place, said, first, instead)
+    if not isinstance(node, ast.Module) and says_nothing(node.name, first):
+        yield Finding(
+            f"{place}:{node.lineno}", "says nothing", f"{node.name}: {first}", "what it returns or does"
+        )
+
+
+SMALL_WORDS: Final = frozenset(
+    re.findall(r"\w+", "a an the one of for to in on at it its this that is are be by with and or as return")
+)
+
+
+def says_nothing(name: str, first: str) -> bool:
+    """Whether the first line of a docstring only repeats the name of what it describes."""
+    known = {_stem(word.lower()) for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
+    said = {_stem(word.lower()) for word in re.findall(r"[A-Za-z]+", first)} - {_stem(w) for w in SMALL_WORDS}
+    return said <= known
+
+
+def _stem(word: str) -> str:
+    return re.sub(r"(ing|ed|es|s|e)$", "", word)
+
+
+def main() -> int:
+    """Print the findings."""
+    findings = [finding for finding in (*guide_findings(), *code_findings()) if not finding.is_excepted]
+    for finding in findings:
+        instead = f" (instead: {finding.instead})" if finding.instead else ""
+        print(f"{finding.place}: {finding.what}{instead}: {finding.text}")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
