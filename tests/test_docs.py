@@ -184,6 +184,7 @@ def test_every_page_and_picture_is_linked_from_somewhere() -> None:
     assert {picture for picture in (DOCS / "pictures").iterdir() if picture not in linked} == set()
 
 
+@pytest.mark.slow
 def test_code_cites_only_pages_that_exist() -> None:
     unknown = re.compile(r"\bSPEC \d|\bDESIGN\b|\bseed 00\d")
     for path in [*(ROOT / "hitl_tui").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:

@@ -118,6 +118,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert not (HEAVY | {"sqlite3", "msgspec", "asyncio", "logging"}) & loaded_by(code)
 
 
+@pytest.mark.slow
 def test_looking_loads_no_event_loop_and_no_log_file(tmp_path: Path) -> None:
     place = tmp_path / "runs.db"
     with closing(SQLiteCheckpointer(place)) as store:

@@ -145,6 +145,7 @@ def test_a_killed_process_loses_nothing_of_it(desk: Desk) -> None:
     assert desk.runner.verify("t", strict=True).ok
 
 
+@pytest.mark.slow
 def test_all_model_calls_are_in_the_report_once(desk: Desk) -> None:
     desk.run()
     desk.open()
@@ -172,6 +173,7 @@ def test_an_edit_that_does_not_fit_the_tool_is_refused(desk: Desk) -> None:
     assert desk.answer("approve")["answer"] == "All done."
 
 
+@pytest.mark.slow
 def test_a_node_that_asks_something_else_asks_anew(desk: Desk) -> None:
     desk.run()
     desk.runner.update_state("t", {"who": "bob"})

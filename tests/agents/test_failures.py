@@ -237,6 +237,7 @@ def test_a_huge_answer_arrives_whole(make_agent: MakeAgent, server: OpenAIServer
     assert Node().run(make_agent().chat, "hi") == "".join(pieces)
 
 
+@pytest.mark.slow
 def test_an_answer_in_one_huge_piece_arrives_whole(make_agent: MakeAgent, server: OpenAIServer) -> None:
     server.plan(Say(("x" * 3_000_000,)))
     assert len(make_agent().chat("hi")) == 3_000_000

@@ -16,6 +16,7 @@ def thread(app: App) -> str:
     return "r"
 
 
+@pytest.mark.slow
 def test_agents_are_listed_with_their_use(app: App, thread: str) -> None:
     (agent,) = app.expect(0, "agents", thread, "--json").document["agents"]
     assert (agent["name"], agent["model"], agent["calls"], agent["changed"]) == (
@@ -24,6 +25,7 @@ def test_agents_are_listed_with_their_use(app: App, thread: str) -> None:
     assert "writer" in app.expect(0, "agents", thread).out
 
 
+@pytest.mark.slow
 def test_a_setting_is_changed_and_taken_back(app: App, thread: str) -> None:
     given = ("writer.model=openai/x", "writer.temperature=0")
     (agent,) = app.expect(0, "agents", thread, *given, "--note", "try", "--json").document["agents"]
@@ -57,6 +59,7 @@ def test_what_makes_no_sense_is_refused(app: App, thread: str, word: str, proble
     assert problem in app.expect(2, "fork", thread, "f", "--agent", word).err
 
 
+@pytest.mark.slow
 def test_one_agent_is_shown_whole_and_says_where_its_turns_are(app: App, thread: str) -> None:
     said = app.expect(0, "agents", thread, "--turns", "writer").out
     assert "model        scripted/scripted" in said
@@ -67,6 +70,7 @@ def test_one_agent_is_shown_whole_and_says_where_its_turns_are(app: App, thread:
     assert agent["last"]["tokens_out"] > 0
 
 
+@pytest.mark.slow
 def test_what_a_model_lacks_is_told_with_the_change(
     app: App, thread: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +97,7 @@ graph = (
 """
 
 
+@pytest.mark.slow
 def test_looking_back_at_a_step_tells_its_calls_of_tools(app: App, tmp_path: Path) -> None:
     file = tmp_path / "tools.py"
     file.write_text(TOOLS)
@@ -120,6 +125,7 @@ graph = sequential_workflow([Agent("clerk", "openai/test", api_base="{base}", ap
 """
 
 
+@pytest.mark.slow
 def test_the_cost_of_a_model_without_a_price_is_unknown_and_never_nothing(app: App, tmp_path: Path) -> None:
     file = tmp_path / "unpriced.py"
     with openai_server() as server:

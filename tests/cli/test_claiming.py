@@ -11,6 +11,7 @@ from tests.support.spec import spec
 pytestmark = spec("11")
 
 
+@pytest.mark.slow
 def test_a_claim_outlives_its_command_and_refuses_others_until_it_is_given_back(review: App) -> None:
     claimed = review.expect(0, "claim", "r", "--for", "2h", "--as", "ann", "--json").document
     (there,) = claimed["attending"]
@@ -34,6 +35,7 @@ def test_it_lasts_the_minutes_of_the_setting(review: App, monkeypatch: pytest.Mo
         assert "claim_minutes" in review.expect(2, "claim", "r").err
 
 
+@pytest.mark.slow
 def test_it_is_taken_over_by_name_with_or_before_the_answer(review: App) -> None:
     review.expect(0, "claim", "r", "--as", "ann")
     review.expect(4, "claim", "r", "--as", "bob", "--take-over", "cleo")

@@ -68,6 +68,7 @@ def test_the_worker_gets_each_comment_with_its_passage_in_the_order_of_the_text(
     advised.expect(0, "verify", "a", "--strict")
 
 
+@pytest.mark.slow
 def test_comments_alone_are_words_enough(advised: App) -> None:
     advised.expect(0, "revise", "a", *COMMENTS[:3])
     log = advised.expect(0, "log", "a").out
@@ -75,6 +76,7 @@ def test_comments_alone_are_words_enough(advised: App) -> None:
     assert "answer: revise" in log
 
 
+@pytest.mark.slow
 def test_a_passage_that_does_not_stand_there_is_refused_before_anything_is_stored(advised: App) -> None:
     refused = advised.expect(2, "revise", "a", "--comment", "no such words", "x").err
     assert "does not stand in 'latest_draft'" in refused

@@ -41,6 +41,7 @@ def graph(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_it_reaches_a_prompt_and_is_in_the_log_without_what_is_private(app: App, graph: str) -> None:
     done = app.expect(0, "run", graph, "--headless", "--thread", "t", *GIVEN)
     assert "I know Ann." in done.out
@@ -56,6 +57,7 @@ def test_a_file_gives_it_as_json(app: App, graph: str, tmp_path: Path) -> None:
     assert "I know Ann." in app.expect(0, "run", graph, "--headless", "--context", f"@{file}").out
 
 
+@pytest.mark.slow
 def test_a_thread_that_is_there_keeps_its_own(app: App, graph: str) -> None:
     app.expect(0, "run", graph, "--headless", "--thread", "t", *GIVEN)
     done = app.expect(2, "run", graph, "--headless", "--thread", "t", *GIVEN)

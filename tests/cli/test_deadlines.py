@@ -83,6 +83,7 @@ def test_the_next_process_applies_the_answer_of_a_deadline_and_says_that_it_was_
     assert "by you" not in shown
 
 
+@pytest.mark.slow
 def test_a_resumed_run_continues_after_the_deadline_and_every_command_attributes_the_answer_to_it(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,6 +125,7 @@ REFUSED: dict[str, tuple[Callable[[App], object], tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("why", REFUSED)
 def test_an_answer_that_is_refused_is_not_called_answered(
     why: str, other: Callable[..., App], monkeypatch: pytest.MonkeyPatch
@@ -208,6 +209,7 @@ graph = graph.compile(checkpointer=MemoryCheckpointer(), interrupt_after=[gate])
 """
 
 
+@pytest.mark.slow
 def test_a_vote_that_does_not_settle_leaves_the_thread_waiting_and_says_so(app: App, tmp_path: Path) -> None:
     (tmp_path / "voted.py").write_text(VOTED)
     app.expect(3, "run", str(tmp_path / "voted.py"), "--headless", "--thread", "v")
@@ -222,6 +224,7 @@ def test_an_unknown_and_an_answered_request_are_conflicts(review: App) -> None:
     assert "answered already" in review.expect(4, "answer", "r", request, "approve", "--step", "2").err
 
 
+@pytest.mark.slow
 def test_high_risk_wants_a_yes(app: App, tmp_path: Path) -> None:
     (tmp_path / "risky.py").write_text(RISKY)
     app.expect(3, "run", str(tmp_path / "risky.py"), "--headless", "--thread", "k")
@@ -229,6 +232,7 @@ def test_high_risk_wants_a_yes(app: App, tmp_path: Path) -> None:
     app.expect(0, "approve", "k", "--yes", "--run")
 
 
+@pytest.mark.slow
 def test_private_values_and_hashes_are_nowhere(app: App, tmp_path: Path) -> None:
     (tmp_path / "risky.py").write_text(RISKY)
     spec = str(tmp_path / "risky.py")
@@ -242,6 +246,7 @@ def test_private_values_and_hashes_are_nowhere(app: App, tmp_path: Path) -> None
     assert "[private]" in said
 
 
+@pytest.mark.slow
 def test_a_question_of_a_node_takes_json(app: App, tmp_path: Path) -> None:
     (tmp_path / "asking.py").write_text(ASKING)
     app.expect(3, "run", str(tmp_path / "asking.py"), "--headless", "--thread", "q")
@@ -303,6 +308,7 @@ def test_tool_calls_are_decided_on_the_command_line(app: App) -> None:
     assert done.document["state"]["decisions"] == [{"type": "approve"}, {"type": "reject", "message": "no"}]
 
 
+@pytest.mark.slow
 def test_the_arguments_of_one_call_are_edited_with_set(app: App, tmp_path: Path) -> None:
     (tmp_path / "call.py").write_text(CALL)
     app.expect(3, "run", str(tmp_path / "call.py"), "--headless", "--thread", "k")
@@ -326,6 +332,7 @@ def test_update_state_is_one_step_with_name_and_note(review: App, tmp_path: Path
     assert (step["source"], step["actor"], step["note"]) == ("human", "ann", "better")
 
 
+@pytest.mark.slow
 def test_update_state_with_as_node_moves_the_thread(review: App) -> None:
     done = review.expect(0, "update-state", "r", "approved=true", "--as-node", "check_approval", "--json")
     assert done.document["pending"] == []

@@ -146,6 +146,7 @@ def test_an_empty_name_as_of_an_unset_variable_names_no_thread(app: App, command
     assert "1 to 200 characters" in app.expect(2, *command.split(), "--thread", "").err
 
 
+@pytest.mark.slow
 def test_a_thread_is_not_run_with_a_graph_that_lacks_its_place(app: App, tmp_path: Path) -> None:
     file = tmp_path / "graphs.py"
     file.write_text(GRAPHS)

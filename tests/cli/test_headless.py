@@ -54,6 +54,7 @@ def test_a_run_that_asks_says_how_to_answer(app: App) -> None:
     assert "hitl-tui answer r " in done.out
 
 
+@pytest.mark.slow
 def test_a_failing_node_is_exit_code_1(app: App, tmp_path: Path) -> None:
     (tmp_path / "failing.py").write_text(FAILING)
     done = app.expect(1, "run", str(tmp_path / "failing.py"), "--headless", "--thread", "f")
@@ -75,6 +76,7 @@ def test_resume_goes_on_with_the_one_that_waits(review: App) -> None:
     assert review.expect(0, "resume", "r", "--json").document["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_steps_one_by_one(app: App) -> None:
     app.expect(3, "run", "review", "--headless", "--input", "task=Hills", "--thread", "r")
     app.expect(0, "fork", "r@0", "s")
@@ -180,6 +182,7 @@ def test_an_unknown_thread_or_step_is_wrong_usage(review: App, arguments: tuple[
     assert done.err
 
 
+@pytest.mark.slow
 def test_breakpoints_stop_a_run_and_resume_goes_on(app: App) -> None:
     stops = ("--break", "increment:count > 1")
     done = app.expect(3, "run", "counter", "--headless", "--input", "limit=4", "--thread", "c", *stops)
@@ -210,6 +213,7 @@ def test_each_kind_of_breakpoint_stops_a_run_without_a_screen(
     assert f"c: Paused at step {step}: breakpoint {told}.\n" in done.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", ["error", "error bad", "error bad: error == 'KeyError'"])
 def test_a_breakpoint_on_an_error_stops_before_the_node_is_tried_again(
     app: App, tmp_path: Path, stop: str

@@ -38,6 +38,7 @@ def test_they_go_through_a_pipe_and_are_verified_there(desk: App, tmp_path: Path
     assert shown["pending"][0]["thread"] == "new/editor#1"
 
 
+@pytest.mark.slow
 def test_a_file_says_what_is_in_it_and_alone_leaves_them_behind(desk: App, tmp_path: Path) -> None:
     whole, alone = tmp_path / "whole.jsonl", tmp_path / "alone.jsonl"
     assert desk.expect(0, "export", "d", str(whole), "--json").document["threads"] == ["d/editor#1"]

@@ -87,6 +87,7 @@ def test_a_thread_is_looked_at_as_ours_are(flow: App, arguments: tuple[str, ...]
     assert said in flow.expect(0, *arguments, *STORE).out
 
 
+@pytest.mark.slow
 def test_an_answer_goes_to_what_asked_and_the_thread_ends(flow: App) -> None:
     flow.expect(0, "answer", "t", request(flow), "yes", "--step", "1", "--note", "fine", *STORE)
     flow.expect(0, "resume", "t", "--headless", *STORE)
@@ -117,6 +118,7 @@ def test_a_graph_is_not_left_to_workers_and_no_store_is_advised_for_it(flow: App
     assert "postgresql" not in done.err
 
 
+@pytest.mark.slow
 def test_what_others_ran_is_listed_and_opened(flow: App, tmp_path: Path) -> None:
     with another_program(tmp_path) as app:
         app.invoke({"task": "rivers"}, {"configurable": {"thread_id": "theirs"}})
@@ -124,6 +126,7 @@ def test_what_others_ran_is_listed_and_opened(flow: App, tmp_path: Path) -> None
     assert "about rivers" in flow.expect(0, "show", "theirs", *STORE).out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["langgraph:flow.py", "langgraph+sqlite:///theirs.sqlite"])
 def test_what_another_program_has_deleted_waits_no_more(flow: App, tmp_path: Path, store: str) -> None:
     with another_program(tmp_path) as app:
@@ -149,6 +152,7 @@ def another_program(folder: Path) -> Iterator[Any]:
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 
+@pytest.mark.slow
 def test_what_another_program_answered_or_ran_is_seen_and_no_answer_is_lost_on_it(
     flow: App, tmp_path: Path
 ) -> None:
@@ -164,6 +168,7 @@ def test_what_another_program_answered_or_ran_is_seen_and_no_answer_is_lost_on_i
     assert flow.expect(0, "show", "t", "--json", *STORE).document["state"]["lines"] == ["about hills", "no"]
 
 
+@pytest.mark.slow
 def test_an_edit_where_another_program_has_edited_is_refused_and_that_one_is_shown_as_its(
     flow: App, tmp_path: Path
 ) -> None:
@@ -228,6 +233,7 @@ def test_the_list_of_our_threads_says_where_theirs_wait(flow: App) -> None:
     assert "elsewhere" not in flow.expect(0, "threads").err
 
 
+@pytest.mark.slow
 def test_a_file_of_checkpoints_is_looked_at_without_its_graph(flow: App, tmp_path: Path) -> None:
     (tmp_path / "flow.py").unlink()
     store = ("--store", "langgraph+sqlite:///theirs.sqlite")
@@ -240,6 +246,7 @@ def test_a_file_of_checkpoints_is_looked_at_without_its_graph(flow: App, tmp_pat
     assert "name its graph: --store langgraph+sqlite:///theirs.sqlite#GRAPH" in refused.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["langgraph+sqlite:///theirs.sqlite", "langgraph:flow.py"])
 def test_an_audit_page_compares_with_the_checkpoints(flow: App, tmp_path: Path, store: str) -> None:
     page = ("export", "t", "--format", "markdown", "--store", store)
@@ -253,6 +260,7 @@ def test_an_audit_page_compares_with_the_checkpoints(flow: App, tmp_path: Path, 
     assert "origin: t, step 1: checkpoint" in flow.expect(0, *page).out
 
 
+@pytest.mark.slow
 def test_a_file_that_was_made_anew_under_its_name_shows_what_is_in_it(flow: App, tmp_path: Path) -> None:
     store = ("--store", "langgraph+sqlite:///theirs.sqlite")
     before = flow.expect(0, "show", "t", "--json", *store).document
@@ -269,6 +277,7 @@ def test_a_file_that_was_made_anew_under_its_name_shows_what_is_in_it(flow: App,
     assert (len(list(with_graph)), len(list(alone))) == (2, 1), "a former mirror is removed"
 
 
+@pytest.mark.slow
 def test_a_graph_whose_file_was_made_anew_shows_what_is_in_it_and_keeps_what_was_decided(
     flow: App, tmp_path: Path
 ) -> None:
@@ -290,6 +299,7 @@ def test_a_graph_whose_file_was_made_anew_shows_what_is_in_it_and_keeps_what_was
     assert not again.err
 
 
+@pytest.mark.slow
 def test_of_a_file_only_the_thread_that_is_gone_on_with_is_read(flow: App, tmp_path: Path) -> None:
     flow.expect(3, "run", "flow.py", "--headless", "--input", "task=seas", "--thread", "u")
     (tmp_path / "flow.py").unlink()
@@ -331,6 +341,7 @@ def advised(text: str, answer: str) -> list[str]:
     return [answer if word == "ANSWER" else word for word in shlex.split(command)[1:]]
 
 
+@pytest.mark.slow
 def test_what_a_graph_keeps_in_memory_can_be_answered_by_another_command(app: App, in_memory: Path) -> None:
     waits = app.expect(3, "run", "flow.py", "--headless", "--input", "task=seas", "--thread", "s")
     assert "keeps its threads in memory; here they are kept in" in waits.err
@@ -437,6 +448,7 @@ def test_what_does_not_go_with_a_server_is_told(app: App, arguments: tuple[str, 
     assert words in app.expect(2, *arguments).err
 
 
+@pytest.mark.slow
 def test_a_server_that_is_not_there_is_told(app: App) -> None:
     assert "can't be reached" in app.expect(1, "threads", "--server", "http://127.0.0.1:9").err
 
@@ -498,6 +510,7 @@ graph = builder.compile(interrupt_before=["danger"])
 """
 
 
+@pytest.mark.slow
 def test_a_run_without_a_screen_stops_before_a_guarded_first_node(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

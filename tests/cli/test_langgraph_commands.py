@@ -161,6 +161,7 @@ def test_a_subcommand_works_or_says_why_not_in_words(flow: App, command: str, tm
         assert "hitl-tui: Wrong usage: " in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["graph", FILE, SERVER])
 @pytest.mark.parametrize("command", ON_THREADS)
 def test_its_json_has_what_that_of_our_own_threads_has(

@@ -311,6 +311,7 @@ def test_completion_scripts(app: App, shell: str) -> None:
     assert app("completion", "tcsh").code == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "expected"),
     [("hitl-tui upd", "update-state"), ("hitl-tui show r", "r"), ("hitl-tui resume --he", "--headless")],
@@ -327,6 +328,7 @@ def test_the_shell_completes_commands_threads_and_options(
     assert "blank" not in done.stdout
 
 
+@pytest.mark.slow
 def test_threads_are_completed_from_the_store_that_was_typed(
     review: App, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -129,6 +129,7 @@ def test_private_values_and_hashes_that_tell_of_them_are_in_no_page(hostile: App
     assert "[private]" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["html", "markdown"])
 def test_who_decided_what_when_and_why_is_in_a_page(app: App, form: str) -> None:
     app.expect(3, "run", "advisor", "--headless", "--thread", "a", "--input", "task=Hills")
@@ -138,6 +139,7 @@ def test_who_decided_what_when_and_why_is_in_a_page(app: App, form: str) -> None
         assert words in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["html", "markdown"])
 def test_the_graph_every_step_and_what_it_changed_are_in_a_page(app: App, form: str) -> None:
     app.expect(3, "run", "advisor", "--headless", "--thread", "a", "--input", "task=Hills")

@@ -125,6 +125,7 @@ def test_a_refusal_names_the_way_to_trust_it(app: App, tmp_path: Path, arguments
     assert "--trust" in told
 
 
+@pytest.mark.slow
 def test_what_builds_no_graph_is_refused_before_it_is_called(app: App, tmp_path: Path) -> None:
     file = planted(tmp_path, sources(tmp_path)[0])
     told = app.expect(2, "update-state", "t", "text=x", "--trust", "--store", str(file)).err
@@ -156,6 +157,7 @@ def sent(app: App, folder: Path) -> list[str]:
     return store
 
 
+@pytest.mark.slow
 def test_with_trust_it_runs_and_is_trusted_from_then_on(app: App, tmp_path: Path) -> None:
     store = sent(app, tmp_path)
     app.expect(2, "fork", "t", "u", *store)
@@ -180,6 +182,7 @@ def test_a_file_of_ones_own_is_edited_and_resumed_without_a_question(app: App, t
     app.expect(0, "resume", "t", "--headless", *store)
 
 
+@pytest.mark.slow
 def test_a_file_that_others_may_write_is_asked_about_again_when_it_changed(app: App, tmp_path: Path) -> None:
     file = tmp_path / "flow.py"
     file.write_text(GRAPH)
@@ -198,6 +201,7 @@ def test_a_file_that_others_may_write_is_asked_about_again_when_it_changed(app: 
     app.expect(0, "step", "t", *store)
 
 
+@pytest.mark.slow
 def test_a_store_that_was_copied_is_another_one(app: App, tmp_path: Path) -> None:
     store = sent(app, tmp_path)
     app.expect(0, "fork", "t", "u", "--trust", *store)
@@ -205,12 +209,14 @@ def test_a_store_that_was_copied_is_another_one(app: App, tmp_path: Path) -> Non
     app.expect(2, "step", "t", "--store", str(tmp_path / "copy.db"))
 
 
+@pytest.mark.slow
 def test_naming_the_graph_is_trust(app: App, tmp_path: Path) -> None:
     store = sent(app, tmp_path)
     app.expect(0, "step", "t", "--graph", str(tmp_path / "flow.py"), *store)
     app.expect(0, "fork", "t", "u", *store)
 
 
+@pytest.mark.slow
 def test_a_deadline_that_passed_builds_nothing_that_is_not_trusted(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ def test_an_unknown_thread_is_wrong_usage(app: App, file: Path) -> None:
         assert "there is no thread 'x'" in app.expect(2, command, "x").err
 
 
+@pytest.mark.slow
 def test_a_thread_with_nothing_to_undo_ends_cancelled(app: App, file: Path) -> None:
     app.expect(0, "run", str(file), "--headless", "--thread", "t")
     assert app.expect(0, "rollback", "t", "--dry-run").out == "Nothing is left to undo.\n"

@@ -28,6 +28,7 @@ def threads(app: App) -> set[str]:
     return {row["thread"] for row in app.expect(0, "threads", "--json").document["threads"]}
 
 
+@pytest.mark.slow
 def test_a_thread_goes_and_the_store_keeps_who_did_it(two: App) -> None:
     two.expect(2, "delete", "done")
     looked = two.expect(0, "delete", "done", "--dry-run", "--json").document
@@ -97,6 +98,7 @@ def test_what_waits_stays_without_force(two: App) -> None:
     assert threads(two) == set()
 
 
+@pytest.mark.slow
 def test_a_fork_keeps_it_without_forks(two: App) -> None:
     two.expect(0, "fork", "done@1", "done-b")
     assert "done-b" in two.expect(2, "delete", "done", "--yes").err
@@ -114,6 +116,7 @@ def test_prune_wants_a_rule_and_says_what_stays(two: App) -> None:
     assert kept["data"]["rule"] == pruned["rule"] == "prune: older than 0s"
 
 
+@pytest.mark.slow
 def test_what_changed_last_and_what_was_decided_stay_and_a_dry_run_takes_nothing(two: App) -> None:
     two.expect(3, "run", "review", "--headless", "--input", "task=Sea", "--thread", "newest")
     two.expect(0, "cancel", "newest")

@@ -107,6 +107,7 @@ def test_the_key_is_a_setting_that_doctor_tries(
     assert "must be the whole path" in app.expect(2, "config").err
 
 
+@pytest.mark.slow
 def test_in_lines_the_question_says_so_and_a_signed_answer_is_taken(
     waiting: App, keys: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,7 @@ def test_show_and_its_data_mark_what_is_tainted(mail: App) -> None:
     assert document["standing"]["pending"][0]["policy"] == "on_taint"
 
 
+@pytest.mark.slow
 def test_declassify_clears_one_channel_with_name_and_reason(mail: App) -> None:
     mail.expect(0, "declassify", "w", "mail", "--reason", "read it", "--as", "ann")
     assert "mail is not tainted" in mail.expect(0, "taint", "w", "mail").out
@@ -84,6 +85,7 @@ def test_declassify_clears_one_channel_with_name_and_reason(mail: App) -> None:
     mail.expect(0, "verify", "w", "--strict")
 
 
+@pytest.mark.slow
 def test_declassify_is_guarded(mail: App) -> None:
     assert "--reason" in mail.expect(2, "declassify", "w", "mail").err
     assert "needs a reason" in mail.expect(2, "declassify", "w", "mail", "--reason", " ").err
@@ -97,6 +99,7 @@ def test_approving_wants_a_yes_and_goes_on(mail: App) -> None:
     assert mail.expect(0, "approve", "w", "--yes", "--run", "--json").document["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_reveal_shows_a_private_value_and_is_written_down(patient: App) -> None:
     for arguments in (("show", "p"), ("show", "p", "--json"), ("show", "p", "--channel", "patient")):
         assert "Ada" not in patient.expect(0, *arguments).out
@@ -140,6 +143,7 @@ def test_graph_tells_the_contract_of_each_node(app: App) -> None:
     assert contracts["send"] == (None, "approve", ["mail"])
 
 
+@pytest.mark.slow
 def test_a_node_that_warns_runs_and_says_so_in_words_in_data_and_in_the_log(app: App, tmp_path: Path) -> None:
     (tmp_path / "warns.py").write_text(POLICY % "warn")
     run = ["run", str(tmp_path / "warns.py"), "--headless", "--thread"]
@@ -155,6 +159,7 @@ def test_a_node_that_warns_runs_and_says_so_in_words_in_data_and_in_the_log(app:
         assert (decision["decision"], decision["note"]) == ("taint", "page (web, since step 1, fetch)")
 
 
+@pytest.mark.slow
 def test_a_node_that_blocks_fails_the_run_until_it_is_declassified(app: App, tmp_path: Path) -> None:
     (tmp_path / "blocks.py").write_text(POLICY % "block")
     failed = app.expect(1, "run", str(tmp_path / "blocks.py"), "--headless", "--thread", "t")

@@ -30,6 +30,7 @@ def graph(folder: Path, script: str) -> str:
     return str(file)
 
 
+@pytest.mark.slow
 def test_a_recorded_run_is_run_again_without_its_model(app: App, tmp_path: Path) -> None:
     file = str(tmp_path / "tape.jsonl")
     spec = graph(tmp_path, '["first", "second"]')
@@ -50,6 +51,7 @@ def test_steps_of_several_processes_share_one_file(app: App, tmp_path: Path) -> 
     app.expect(0, "resume", "f", "--headless", "--cassette", file)
 
 
+@pytest.mark.slow
 def test_a_request_that_is_not_in_it_fails_the_run_and_says_what_differs(app: App, tmp_path: Path) -> None:
     file, spec = str(tmp_path / "tape.jsonl"), graph(tmp_path, 'lambda messages: "said"')
     app.expect(0, "run", spec, "--headless", "--input", "task=go", "--record", file)
@@ -70,6 +72,7 @@ def test_a_file_that_is_no_cassette_is_refused(app: App, tmp_path: Path) -> None
     assert "is no cassette" in app.expect(2, "run", "counter", "--headless", "--cassette", str(file)).err
 
 
+@pytest.mark.slow
 def test_a_cassette_that_lies_beside_a_graph_is_served_only_where_it_is_named(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,6 +105,7 @@ def test_a_node_that_ends_the_program_fails_with_its_line(app: App, write: Write
     assert "sys.exit(7)" in said
 
 
+@pytest.mark.slow
 def test_a_thread_goes_on_with_its_file_elsewhere_as_if_nothing_had_moved(app: App, write: Write) -> None:
     parts = {"before": "def add(old, new):\n    return old + new\n", "reducer": "add"}
     old = write("return {'draft': 'x'}", folder="old", **parts)

@@ -42,6 +42,7 @@ def store(tmp_path: Path) -> str:
     return f"files:{tmp_path / 'a store'}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("thread", ["a b", "-x"])
 def test_a_question_is_answered_in_the_store_it_was_asked_in(app: App, store: str, thread: str) -> None:
     asked = app.expect(

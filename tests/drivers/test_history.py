@@ -207,6 +207,7 @@ def long_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpointe
     store.close()
 
 
+@pytest.mark.slow
 async def test_the_newest_come_first_and_at_most_so_many(store: Checkpointer) -> None:
     graph = StateGraph({"n": Channel(0)}).add_node("count", lambda state: {"n": state["n"] + 1})
     graph.add_edge(START, "count")

@@ -175,6 +175,7 @@ async def test_of_a_graph_that_broke_while_it_was_open_any_file_beside_it_may_be
     assert (await watcher.run()).values["text"] == "aa"
 
 
+@pytest.mark.slow
 async def test_building_a_graph_says_how_it_differs_from_the_one_the_thread_ran_on(desk: Desk) -> None:
     desk.save(FILE.replace('Channel("")}', 'Channel(""), "more": Channel(7)}'))
     assert (await desk.open()).view.notice == ""

@@ -123,6 +123,7 @@ async def test_a_changed_node_falls_with_all_behind_it_and_the_fork_runs_from_th
     assert [event.repeats for event in watcher.told(GraphChanged)] == [view.repeats]
 
 
+@pytest.mark.slow
 async def test_a_changed_helper_counts_for_the_nodes_that_call_it(bench: Bench) -> None:
     watcher = await bench.ran()
     bench.change("count * 10", "count * 11", file=bench.helper)
@@ -144,6 +145,7 @@ async def test_what_was_mended_before_is_not_said_to_have_changed_again(bench: B
     assert (view.repeats.step, view.repeats.changed) == (2, ("merge",))
 
 
+@pytest.mark.slow
 async def test_a_changed_reducer_counts_for_the_steps_that_wrote_its_channel(bench: Bench) -> None:
     watcher = await bench.ran()
     bench.change("return old + new", "return [*old, *new][-1:]")
@@ -153,6 +155,7 @@ async def test_a_changed_reducer_counts_for_the_steps_that_wrote_its_channel(ben
     assert (await bench.rerun(watcher)).view.values["facts"] == [1]
 
 
+@pytest.mark.slow
 async def test_behind_a_changed_route_the_way_is_chosen_anew(bench: Bench) -> None:
     watcher = await bench.ran()
     bench.change('state["n"] >= 2', 'state["n"] >= 1')
@@ -162,6 +165,7 @@ async def test_behind_a_changed_route_the_way_is_chosen_anew(bench: Bench) -> No
     assert (fork.view.progress.status, fork.view.progress.head, fork.view.fork_step) == ("completed", 3, 3)
 
 
+@pytest.mark.slow
 async def test_a_run_that_ended_too_early_goes_on_from_its_end(bench: Bench) -> None:
     watcher = await bench.ran()
     bench.change('state["n"] >= 2', 'state["n"] >= 3 or state["n"] == 1 and 0')
@@ -171,6 +175,7 @@ async def test_a_run_that_ended_too_early_goes_on_from_its_end(bench: Bench) -> 
     assert fork.view.values["n"] == 3
 
 
+@pytest.mark.slow
 async def test_a_changed_route_that_leads_where_it_led_keeps_the_steps_after_it(bench: Bench) -> None:
     watcher = await bench.ran()
     bench.change('state["n"] >= 2', 'not state["n"] < 2')
@@ -215,6 +220,7 @@ async def test_a_failed_node_is_tried_again_in_a_fork_with_all_steps_standing(be
     assert (await bench.rerun(watcher)).view.values["report"] == "20"
 
 
+@pytest.mark.slow
 async def test_comments_change_nothing_and_a_file_that_is_broken_is_no_plan(bench: Bench) -> None:
     watcher = await bench.ran()
     bench.change("def collect(state):", "# first of all\ndef collect(state):")

@@ -103,9 +103,7 @@ def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
 
 def test_a_dumb_terminal_talks_in_lines() -> None:
     with Terminal([*APP, "demo", "--pace", "0"], env={"TERM": "dumb"}) as terminal:
-        terminal.wait_for("Command:")
-        text = terminal.text()
-        assert "worker is next" in text
+        terminal.wait_for_words("worker is next", "Command:")
         terminal.press("q", "enter")
         assert terminal.wait_exit() == 3
 

@@ -65,4 +65,4 @@ def test_the_seconds_of_a_real_import_say_what_they_wait_for_and_go_on_until_it_
             assert not server.requests
             gate.write_text("")
             terminal.wait_for("All is well.")
-            assert "waits for litellm" not in terminal.text()
+            terminal.wait_gone("waits for litellm")

@@ -315,5 +315,4 @@ def test_an_editor_command_that_can_not_be_read(place: Path) -> None:
     ) as terminal:
         to_the_editor(terminal)
         terminal.press("ctrl+e")
-        terminal.wait_for("No closing")
-        assert "MINE first words" in terminal.text()
+        terminal.wait_for_words("No closing", "MINE first words")

@@ -51,8 +51,7 @@ def first_session() -> str:
 def second_session(thread: str) -> None:
     """Resume, fork the step before the edit, approve in the fork, go back and finish the parent."""
     with Terminal([*APP, "resume"]) as terminal:
-        terminal.wait_for(thread)
-        assert BY_HAND.strip() in terminal.wait_for("step 5")
+        terminal.wait_for_words(thread, "step 5", BY_HAND.strip())
         terminal.press("[", "[", "[")
         terminal.wait_for("Step 2 of 5")
         terminal.press("f")

@@ -22,6 +22,7 @@ LARGE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [*SMALL, *(pytest.param(one, marks=pytest.mark.slow) for one in LARGE)])
 def test_no_state_breaks_a_promise(budget: Budget) -> None:
     explored = explore(State(budget=budget))

@@ -134,6 +134,6 @@ def test_a_deadline_without_an_answer_does_not_run_anything(
     store: SQLiteCheckpointer, tmp_path: Path
 ) -> None:
     asked_long_ago(store, tmp_path / "ship.py", None)
-    code, said = talk(store)
+    code, said = talk(store, "")  # a deadline that is missed interrupts nothing
     assert (code, said.count("The deadline was missed.")) == (1, 1)
     assert not any("Step 2" in line for line in said)

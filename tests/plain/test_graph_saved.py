@@ -58,6 +58,7 @@ def talk(file: Path, *lines: Line) -> tuple[int, list[str]]:
         forget_code(file.parent)
 
 
+@pytest.mark.slow
 def test_a_saved_graph_is_told_with_what_differs_and_loaded_again(file: Path) -> None:
     grown = GRAPH.replace('Channel("")}', 'Channel(""), "more": Channel(7)}')
     code, said = talk(file, "R", lambda: file.write_text(grown), f"…{TOLD}", "R", "no", "yes", "v more", "c")

@@ -51,6 +51,7 @@ def test_a_whole_run_from_its_input_to_its_end(talk: Talker) -> None:
     assert done.out.endswith("Done at step 3.\nCommand: \n")
 
 
+@pytest.mark.slow
 def test_what_one_decided_is_told_with_what_became_of_it(app: App, waiting: Talker) -> None:
     app.expect(3, "revise", "r", "--note", "shorter", "--run", "--as", "ann")
     told = waiting("l mine\nl yours\nq\n", "resume", "r", "--plain", "--as", "ann").out
@@ -86,6 +87,7 @@ def test_a_first_version_has_no_change_to_tell(waiting: Talker) -> None:
     assert "What changed:" not in waiting("d\n\nq\n", "resume", "r", "--plain").out
 
 
+@pytest.mark.slow
 def test_an_answer_by_number_needs_its_words(waiting: Talker) -> None:
     done = waiting("d\n2\n\n2\nName the hill.\ns\nq\n", "resume", "r", "--plain")
     assert "The answer revise needs a comment." in done.out
@@ -264,6 +266,7 @@ class TestAsking:
         app.expect(3, "run", str(SAMPLES / "order.py"), "--headless", "--thread", "o")
         return talk
 
+    @pytest.mark.slow
     def test_a_form_is_a_question_for_each_field_asked_again_until_it_fits(self, order: Talker) -> None:
         fields = "tea\nmany\n2\n\nHill 1\nUlm\n2\n\n"
         done = order(f"d\n{fields}c\nq\n", "resume", "o", "--plain")
@@ -275,6 +278,7 @@ class TestAsking:
         assert "Decided: your answer is recorded, the thread is at step 0." in done.out
         assert '"wrapping": "paper"' in done.out
 
+    @pytest.mark.slow
     def test_a_form_that_comes_too_late_is_given_back(
         self, order: Talker, app: App, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -290,6 +294,7 @@ class TestAsking:
         assert "It goes on waiting." in done.out
         assert done.code == 3
 
+    @pytest.mark.slow
     def test_an_edit_shows_what_changes_before_it_is_sent(self, order: Talker, app: App) -> None:
         fields = "tea\n2\nHill 1\nUlm\n\n\n"
         edited = '{"item": "tea", "amount": 9, "address": {"street": "a", "city": "Bonn"}}'
@@ -306,6 +311,7 @@ class TestAsking:
         assert "delete_file: reject keep it" in done.out
         assert "send_mail to bo@example.org" in done.out
 
+    @pytest.mark.slow
     def test_of_several_actions_only_the_one_that_was_mistyped_is_asked_again(
         self, app: App, talk: Talker
     ) -> None:
@@ -318,6 +324,7 @@ class TestAsking:
         assert "send_mail: reject send it to Bo" in done.out
         assert "delete_file: reject keep it" in done.out
 
+    @pytest.mark.slow
     def test_edited_arguments_that_are_not_taken_lead_back_to_the_answers_of_their_action(
         self, app: App, talk: Talker
     ) -> None:
@@ -385,6 +392,7 @@ graph.add_edge(START, "pay").add_edge("pay", END)
 """
 
 
+@pytest.mark.slow
 def test_forks_are_listed_and_compared_with_any_other_step(app: App, talk: Talker) -> None:
     app.expect(0, "run", "counter", "--headless", "--input", "limit=3", "--thread", "c")
     app.expect(0, "fork", "c@1", "c-b", "count=7", "--as", "ann")
@@ -447,6 +455,7 @@ def test_of_several_that_wait_one_is_chosen_by_its_number(talk: Talker, tmp_path
     assert done.code == 0
 
 
+@pytest.mark.slow
 def test_the_history_is_asked_in_lines(waiting: Talker) -> None:
     done = waiting(
         '/GRADIENT\n/\n\\\n/ ? draft != ""\nW len(draft)\nW len(draft)\nl route\nl route 0\nq\n',

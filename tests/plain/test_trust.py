@@ -33,6 +33,7 @@ def test_why_a_channel_is_tainted(said: Said) -> None:
     assert "there is no channel 'nothing'" in out
 
 
+@pytest.mark.slow
 def test_it_is_declassified_with_a_reason_and_without_one_not(said: Said, app: App) -> None:
     out = said("webpage.py", "Y page", "", "Y page", "read it twice", "y page", "Y page")
     assert "Nothing was changed." in out
@@ -51,6 +52,7 @@ def test_a_private_value_is_shown_after_a_yes_and_the_ledger_keeps_it(said: Said
     assert kinds.count("reveal") == 1
 
 
+@pytest.mark.slow
 def test_the_log_is_verified_reduced_again_and_replayed(said: Said) -> None:
     out = said("webpage.py", "V", "V strict", "V replay", "V other")
     assert out.count("Nothing is wrong: ") == 3
@@ -58,6 +60,7 @@ def test_the_log_is_verified_reduced_again_and_replayed(said: Said) -> None:
     assert "there is no check 'other'" in out
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_told_with_what_it_means(said: Said) -> None:
     said("webpage.py")
     with sqlite3.connect(load_settings().store.removeprefix("sqlite:///")) as file:
@@ -67,6 +70,7 @@ def test_what_is_wrong_is_told_with_what_it_means(said: Said) -> None:
     assert "This record was changed after it was written" in out
 
 
+@pytest.mark.slow
 def test_agents_are_shown_changed_and_made_to_forget(said: Said) -> None:
     typed = (
         "a",

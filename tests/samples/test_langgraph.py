@@ -93,6 +93,7 @@ def test_an_approval_waits_and_its_answer_leads_on(tmp_path: Path) -> None:
     assert (values["offer"], values["decision"], after) == ("Paid: 900 €.", "goodwill", ())
 
 
+@pytest.mark.slow
 def test_an_agents_call_waits_and_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("langchain")
     answer = {"decisions": [{"type": "reject", "message": "not now"}]}

@@ -162,6 +162,7 @@ class TestFile:
         assert writer.step().cursor.version == 1
         assert files.list_threads() == ["t"]
 
+    @pytest.mark.slow
     def test_a_thread_locked_for_too_long_says_so(
         self, files: FileCheckpointer, monkeypatch: pytest.MonkeyPatch
     ) -> None:

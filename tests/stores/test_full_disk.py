@@ -219,6 +219,7 @@ def shared(disk: Path) -> Iterator[Path]:
         other.communicate(b"\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [0, 2], ids=["one store", "three stores"])
 def test_a_file_that_could_be_opened_for_reading_alone_is_written_once_it_can_be(
     shared: Path, others: int
@@ -241,6 +242,7 @@ def test_a_file_that_could_be_opened_for_reading_alone_is_written_once_it_can_be
     assert sorted(store.list_threads()) == sorted(["t", "theirs", *(f"t{place}" for place in range(others))])
 
 
+@pytest.mark.slow
 def test_a_closed_store_is_not_opened_again_by_another_one(shared: Path) -> None:
     store, closed = sqlite(shared.parent), sqlite(shared.parent)
     closed.close()

@@ -68,6 +68,7 @@ def test_other_urls_are_refused_with_what_to_write(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_package_loads_no_database() -> None:
     code = (
         "import sys, hitl_tui.stores\n"

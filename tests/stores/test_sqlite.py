@@ -337,6 +337,7 @@ def test_opening_a_store_twice_in_a_process_keeps_others_from_taking_its_log_awa
     first.close()
 
 
+@pytest.mark.slow
 def test_a_page_of_a_list_costs_the_same_among_many_threads_as_among_few(path: Path) -> None:
     def many(first: int, count: int) -> Iterator[Carried]:
         for number in range(first, first + count):

@@ -92,6 +92,7 @@ class TestThere:
         assert msgspec.structs.replace(own, facts_hash=info.facts_hash) == info
         assert verify(other, "t", graph().compile().graph.channels, strict=True).ok
 
+    @pytest.mark.slow
     def test_under_another_name_its_rows_keep_theirs(self, store: Checkpointer, other: Checkpointer) -> None:
         run(store)
         before = looks(store, "t")

@@ -97,6 +97,10 @@ class Terminal:
         self._pump(0)
         return self._screen.text()
 
+    def words(self) -> str:
+        """The screen as one line, with a single blank between words."""
+        return " ".join(self.text().split())
+
     def find(self, wanted: str) -> tuple[int, int] | None:
         """Column and row of a text on the screen, both from 0."""
         for row, line in enumerate(self._screen.rows()):
@@ -107,6 +111,19 @@ class Terminal:
     def wait_for(self, wanted: str, timeout: float = PATIENCE) -> str:
         """Wait until a text is on the screen; returns the screen."""
         return self._wait(lambda: wanted in self.text(), f"{wanted!r} to come up", timeout)
+
+    def wait_for_words(self, *wanted: str, timeout: float = PATIENCE) -> str:
+        """Wait until all these texts are on the screen, wherever its lines break; returns its words.
+
+        What belongs together may be painted one after the other, so each text is waited for.
+        """
+
+        def missing() -> list[str]:
+            words = self.words()
+            return [text for text in wanted if text not in words]
+
+        self._wait(lambda: not missing(), f"all of {wanted} to be there", timeout)
+        return self.words()
 
     def wait_until(self, condition: Callable[[], bool], what: str, timeout: float = PATIENCE) -> str:
         """Wait until something is true of the screen; returns the screen."""

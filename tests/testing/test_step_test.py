@@ -175,6 +175,7 @@ def test_what_is_changed_fails_the_steps_that_it_changes(
         assert recorded.passes(place, old, new) == (place not in fails)
 
 
+@pytest.mark.slow
 def test_it_reads_well(recorded: Recorded) -> None:
     text = recorded.write("t@2")
     assert text.splitlines()[0] == '"""Node \'work\' in t@2, as hitl-tui recorded it."""'
@@ -186,6 +187,7 @@ def test_it_reads_well(recorded: Recorded) -> None:
     assert recorded.app.expect(0, "test", "t@2", "--json").document["text"] == text
 
 
+@pytest.mark.slow
 def test_a_failed_node_is_expected_to_fail(recorded: Recorded) -> None:
     text = recorded.write("t")
     assert "with pytest.raises(NodeFailed) as failed:" in text
@@ -212,6 +214,7 @@ def test_a_step_by_a_person_is_refused(recorded: Recorded) -> None:
     assert "step 7 was made by a person: no node ran" in recorded.app.expect(2, "test", "t@7").err
 
 
+@pytest.mark.slow
 def test_private_values_are_written_on_demand_alone_which_is_noted(recorded: Recorded) -> None:
     app = recorded.app
     refused = app.expect(2, "test", "t@4").err

@@ -96,6 +96,7 @@ async def test_they_are_there_again_in_another_session():
         await it.shows("● worker")
 
 
+@pytest.mark.slow
 async def test_g_in_the_graph_runs_to_the_chosen_node_and_keeps_nothing():
     async with desk(at_end=False) as it:
         await it.press("G")

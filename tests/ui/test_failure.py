@@ -25,6 +25,7 @@ def flow() -> Any:
     return chain(channels, halves).compile(checkpointer=MemoryCheckpointer())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "size", [(80, 24), (120, 40), pytest.param((200, 60), marks=pytest.mark.slow)], ids=str
 )

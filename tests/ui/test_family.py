@@ -72,6 +72,7 @@ async def test_a_fork_is_compared_with_its_parents_end_and_any_other_thread_is_c
         await it.shows("◂ stranger @ 2 ▸", "t-b-b @ 7", "5 → 205")
 
 
+@pytest.mark.slow
 async def test_from_40_rows_on_the_timeline_has_a_row_for_each_of_the_family() -> None:
     graph = StateGraph({"n": Channel(0)}).add_node("count", lambda state: {"n": state["n"] + 1})
     graph.add_edge(START, "count").add_conditional_edge(

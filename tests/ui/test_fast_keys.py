@@ -18,6 +18,7 @@ from hitl_tui.view.status import StatusLine
 from tests.ui.harness import desk
 
 
+@pytest.mark.slow
 async def test_a_screen_that_is_closed_twice_closes_nothing_else():
     async with desk() as it:
         await it.press("question_mark")

@@ -76,6 +76,7 @@ async def test_the_part_under_the_cursor_is_what_is_copied(monkeypatch: pytest.M
     assert msgspec.json.decode(copied[1]) == {"worker": "bob"}
 
 
+@pytest.mark.slow
 async def test_prose_has_no_cursor_and_says_that_it_does_not_fold():
     async with desk(size=(120, 40)) as it:
         await it.press("1", "space")

@@ -118,6 +118,7 @@ async def test_a_thread_that_was_left_while_its_answer_was_sent_goes_on_as_well(
         await it.until(lambda: runner.get_state("t")["n"] == 2)
 
 
+@pytest.mark.slow
 async def test_the_answer_of_a_deadline_lets_a_thread_run_on_and_is_said_to_be_the_deadline_s() -> None:
     gate = Gate(
         "write",

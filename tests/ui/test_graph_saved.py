@@ -38,6 +38,7 @@ def tape_with(*events: Event) -> tapes.Tape:
     return dataclasses.replace(tape, begin=tape.end, events=stamped)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES, ids=str)
 async def test_the_key_is_seen_though_much_differs_and_goes_when_it_is_loaded(size: tuple[int, int]):
     told = tape_with(GraphChanged(LONG))
@@ -49,6 +50,7 @@ async def test_the_key_is_seen_though_much_differs_and_goes_when_it_is_loaded(si
         assert it.driver.commands == [ReloadGraph(it.run.actor)]
 
 
+@pytest.mark.slow
 async def test_with_room_what_differs_is_told_whole():
     async with desk(tape_with(GraphChanged(LONG)), at_end=False, size=(120, 40)) as it:
         it.driver.advance()
@@ -57,6 +59,7 @@ async def test_with_room_what_differs_is_told_whole():
         )
 
 
+@pytest.mark.slow
 async def test_what_the_file_says_can_not_steer_the_terminal():
     hostile = GraphChanged(("it can't be loaded: \x1b]52;c;aGk=\x07\x9b31m [red]",))
     async with desk(tape_with(hostile), at_end=False, size=(120, 40)) as it:

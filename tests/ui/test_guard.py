@@ -82,6 +82,7 @@ async def test_an_error_is_shown_and_the_app_goes_on(
         await it.until(lambda: it.app._exit)
 
 
+@pytest.mark.slow
 async def test_a_refusal_in_work_of_the_app_is_shown() -> None:
     async with desk() as it:
         start_work(it.app, refuse)
@@ -111,6 +112,7 @@ async def test_quitting_needs_neither_a_sound_view_nor_a_hub_that_closes(
         it.app.caught_errors.clear()
 
 
+@pytest.mark.slow
 async def test_what_fails_while_its_screen_is_being_removed_is_no_error() -> None:
     """Textual takes the parts of a screen out before it cancels the work of that screen."""
     async with desk() as it:

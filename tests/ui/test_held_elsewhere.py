@@ -58,6 +58,7 @@ async def test_the_header_says_who_runs_it_and_commands_wait_until_it_is_free():
         assert it.driver.commands == []
 
 
+@pytest.mark.slow
 async def test_a_holder_with_a_hostile_name_is_harmless():
     tape = held_tape()
     event = Stamped(tape.events[0].number, HolderChanged("\x1b[2J\u202eeve [/]"))

@@ -271,6 +271,7 @@ async def test_at_120x40_a_value_of_one_word_leaves_its_rows_to_the_channels_and
         await it.until(lambda: value.size.height > channels.size.height, "the text having its rows")
 
 
+@pytest.mark.slow
 async def test_a_lower_screen_has_the_shown_step_alone():
     async with live(scored(), inputs={}, size=(200, 40)) as it:
         await it.press("c")

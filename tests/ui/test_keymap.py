@@ -216,6 +216,7 @@ def test_what_names_no_key(text: str):
         parse_key(text)
 
 
+@pytest.mark.slow
 def test_it_needs_no_screen():
     code = "import sys, hitl_tui.view.keymap; print({'textual', 'rich'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -164,6 +164,7 @@ async def test_a_form_on_the_card():
         await it.shows("take it back")
 
 
+@pytest.mark.slow
 async def test_branches():
     async with real(nested.settled, look=MY_LOOK) as it:
         await it.press("c")

@@ -48,6 +48,7 @@ async def test_the_footer_and_the_header_show_them():
             assert words in shown
 
 
+@pytest.mark.slow
 async def test_new_keys_work_and_old_ones_do_not():
     async with desk(at_end=False, look=Look(keys=MINE)) as it:
         await it.press("s", "c")
@@ -58,6 +59,7 @@ async def test_new_keys_work_and_old_ones_do_not():
         assert len(it.commands("step")) == len(it.commands("run")) == 1
 
 
+@pytest.mark.slow
 async def test_two_actions_may_change_places():
     async with desk(at_end=False, look=Look(keys={"run.step": "c", "run.continue": "s"})) as it:
         await it.press("c")
@@ -65,6 +67,7 @@ async def test_two_actions_may_change_places():
         assert not it.commands("run")
 
 
+@pytest.mark.slow
 async def test_reasons_name_them():
     async with desk(look=Look(keys=MINE)) as it:
         await it.press("f7")
@@ -118,6 +121,7 @@ async def test_the_card_has_them():
         assert not it.commands("answer")
 
 
+@pytest.mark.slow
 async def test_the_narrow_screen_names_its_key():
     async with desk(look=Look(keys=MINE), size=(80, 24)) as it:
         await it.shows("Z next pane", "O decide")
@@ -144,6 +148,7 @@ async def test_help_and_palette_list_every_action_with_its_key():
             assert any(row.startswith(start) and action.help[:30] in row for row in rows), start
 
 
+@pytest.mark.slow
 async def test_problems_are_told_once_and_the_rest_applies():
     keys = {"run.stp": "n", "run.pause": "excape", "run.step": "f7"}
     places = {"run.stp": "config.toml:5", "run.pause": "config.toml:6"}

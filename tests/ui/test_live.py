@@ -26,6 +26,7 @@ async def test_continue_opens_the_card_when_a_decision_waits():
         await it.shows("Your decision", "REVISE", "Picture a lunch box")
 
 
+@pytest.mark.slow
 async def test_stepping_leaves_the_card_closed():
     async with desk(at_end=False) as it:
         await it.press("s")
@@ -35,6 +36,7 @@ async def test_stepping_leaves_the_card_closed():
         assert "Your decision" not in it.text()
 
 
+@pytest.mark.slow
 async def test_the_selection_follows_what_changes_until_the_user_picks():
     async with desk(at_end=False) as it:
         it.driver.advance_all()
@@ -148,6 +150,7 @@ async def test_a_failure_that_names_the_channel_to_mend_opens_it_in_the_editor()
         await it.shows("edit advisor_feedback at step 1", "KeyError: 'verdict'", "Applied, the run goes on.")
 
 
+@pytest.mark.slow
 async def test_a_failure_that_names_no_channel_opens_nothing():
     async with desk(tapes.failed_tape(), at_end=False) as it:
         it.driver.advance_all()

@@ -123,6 +123,7 @@ async def test_it_does_not_come_over_what_one_types_elsewhere(store: Checkpointe
         assert it.app.screen is it.run
 
 
+@pytest.mark.slow
 async def test_a_thread_that_had_failed_before_shows_its_failure_alone(store: Checkpointer) -> None:
     with pytest.raises(Exception, match="has no colon"):
         planner(store).invoke({"messages": "Do it."}, thread_id="t")

@@ -10,6 +10,7 @@ from tests.ui.harness import desk, live
 SMALL = (60, 18)
 
 
+@pytest.mark.slow
 async def test_the_header_says_what_waits_rather_than_the_name_of_the_app():
     async with desk(size=SMALL, ready="") as it:
         await it.shows("WAITING")
@@ -38,6 +39,7 @@ async def test_every_page_says_how_to_leave_it():
             await it.until(lambda: it.app.screen is it.run, f"the run after {key}")
 
 
+@pytest.mark.slow
 async def test_the_way_back_to_the_newest_step_is_named_first():
     async with desk(size=SMALL, ready="") as it:
         await it.press("escape", "[")
@@ -45,6 +47,7 @@ async def test_the_way_back_to_the_newest_step_is_named_first():
         assert "edit in" not in it.text()
 
 
+@pytest.mark.slow
 async def test_the_footer_keeps_the_keys_that_do_something_now():
     async with desk(size=SMALL, ready="") as it:
         await it.press("escape")
@@ -54,6 +57,7 @@ async def test_the_footer_keeps_the_keys_that_do_something_now():
         assert "Decide" not in it.text().splitlines()[-1]
 
 
+@pytest.mark.slow
 async def test_help_has_what_an_action_does_below_its_name():
     async with desk(size=SMALL, ready="") as it:
         await it.press("escape", "?")

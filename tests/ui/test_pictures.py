@@ -62,6 +62,7 @@ def test_a_thread_is_recorded_from_the_real_screen_with_its_end_and_its_decision
     assert len([code for _, code, _ in events if code == "o"]) > 10
 
 
+@pytest.mark.slow
 def test_a_picture_of_a_thread_fetches_nothing_and_shows_no_private_value(app: App, tmp_path: Path) -> None:
     app.expect(0, "run", "private", "--headless", "--thread", "p")
     path = tmp_path / "p.svg"

@@ -72,6 +72,7 @@ async def test_hostile_text_keeps_to_ascii_too(monkeypatch: pytest.MonkeyPatch):
         assert it.text().isascii()
 
 
+@pytest.mark.slow
 async def test_it_can_be_wished_for_and_refused(monkeypatch: pytest.MonkeyPatch):
     async with desk(look=Look(ascii=True)) as it:
         await it.shows("+- Timeline -", "o input --* worker")

@@ -55,6 +55,7 @@ async def test_oldest_and_newest_keys():
         await it.shows("Channels at step 4")
 
 
+@pytest.mark.slow
 async def test_arrows_travel_in_the_timeline():
     async with desk() as it:
         it.run.query_one(TimelinePane).focus()
@@ -86,6 +87,7 @@ async def test_step_and_continue_go_to_the_driver():
         await it.until(lambda: it.driver.left == 0 or it.commands("step"))
 
 
+@pytest.mark.slow
 async def test_an_action_that_can_not_be_done_says_why():
     async with desk() as it:
         await it.press("p")
@@ -118,6 +120,7 @@ async def test_below_100_columns_panes_are_tabs():
         await it.gone("What step 4 changed")
 
 
+@pytest.mark.slow
 async def test_the_graph_has_more_room_on_a_wide_screen_and_the_usual_one_elsewhere():
     async with desk(size=(180, 40)) as it:
         pane = it.run.query_one("#graph")
@@ -196,12 +199,14 @@ async def test_fork_asks_for_a_name_and_goes_there():
         assert not it.commands("fork")
 
 
+@pytest.mark.slow
 async def test_quit_closes_the_hub():
     async with desk() as it:
         await it.press("q")
         await it.until(lambda: it.driver.closed)
 
 
+@pytest.mark.slow
 async def test_inputs_are_asked_for_with_an_example():
     async with desk(at_end=False, ask_inputs=True, ready="begins with") as it:
         await it.press(*"bread", "enter")
@@ -229,6 +234,7 @@ async def test_in_the_timeline_the_step_that_is_travelled_to_stands_out():
         assert "advisor" in chosen
 
 
+@pytest.mark.slow
 async def test_enter_alone_ends_no_thread():
     async with desk() as it:
         await it.press("x")
@@ -250,6 +256,7 @@ async def test_the_end_of_a_thread_is_decided_with_the_state_that_was_on_screen(
         assert command["seen"] == newest.state_hash != b""
 
 
+@pytest.mark.slow
 async def test_what_a_node_prints_is_shown_as_its_text() -> None:
     def speak(state: Any) -> None:
         print("a word from the node")
@@ -269,6 +276,7 @@ async def test_what_a_node_prints_is_shown_as_its_text() -> None:
     assert sys.stdout is before
 
 
+@pytest.mark.slow
 async def test_who_changed_a_value_first_is_said_though_the_same_one_was_written_before():
     graph = StateGraph({"text": Channel("")}, name="same")
     graph.add_node("keep", lambda state: {"text": ""}).add_node("write", lambda state: {"text": "new"})
@@ -282,6 +290,7 @@ async def test_who_changed_a_value_first_is_said_though_the_same_one_was_written
         await it.shows("written by write at step 2, the first change")
 
 
+@pytest.mark.slow
 async def test_below_another_screen_it_draws_seldom(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

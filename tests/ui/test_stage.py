@@ -262,6 +262,7 @@ async def test_other_terminals_are_told_of_each_stop(tmp_path: Path) -> None:
         await screen.until(told, "it is told")
 
 
+@pytest.mark.slow
 async def test_an_audience_sees_no_cursor_on_the_graph_in_the_spotlight(tmp_path: Path) -> None:
     async with stage(tmp_path) as (screen, _, _):
         graph = screen.run.query_one(GraphPane)
@@ -290,6 +291,7 @@ async def test_any_pane_has_the_spotlight_alone_in_any_size(tmp_path: Path) -> N
         await screen.until(lambda: screen.run.query_one("#channels").region.height > 0)
 
 
+@pytest.mark.slow
 async def test_the_keys_of_a_show_are_others_while_none_is_on() -> None:
     graph = runner()
     assert graph.store is not None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
 from tests.support.spec import spec
 from tests.ui.harness import live
@@ -11,6 +13,7 @@ from tests.ui.harness import live
 pytestmark = spec("8")
 
 
+@pytest.mark.slow
 async def test_a_node_that_warns_says_what_it_may_read_from_outside() -> None:
     def fetch(_state: Any, config: Any) -> dict[str, Any]:
         config.taint("web")

@@ -29,6 +29,7 @@ def test_the_drafts_differ_in_five_lines() -> None:
     assert changed_lines(tapes.DRAFT_1, tapes.DRAFT_2) == 5
 
 
+@pytest.mark.slow
 @given(ROWS, ROWS)
 def test_a_diff_tells_both_texts(old: list[str], new: list[str]) -> None:
     lines = text_diff("\n".join(old), "\n".join(new))
@@ -51,6 +52,7 @@ def test_a_large_diff_tells_both_sides_too(chance: random.Random) -> None:
     assert (told_old, told_new) == (old, new)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -118,6 +118,7 @@ def test_what_is_said_of_the_lines_is_so(old: str, new: str) -> None:
     assert [*found.texts(marked=True)] == [line.text for line in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new"),
     [

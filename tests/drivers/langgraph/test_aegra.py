@@ -113,6 +113,7 @@ def test_a_run_that_it_does_not_roll_back_is_left_alone_in_words(aegra: GraphSer
     assert "query.action: String should match pattern" in app.expect(1, *given, *store(aegra)).err
 
 
+@pytest.mark.slow
 async def test_what_it_can_not_do_is_greyed(aegra: GraphServer) -> None:
     hub = LangGraphHub(ServerGraph(aegra.url), open_store("memory:"), name="g", source={SERVER: aegra.url})
     try:

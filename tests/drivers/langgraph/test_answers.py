@@ -103,6 +103,7 @@ async def test_what_the_graph_refuses_stays_open_with_its_words(saver: Any, hubs
     assert (await watcher.check()).progress.status == "completed"
 
 
+@pytest.mark.slow
 async def test_who_edited_elsewhere_withdraws_the_question_and_the_answer_is_refused(
     saver: Any, hubs: Hubs
 ) -> None:

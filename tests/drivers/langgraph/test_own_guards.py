@@ -62,6 +62,7 @@ async def test_single_steps_count_towards_the_recursion_limit(hubs: Hubs) -> Non
     assert (await watcher.step()).progress.head == 4
 
 
+@pytest.mark.slow
 async def test_an_input_and_an_answer_begin_to_count_anew(hubs: Hubs) -> None:
     def ask(state: Any) -> dict[str, Any]:
         return {"log": [interrupt("Go on?")]}

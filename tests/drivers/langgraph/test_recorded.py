@@ -63,6 +63,7 @@ def history(app: Any, thread: str) -> list[Any]:
     return list(app.get_state_history({"configurable": {"thread_id": thread, "checkpoint_ns": ""}}))
 
 
+@pytest.mark.slow
 def test_a_history_is_read_without_the_graph_as_with_it(database: tuple[Path, Mapping[str, Any]]) -> None:
     file, apps = database
     checkpoints = Checkpoints(file)

@@ -247,6 +247,7 @@ async def test_a_channel_that_keeps_only_writes_is_read_reduced_and_edited(saver
     assert (await watcher.driver.check("log", lambda *_: None)).mismatches == ()
 
 
+@pytest.mark.slow
 async def test_a_thread_is_stepped_edited_forked_and_read_again(saver: Any, hubs: Hubs) -> None:
     from langgraph import types
 
@@ -278,6 +279,7 @@ async def test_a_thread_is_stepped_edited_forked_and_read_again(saver: Any, hubs
     ]
 
 
+@pytest.mark.slow
 async def test_a_subgraph_is_stepped_into_and_edited_inside_and_goes_on_with_that(
     saver: Any, hubs: Hubs
 ) -> None:

@@ -75,6 +75,7 @@ async def test_a_subgraph_is_stepped_into_and_through_and_its_end_is_its_parents
         assert (await watcher.driver.check("log", lambda _done, _all: None)).mismatches == ()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     find_spec("langgraph._internal._replay") is None,
     reason="this LangGraph begins a subgraph anew at each step of a fork",
@@ -102,6 +103,7 @@ async def test_a_fork_is_stepped_through_its_subgraph_as_its_parent_is(hubs: Hub
     assert (await fork.driver.check("log", lambda _done, _all: None)).mismatches == ()
 
 
+@pytest.mark.slow
 async def test_an_edit_inside_withdraws_what_was_asked_and_is_what_the_parent_gets(
     hubs: Hubs, saver: Any
 ) -> None:
@@ -161,6 +163,7 @@ async def test_what_a_thread_inside_can_not_do_is_said(hubs: Hubs, saver: Any) -
         await inner.driver.execute(UpdateState({"draft": "late"}, actor="ann"))
 
 
+@pytest.mark.slow
 async def test_the_one_beside_it_stands_while_a_subgraph_is_stepped_through(hubs: Hubs, saver: Any) -> None:
     ran: Ran = []
     hub = hubs.over(two_teams(ran).compile(checkpointer=saver))
@@ -181,6 +184,7 @@ async def test_the_one_beside_it_stands_while_a_subgraph_is_stepped_through(hubs
     assert (await second.check()).progress.status == "completed"
 
 
+@pytest.mark.slow
 async def test_a_subgraph_inside_a_subgraph_is_stepped_into(hubs: Hubs, saver: Any) -> None:
     ran: Ran = []
     hub = hubs.over(nested(ran).compile(checkpointer=saver))

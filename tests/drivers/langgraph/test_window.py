@@ -184,6 +184,7 @@ async def test_a_history_that_can_not_be_read_is_told(
     assert await watcher.driver.history(LONG - 49, 5) == ()
 
 
+@pytest.mark.slow
 async def test_a_thread_of_one_page_is_whole_at_once(saver: Any, hubs: Hubs) -> None:
     app = long_thread(saver)
     app.invoke({"log": [], "n": LONG - 20}, {"configurable": {"thread_id": "short"}})
@@ -192,6 +193,7 @@ async def test_a_thread_of_one_page_is_whole_at_once(saver: Any, hubs: Hubs) -> 
     assert (snapshot.progress.head, snapshot.refusals.get("run")) == (20, None)
 
 
+@pytest.mark.slow
 async def test_a_thread_of_others_that_is_opened_at_once_is_there_by_its_newest_page(
     saver: Any, hubs: Hubs, hold: Callable[..., Held]
 ) -> None:

@@ -88,6 +88,7 @@ def both(path: Path, **options: Any) -> tuple[VerifyReport, VerifyReport, Apart]
         return verify(store, "t", **options), verify(store, "t", processes=apart, **options), apart
 
 
+@pytest.mark.slow
 def test_ranges_of_a_whole_log_join(log: Path) -> None:
     whole, ranges, apart = both(log)
     assert whole == ranges
@@ -164,6 +165,7 @@ def test_ranges_that_changed_places_are_found_alike(copy: Path, table: str) -> N
     assert ranges == whole
 
 
+@pytest.mark.slow
 def test_a_rewritten_range_whose_own_hashes_hold_is_found_at_its_seams(log: Path, tmp_path: Path) -> None:
     """Steps of another run of the graph in the place of this one's: each range agrees with itself."""
     other, here = tmp_path / "other.db", Path(shutil.copy(log, tmp_path / "here.db"))
@@ -186,6 +188,7 @@ def test_a_rewritten_range_whose_own_hashes_hold_is_found_at_its_seams(log: Path
     assert places == {24, 48}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deed", ["no step", "an update", "the hashes of a step"])
 def test_a_change_after_the_step_that_a_check_begins_with_is_found(copy: Path, deed: str) -> None:
     places = {"first": RECORD.format(60, "ASC"), "last": RECORD.format(59, "DESC"), "seam": 60}

@@ -152,6 +152,7 @@ class TestFile:
             found = {row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         assert found == set(TABLES)
 
+    @pytest.mark.slow
     def test_a_changed_signature_is_found_by_the_ledger_and_by_who_knows_the_keys(
         self, file: Stored, tmp_path: Path
     ) -> None:

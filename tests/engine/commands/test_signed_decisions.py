@@ -82,6 +82,7 @@ def test_what_a_reviewer_decides_is_signed_and_verify_says_by_whom(store: Checkp
     assert runner.verify("t").decisions is None
 
 
+@pytest.mark.slow
 def test_a_signature_stands_for_all_of_the_decision(store: Checkpointer, keys: Path) -> None:
     approved(store, keys / "ann")
     (entry,) = ledger_of(store, "t", "answer")
@@ -201,6 +202,7 @@ def test_an_answer_to_a_thread_inside_is_signed_in_both(keys: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_fork_and_a_thread_that_was_carried_elsewhere_keep_their_signatures(
     store: Checkpointer, keys: Path
 ) -> None:

@@ -134,6 +134,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(values, values)
 def test_the_block_parses_back_to_the_same_values(page: Any, plan: Any) -> None:
     given_values = {"page": normalise(page, "page"), "plan": normalise(plan, "plan"), "secret": None}

@@ -97,6 +97,7 @@ def test_a_value_shared_with_the_old_one_is_the_given_one(values: tuple[Any, Any
 pieces = st.text(alphabet="aé😀\n", max_size=60)
 
 
+@pytest.mark.slow
 @given(pieces, pieces, pieces, pieces)
 def test_a_text_with_a_part_replaced_comes_back(start: str, before: str, after: str, end: str) -> None:
     for old, new in ((start + before + end, start + after + end), (start, end)):

@@ -300,6 +300,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(json_values)
 def test_json_goes_in_as_it_is(value: Any) -> None:
     kept = normalise(value, "c")

@@ -113,6 +113,7 @@ def test_a_short_log_has_that_of_its_first_step_alone(store: Checkpointer) -> No
     assert found[0] == 0
 
 
+@pytest.mark.slow
 def test_a_long_log_has_some(store: Checkpointer) -> None:
     run(store, *GROWTH["append of long texts"])
     assert len(snapshots(store)) >= 5

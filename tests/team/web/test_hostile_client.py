@@ -182,6 +182,7 @@ async def test_a_thousand_wrong_tokens_keep_nobody_else_out(tmp_path: Path) -> N
         assert await is_served(desk)
 
 
+@pytest.mark.slow
 def test_a_thousand_addresses_are_counted_each_and_forgotten_in_time() -> None:
     now = 0.0
     attempts = Attempts(lambda: now)
@@ -232,6 +233,7 @@ async def test_what_makes_no_sense_ends_the_session_and_nothing_else(text: str, 
         assert await is_served(desk)
 
 
+@pytest.mark.slow
 async def test_more_than_a_page_ever_sends_ends_the_session(tmp_path: Path) -> None:
     async with serving(tmp_path) as desk:
         client = await desk.as_person()

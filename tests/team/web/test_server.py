@@ -140,6 +140,7 @@ async def test_a_token_that_nobody_has_is_refused_by_a_link_too_and_counted(tmp_
                 assert (answer.status, "hitl_wrong" in await answer.text()) == (status, False)
 
 
+@pytest.mark.slow
 async def test_one_person_leaves_sessions_to_the_others(tmp_path: Path) -> None:
     async with serving(tmp_path, sessions=3, each=2) as desk:
         ann, bob = await desk.as_person("ann"), await desk.as_person("bob")
@@ -265,6 +266,7 @@ async def test_what_a_program_says_at_its_end_is_shown_and_harmless(tmp_path: Pa
         assert "␛[31mthe last words".encode() in seen
 
 
+@pytest.mark.slow
 async def test_there_are_so_many_sessions_and_no_more(tmp_path: Path) -> None:
     async with serving(tmp_path, sessions=2) as desk:
         client = await desk.as_person()
@@ -278,6 +280,7 @@ async def test_there_are_so_many_sessions_and_no_more(tmp_path: Path) -> None:
             await socket.close()
 
 
+@pytest.mark.slow
 async def test_a_token_that_is_taken_back_ends_logins_and_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -371,6 +374,7 @@ async def test_a_link_of_another_site_finds_the_login(tmp_path: Path) -> None:
             assert 'content="0; url=/thread/r1"' in await answer.text()
 
 
+@pytest.mark.slow
 async def test_the_end_of_the_server_ends_every_process(tmp_path: Path) -> None:
     async with serving(tmp_path) as desk:
         client = await desk.as_person()
