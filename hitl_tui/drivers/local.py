@@ -452,7 +452,7 @@ class LocalDriver:
             lost = ""
             if self._run and self._task:
                 node = self._run.node_in_flight
-                if self._run.drop_attempt("quit"):
+                if self._run.stop_attempt("quit"):
                     lost = (
                         f"thread {self.thread_id!r}: node {node!r} was running, nothing of it was committed; "
                         "it will run again when the thread is resumed"
@@ -541,7 +541,7 @@ class LocalDriver:
 
     async def _cancel_attempt(self, command: CancelAttempt) -> None:
         if self._run:
-            self._run.drop_attempt("stopped by you")
+            self._run.stop_attempt("stopped by you")
         elif above := self._above:
             await above.execute(command)
 
@@ -550,7 +550,7 @@ class LocalDriver:
 
     async def _cancel(self, command: Cancel) -> None:
         if self._run and self._task:
-            self._run.drop_attempt("the thread was cancelled")
+            self._run.stop_attempt("the thread was cancelled")
             await asyncio.wait([self._task])
         elif self._above is None:
             asks = Pause(command.actor, command.note)

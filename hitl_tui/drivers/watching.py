@@ -375,14 +375,14 @@ class RunSupervisor:
             asked = store.pause_request(thread_id)
         except HitlError as error:
             log.warning("thread %s: what is asked of it can't be read: %s", thread_id, error)
-            self._run.break_off(error)
+            self._run.end_with_error(error)
             return
         # What was asked before this run began was about another one.
         if asked is not None and asked.at >= self._begun:
             self._heard = asked
             if asked.at_once:
                 self._run.is_being_cancelled = True
-                self._run.drop_attempt("the thread was cancelled")
+                self._run.stop_attempt("the thread was cancelled")
             else:
                 self._run.pause()
             return

@@ -1,5 +1,5 @@
-"""The engine: runs a graph over a log, and knows no screen, no model and no file.
+"""The engine: runs a graph on a log. It knows no screen, no model and no file.
 
-Its packages build on one another in this order, each on those before it alone: log, state, graph, thread,
-nodes, commands, run, audit, and the runner.
+Each of its packages imports only from those before it: log, state, graph, thread, nodes, commands, run,
+audit, and the runner.
 """

@@ -1,4 +1,4 @@
-"""The runner: a compiled graph with a store, and everything one can do to its threads.
+"""The runner: a compiled graph with a store, and everything you can do to its threads.
 
 Specified in docs/spec/graphs.md and docs/spec/data.md.
 """
@@ -65,8 +65,8 @@ class GraphRunner:
 
     Args:
         graph: from `StateGraph.compile`.
-        store: where threads live; None keeps nothing.
-        signer: signs what is decided about its threads under a name, as `SshSigner`.
+        store: where threads are kept; None keeps them only in memory.
+        signer: signs decisions that name a person, for example `SshSigner`.
     """
 
     def __init__(
@@ -76,13 +76,13 @@ class GraphRunner:
         self.store = store
         self.signer = signer
         self.source: Mapping[str, Any] = {}
-        # By thread: its birth, for another one may get its name, and its agents.
+        # By thread: when it was created (another thread may get its name later), and its agents.
         self._agents: dict[str, tuple[bytes, dict[str, Any]]] = {}
-        # The thread that ran last and the store's stamp behind it; nothing while it is in use.
+        # The thread that ran last and the store's stamp after that run; empty while it is in use.
         self._last: list[tuple[Session, Stamp]] = []
 
     def with_store(self, store: Store, source: Mapping[str, Any] | None = None) -> GraphRunner:
-        """The same graph on another store; `source` says how to build the graph again."""
+        """Return a runner of the same graph on another store; `source` says how to build the graph again."""
         runner = GraphRunner(self.graph, store, self.signer)
         runner.source = dict(source or self.source)
         return runner
@@ -103,20 +103,20 @@ class GraphRunner:
         """Run a thread until it waits, ends or fails, and return where it stopped.
 
         Args:
-            inputs: channel updates for step 0 or, later, the next step; never dropped.
+            inputs: channel updates for step 0 or, in a later invocation, for the next step; never dropped.
             thread_id: the thread to start or to resume; a new id by default.
-            context: JSON that nodes, routes and tools read as `config.context`; kept with the invocation
-                that it begins, which goes on with it wherever it is resumed.
-            max_iterations: node runs allowed in this invocation, in place of the thread's own limit, which
-                stays as it is.
-            resume: go on at the cursor, or start at the entry node on the state as it is.
+            context: JSON that nodes, routes and tools read as `config.context`; kept with the invocation that
+                starts here, and used again wherever that is resumed.
+            max_iterations: node runs allowed in this invocation, instead of the thread's own limit, which is
+                not changed.
+            resume: True continues at the cursor; False starts at the entry node with the current state.
             on_step: called as (node, state) after each committed node.
             on_event: called with every event.
-            on_limit: what a reached limit does.
-            verbose: print a line a step.
+            on_limit: what happens at a limit: "stop" ends the run, "ask" asks a person.
+            verbose: print a line for each step.
 
         Raises:
-            NodeFailed: a node failed; the thread is kept and may be resumed.
+            NodeFailed: a node failed; the thread is kept and can be resumed.
             ThreadBusy: another run holds the thread.
         """
         from hitl_tui.engine.run.sync import run_sync
@@ -148,28 +148,28 @@ class GraphRunner:
         on_limit: OnLimit = "stop",
         verbose: bool = False,
     ) -> RunResult:
-        """As `invoke`, in a running event loop."""
+        """Do what `invoke` does, in a running event loop."""
         check_choice("on_limit", on_limit, get_args(OnLimit))
         check_callback("on_step", on_step)
         told = _EventCallback(on_event)
         session = self._prepare(
             inputs, thread_id, told.sink, context=context, max_iterations=max_iterations, resume=resume
         )
-        run = told.by(_loop(session, on_limit=on_limit))
+        run = told.by(_run_loop(session, on_limit=on_limit))
         async with aclosing(run.steps()) as steps:
             async for node in steps:
                 if verbose:
-                    print(_line(session, node))
+                    print(_step_line(session, node))
                 if on_step and not told.error:
                     on_step(node, session.view())
-        self._keep(session)
+        self._keep_open(session)
         told.raise_any(run.error)
         return result_of(session)
 
     def stream(
         self, inputs: Mapping[str, Any] | None = None, *, thread_id: str | None = None, **options: Any
     ) -> Iterator[StepResult]:
-        """As `invoke`, yielding after each committed node; leaving early pauses the thread."""
+        """Do what `invoke` does, and yield after each committed node; leaving early pauses the thread."""
         from hitl_tui.engine.run.sync import run_on
 
         loop = asyncio.new_event_loop()
@@ -195,7 +195,7 @@ class GraphRunner:
         on_event: OnEvent | None = None,
         on_limit: OnLimit = "stop",
     ) -> AsyncGenerator[StepResult, None]:
-        """As `stream`, in a running event loop."""
+        """Do what `stream` does, in a running event loop."""
         from hitl_tui.engine.nodes.results import StepResult
 
         latest: list[AppliedUpdate] = []
@@ -212,7 +212,7 @@ class GraphRunner:
         session = self._prepare(
             inputs, thread_id, told.sink, context=context, max_iterations=max_iterations, resume=resume
         )
-        run = told.by(_loop(session, on_limit=on_limit))
+        run = told.by(_run_loop(session, on_limit=on_limit))
         async with aclosing(run.steps()) as steps:
             async for node in steps:
                 cursor = session.cursor
@@ -227,7 +227,7 @@ class GraphRunner:
         context: Mapping[str, Any] | None = None,
         on_event: OnEvent | None = None,
     ) -> RunResult:
-        """Run one node; raises as `invoke`."""
+        """Run one node; raises the errors of `invoke`."""
         from hitl_tui.engine.run.sync import run_sync
 
         return run_sync(self._step(inputs, thread_id, context, on_event))
@@ -241,18 +241,18 @@ class GraphRunner:
     ) -> RunResult:
         told = _EventCallback(on_event)
         session = self._prepare(inputs, thread_id, told.sink, context=context)
-        run = told.by(_loop(session, once=True))
+        run = told.by(_run_loop(session, once=True))
         async with aclosing(run.steps()) as steps:
             async for _ in steps:
                 pass
-        self._keep(session)
+        self._keep_open(session)
         told.raise_any(run.error)
         return result_of(session)
 
     def get_state(self, thread_id: str, step: int | None = None) -> dict[str, Any]:
-        """All channel values as of a step, the newest by default."""
+        """Return all channel values at a step, the newest by default."""
         store = self._store()
-        if step is None and (kept := self._kept(thread_id)):
+        if step is None and (kept := self._take_kept(thread_id)):
             self._last.append(kept)
             return dict(kept[0].state.values)
         cursor = store.cursor(thread_id)
@@ -266,11 +266,11 @@ class GraphRunner:
         return state_at(store, thread_id, cursor.head if step is None else step, defaults)
 
     def history(self, thread_id: str, before: int | None = None, limit: int = 50) -> list[Checkpoint]:
-        """Checkpoints before a step (None: from the newest), newest first."""
+        """Return checkpoints before a step (None: from the newest), newest first."""
         return self._store().checkpoints(thread_id, before, limit)
 
     def updates(self, thread_id: str, step: int) -> tuple[AppliedUpdate, ...]:
-        """The updates of a step as they went through their reducers."""
+        """Return the updates of a step as they went through their reducers."""
         store = self._store()
         defaults = {name: channel.default for name, channel in self._graph_of(thread_id).channels.items()}
         values = state_at(store, thread_id, step - 1, defaults) if step > 0 else defaults
@@ -286,11 +286,12 @@ class GraphRunner:
         actor: str | None = None,
         note: str | None = None,
     ) -> int:
-        """Set channel values as a new step, without reducers; returns the step.
+        """Set channel values as a new step, without reducers; return the step.
 
         Args:
-            expected_step: the head the edit was made on; another one refuses the edit.
-            as_node: go on as if this node had just run.
+            expected_step: the head when the edit was made; the edit is refused if the head is another step
+                now.
+            as_node: continue as if this node had just run.
 
         Raises:
             StaleWriter, ThreadBusy, UndeclaredChannel, SchemaMismatch, ValueRejected: nothing is stored.
@@ -307,11 +308,12 @@ class GraphRunner:
         actor: str | None = None,
         note: str | None = None,
     ) -> int:
-        """Answer a pending request bound to `step`; returns the newest step.
+        """Answer a pending request about `step`; return the newest step.
 
         Raises:
-            AnswerRefused: late, unknown, duplicate, stale, unauthorised or not signed; recorded as such.
-            SigningFailed: nothing was decided.
+            AnswerRefused: late, unknown, duplicate, stale, unauthorised or not signed; the refusal is
+                recorded.
+            SigningFailed: nothing was stored.
         """
         return self._execute(thread_id, Answer(request_id, value, step, actor, note))
 
@@ -326,11 +328,11 @@ class GraphRunner:
         actor: str | None = None,
         note: str | None = None,
     ) -> str:
-        """Make a new thread from a committed step; returns its id.
+        """Make a new thread from a committed step; return its id.
 
         Args:
-            changes: channel values to begin with.
-            agents: other settings of agents, as {"worker": {"model": "...", "temperature": 0}}.
+            changes: channel values to start with.
+            agents: different settings of agents, such as {"worker": {"model": "...", "temperature": 0}}.
         """
         parent = Session.open(
             self._graph_of(thread_id),
@@ -345,11 +347,11 @@ class GraphRunner:
     def declassify(
         self, thread_id: str, channel: str, *, actor: str, reason: str, expected_step: int | None = None
     ) -> int:
-        """Clear a channel's taint as a new step that changes no value; returns the step.
+        """Clear a channel's taint as a new step that changes no value; return the step.
 
         Args:
-            reason: why it may be trusted now; it is kept in the ledger.
-            expected_step: the head it was looked at; another one refuses.
+            reason: why its value may be trusted now; kept in the ledger.
+            expected_step: the head when it was checked; refused if the head is another step now.
 
         Raises:
             UsageError, StaleWriter, ThreadBusy, UndeclaredChannel: nothing is stored.
@@ -357,7 +359,7 @@ class GraphRunner:
         return self._execute(thread_id, Declassify(channel, actor, reason, expected_step))
 
     def reveal(self, thread_id: str, channel: str, *, actor: str, step: int | None = None) -> Any:
-        """A channel's value at a step (the newest by default), noted in the ledger."""
+        """Return a channel's value at a step (the newest by default), and note that in the ledger."""
         return self._execute(thread_id, Reveal(channel, actor, step))
 
     def cancel(self, thread_id: str, *, actor: str | None = None, note: str | None = None) -> None:
@@ -367,11 +369,11 @@ class GraphRunner:
     def extend_limits(
         self, thread_id: str, *, actor: str | None = None, note: str | None = None, **limits: float | None
     ) -> None:
-        """Raise limits (names as in `Limits`), so that a thread stopped by one may go on; logged."""
+        """Raise limits (named as in `Limits`), so that a thread that one has stopped can continue; logged."""
         self._execute(thread_id, ExtendLimits(limits, actor, note))
 
     def agent_infos(self, thread_id: str) -> tuple[AgentInfo, ...]:
-        """The thread's agents as they are for the next step: settings, use, turns."""
+        """Return the thread's agents as they will be in the next step: settings, use, turns."""
         from hitl_tui.engine.commands.agents import agents_of
 
         return agents_of(self.open(thread_id), self.store)
@@ -387,7 +389,7 @@ class GraphRunner:
     ) -> None:
         """Change `model`, `instructions`, `temperature` or `api_base` of an agent from the next step on.
 
-        None takes a setting back to the graph's.  Logged, and kept with the thread.
+        None resets a setting to the graph's value. The change is logged and kept with the thread.
 
         Raises:
             UsageError: no such agent or setting.
@@ -407,10 +409,10 @@ class GraphRunner:
         note: str | None = None,
         on_event: OnEvent | None = None,
     ) -> RollbackReport:
-        """Undo what the nodes of a thread did outside its state, last one first.
+        """Undo the side effects of a thread's nodes, the last one first.
 
-        Each entry runs its handler once, as a step `<rollback>/NODE`. A handler that fails is recorded
-        and the others still run. The thread ends cancelled(rolled_back), or failed with the entries that
+        Each entry runs its handler once, as a step `<rollback>/NODE`. A handler that fails is recorded, and
+        the others still run. The thread ends as cancelled(rolled_back); or as failed, with the entries that
         remain, which the next rollback tries again.
 
         Raises:
@@ -428,7 +430,7 @@ class GraphRunner:
         note: str | None = None,
         on_event: OnEvent | None = None,
     ) -> RollbackReport:
-        """As `rollback`, in a running event loop."""
+        """Do what `rollback` does, in a running event loop."""
         from hitl_tui.engine.run.rollback import RollbackLoop, rollback_report
 
         told = _EventCallback(on_event)
@@ -441,10 +443,10 @@ class GraphRunner:
         return rollback_report(session)
 
     def anchor(self, thread_id: str) -> Anchor:
-        """Where a thread stands, to be kept outside the store: `str()` of it is one line.
+        """Return the newest hashes of a thread, to be kept outside the store: `str()` of them is one line.
 
         Raises:
-            UnknownThread, LogCorrupt: there is nothing to stand on.
+            UnknownThread, LogCorrupt: there is no thread, or its log is damaged.
         """
         from hitl_tui.engine.audit.anchor import anchor
 
@@ -460,16 +462,17 @@ class GraphRunner:
         since: int = 0,
         watch: Callable[[int, int], object] | None = None,
     ) -> VerifyReport:
-        """Check the log of a thread, and of those below it, against itself; changes nothing.
+        """Check the log of a thread and of its subgraphs' threads against its hashes; changes nothing.
 
-        A long thread in a SQLite store is checked on all cores; a strict check is one process's.
+        A long thread in a SQLite store is checked on all cores; a strict check runs in one process.
 
         Args:
             strict: reduce every update again with this graph's reducers.
-            anchor: where the thread once stood; it must have stood there, and gone on from there.
-            signers: checks who has signed which decisions, as `AllowedSigners`.
-            since: check only this step, which an anchor is about, and those after it.
-            watch: called with (steps done, steps in all) now and then; what it raises ends the check.
+            anchor: an earlier `anchor` of the thread; its log must contain that, and only continue it.
+            signers: checks the signatures of decisions, for example `AllowedSigners`.
+            since: check only this step, which an anchor must be about, and those after it.
+            watch: called now and then with (steps checked, all steps); an error that it raises ends the
+                check.
         """
         from hitl_tui.engine.audit.anchor import Anchor
         from hitl_tui.engine.audit.verify import verify_tree
@@ -487,12 +490,12 @@ class GraphRunner:
         )
 
     def replay(self, thread_id: str) -> ReplayReport:
-        """Run the graph with the recorded results of its nodes served in order; changes nothing.
+        """Run the graph on the recorded results of its nodes, in order; changes nothing.
 
-        Routes and termination conditions are asked for real; no node and no model is called.
+        Routes and termination conditions are really called; nodes and models are not.
 
         Raises:
-            ReplayMismatch: the graph comes to another node than was recorded; names both.
+            ReplayMismatch: the graph leads to another node than was recorded; names both.
         """
         from hitl_tui.engine.audit.replay import replay
 
@@ -501,7 +504,7 @@ class GraphRunner:
         return report
 
     def run_info(self, thread_id: str) -> RunInfo:
-        """The run's own record."""
+        """Return the record of a thread: how it was started, and with which graph."""
         from hitl_tui.engine.audit.costs import run_info
 
         return run_info(
@@ -509,7 +512,7 @@ class GraphRunner:
         )
 
     def cost_report(self, thread_id: str | None = None) -> CostReport:
-        """Calls, tokens and cost by agent, provider and model; also by node and by step.
+        """Return calls, tokens and cost by agent, provider and model; also by node and by step.
 
         Args:
             thread_id: None for all threads of the store together.
@@ -520,19 +523,19 @@ class GraphRunner:
         return cost_report(self._store(), thread_id, agents.values())
 
     def to_mermaid(self) -> str:
-        """The graph as Mermaid text."""
+        """Return the graph as Mermaid text."""
         from hitl_tui.engine.graph import drawing
 
         return drawing.to_mermaid(self.graph.info)
 
     def to_dot(self) -> str:
-        """The graph as Graphviz text."""
+        """Return the graph as Graphviz text."""
         from hitl_tui.engine.graph import drawing
 
         return drawing.to_dot(self.graph.info)
 
     def open(self, thread_id: str, on_event: OnEvent | None = None) -> Session:
-        """A thread of the store; raises `UnknownThread`."""
+        """Open a thread of the store; raises `UnknownThread`."""
         check_callback("on_event", on_event)
         store = self._store()
         info = store.info(thread_id)
@@ -541,9 +544,11 @@ class GraphRunner:
         return Session.open(graph, store, thread_id, agents=agents, sink=on_event, signer=self.signer)
 
     def _agents_of(self, graph: CompiledGraph, info: ThreadInfo | None) -> dict[str, Any]:
-        """A thread's own agents: their chat histories are no state, and live as long as this process.
+        """Return a thread's own agents.
 
-        A thread that was deleted takes its histories with it: the next one of its name begins with none.
+        Their chat histories are not in its state, and last as long as this process.
+
+        The histories of a deleted thread are dropped: a new thread with its name starts with none.
         """
         known = self._agents.get(info.thread_id) if info else None
         if info is None or not info.birth or known is None or known[0] != info.birth:
@@ -553,8 +558,8 @@ class GraphRunner:
             return agents
         return known[1]
 
-    def _keep(self, session: Session) -> None:
-        """Keep a thread open for its next step, where it is as opening it would find it."""
+    def _keep_open(self, session: Session) -> None:
+        """Keep a thread open for its next step, if it is the same as when it is opened from the store."""
         cursor = session.cursor
         waits = cursor.pending or cursor.branches or cursor.answers or cursor.first_call
         if self.store is None or waits or session.children or session.state.other:
@@ -563,18 +568,18 @@ class GraphRunner:
             session.sink = None
             self._last = [(session, session.stamp)]
 
-    def _kept(self, thread_id: str) -> tuple[Session, Stamp] | None:
-        """The thread that ran last, taken out, if it is this one and nobody has written the store since."""
+    def _take_kept(self, thread_id: str) -> tuple[Session, Stamp] | None:
+        """Take out the thread that ran last, if it is this one and nobody has written to the store since."""
         try:
             session, stamp = self._last.pop()
-        except IndexError:  # none yet, or somebody in this process is at it
+        except IndexError:  # there is none, or something else in this process uses it
             return None
         if self.store is None or session.thread_id != thread_id or session.graph is not self.graph:
             return None
         return (session, stamp) if self.store.stamp(thread_id) == stamp else None
 
     def _graph_of(self, thread_id: str) -> CompiledGraph:
-        """The graph of a thread: this one, or the one inside it that the thread of a subgraph runs."""
+        """Return the graph of a thread: this one, or the subgraph inside it that the thread runs."""
         return self._graph_for(self.store.info(thread_id) if self.store else None)
 
     def _graph_for(self, info: ThreadInfo | None) -> CompiledGraph:
@@ -595,16 +600,16 @@ class GraphRunner:
         max_iterations: int | None = None,
         resume: Resume = "cursor",
     ) -> Session:
-        """The thread with its input committed, ready to run."""
+        """Return the thread with its input committed, ready to run."""
         check_choice("resume", resume, get_args(Resume))
         check_callback("on_event", sink)
         if max_iterations is not None:
-            Limits(max_iterations=max_iterations)  # refuses what is none
+            Limits(max_iterations=max_iterations)  # refuses an invalid context
         if thread_id is None:
             name = f"{self.graph.name}-{uuid.uuid4().hex[:8]}"
         else:
             name = check_thread_id(thread_id)
-        if kept := self._kept(name):
+        if kept := self._take_kept(name):
             session = kept[0]
             session.sink, session.signer = sink, self.signer
         elif self.store is not None and self.store.info(name) is not None:
@@ -633,15 +638,15 @@ class GraphRunner:
         return session
 
 
-def _loop(session: Session, **options: Any) -> RunLoop:
-    """What runs the thread; a graph that is only shown needs none."""
+def _run_loop(session: Session, **options: Any) -> RunLoop:
+    """Make the loop that runs a thread, imported late: a graph that is only shown needs none."""
     from hitl_tui.engine.run.loop import RunLoop
 
     return RunLoop(session, **options)
 
 
-def _line(session: Session, node: str) -> str:
-    """A step in one line: what ran, where it leads and what has been spent."""
+def _step_line(session: Session, node: str) -> str:
+    """Describe a step in one line: the node that ran, the next one, and what has been spent."""
     progress = session.progress
     leads = progress.next_node if progress.status == "running" else f"{progress.status} ({progress.reason})"
     spent = f"{progress.tokens_in + progress.tokens_out} tokens, ${progress.cost:.4f}"
@@ -650,9 +655,9 @@ def _line(session: Session, node: str) -> str:
 
 
 class _EventCallback:
-    """A caller's `on_event`: its error stops the run before the next node, and is raised then.
+    """Calls a caller's `on_event`; an error in it stops the run before the next node, and is raised then.
 
-    What was told already is committed, so no commit and no node is to blame for it.
+    The events that it got are committed already, so no commit and no node is to blame for the error.
     """
 
     def __init__(self, on_event: OnEvent | None) -> None:
@@ -663,14 +668,14 @@ class _EventCallback:
         self._run: RunLoop | None = None
 
     def by(self, run: RunT) -> RunT:
-        """The run whose events they are."""
+        """Set the run that emits the events, and return it."""
         self._run = run
         if self.error:
             run.pause()
         return run
 
     def raise_any(self, failure: HitlError | None) -> None:
-        """Raise what went wrong in the run, or in the callback."""
+        """Raise the error of the run or of the callback, if there is one."""
         if error := failure or self.error:
             raise error
 
@@ -686,7 +691,7 @@ class _EventCallback:
 
 
 def result_of(session: Session) -> RunResult:
-    """Where a thread stands, as a run returns it."""
+    """Return the status and state of a thread, as a run returns it."""
     from hitl_tui.engine.nodes.results import RunResult
 
     cursor = session.cursor

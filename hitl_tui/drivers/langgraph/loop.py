@@ -504,12 +504,12 @@ class PregelLoop:
         self._pause_asked = True
         self._mirror.app.drain()
 
-    def break_off(self, error: HitlError) -> None:
+    def end_with_error(self, error: HitlError) -> None:
         """End behind the superstep in flight because of something that no node is to blame for."""
         self._trouble = error
         self.pause()
 
-    def drop_attempt(self, why: str) -> bool:
+    def stop_attempt(self, why: str) -> bool:
         """Give up the superstep in flight; False where none is.  Call it on the run's loop."""
         self._pause_asked = True
         if self._superstep is None or self._task is None:

@@ -1,7 +1,7 @@
-"""What somebody may want of a thread: a struct for each verb, and the table of what carries it out.
+"""All commands on a thread: a struct for each verb, and the module that handles it.
 
-A screen, the lines, a subcommand, a worker or a browser makes the struct, as an object or as JSON; a driver
-or a `GraphRunner` carries it out.
+A screen, plain text mode, a subcommand, a worker or a browser makes the struct, as an object or as JSON; a
+driver or a `GraphRunner` carries it out.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from hitl_tui.errors import UsageError
 
 __all__ = [
     "COMMANDS",
-    "FAMILIES",
+    "HANDLER_MODULES",
     "Allow",
     "Answer",
     "AnyCommand",
@@ -118,7 +118,7 @@ AnyCommand: TypeAlias = (
 )
 COMMANDS: Final[tuple[type[Command[Any]], ...]] = get_args(AnyCommand)
 
-FAMILIES: Final[Mapping[type[Command[Any]], str]] = {
+HANDLER_MODULES: Final[Mapping[type[Command[Any]], str]] = {
     Allow: "allowing",
     Answer: "answering",
     Cancel: "decisions",
@@ -136,21 +136,21 @@ FAMILIES: Final[Mapping[type[Command[Any]], str]] = {
     Unclaim: "claiming",
     UpdateState: "decisions",
 }
-"""The commands that are one commit, and the module whose function of the verb's name carries each out.
+"""For each command that is one commit, the module with its handler: a function with the name of the verb.
 
-The others are for who drives the thread.
+Drivers carry out the other commands.
 """
 
 R = TypeVar("R")
-_LONGEST = 1 << 30
-"""Bytes of a value in a command: how long an update may be is for the graph to say."""
+_MOST_BYTES = 1 << 30
+"""Most bytes of a value in a command; how long an update may be is checked later, by the graph's channels."""
 
 
 def execute(session: Session, command: Command[R]) -> R:
-    """Carry out a command that is one commit, on a session that is held for writing (but for a fork)."""
+    """Carry out a command that is one commit; the session must be held for writing, except for a fork."""
     try:
         result: R = handler_of(type(command))(session, command)
-    except Exception as error:  # of a gate's function, of a choice's, of a reducer's
+    except Exception as error:  # raised by the function of a gate or of a choice, or by a reducer
         from hitl_tui.engine.thread.private import concealed
 
         if (hidden := concealed(error, session.private())) is None:
@@ -161,38 +161,43 @@ def execute(session: Session, command: Command[R]) -> R:
 
 @cache
 def handler_of(kind: type[Command[Any]]) -> Callable[[Session, Any], Any]:
-    """The function that carries out a kind of command of `FAMILIES`, loaded when it is first wanted."""
+    """Return the function that carries out a kind of command of `HANDLER_MODULES`.
+
+    Its module is imported at the first call.
+    """
     handler: Callable[[Session, Any], Any] = getattr(
-        import_module(f"{__name__}.{FAMILIES[kind]}"), verb(kind)
+        import_module(f"{__name__}.{HANDLER_MODULES[kind]}"), verb(kind)
     )
     return handler
 
 
 def encode_command(command: AnyCommand) -> bytes:
-    """A command as JSON, as a worker or a browser sends it.
+    """Encode a command as JSON, as a worker or a browser sends it.
 
     Raises:
-        ValueRejected: a value in it is none of JSON.
+        ValueRejected: JSON can't hold one of its values.
     """
     fields = {
-        field.name: normalise(_plain(getattr(command, field.name)), field.name, max_bytes=_LONGEST)
+        field.name: normalise(
+            _without_structs(getattr(command, field.name)), field.name, max_bytes=_MOST_BYTES
+        )
         for field in msgspec.structs.fields(command)
         if field.type is not bytes
     }
     return msgspec.json.encode(msgspec.structs.replace(command, **fields))
 
 
-def _plain(value: Any) -> Any:
-    """Structs that a command holds, as comments and breakpoints, in the place of each its fields."""
+def _without_structs(value: Any) -> Any:
+    """Replace the structs in a command's field, such as comments and breakpoints, by dicts."""
     structs = isinstance(value, tuple) and value and isinstance(value[0], msgspec.Struct)
     return msgspec.to_builtins(value) if structs else value
 
 
 def decode_command(data: bytes | str) -> AnyCommand:
-    """A command from JSON.
+    """Decode a command from JSON.
 
     Raises:
-        UsageError: it is no command; says what is wrong, and where.
+        UsageError: it is not a command; says what is wrong, and where.
     """
     try:
         command = _decoder().decode(data)

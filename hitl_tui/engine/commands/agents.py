@@ -1,4 +1,4 @@
-"""What humans do to a thread's agents: other settings from the next step on, and forgetting.
+"""Commands on a thread's agents: change their settings from the next step on, or clear their chat turns.
 
 Each command is one commit; the session must be held for writing.
 """
@@ -53,7 +53,7 @@ def agent_entries(
     note: str | None,
     signer: Signer | None,
 ) -> list[LedgerEntry]:
-    """The ledger's entries for a change of settings, after those that the cursor knows."""
+    """Return the ledger's entries for a change of settings, numbered after the cursor's last one."""
     entries: list[LedgerEntry] = []
     for data in differences(before, now):
         known = journal.after_entries(cursor, entries)
@@ -64,7 +64,7 @@ def agent_entries(
 
 
 def changed_agent(session: Session, name: str, settings: Mapping[str, Any]) -> Any:
-    """A fresh copy of an agent as it would be with other settings; raises as `ConfigureAgents`."""
+    """Return a new copy of an agent with other settings; raises the errors of `ConfigureAgents`."""
     now = merged(session.agents, session.cursor.agents, {name: settings})
     agent = session.agents[name].fresh()
     agent.configure(now.get(name, {}))
@@ -98,7 +98,7 @@ def clear_turns(session: Session, command: ClearTurns) -> int:
 
 
 def agents_of(session: Session, store: Store | None) -> tuple[AgentInfo, ...]:
-    """All agents of a thread as they are for the next step."""
+    """Return all agents of a thread as they will be in the next step."""
     uses: dict[str, list[ModelUse]] = {}
     points = list(store.checkpoints(session.thread_id, None, _ALL)) if store and session.exists else []
     for use in (*(use for point in reversed(points) for use in point.uses), *session.cursor.uses):
@@ -110,7 +110,7 @@ def agents_of(session: Session, store: Store | None) -> tuple[AgentInfo, ...]:
 
 
 def _turns(session: Session, agent: Any) -> Any:
-    """The turns that a channel keeps; a private one keeps them to itself."""
+    """Return the turns that are kept in a channel; none if it is private."""
     channel = session.graph.channels.get(getattr(agent, "history_channel", None) or "")
     if channel is None:
         return None

@@ -1,4 +1,4 @@
-"""Allowing calls of a tool in a thread without asking again, and taking that back.
+"""Commands that allow calls of a tool in a thread without asking again, and that revoke it.
 
 Each function is one commit; the session must be held for writing.
 

@@ -1,4 +1,4 @@
-"""Answers to the requests of a thread, from humans, from breakpoints passed and from deadlines.
+"""Answers to the requests of a thread: from people, from passed breakpoints and from deadlines.
 
 Each function is one commit; the session must be held for writing.
 
@@ -77,7 +77,7 @@ def answer(session: Session, command: Answer) -> int:
     except AnswerRefused as refusal:
         data = {
             "answer": _recordable(value), "why": refusal.message, "answered_step": command.step,
-            **_facts(command),
+            **_ledger_facts(command),
         }  # fmt: skip
         entry = decision_entry(
             session, [], "refused", request_id=request_id, actor=actor, note=note, seen=seen, data=data
@@ -88,7 +88,14 @@ def answer(session: Session, command: Answer) -> int:
     if not request.thread:
         made_by: MadeBy = "policy" if command.policy else "person"
         _apply_answer(
-            session, request, value, actor=actor, note=note, seen=seen, facts=_facts(command), made_by=made_by
+            session,
+            request,
+            value,
+            actor=actor,
+            note=note,
+            seen=seen,
+            facts=_ledger_facts(command),
+            made_by=made_by,
         )
     if standing:
         give_back(session, request, actor)
@@ -96,7 +103,7 @@ def answer(session: Session, command: Answer) -> int:
 
 
 def _was_shown(session: Session, request: Request, seen: bytes) -> bool:
-    """Whether a state is one that the thread has had since it asked, without asking anew."""
+    """Whether the thread has had a state since it asked, without asking again after that."""
     if seen == session.state.committed_hash:
         return True
     since = session.cursor.head - request.step + 1
@@ -104,8 +111,8 @@ def _was_shown(session: Session, request: Request, seen: bytes) -> bool:
     return any(point.state_hash == seen for point in points)
 
 
-def _facts(command: Answer) -> dict[str, Any]:
-    """What the ledger keeps of an answer beside its value."""
+def _ledger_facts(command: Answer) -> dict[str, Any]:
+    """Return what the ledger keeps about an answer besides its value."""
     facts: dict[str, Any] = as_facts(command.comments)
     return {**facts, "policy": dict(command.policy)} if command.policy else facts
 
@@ -122,10 +129,10 @@ def _apply_answer(
     made_by: MadeBy = "person",
     facts: Mapping[str, Any] | None = None,
 ) -> int:
-    """Commit an answer, or a vote where others must agree; returns the head after it."""
+    """Commit an answer, or a vote if others must agree; return the head after it."""
     gate = gate_of(session, request)
     if gate is not None:
-        note_graph(session)  # what its answers do, and what verify wants of them
+        note_graph(session)  # what its answers do, and what verify requires of them
     cursor = session.cursor
     login = session.store.login if session.store else ""
     now = session.clock()
@@ -145,7 +152,7 @@ def _apply_answer(
         choice, text = gate.choose(value)
         changes = set_values(session.state, session.graph.channels, choice.values_for(session.view(), text))
     state = after(session.state, changes) if changes else session.state
-    holds = _holds(session, request, changes, state)
+    holds = _required_hash(session, request, changes, state)
     if holds != request.request_hash:
         data[HOLDS] = holds
     entry = decision_entry(
@@ -153,12 +160,12 @@ def _apply_answer(
     )
     cursor = _with_answer(session, request, value, n=entry.n, holds=holds)
     if gate is None:
-        session.commit_cursor(_advanced(session, request, cursor, state), [entry])
+        session.commit_cursor(_after_gate_answer(session, request, cursor, state), [entry])
         return session.cursor.head
     ledger = [entry]
     cursor = reopened(session, cursor, state, ledger, step=cursor.head + 1, actor=actor)
     session.commit_step(
-        _advanced(session, request, cursor, state),
+        _after_gate_answer(session, request, cursor, state),
         changes,
         StepFacts(
             source="human",
@@ -173,11 +180,11 @@ def _apply_answer(
     return session.cursor.head
 
 
-def _holds(session: Session, request: Request, changes: Sequence[Change], state: LiveState) -> str:
-    """The hash that a request must still have when the run continues: what its answer sets is no change.
+def _required_hash(session: Session, request: Request, changes: Sequence[Change], state: LiveState) -> str:
+    """Return the hash that a request must still have when the run continues.
 
-    Where it is another one already, though nobody has changed the state, it stays as it was answered: it
-    will be asked again.
+    What the answer itself sets does not count as a change. If the hash has changed already although nobody
+    has changed the state, the old hash is kept, and so the request will be asked again.
     """
     own = request.request_hash
     if all(change.before_hash == change.after_hash for change in changes):
@@ -191,22 +198,22 @@ def _holds(session: Session, request: Request, changes: Sequence[Change], state:
 
 
 def _step_note(text: str, note: str | None, data: Mapping[str, Any]) -> str | None:
-    """What a step says of why: the words of its answer; where a rule has answered, which one, too."""
+    """Return the note of a step that an answer makes: its comment, and the rule if a policy has answered."""
     return note if "policy" in data else text or note
 
 
-def _advanced(session: Session, request: Request, cursor: Cursor, state: LiveState) -> Cursor:
-    """The cursor after the answer to a question behind a node: done where only the end is left."""
+def _after_gate_answer(session: Session, request: Request, cursor: Cursor, state: LiveState) -> Cursor:
+    """Return the cursor after the answer to a request after a node: completed if nothing else is to run."""
     if request.when != "after" or cursor.pending:
         return cursor
     return session.advanced(cursor, request.node, state)
 
 
 def _with_answer(session: Session, request: Request, value: Any, *, n: int, holds: str) -> Cursor:
-    """The cursor once a request is answered: it waits for the others, and its node is served the answer.
+    """Return the cursor after an answer, which it keeps for the node; other requests still wait.
 
     Args:
-        n: the number of the ledger's entry that has the answer.
+        n: the number of the ledger's entry with the answer.
         holds: the hash that a gate's request must still have when the run continues.
     """
     rest = tuple(other for other in session.cursor.pending if other.id != request.id)
@@ -227,15 +234,15 @@ def _with_answer(session: Session, request: Request, value: Any, *, n: int, hold
 
 
 def _pass_down(session: Session, request: Request, command: Answer, value: Any, *, seen: bytes) -> None:
-    """Give an answer to the child thread that asks.
+    """Pass an answer to the child thread that asks.
 
     Args:
-        value: the answer as it was checked, with the comments in its words.
+        value: the checked answer, with the comments in its text.
     """
     actor, note = command.actor, command.note
 
     def relayed_answer() -> LedgerEntry:
-        data = {"answer": value, **_facts(command)}
+        data = {"answer": value, **_ledger_facts(command)}
         return decision_entry(
             session, [], "answer", request=request, actor=actor, note=note, seen=seen, data=data
         )
@@ -247,7 +254,7 @@ def _pass_down(session: Session, request: Request, command: Answer, value: Any, 
 
 
 def pass_breakpoints(session: Session, actor: str | None = None) -> None:
-    """Resuming a thread passes its plain breakpoints; other requests keep waiting for an answer."""
+    """Answer the plain breakpoints of a thread, as resuming does; other requests keep waiting."""
     for request in session.cursor.pending:
         if request.breakpoint:
             if request.thread:
@@ -258,10 +265,10 @@ def pass_breakpoints(session: Session, actor: str | None = None) -> None:
 
 
 def approve_allowed(session: Session, known: Sequence[Allowance]) -> bool:
-    """Approve what waits and is allowed; True where something was."""
+    """Approve the pending requests that are allowed calls; return whether there were any."""
     approved = False
     for request in session.cursor.pending:
-        # What a subgraph's run asks its own thread approves.
+        # The thread of a subgraph approves its own requests.
         by = () if request.thread else allowed_by(known, request)
         if by:
             facts = {"allowances": [{"id": each.id, "thread": each.thread, "by": each.actor} for each in by]}
@@ -273,11 +280,12 @@ def approve_allowed(session: Session, known: Sequence[Allowance]) -> bool:
 
 
 def expire(session: Session) -> bool:
-    """Apply what became of requests by their time: they escalate, and once their deadline has passed they
-    are answered as they say; True where the thread failed by it."""
+    """Escalate requests whose time has come, and answer those whose deadline has passed with their default.
+
+    Return whether the thread has failed by that."""
     try:
         return _expire(session)
-    except Exception as error:  # of a choice's function
+    except Exception as error:  # raised by the function of a choice
         if (hidden := concealed(error, session.private())) is None:
             raise
         raise hidden from None
@@ -296,15 +304,15 @@ def _expire(session: Session) -> bool:
             relay(session, request, expire, partial(decision_entry, session, [], "timeout", request=request))
             if session.cursor.status == "failed":
                 return True
-        elif request is not None and not _timed_out(session, request):
+        elif request is not None and not _apply_deadline(session, request):
             return True
     return False
 
 
 def _escalate(session: Session, now: int) -> None:
-    """Let others answer, too, what has waited for long."""
+    """Let more people answer the requests that have waited for so long that they escalate."""
     for waits in [request.id for request in session.cursor.pending]:
-        # Of a subgraph's run all may have escalated with the first.
+        # Requests in the same subgraph may have escalated together with the first one.
         request = next((request for request in session.cursor.pending if request.id == waits), None)
         if request is None or request.escalate_at is None or now < request.escalate_at:
             continue
@@ -320,8 +328,11 @@ def _escalate(session: Session, now: int) -> None:
         session.commit_cursor(replace(session.cursor, pending=pending), [entry])
 
 
-def _timed_out(session: Session, request: Request) -> bool:
-    """Apply the answer that a request has for its deadline; without one the thread fails: False."""
+def _apply_deadline(session: Session, request: Request) -> bool:
+    """Give the answer that a request has for its deadline.
+
+    Without one the thread fails, and it returns False.
+    """
     why = None
     if request.on_timeout is not None:
         try:
@@ -348,7 +359,7 @@ def _timed_out(session: Session, request: Request) -> bool:
 
 
 def _recordable(value: Any) -> Any:
-    """A refused answer as the ledger keeps it, whatever it was."""
+    """Return a refused answer as the ledger can keep it, whatever its type."""
     try:
         return normalise(value, "answer")
     except Exception:

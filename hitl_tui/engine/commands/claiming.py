@@ -1,7 +1,7 @@
-"""Who is at what waits: looking, claiming it for a while, passing it on to somebody else.
+"""Presence and claims: who has a request open, claims it for a while, or hands it over.
 
-That somebody looks or has claimed a question stands beside the log.  Passing it on, and taking a claim over
-from somebody, are decisions of the ledger; the session must be held for writing.
+Who has a request open or has claimed it is stored outside the log. Handing it over, and taking over
+somebody's claim, are decisions in the ledger; for these the session must be held for writing.
 
 Specified in docs/spec/threads.md.
 """
@@ -41,8 +41,8 @@ def claim(session: Session, command: Claim) -> int:
     standing = claim_of(session, request)
     if standing and standing.actor not in (command.actor, command.take_over):
         raise claimed_by(standing, now)
-    for voter in {vote.actor for _, asked in _askers(session, request) for vote in asked.votes}:
-        give_back(session, request, voter)  # does nothing unless their process died as they voted
+    for voter in {vote.actor for _, asked in _threads_asking(session, request) for vote in asked.votes}:
+        give_back(session, request, voter)  # changes nothing, unless their process died while they voted
     presence = presence_of(
         session,
         request,
@@ -123,10 +123,10 @@ def hand_over(session: Session, command: HandOver) -> None:
 def presence_of(
     session: Session, request: Request, actor: str, lasting: int, *, claims: bool = False, lasts: bool = False
 ) -> Presence:
-    """Somebody of this process at a request, from now on.
+    """Return that a person has a request open or claimed in this process from now on.
 
     Args:
-        lasting: microseconds.
+        lasting: for how long, in microseconds.
     """
     if session.store is None:
         raise UsageError("no one else can see a thread without a store")
@@ -138,14 +138,14 @@ def presence_of(
 
 
 def claim_of(session: Session, request: Request) -> Presence | None:
-    """Who has claimed a request now: here, or in a thread above or below that asks the same."""
+    """Return who has claimed a request now, in this thread or in a parent or child thread that asks it too."""
     store = session.store
     if store is None:
         return None
     now = session.clock()
-    for thread_id, asked in _askers(session, request):
+    for thread_id, asked in _threads_asking(session, request):
         wanted = question_hash(asked)
-        voted = {vote.actor for vote in asked.votes}  # one whose process died then could not give it back
+        voted = {vote.actor for vote in asked.votes}  # a process that died at that point could not release it
         for presence in store.attending(thread_id, now):
             same = (presence.request, presence.request_hash) == (asked.id, wanted)
             if presence.claims and same and presence.actor not in voted:
@@ -154,19 +154,20 @@ def claim_of(session: Session, request: Request) -> Presence | None:
 
 
 def give_back(session: Session, request: Request, actor: str | None) -> None:
-    """End somebody's claims of a request, in whatever thread asks it."""
+    """End a person's claims of a request, in every thread that asks it."""
     store = session.store
     if store is None:
         return
-    for thread_id, asked in _askers(session, request):
+    for thread_id, asked in _threads_asking(session, request):
         for presence in store.attending(thread_id, session.clock()):
             if presence.claims and presence.request == asked.id and presence.actor == actor:
                 store.leave(thread_id, presence.lease.token)
 
 
-def _askers(session: Session, request: Request) -> Iterator[tuple[str, Request]]:
-    """The threads in which a request waits, with the request as it stands there: its own, and for that of a
-    subgraph's run those above and below."""
+def _threads_asking(session: Session, request: Request) -> Iterator[tuple[str, Request]]:
+    """Return the threads in which a request waits, each with its request.
+
+    These are the session's own thread and, for a request of a subgraph, its parent and child threads."""
     store = session.store
     yield session.thread_id, request
     below = request

@@ -1,7 +1,7 @@
-"""Commands: what somebody may want of a thread, as data.
+"""Commands: what can be done to a thread, as data.
 
-They stand apart from what carries them out, so that who only makes them, as a screen does, loads
-none of that.
+They are separate from their handlers, so that code that only makes them, such as a screen, does not load
+the handlers.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ def _snake_case(name: str) -> str:
 class Command(
     Declaration, Generic[R], frozen=True, tag_field="command", tag=_snake_case, forbid_unknown_fields=True
 ):
-    """What somebody wants of a thread; `R` is what carrying it out gives back.
+    """Something to do to a thread; `R` is the type of its result.
 
     Attributes:
-        takes_graph: it can't be carried out on a thread whose graph can't be built.
+        takes_graph: it needs the thread's graph, so it fails if that can't be built.
     """
 
     takes_graph: ClassVar[bool] = True
     refusal = UsageError
 
     def label_in_errors(self) -> str:
-        """The command by its verb."""
+        """The verb of the command, as errors name it."""
         return verb(type(self))
 
     def check(self) -> None:
-        """Refuse a name of nobody: one that is left out is not given as empty text."""
+        """Refuse an empty name: to name nobody, leave the name out."""
         for field in ("actor", "to"):
             given = getattr(self, field, "somebody")
             if _is_name(given):
@@ -58,24 +58,24 @@ class Command(
 
 
 def _is_name(given: Any) -> bool:
-    """Whether somebody is named; a value that is no text is left to the check of its type."""
+    """Whether a name is given; a value that is not text is left to the type check."""
     return given is not None and (not isinstance(given, str) or bool(given.strip()))
 
 
 def verb(command: type[Command[Any]]) -> str:
-    """What a kind of command is called in JSON, in snapshots and in words, as "update_state"."""
+    """Return the name of a kind of command in JSON, in snapshots and in messages, such as "update_state"."""
     return str(command.__struct_config__.tag)
 
 
 class Start(Command[int], frozen=True):
-    """Commit the input of a run as a step, through the reducers, without running anything; gives the step.
+    """Commit the input of a run as a step, through the reducers, without running anything; returns the step.
 
-    A new thread begins at its entry node; so does one that is completed or cancelled, and any with
-    `from_entry`: a new invocation on the state as it is.
+    A new thread starts at its entry node. So does one that is completed or cancelled, and any thread with
+    `from_entry`: that is a new invocation on the current state.
 
     Args:
-        context: what the invocation is begun with besides, for its nodes, routes and tools; one that goes on
-            keeps its own, and takes no other.
+        context: read-only data of a new invocation, for its nodes, routes and tools; one that continues keeps
+            its own, and takes no other.
     """
 
     inputs: Mapping[str, Any] = {}
@@ -84,23 +84,23 @@ class Start(Command[int], frozen=True):
     context: Mapping[str, Any] | None = None
 
     def check(self) -> None:
-        """Refuse an input that is no dict."""
+        """Refuse an input that is not a dict."""
         super().check()
         if not isinstance(self.inputs, Mapping):
             raise UsageError(f"the input is {in_words(self.inputs)}", 'give a dict, as {"task": "…"}')
 
 
 class UpdateState(Command[int], frozen=True):
-    """Set channel values as one new step, without reducers; gives the step.
+    """Set channel values as one new step, without reducers; returns the step.
 
-    Pending requests are kept and bound to the new step. With `as_node` the cursor becomes that
-    node's successor, and requests are withdrawn, since the thread has left their place.
+    Pending requests are kept and bound to the new step. With `as_node` the cursor moves to that node's
+    successor, and requests are withdrawn, since the thread has left the place where they were asked.
 
     Args:
-        expected_step: the head that the edit was made on; another one refuses it.  A preview shows the edit
-            at this step, the head or a past one.
-        as_node: go on as if this node had just run.
-        seen: the hash of the state that was before the person who edits.
+        expected_step: the head when the edit was made; the edit is refused if the head is another step now.
+            A preview shows the edit at this step, the head or a past one.
+        as_node: continue as if this node had just run.
+        seen: the hash of the state that was shown to the person who edits.
 
     Raises:
         StaleWriter: the head is not `expected_step`; nothing was stored.
@@ -116,14 +116,14 @@ class UpdateState(Command[int], frozen=True):
 
 
 class ExtendLimits(Command[None], frozen=True):
-    """Raise limits, so that a thread stopped by one may go on; logged.
+    """Raise limits, so that a thread that one has stopped can continue; logged.
 
     Args:
-        limits: names as in `Limits`; None takes a limit away.
-        seen: the hash of the state that was before the person who decides.
+        limits: named as in `Limits`; None removes a limit.
+        seen: the hash of the state that was shown to the person who decides.
 
     Raises:
-        UsageError: no such limit, or a value that is none.
+        UsageError: no such limit, or a value that is not allowed for it.
     """
 
     limits: Mapping[str, int | float | str | None]
@@ -132,7 +132,7 @@ class ExtendLimits(Command[None], frozen=True):
     seen: bytes = b""
 
     def check(self) -> None:
-        """Refuse limits that there are not, and values that are none."""
+        """Refuse limits that do not exist, and values that are not allowed."""
         super().check()
         if not isinstance(self.limits, Mapping):
             raise UsageError(f"limits is {in_words(self.limits)}", 'give a dict, as {"max_tokens": 5000}')
@@ -140,12 +140,12 @@ class ExtendLimits(Command[None], frozen=True):
 
 
 class Cancel(Command[None], frozen=True):
-    """End a thread as cancelled(user), giving up the node in flight.
+    """End a thread as cancelled(user), and stop the node that runs.
 
-    A new invocation or a fork may go on from it.
+    A new invocation or a fork can continue from it.
 
     Args:
-        seen: the hash of the state that was before the person who decides.
+        seen: the hash of the state that was shown to the person who decides.
 
     Raises:
         UsageError: it is completed or cancelled already.
@@ -158,20 +158,20 @@ class Cancel(Command[None], frozen=True):
 
 
 class Answer(Command[int], frozen=True):
-    """Answer a pending request that is bound to `step`; gives the head after it.
+    """Answer a pending request that is bound to `step`; returns the head after it.
 
-    Deadlines that have passed come first: a late answer finds the thread gone on without it.
+    Deadlines that have passed are applied first, so a late answer is refused.
 
     Args:
-        seen: the hash of the state that was before the person who answers; another one refuses.
-        comments: on passages of what is decided about, in the order of the text; the ledger keeps them, and
-            they become a part of the answer's words.
-        policy: which rule of which policy has answered in the name of who decides, by names and hashes, for
-            the ledger; empty for a decision of their own.
+        seen: the hash of the state that was shown to the person who answers; refused if it is another one
+            now.
+        comments: on passages of the subject, in the order of its text; the ledger keeps them, and they become
+            part of the answer's text.
+        policy: which rule of which policy has answered in the name of `actor`, by names and hashes, for the
+            ledger; empty if the person decided.
 
     Raises:
-        AnswerRefused: late, unknown, duplicate, stale or unauthorised; recorded as such, nothing else was
-            stored.
+        AnswerRefused: late, unknown, duplicate, stale or unauthorised; only the refusal was stored.
         SigningFailed: nothing was stored.
     """
 
@@ -186,9 +186,9 @@ class Answer(Command[int], frozen=True):
 
 
 class LookAt(Command[None], frozen=True):
-    """Tell others that somebody has the card of a request open, until another one or "" is looked at.
+    """Show others that a person has the card of a request open, until they open another one; "" closes it.
 
-    The driver tells it again and again while its process lives; nothing is decided, and nothing is logged.
+    The driver repeats this while its process lives. Nothing is decided, and nothing is logged.
     """
 
     takes_graph: ClassVar[bool] = False
@@ -197,18 +197,18 @@ class LookAt(Command[None], frozen=True):
 
 
 class Claim(Command[int], frozen=True):
-    """Take a pending request for a while: nobody else's answer to it counts; gives when that ends (us).
+    """Claim a pending request for a while: no other answer to it counts; returns when the claim ends (us).
 
-    It is of the request as it asks now, so the same question about another step is free.  Claimed again by
-    the same person, it lasts anew.
+    The claim is for the request as it is now: the same question about another step is not claimed. If the
+    same person claims it again, the time starts again.
 
     Args:
-        minutes: how long.
-        lasts: it lasts its time whatever becomes of the process; else it ends with that.
-        take_over: whose claim it takes over, which the ledger keeps; "" for nobody's.
+        minutes: for how long.
+        lasts: it lasts for the whole time even if this process ends; otherwise it ends with the process.
+        take_over: the person whose claim it replaces, which the ledger keeps; "" for nobody's.
 
     Raises:
-        AnswerRefused: no such request, somebody else has claimed it, or who claims may not answer it.
+        AnswerRefused: no such request, somebody else has claimed it, or `actor` may not answer it.
     """
 
     takes_graph: ClassVar[bool] = False
@@ -221,10 +221,10 @@ class Claim(Command[int], frozen=True):
 
 
 class Unclaim(Command[bool], frozen=True):
-    """Give a claim back; gives whether there was one.
+    """Release a claim; returns whether there was one.
 
     Args:
-        left: its card was left without a decision: a claim that lasts its time stays.
+        left: its card was closed without a decision, so a claim with `lasts` stays.
 
     Raises:
         AnswerRefused: it is somebody else's.
@@ -237,18 +237,18 @@ class Unclaim(Command[bool], frozen=True):
 
 
 class HandOver(Command[None], frozen=True):
-    """Pass a pending request on to somebody by name: it is theirs to decide, though others may, too.
+    """Hand a pending request over to a person by name: it becomes theirs, though others can still answer it.
 
-    One's own claim of it is given back.
+    The claim of the person who hands it over is released.
 
     Args:
-        step: the step that it is about; another one refuses.
+        step: the step that it is about; refused if it is another one.
         to: who is to decide.
-        note: why, for them.
+        note: why, for that person.
 
     Raises:
-        AnswerRefused: no such request, it has moved, somebody else has claimed it, or it is not for them to
-            answer.
+        AnswerRefused: no such request, it is about another step, somebody else has claimed it, or `actor`
+            may not answer it.
         SigningFailed: nothing was stored.
     """
 
@@ -261,24 +261,24 @@ class HandOver(Command[None], frozen=True):
     seen: bytes = b""
 
     def check(self) -> None:
-        """Refuse to pass it on to nobody."""
+        """Refuse to hand it over to nobody."""
         if not _is_name(self.to) or not _is_name(self.actor):
             raise UsageError("handing over takes two names", "say who passes it on, and to whom")
 
 
 class Allow(Command[str], frozen=True):
-    """Allow calls of a tool with arguments like these in a thread, until it is revoked; gives its id.
+    """Allow calls of a tool with arguments like these in a thread, until revoked; returns the allowance's id.
 
-    What waits already is answered by it once the thread goes on.
+    It also answers matching requests that wait already, when the thread continues.
 
     Args:
         args, exact: as for `Allowance`.
-        high_risk: also what is of high risk.
-        tainted: also where something from outside was read by who asks.
-        seen: the hash of the state that was before the person who decides.
+        high_risk: also calls with high risk.
+        tainted: also calls by a node that has read untrusted data.
+        seen: the hash of the state that was shown to the person who decides.
 
     Raises:
-        UsageError: no tool, or nobody is named.
+        UsageError: no tool or no person is named.
         SigningFailed: nothing was stored.
     """
 
@@ -294,10 +294,10 @@ class Allow(Command[str], frozen=True):
 
 
 class Revoke(Command[None], frozen=True):
-    """Take an allowance back: its calls are asked about again.
+    """Revoke an allowance: a person is asked about its calls again.
 
     Raises:
-        UsageError: there is none of this id.
+        UsageError: there is no allowance with this id.
     """
 
     takes_graph: ClassVar[bool] = False
@@ -307,16 +307,18 @@ class Revoke(Command[None], frozen=True):
 
 
 class Fork(Command[str], frozen=True):
-    """Make a new thread from a committed step; gives its id.  The parent is untouched, and may run.
+    """Make a new thread from a committed step; returns its id.
+
+    The parent is not changed, and may be running.
 
     Args:
-        changes: channel values to set as the fork's first step; the route follows from them.
-        agents: settings of agents, beside those that were in force at `step`.
-        as_node: go on as if this node had just run.
+        changes: channel values to set as the fork's first step; its route is chosen on these.
+        agents: settings of agents, in addition to those in force at `step`.
+        as_node: continue as if this node had just run.
 
     Raises:
         UnknownThread: no such step.
-        UsageError: the name is taken, or a setting that an agent does not take.
+        UsageError: the name is taken, or an agent has no such setting.
     """
 
     step: int
@@ -329,19 +331,19 @@ class Fork(Command[str], frozen=True):
 
 
 class Declassify(Command[int], frozen=True):
-    """Clear a channel's taint as one new step that changes no value; gives the step.
+    """Clear a channel's taint as one new step that changes no value; returns the step.
 
-    Channels that were written from it before stay tainted: each is cleared by itself.  Questions of a
-    node's `on_taint` that nothing is left of are withdrawn; others are bound to the new step.
+    Channels that were written from it before stay tainted: clear each one by itself. Requests of a node's
+    `on_taint` are withdrawn if they have no tainted channel left; others are bound to the new step.
 
     Args:
-        reason: why it may be trusted now; it is kept in the ledger.
-        expected_step: the head it was looked at; another one refuses.
-        seen: the hash of the state that was before the person who decides.
+        reason: why its value may be trusted now; kept in the ledger.
+        expected_step: the head when it was checked; refused if the head is another step now.
+        seen: the hash of the state that was shown to the person who decides.
 
     Raises:
         UndeclaredChannel: the graph has no such channel.
-        UsageError: it is not tainted, or nobody says who and why.
+        UsageError: it is not tainted, or the actor or the reason is missing.
         StaleWriter: the head is not `expected_step`; nothing was stored.
         ThreadBusy: the thread is running.
     """
@@ -353,19 +355,19 @@ class Declassify(Command[int], frozen=True):
     seen: bytes = b""
 
     def check(self) -> None:
-        """Refuse a channel cleared by nobody, or for no reason."""
+        """Refuse to clear a channel without a name or without a reason."""
         super().check()
         if not isinstance(self.reason, str) or not self.reason.strip():
             raise UsageError("declassifying needs a reason", "say why this may be trusted now")
 
 
 class Reveal(Command[Any], frozen=True):
-    """Give a channel's value as of a step (None: the newest), private or not; the ledger keeps who saw it.
+    """Return a channel's value at a step (None: the newest), private or not; the ledger keeps who saw it.
 
     Raises:
         UndeclaredChannel, UnknownThread: no such channel or step.
-        UsageError: nobody says who looks.
-        ThreadBusy: the thread is running, so nothing can be written down.
+        UsageError: the actor is missing.
+        ThreadBusy: the thread is running, so the ledger can't be written.
     """
 
     takes_graph: ClassVar[bool] = False
@@ -376,10 +378,10 @@ class Reveal(Command[Any], frozen=True):
 
 
 class NoteExport(Command[None], frozen=True):
-    """Note in the ledger who takes the values of private channels out of the store, and where to.
+    """Note in the ledger who exports the values of private channels from the store, and where to.
 
     Raises:
-        UsageError: nobody is named.
+        UsageError: the actor is missing.
         ThreadBusy: another process runs the thread.
     """
 
@@ -395,10 +397,10 @@ class ConfigureAgents(Command[None], frozen=True):
     Logged, and kept with the thread.
 
     Args:
-        agents: settings by agent; None takes one back to the graph's.
+        agents: settings by agent; None resets one to the graph's value.
 
     Raises:
-        UsageError: no such agent or setting, or a thread that was not started yet.
+        UsageError: no such agent or setting, or the thread has not been started yet.
         ThreadBusy: the thread is running.
     """
 
@@ -408,10 +410,10 @@ class ConfigureAgents(Command[None], frozen=True):
 
 
 class ClearTurns(Command[int], frozen=True):
-    """Let an agent forget its chat turns; gives how many it had.  Logged.
+    """Clear the chat turns of an agent; returns how many it had. Logged.
 
     Raises:
-        UsageError: no such agent, its turns are in a channel, or a thread that was not started yet.
+        UsageError: no such agent, its turns are in a channel, or the thread has not been started yet.
         ThreadBusy: the thread is running.
     """
 
@@ -421,11 +423,11 @@ class ClearTurns(Command[int], frozen=True):
 
 
 class Step(Command[None], frozen=True):
-    """Run one node; accepted at once, events tell the rest.
+    """Run one node. The command returns at once; events report the run.
 
     Args:
-        into: of a subgraph's node: begin its thread, and pause that before its first node.
-        breakpoints: those inside the node; and after it.
+        into: for a subgraph's node: start its thread, and pause that before its first node.
+        breakpoints: those inside the node, and after it.
 
     Raises:
         BreakpointInvalid: as for `Run`.
@@ -436,10 +438,10 @@ class Step(Command[None], frozen=True):
 
 
 class Run(Command[None], frozen=True):
-    """Run until something waits, fails or ends, or a breakpoint stops it; accepted at once.
+    """Run until the thread waits, fails or ends, or a breakpoint stops it. The command returns at once.
 
     Args:
-        breakpoints: of this run; how often each was hit is counted as long as the thread is open here.
+        breakpoints: of this run; hits of each are counted as long as the thread is open here.
 
     Raises:
         BreakpointInvalid: no such place, or an expression that can't be read.
@@ -449,10 +451,10 @@ class Run(Command[None], frozen=True):
 
 
 class Pause(Command[None], frozen=True):
-    """Stop at the next node boundary, of what runs inside as well.
+    """Stop at the next node boundary, in subgraphs as well.
 
     Args:
-        actor, note: who asks and why; written down where another process runs the thread.
+        actor, note: who asks and why; recorded if another process runs the thread.
     """
 
     takes_graph: ClassVar[bool] = False
@@ -461,7 +463,7 @@ class Pause(Command[None], frozen=True):
 
 
 class CancelAttempt(Command[None], frozen=True):
-    """Give up the node in flight, a model call included; the thread waits before that node."""
+    """Stop the node that runs, even in a model call; the thread then waits before that node."""
 
     takes_graph: ClassVar[bool] = False
 
@@ -470,12 +472,14 @@ DoubleTexting: TypeAlias = Literal["enqueue", "interrupt", "rollback"]
 
 
 class DoubleText(Command[None], frozen=True):
-    """Make room on a thread that a server runs for somebody else; nothing is run by it.
+    """End, or wait for, a run of somebody else on a LangGraph server, so that this thread can be run.
+
+    It starts no run itself.
 
     Args:
         strategy: "enqueue" waits until that run has ended, "interrupt" stops it and keeps what it has saved,
-            "rollback" stops it and takes back what it has saved.
-        actor, note: who wants that and why, for the ledger; waiting is not written down.
+            "rollback" stops it and removes what it has saved.
+        actor, note: who asks for that and why, for the ledger; "enqueue" is not recorded.
     """
 
     takes_graph: ClassVar[bool] = False
@@ -485,7 +489,7 @@ class DoubleText(Command[None], frozen=True):
 
 
 class Rollback(Command[None], frozen=True):
-    """Undo what the thread's nodes did outside; accepted at once, events tell the rest.
+    """Undo the side effects of the thread's nodes. The command returns at once; events report the rollback.
 
     Raises:
         ThreadBusy: the thread is running.
@@ -496,7 +500,9 @@ class Rollback(Command[None], frozen=True):
 
 
 class PrepareGraph(Command[None], frozen=True):
-    """Build the thread's graph, as whatever runs or changes it does first; looking takes none.
+    """Build the thread's graph, as every command that runs or changes the thread does first.
+
+    A thread can be viewed without its graph.
 
     Raises:
         GraphInvalid, UsageError: it can't be built.
@@ -504,12 +510,13 @@ class PrepareGraph(Command[None], frozen=True):
 
 
 class Rerun(Command[str], frozen=True):
-    """Fork where the thread stands under the code as it is now (see `audit.rerun`); gives the fork's id.
+    """Fork the thread after the last step that the current code would not change; returns the fork's id.
 
-    The fork is on that code, and waits to be run; this thread stays as it is.
+    The fork uses the current code, and waits to be run; this thread is not changed. `audit.rerun` finds the
+    step.
 
     Raises:
-        UsageError: nothing would run again; or the name is taken.
+        UsageError: nothing would run again, or the name is taken.
         GraphInvalid: the graph can't be built.
     """
 
@@ -520,11 +527,11 @@ class Rerun(Command[str], frozen=True):
 
 
 class ReloadGraph(Command[tuple[str, ...]], frozen=True):
-    """Go on with the graph as its file is now; gives what is different, in words.
+    """Continue with the graph as its file is now; returns a description of the differences.
 
     Raises:
         ThreadBusy: the thread is running, here or elsewhere.
-        GraphInvalid: the file can't be built, or the thread can't go on with it as it stands.
+        GraphInvalid: the graph can't be built, or the thread can't continue with it.
     """
 
     takes_graph: ClassVar[bool] = False
@@ -532,10 +539,10 @@ class ReloadGraph(Command[tuple[str, ...]], frozen=True):
 
 
 class WriteTest(Command[str], frozen=True):
-    """A pytest of a recorded step, as text; nothing is run, and nothing private is in it.
+    """Write a pytest of a recorded step, as text; nothing is run, and the text has no private values.
 
     Args:
-        step: None for the newest one, or for the node that failed behind it.
+        step: None for the newest one, or for the node that failed after it.
 
     Raises:
         UsageError: no test can be made of it; says why.

@@ -1,4 +1,4 @@
-"""What humans do to a thread, but for answers: input, edits, limits, cancel.
+"""Commands of people on a thread, except answers: input, edits, limits, cancel.
 
 Each command is one commit; the session must be held for writing.
 
@@ -33,16 +33,17 @@ from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, StaleWriter, UsageError, in_words
 
 CHECKPOINT: Final = "checkpoint"
-"""In the data of a decision: the checkpoint of another engine that it is about, or starts from."""
+"""Key in the data of a decision: the LangGraph checkpoint that it is about or starts from.
+"""
 
 
 def origin_of(point: Checkpoint | None) -> dict[str, str]:
-    """The data of a decision about a step that another engine made; {} for one of ours."""
+    """Return the data of a decision about a step of another engine; {} for a step of ours."""
     return {CHECKPOINT: point.origin} if point is not None and point.origin else {}
 
 
 def head_origin(session: Session) -> dict[str, str]:
-    """The data of a decision about where a thread stands, as `origin_of`."""
+    """Return the data of a decision about a thread's head, like `origin_of`."""
     if session.store is None or session.cursor.head < 0:
         return {}
     return origin_of(session.store.checkpoint(session.thread_id, session.cursor.head))
@@ -57,7 +58,7 @@ def decision_entry(
     request_id: str | None = None,
     **facts: Any,
 ) -> LedgerEntry:
-    """The entry that follows those `written` for the same commit.
+    """Make the ledger entry that comes after those already `written` for the same commit.
 
     Args:
         request, request_id, facts: as `journal.ledger_entry` takes them.
@@ -77,10 +78,10 @@ def decision_entry(
 def read_input(
     session: Session, inputs: Mapping[str, Any] | None, tainted: Mapping[str, Lineage] | None = None
 ) -> tuple[dict[str, Any], list[Change]]:
-    """The run's own inputs (goal, constraints), and the changes that the others make.
+    """Return the run's own inputs (goal, constraints), and the changes that the other inputs make.
 
     Args:
-        tainted: inputs that hold something from outside, and why.
+        tainted: inputs with untrusted data, and where that comes from.
 
     Raises:
         UsageError: no such input.
@@ -124,18 +125,18 @@ def start(
     """Carry out `Start`.
 
     Args:
-        tainted: inputs that hold something from outside, and why.
-        private_context: names in the context whose values are private, besides those the graph declares.
+        tainted: inputs with untrusted data, and where that comes from.
+        private_context: names in the context whose values are private, besides those that the graph declares.
     """
     cursor, actor = session.cursor, command.actor
     if not command.from_entry:
         refuse_rolling_back(session)
-    begins = cursor.head < 0 or cursor.status in DONE or command.from_entry or _is_over(session)
+    begins = cursor.head < 0 or cursor.status in DONE or command.from_entry or _ends_at_once(session)
     context = _context_fields(session, command, begins=begins, private=private_context)
     run_inputs, changes = read_input(session, command.inputs, tainted)
     ledger: list[LedgerEntry] = []
     if begins:
-        cursor = _leave(session, f"node:{session.graph.entry}", ledger, actor)
+        cursor = _moved_cursor(session, f"node:{session.graph.entry}", ledger, actor)
         cursor = replace(cursor, status="pending", reason="", invocation=cursor.invocation + 1, iteration=0)
     step = session.cursor.head + 1
     if run_inputs or context:
@@ -151,22 +152,25 @@ def start(
     return step
 
 
-def _is_over(session: Session) -> bool:
-    """Whether a paused run would end at once by its termination condition, as a fork of a last step does."""
+def _ends_at_once(session: Session) -> bool:
+    """Whether a paused run would end at once by its termination condition.
+
+    That is so for a fork from the last step of a run that ended by it.
+    """
     cursor = session.cursor
     is_paused = (cursor.status, cursor.reason) == ("waiting", "paused")
     if session.graph.termination is None or not is_paused or cursor.branches or cursor.answers:
         return False
     try:
         return bool(session.terminated())
-    except HitlError:  # the run reports it
+    except HitlError:  # the run will report the error
         return False
 
 
 def _context_fields(
     session: Session, command: Start, *, begins: bool, private: Sequence[str]
 ) -> dict[str, Any]:
-    """The cursor's fields of another context than it has; {} where that stays."""
+    """Return the cursor's fields for a new context; {} if the context does not change."""
     cursor, given = session.cursor, command.context
     if not begins:
         if given is not None:
@@ -182,7 +186,10 @@ def _context_fields(
 
 
 def refuse_rolling_back(session: Session) -> None:
-    """A thread whose rollback is not over goes on with that, or with something that names its place."""
+    """Refuse to continue a thread whose rollback is not finished.
+
+    The rollback can be continued, or a command can name another place to continue at.
+    """
     cursor = session.cursor
     if cursor.position == ROLLBACK and cursor.status not in DONE:
         raise UsageError(
@@ -218,7 +225,7 @@ def update_state(session: Session, command: UpdateState) -> int:
     if as_node is not None:
         position = position_after(session, as_node)
         refuse_skipping(session, as_node, state=after(session.state, changes), passed=cursor.passed)
-        cursor = _leave(session, position, ledger, actor)
+        cursor = _moved_cursor(session, position, ledger, actor)
         cursor = replace(cursor, status="waiting", reason="paused")
     else:
         cursor = reopened(session, cursor, after(session.state, changes), ledger, step=step, actor=actor)
@@ -229,8 +236,11 @@ def update_state(session: Session, command: UpdateState) -> int:
     return step
 
 
-def _leave(session: Session, position: str, ledger: list[LedgerEntry], actor: str | None) -> Cursor:
-    """The cursor at another place, as if nothing had been tried or asked there; requests are withdrawn."""
+def _moved_cursor(session: Session, position: str, ledger: list[LedgerEntry], actor: str | None) -> Cursor:
+    """Return the cursor moved to a position, as if nothing had been tried or asked there.
+
+    Withdraw its requests.
+    """
     abandon(session)
     for request in session.cursor.pending:
         ledger.append(decision_entry(session, ledger, "withdrawn", request=request, actor=actor))
@@ -253,7 +263,7 @@ def _leave(session: Session, position: str, ledger: list[LedgerEntry], actor: st
 
 
 def position_after(session: Session, as_node: str) -> str:
-    """The position of a thread whose last node was `as_node`."""
+    """Return the position of a thread whose last node is `as_node`."""
     graph = session.graph
     if as_node == START:
         return f"node:{graph.entry}"
@@ -268,9 +278,12 @@ def position_after(session: Session, as_node: str) -> str:
 
 
 def past_position(session: Session, checkpoint: Checkpoint, *, edited: bool) -> str:
-    """Where a thread goes on from a past step; an edit there may turn the route of its node."""
+    """Return where a thread continues from a past step.
+
+    After an edit there, the route of its node is chosen again.
+    """
     if checkpoint.position == ROLLBACK:
-        # What was undone is as it was at the beginning.
+        # After a rollback the graph starts again.
         return f"node:{session.graph.entry}"
     if edited and checkpoint.node in session.graph.routes:
         return f"route:{checkpoint.node}"
@@ -292,7 +305,7 @@ def extend_limits(session: Session, command: ExtendLimits) -> None:
 
 
 def note_pause(session: Session, *, actor: str | None, note: str | None) -> None:
-    """Write down who has paused a thread from another process."""
+    """Record who has paused a thread from another process."""
     session.commit_cursor(session.cursor, [decision_entry(session, [], "pause", actor=actor, note=note)])
 
 

@@ -1,4 +1,4 @@
-"""What a human answers for by name: clearing a channel's taint, revealing a private value.
+"""Commands that a person answers for by name: clear a channel's taint, reveal or export private values.
 
 Each command is one commit; the session must be held for writing.
 
@@ -52,7 +52,7 @@ def declassify(session: Session, command: Declassify) -> int:
         data=data,
     )
     ledger = [said]
-    changes = [_cleared(session, channel, step)]
+    changes = [_without_taint(session, channel, step)]
     if cursor.pending:
         cursor = reopened(session, cursor, after(session.state, changes), ledger, step=step, actor=actor)
     session.commit_step(
@@ -89,8 +89,8 @@ def note_export(session: Session, command: NoteExport) -> None:
     session.commit_cursor(session.cursor, [said])
 
 
-def _cleared(session: Session, channel: str, step: int) -> Change:
-    """The channel set to what it holds, with its taint gone."""
+def _without_taint(session: Session, channel: str, step: int) -> Change:
+    """Return a change that sets the channel to its own value, without its taint."""
     value = session.state.values[channel]
     change = set_values(session.state, session.graph.channels, {channel: value})[0]
     return msgspec.structs.replace(change, tainted=False, lineage=Lineage(step, "", cleared=True))

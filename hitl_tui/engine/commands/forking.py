@@ -46,18 +46,18 @@ def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:
     """Carry out `Fork`.
 
     Args:
-        session: the parent, which is not held for writing; its cursor is enough, and its state not needed.
-        rerouted: the way on after the step is chosen anew, as its graph has it now.
+        session: the parent; it need not be held for writing, and only its cursor is used.
+        rerouted: the route after the step is chosen again by the current graph.
     """
     store, step, new_thread_id, changes = session.store, command.step, command.new_thread_id, command.changes
     actor, note = command.actor, command.note
     if store is None:
         raise UsageError("this thread is kept nowhere", "give it a store to fork it")
-    checkpoint = _committed(session, store, step)
+    checkpoint = _checked_checkpoint(session, store, step)
     if store.info(new_thread_id) is not None:
         raise UsageError(f"there is a thread {new_thread_id!r} already", "choose another name for the fork")
     state, written = LiveState({}, {}), []
-    if changes or command.as_node is not None:  # what is bad is refused before anything is written
+    if changes or command.as_node is not None:  # bad values are refused before anything is written
         state = live_state(store, session.thread_id, step, session.graph.channels)
         written = set_values(state, session.graph.channels, changes or {})
     now = session.clock()
@@ -88,7 +88,7 @@ def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:
     )
     ledger = [entry, *changed]
     cursor = replace(cursor, agents=settings)
-    if node := _waited_after(child, checkpoint, cursor):
+    if node := _node_to_ask_again(child, checkpoint, cursor):
         if not written:
             child.state = live_state(store, session.thread_id, step, session.graph.channels)
         at_step = replace(cursor, head=step + bool(written))
@@ -108,8 +108,8 @@ def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:
     return child.thread_id
 
 
-def _committed(session: Session, store: Store, step: int) -> Checkpoint:
-    """The checkpoint of a step, once it is known to be the one that was written."""
+def _checked_checkpoint(session: Session, store: Store, step: int) -> Checkpoint:
+    """Return the checkpoint of a step after checking its hash."""
     checkpoint = store.checkpoint(session.thread_id, step)
     if checkpoint is None:
         raise UnknownThread(f"thread {session.thread_id!r} has no step {step}", "choose a committed step")
@@ -118,11 +118,11 @@ def _committed(session: Session, store: Store, step: int) -> Checkpoint:
 
 
 def _refuse_lost_gate(session: Session, checkpoint: Checkpoint, decided: Sequence[LedgerEntry]) -> None:
-    """Refuse a fork from where a gate waits, on a graph without this gate; raises `GateUnanswered`."""
+    """Refuse a fork from a step where a gate waits that its graph does not have; raises `GateUnanswered`."""
     graph = session.graph
     if checkpoint.step == session.cursor.head:
         refuse_lost_gates(graph, session.thread_id, session.cursor.pending)
-    if not _waits(checkpoint) or graph.after.get(checkpoint.node) is not None:
+    if not _is_waiting(checkpoint) or graph.after.get(checkpoint.node) is not None:
         return
     for entry in reversed(decided):
         data = data_of(entry)
@@ -158,7 +158,7 @@ def _fork_cursor(
     edited: bool,
 ) -> Cursor:
     step, now = checkpoint.step, info.created_at
-    record, point, entry = _links(store, session.thread_id, checkpoint, info)
+    record, point, entry = _links_of_fork(store, session.thread_id, checkpoint, info)
     totals = store.totals(session.thread_id, step)
     ledger = decisions(store, session.thread_id)
     position = past_position(session, checkpoint, edited=edited)
@@ -196,7 +196,7 @@ def _fork_cursor(
 def passed_gates(
     store: Store, thread_id: str, checkpoint: Checkpoint, decided: list[LedgerEntry]
 ) -> tuple[PassedGate, ...]:
-    """The answers to gates that still let a fork pass: those since the last node ran, or the input came."""
+    """Return the answers to gates that let a fork pass: those since the last node ran, or since the input."""
     point: Checkpoint | None = checkpoint
     since = len(decided)
     while point is not None and point.source in ("human", "fork"):
@@ -210,7 +210,7 @@ def passed_gates(
         if at[1] not in ("before", "after") or place.get("policy"):
             continue
         if entry.kind == "request":
-            gates.pop(at, None)  # it was asked again: what was answered before counts no more
+            gates.pop(at, None)  # it was asked again: earlier answers no longer count
         elif entry.kind in ("answer", "timeout") and entry.request_hash:
             answered = show_hash(entry.request_hash)
             gates[at] = PassedGate(*at, answered, entry.data.get(HOLDS, answered), entry.n)
@@ -218,31 +218,31 @@ def passed_gates(
 
 
 def decisions_until(session: Session, store: Store, checkpoint: Checkpoint) -> list[LedgerEntry]:
-    """The decisions up to a checkpoint: those until the one that it names."""
+    """Return the decisions up to a checkpoint: those until the one that it names."""
     ledger = decisions(store, session.thread_id)
     for entry in reversed(ledger):
         if entry.hash == checkpoint.ledger_hash:
             return ledger[: entry.n]
-    # It names none: nothing was decided since its thread began.
+    # It names none: nothing was decided since its thread started.
     shared = [
         part.after_entry for part in store.parts(session.thread_id) if part.after_step < checkpoint.step
     ]
     return ledger[: max(shared, default=0)]
 
 
-def _links(
+def _links_of_fork(
     store: Store, thread_id: str, checkpoint: Checkpoint, fork: ThreadInfo
 ) -> tuple[bytes, bytes, bytes]:
-    """What a fork's first record, checkpoint and decision are chained to."""
+    """Return the hashes to which a fork's first record, checkpoint and decision are chained."""
     record, point, entry = b"", checkpoint.checkpoint_hash, checkpoint.ledger_hash
     link: Checkpoint | None = checkpoint
-    # Steps without records are stepped over.
+    # Skip steps without records.
     while link is not None and link.last_seq and link.last_seq < link.first_seq:
         link = store.checkpoint(thread_id, link.step - 1)
     if link is not None and link.last_seq:
         record = list(store.records(thread_id, link.step, link.step))[-1].record_hash
     for part in store.parts(thread_id):
-        # Nothing was written in these before they were forked in turn.
+        # Nothing was written in these threads before they were forked themselves.
         if part.after_step <= checkpoint.step and part.after_seq == checkpoint.last_seq:
             record = chained(record, part.facts)
         if part.after_step == checkpoint.step:
@@ -251,12 +251,12 @@ def _links(
     return chained(record, facts), chained(point, facts), chained(entry, facts)
 
 
-def _waited_after(child: Session, checkpoint: Checkpoint, cursor: Cursor) -> str:
-    """The node whose question waited at the forked step, to be opened again; "" for none."""
+def _node_to_ask_again(child: Session, checkpoint: Checkpoint, cursor: Cursor) -> str:
+    """Return the node whose request waited at the forked step, to be asked again; "" for none."""
     kind, _, node = cursor.position.partition(":")
-    return node if _waits(checkpoint) and kind == "route" and node in child.graph.after else ""
+    return node if _is_waiting(checkpoint) and kind == "route" and node in child.graph.after else ""
 
 
-def _waits(checkpoint: Checkpoint) -> bool:
+def _is_waiting(checkpoint: Checkpoint) -> bool:
     """Whether a step was committed with a request that waits for a person."""
     return checkpoint.status == "waiting" and checkpoint.reason in ("approval", "interrupt")

@@ -1,13 +1,13 @@
-"""Gates guard a route also where a command, and no run, places a thread on it.
+"""Refuses commands that would place a thread after a gate that has no answer.
 
 An edit or a fork as a node (`as_node`) says that this node has run. A node runs once the gates before it are
 answered, so such a command is refused while one of them has no answer: a gate on every path from START to
 that node, one on every path from where the thread is, or a question that waits there and is not asked again.
-What a node asks itself is known once it has asked, from the ledger of the thread or of one that it was forked
-from. The gate after the node itself is asked when the thread continues.
+What a node asks while it runs is known once it has asked, from the ledger of the thread or of one that it was
+forked from. The gate after the node itself is asked when the thread continues.
 
-This is about questions that name who may answer them, or how. What anyone may answer, anyone may also pass:
-the edit is recorded with a name as an answer is. LangGraph's questions name nobody, so each of them counts.
+This is about requests that name who may answer them, or how. What anyone may answer, anyone may also pass:
+the edit is recorded with a name, as an answer is. LangGraph's requests name nobody, so each of them counts.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _CLOSES: Final = ("withdrawn", "reopened")
 _PAGE: Final = 256
 
 Names = Callable[[str], Iterable[str]]
-"""Gives the nodes that a checkpoint names; LangGraph names several where they ran at once."""
+"""Returns the nodes that a checkpoint names; LangGraph names several if they ran at once."""
 
 
 class ForkPoint(NamedTuple):
-    """Where a fork that is being made begins.
+    """The step and position at which a new fork starts.
 
     Attributes:
         decided: the decisions of the parent that it shares.
@@ -84,7 +84,7 @@ def refuse_skipping(
 
 
 class _Guarded:
-    """What a thread knows of its gates when a command is to place it after a node."""
+    """The gates and requests of a thread that a command is about to place after a node."""
 
     def __init__(
         self,

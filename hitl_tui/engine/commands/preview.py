@@ -1,4 +1,4 @@
-"""What an edit, an answer or other settings would do, before anyone commits it."""
+"""Previews: what an edit, an answer or new settings would do, before they are committed."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from hitl_tui.errors import GateUnanswered, HitlError, UnknownThread
 
 
 def preview(session: Session, command: UpdateState | Answer) -> Preview:
-    """What a command would do.
+    """Return what a command would do.
 
     Raises:
         AnswerRefused: an answer that is not allowed.
-        UnknownThread: an edit of a step that there is none of.
+        UnknownThread: an edit of a step that does not exist.
     """
     try:
         if isinstance(command, Answer):
             return _preview_answer(session, command.request_id, command.value)
         return _preview_edit(session, command)
-    except Exception as error:  # of a gate's function, of a choice's, of a route
+    except Exception as error:  # raised by the function of a gate, of a choice or of a route
         if (hidden := concealed(error, session.private())) is None:
             raise
         raise hidden from None
 
 
 def _preview_edit(session: Session, command: UpdateState) -> Preview:
-    """What an edit would do at its step: the head, or a past one, which it would fork from."""
+    """Return what an edit would do at its step: the head, or a past step, from which it would fork."""
     values, as_node, step = command.values, command.as_node, command.expected_step
-    past = None if step is None or step == session.cursor.head else _place(session, step)
+    past = None if step is None or step == session.cursor.head else _step_and_state(session, step)
     state = past[1] if past else session.state
     changes: list[Change] = []
     problems: dict[str, str] = {}
@@ -74,7 +74,7 @@ def _preview_edit(session: Session, command: UpdateState) -> Preview:
 def _refuse_skipping(
     session: Session, as_node: str, past: Checkpoint | None, state: LiveState, *, edited: bool
 ) -> None:
-    """Refuse what an edit, or the fork from a past step, would be refused for; raises `GateUnanswered`."""
+    """Refuse what the edit, or the fork from a past step, would refuse; raises `GateUnanswered`."""
     if past is None or session.store is None:
         refuse_skipping(session, as_node, state=state, passed=session.cursor.passed)
         return
@@ -106,7 +106,7 @@ def _preview_answer(session: Session, request_id: str, answer: Any) -> Preview:
 
 
 async def preview_agents(session: Session, command: ConfigureAgents) -> Preview:
-    """What is known to keep agents with other settings from being called, as problems by agent.
+    """Return known problems that would prevent a call of the agents with their new settings, by agent.
 
     Raises:
         UsageError: no such agent or setting.
@@ -114,14 +114,14 @@ async def preview_agents(session: Session, command: ConfigureAgents) -> Preview:
     problems: dict[str, str] = {}
     for name, settings in command.agents.items():
         lacks = getattr(changed_agent(session, name, settings), "lacks", None)
-        # Asking the provider's library may import it, which takes seconds.
+        # This may import the provider's library, which takes seconds.
         if lacks and (words := await asyncio.to_thread(lacks)):
             problems[name] = words
     return Preview(updates=(), problems=problems, next_node=None, rebinds=(), forks=False)
 
 
-def _place(session: Session, step: int) -> tuple[Checkpoint, LiveState]:
-    """A committed step with its state."""
+def _step_and_state(session: Session, step: int) -> tuple[Checkpoint, LiveState]:
+    """Return a committed step with its state."""
     store = session.store
     checkpoint = store.checkpoint(session.thread_id, step) if store else None
     if store is None or checkpoint is None:
@@ -130,7 +130,7 @@ def _place(session: Session, step: int) -> tuple[Checkpoint, LiveState]:
 
 
 def next_node(session: Session, position: str, state: LiveState) -> str | None:
-    """Where a position leads to by a state, termination included; None when it can't be told."""
+    """Return where a position leads with a state, termination included; None if that is not known."""
     try:
         return session.next_target(position, state)[0] or None
     except HitlError:

@@ -71,10 +71,10 @@ from hitl_tui.errors import STORE_FAILURES, HitlError, NodeFailed, described
 
 
 def report_failure(session: Session, node: str, error: Exception) -> None:
-    """Say why a run ended; it comes into the log with the next commit that goes through.
+    """Report why a run ended; the log gets it with the next commit that succeeds.
 
     Args:
-        node: the one that runs or is next; a store that can't be used is no node's fault.
+        node: the one that runs or is next; a store that can't be used is not blamed on it.
     """
     cursor = session.cursor
     if not isinstance(error, HitlError):
@@ -88,7 +88,7 @@ def report_failure(session: Session, node: str, error: Exception) -> None:
         session.cursor = replace(
             cursor, status="failed", reason="node_error", attempt=cursor.attempt + 1, error=info
         )
-        # Giving the thread back may take its time now; that it has failed is to be seen before.
+        # Releasing the thread may take a while now; show that it has failed before that.
         session.emit(ProgressChanged(session.progress))
     session.emit(AttemptFailed(info))
 
@@ -100,17 +100,17 @@ async def work(
     uses: list[ModelUse],
     *,
     threads: SyncCaller | None,
-    begun: Callable[[Activity], None],
+    on_attempt: Callable[[Activity], None],
     inner: Callable[[Session], RunLoop],
 ) -> NodeOutput:
-    """Run a node with its retries; nothing of it is committed yet.
+    """Run a node with its retries, without committing anything.
 
     Args:
-        cursor: what the node's config tells of.
+        cursor: the node's config is made from it.
         uses: gets every model call, of failed attempts, too.
         threads: where the node's function runs; None runs it inline.
-        begun: told of each attempt's activity, by which it can be given up.
-        inner: makes a run of the thread of a subgraph.
+        on_attempt: called with each attempt's activity, which can stop it.
+        inner: makes a run for the thread of a subgraph.
 
     Raises:
         NodeFailed: its last attempt failed; says how many there were.
@@ -130,7 +130,7 @@ async def work(
             activity.before_tool = partial(stop_at_tool, session, activity)
             if node.work is None and session.stops.shows_return(node.name):
                 activity.on_return = partial(session.stops.returned, node.name)
-        begun(activity)
+        on_attempt(activity)
         if session.sink:
             session.emit(NodeStarted(node.name, session.cursor.head + 1, attempt, session.clock()))
         if isinstance(node.work, SubgraphWork):
@@ -180,7 +180,7 @@ async def work(
             wait = node.retry.wait_after(tried)
             activity.retrying(attempt, first + node.retry.max_attempts - 1, wait, error.message)
             attempt += 1
-            with session.committing:  # a call that is still running may complete now
+            with session.committing:  # a call that is still running may complete at the same time
                 session.commit_cursor(
                     replace(session.cursor, attempt=attempt, retries=session.cursor.retries + 1)
                 )
@@ -201,9 +201,9 @@ _BETWEEN_LOOKS = 0.05
 
 
 async def await_cancel(session: Session) -> None:
-    """Wait a moment for another process that has stopped a run to cancel its thread, as it said it would.
+    """Wait a moment until another process, which has stopped this run to cancel its thread, has done so.
 
-    The decision is that person's, with what they saw and their signature, so it is not made here.
+    The decision belongs to the person there, with what they saw and their signature, so it is not made here.
     """
     end = time.monotonic() + _CANCEL_PATIENCE
     while (session.cursor.status, session.cursor.reason) == ("waiting", "paused") and time.monotonic() < end:
@@ -239,14 +239,14 @@ class RunLoop:
         self._on_limit = on_limit
         self._into = into
         self._stops = stops
-        self._due = ""
+        self._due_breakpoint = ""
         self.stopped_by = ""
-        """The breakpoint that has stopped it."""
+        """The breakpoint that has stopped the run."""
         self._threads = threads
-        self._pause_asked, self._drop_reason = False, ""
+        self._pause_asked, self._stop_reason = False, ""
         self.is_being_cancelled = False
-        """Whether another process has asked it to stop, to cancel the thread then."""
-        self._trouble: HitlError | None = None
+        """Whether another process has stopped the run in order to cancel the thread."""
+        self._run_error: HitlError | None = None
         self._activity: Activity | None = None
         self._calls: list[ToolUse] = []
         self._streams = StreamKeeper()
@@ -259,55 +259,55 @@ class RunLoop:
         return self._activity.node if self._activity else ""
 
     def pause(self) -> None:
-        """Stop at the next node boundary, of a subgraph's run as well."""
+        """Stop at the next node boundary, in subgraphs as well."""
         self._pause_asked = True
         if self._inner:
             self._inner.pause()
 
-    def break_off(self, error: HitlError) -> None:
-        """End at the next node boundary because of something that no node is to blame for."""
-        self._trouble = error
+    def end_with_error(self, error: HitlError) -> None:
+        """End at the next node boundary with an error that no node has caused."""
+        self._run_error = error
         self.pause()
 
     def give_up(self) -> None:
-        """Let the node in flight know that its run ends."""
+        """Stop the node in flight, since its run ends."""
         if self._activity:
             self._activity.cancel()
 
-    def drop_attempt(self, why: str) -> bool:
-        """Give up the node in flight; False where none is.  Call it on the run's loop."""
+    def stop_attempt(self, why: str) -> bool:
+        """Stop the node in flight; return False if there is none. Call it on the run's event loop."""
         if self._activity is None or self._task is None:
             self._pause_asked = True
             return False
-        self._drop_reason = why
+        self._stop_reason = why
         self._activity.cancel()
         self._task.cancel()
         return True
 
     async def steps(self) -> AsyncGenerator[str, None]:
-        """Run until something stops it; yields the node's name after each commit.
+        """Run until something stops the thread; yields the node's name after each commit.
 
-        Leaving early pauses the thread. What has begun ends with exactly one `RunEnded`.
+        Leaving early pauses the thread. A run that has started ends with exactly one `RunEnded`.
         """
         session = self.session
         session.stops = self._stops
         self._task = asyncio.current_task()
-        begun, broken = False, None
+        started, broken = False, None
         try:
-            with session.writing(self._begun_at_once()) as taken, session.keeping():
+            with session.writing(self._running_if_paused()) as taken, session.keeping():
                 try:
                     if taken or self._begin():
-                        begun = True
+                        started = True
                         if session.sink:
                             session.emit(RunStarted(session.thread_id, session.progress))
                         first = True
                         while node := self._next(first):
                             before = session.state
-                            if not (await self._run_node(node) or await self._run_again(node)):
+                            if not (await self._run_node(node) or await self._rerun_allowed(node)):
                                 break
                             first = False
                             if self._stops:
-                                self._due = self._stops.after(session, node, before)
+                                self._due_breakpoint = self._stops.after(session, node, before)
                             yield node
                 except Exception as error:
                     broken = hidden_error(error, self.session.private())
@@ -315,12 +315,12 @@ class RunLoop:
                         raise
                     raise broken from None
                 finally:
-                    self.ended = begun or broken is None
+                    self.ended = started or broken is None
                     if self.ended:
                         self._leave(broken)
         finally:
             session.stops = None
-            # Only now can the next run or edit have the thread.
+            # The next run or edit can have the thread only now.
             if self.is_being_cancelled:
                 await await_cancel(session)
             if self.ended and session.sink:
@@ -332,8 +332,11 @@ class RunLoop:
         elif self.session.cursor.status == "running":
             self._stop("waiting", "paused")
 
-    def _begun_at_once(self) -> Cursor | None:
-        """The cursor set running, of a thread that a run has paused: there is nothing else to look at."""
+    def _running_if_paused(self) -> Cursor | None:
+        """Return a running cursor for a thread that is just paused and needs no other checks.
+
+        Otherwise None.
+        """
         session, cursor = self.session, self.session.cursor
         paused = (cursor.status, cursor.reason) == ("waiting", "paused") and not cursor.pending
         if not paused or cursor.branches or cursor.position == ROLLBACK:
@@ -343,7 +346,7 @@ class RunLoop:
         return replace(cursor, status="running", reason="", error=None)
 
     def _begin(self) -> bool:
-        """Set the cursor running; False where there is nothing to run."""
+        """Set the cursor running; return False if there is nothing to run."""
         session = self.session
         if expire(session) or session.cursor.status in DONE or session.cursor.head < 0:
             return False
@@ -353,22 +356,22 @@ class RunLoop:
         if session.cursor.branches:
             refresh(session, runs_on=True)
         pass_breakpoints(session)
-        self._approved()
+        self._approve_allowed()
         cursor = session.cursor
         if cursor.status in DONE or (cursor.pending and not may_go_on(session)):
             return False
-        # A cursor found running has no living writer behind it, or the lease would not be ours.
+        # If the cursor says "running", its process has died: otherwise we would not have the lease.
         attempt = cursor.attempt + 1 if cursor.status == "running" else cursor.attempt
         session.commit_cursor(replace(cursor, status="running", reason="", attempt=attempt, error=None))
         return True
 
     def _next(self, first: bool) -> str:
-        """The node to run now, or "" once the cursor has been stopped with a reason."""
+        """Return the node to run now, or "" after stopping the cursor with a reason."""
         session, cursor = self.session, self.session.cursor
-        if cursor.status != "running" or (session.graph.after and self._asks_after()):
+        if cursor.status != "running" or (session.graph.after and self._ask_after()):
             return ""
         try:
-            # A route is not written down before the node commits: an edit until then may still turn it.
+            # A route is not stored before its node commits: an edit until then may still change it.
             name, ended = session.next_target()
         except HitlError as error:
             return self._fail(error, cursor.position.partition(":")[2])
@@ -381,37 +384,37 @@ class RunLoop:
         limit = limit_reached(cursor, session.limits)
         if limit:
             return self._stop_at_limit(limit)
-        if self._trouble:
-            raise self._trouble
-        if self._pause_asked or self._due or (self._once and not first):
-            return self._stopped(self._due)
-        # A single step is about its node: nothing stops it there.
+        if self._run_error:
+            raise self._run_error
+        if self._pause_asked or self._due_breakpoint or (self._once and not first):
+            return self._stop_paused(self._due_breakpoint)
+        # Breakpoints don't stop a single step before its own node.
         if self._stops and not self._once and (why := self._stops.before(session, name, first)):
-            return self._stopped(why)
+            return self._stop_paused(why)
         if name in session.graph.before and (request := unpassed(session, name, "before")):
             self._open([request])
             return ""
         return self._guarded(name) if session.state.taint else name
 
-    def _asks_after(self) -> bool:
-        """Whether the question after the node that ran last has to be answered, perhaps again."""
+    def _ask_after(self) -> bool:
+        """Ask the gate after the last node if it has no valid answer; return whether it was asked."""
         session, cursor = self.session, self.session.cursor
         kind, _, node = cursor.position.partition(":")
         if kind != "route":
             node = next((gate.node for gate in cursor.passed if gate.when == "after"), "")
-        # A plain breakpoint stops where its node has just run, and nowhere else.
+        # A plain breakpoint stops only where its node has just run.
         is_gate = session.graph.after.get(node) is not None
         request = unpassed(session, node, "after") if is_gate else None
         if request is None:
             return False
-        if cursor.branches:  # of the node that the route has led to, which may be another one now
+        if cursor.branches:  # these belong to the node that the route has led to, which may change now
             abandon(session)
             cursor = with_branches(session.cursor)
         self._open([request], cursor)
         return True
 
     def _guarded(self, name: str) -> str:
-        """The node, or "" where its policy on taint has stopped the run before it."""
+        """Return the node's name, or "" if its policy on taint has stopped the run before it."""
         stop = guard(self.session, self.session.graph.nodes[name])
         if isinstance(stop, Request):
             self._open([stop])
@@ -419,7 +422,7 @@ class RunLoop:
             self._fail(stop, name, reason="policy")
         return "" if stop else name
 
-    def _stopped(self, why: str) -> str:
+    def _stop_paused(self, why: str) -> str:
         self.stopped_by = why
         return self._stop("waiting", "paused", why)
 
@@ -437,7 +440,7 @@ class RunLoop:
         return ""
 
     def _open(self, requests: Sequence[Request], cursor: Cursor | None = None) -> None:
-        # The answers are for this node: the route to it is settled now.
+        # The answers will be for this node, so the route to it is fixed now.
         ask(self.session, requests, cursor or self.session.cursor)
 
     def _enter(self, child: Session) -> RunLoop:
@@ -447,31 +450,31 @@ class RunLoop:
             self._inner.pause()
         return self._inner
 
-    def _begun(self, activity: Activity) -> None:
+    def _watch_attempt(self, activity: Activity) -> None:
         activity.calls, activity.streamed = self._calls, self._streams
         self._activity = activity
 
-    async def _run_again(self, name: str) -> bool:
-        """Run a node on that asks for nothing but what is allowed; False where the run stops."""
+    async def _rerun_allowed(self, name: str) -> bool:
+        """Run a node again as long as all its requests are allowed calls; return False if the run stops."""
         session = self.session
         while session.cursor.status == "waiting" and not self._pause_asked:
-            if not self._approved() or session.cursor.pending:
+            if not self._approve_allowed() or session.cursor.pending:
                 return False
             session.commit_cursor(replace(session.cursor, status="running", reason=""))
             if await self._run_node(name):
                 return True
         return False
 
-    def _approved(self) -> bool:
-        """Approve what waits and is allowed; True where something was."""
+    def _approve_allowed(self) -> bool:
+        """Approve the pending requests that are allowed calls; return whether there were any."""
         session = self.session
         if session.store is None or not any(request.shape for request in session.cursor.pending):
             return False
         known = allowances_for(session.store, session.info)
         return bool(known) and approve_allowed(session, known)
 
-    def _marked(self, name: str, request: Request) -> Request:
-        """A question of a node, with whether it may rest on something from outside."""
+    def _with_taint(self, name: str, request: Request) -> Request:
+        """Return a node's request, marked if it may be based on untrusted data."""
         if not request.shape:
             return request
         node, activity = self.session.graph.nodes[name], self._activity
@@ -479,13 +482,13 @@ class RunLoop:
         return replace(request, tainted=outside or bool(request.path))
 
     def _open_branches(self, name: str, wait: BranchesWait, cursor: Cursor) -> None:
-        """Ask what the branches of a node wait for."""
+        """Open the requests of a node's branches."""
         self._note_unused(name, wait.unused)
-        asked = [request if request.thread else self._marked(name, request) for request in wait.requests]
+        asked = [request if request.thread else self._with_taint(name, request) for request in wait.requests]
         self._open(asked, replace(cursor, branches=wait.branches))
 
     async def _run_node(self, name: str) -> bool:
-        """Run a node with its retries and commit it; False where nothing was committed."""
+        """Run a node with its retries and commit it; return False if nothing was committed."""
         session = self.session
         started = session.clock()
         uses: list[ModelUse] = []
@@ -496,10 +499,16 @@ class RunLoop:
         try:
             node, called = self._called(name)
             if session.cursor.first_call:
-                self._count(name, uses)
+                self._count_recorded(name, uses)
             try:
                 output = await work(
-                    session, node, called, uses, threads=self._threads, begun=self._begun, inner=self._enter
+                    session,
+                    node,
+                    called,
+                    uses,
+                    threads=self._threads,
+                    on_attempt=self._watch_attempt,
+                    inner=self._enter,
                 )
             finally:
                 if session.calls:
@@ -520,13 +529,13 @@ class RunLoop:
             self._open_branches(name, wait, self._waiting_cursor(uses, started))
             return False
         except (asyncio.CancelledError, AttemptCancelled):
-            self._left(uses, started)
-            if not self._drop_reason:
+            self._wait_before_node(uses, started)
+            if not self._stop_reason:
                 raise
-            self._tell_dropped(name, attempt)
+            self._emit_dropped(name, attempt)
             return False
         except NodeFailed as error:
-            self._give_up(name, error, replace(self._after_attempt(uses, started), pending=()))
+            self._fail_node(name, error, replace(self._after_attempt(uses, started), pending=()))
             return False
         finally:
             self._activity = self._inner = None
@@ -541,36 +550,39 @@ class RunLoop:
         return True
 
     def _ask(self, name: str, interrupt: InterruptRaised, cursor: Cursor) -> None:
-        """Ask what a node asks; what its attempt used is spent, though it starts again with the answer."""
-        new = compared(self.session, interrupt.request, interrupt.earlier.n if interrupt.earlier else None)
-        self._open([self._marked(name, new)], cursor)
+        """Open a node's request.
 
-    def _give_up(self, name: str, error: NodeFailed, cursor: Cursor) -> None:
-        """End a run whose node has failed; what its branches completed is kept."""
+        What its attempt used is spent, although the node starts again with the answer.
+        """
+        new = compared(self.session, interrupt.request, interrupt.earlier.n if interrupt.earlier else None)
+        self._open([self._with_taint(name, new)], cursor)
+
+    def _fail_node(self, name: str, error: NodeFailed, cursor: Cursor) -> None:
+        """End a run whose node has failed; branches that have completed are kept."""
         if isinstance(error, BranchesFailed):
             cursor = with_branches(cursor, error.branches)
         self._fail(error, name, cursor)
 
     def _stop_inside(self, limit: LimitStop, uses: Sequence[ModelUse], started: int) -> None:
-        """Stop at a limit that was reached inside a node; what its attempt completed is kept."""
+        """Stop at a limit that was reached inside a node; branches that have completed are kept."""
         cursor = replace(self._after_attempt(uses, started), pending=())
         if limit.branches:
             cursor = with_branches(cursor, limit.branches)
         self._stop_at_limit(limit.words, cursor)
 
-    def _count(self, name: str, uses: list[ModelUse]) -> None:
-        """Count the recorded calls of an attempt whose process died before it could count them."""
+    def _count_recorded(self, name: str, uses: list[ModelUse]) -> None:
+        """Count the recorded calls of an attempt whose process died before it counted them."""
         for record in self.session.uncounted_calls(name):
             uses.extend(record.uses)
             if record.tool:
                 self._calls.append(record.tool)
 
     def _keep_uses(self, uses: Sequence[ModelUse], started: int, attempt: int) -> None:
-        """Count what an attempt used, where nothing can be written now: the next commit has it."""
+        """Count what an attempt used when nothing can be written now; the next commit stores it."""
         self.session.cursor = replace(self._after_attempt(uses, started), attempt=attempt)
 
     def _note_unused(self, name: str, answers: Sequence[KeptAnswer]) -> None:
-        """Write down which answers of a node no question can use any more."""
+        """Record which answers of a node no request can use any more."""
         session, entries = self.session, list[LedgerEntry]()
         for kept in answers:
             at = journal.after_entries(session.cursor, entries)
@@ -588,7 +600,7 @@ class RunLoop:
         )
 
     def _called(self, name: str) -> tuple[Node, Cursor]:
-        """What runs under a name, and the cursor its config tells of."""
+        """Return the node with a name, and the cursor from which its config is made."""
         return self.session.graph.nodes[name], self.session.cursor
 
     def _commit(self, name: str, output: NodeOutput, uses: Sequence[ModelUse], started: int) -> None:
@@ -601,7 +613,7 @@ class RunLoop:
         now = session.clock()
         duration, before = now - started, session.cursor
         cursor = replace(
-            _settled(spent(before, all_uses, duration) if all_uses else before),
+            _without_node_fields(spent(before, all_uses, duration) if all_uses else before),
             active=before.active + duration,
             position=f"route:{name}",
             iteration=before.iteration + 1,
@@ -630,23 +642,23 @@ class RunLoop:
             duration=duration + _kept_duration(before) if before.branches else duration,
             uses=(*before.uses, *output.counted, *all_uses),
             calls=(*before.calls, *self._calls),
-            streamed=self._written(before, changes) if self._streams.used else before.streamed,
+            streamed=self._output_since_step(before, changes) if self._streams.used else before.streamed,
             attempt=before.attempt,
             compensations=output.compensations,
             artifacts=output.artifacts,
             read=output.read,
             branches=output.branches,
         )
-        pauses = self._once and self._is_to_pause(cursor, state)
+        pauses = self._once and self._will_pause(cursor, state)
         session.commit_step(cursor, changes, step, state=state, ledger=ledger, pauses=pauses, at=now)
 
-    def _is_to_pause(self, cursor: Cursor, state: LiveState) -> bool:
-        """Whether a single step pauses behind its node for sure, so that its commit can be its last one.
+    def _will_pause(self, cursor: Cursor, state: LiveState) -> bool:
+        """Whether a single step will surely pause after its node, so that one commit stores both.
 
-        Not where something else may stop it, or somebody watches, who is told of one after the other.
+        Not if something else may stop it, or if a watcher needs the events one after the other.
         """
         session = self.session
-        if session.sink or self._trouble or cursor.status != "running":
+        if session.sink or self._run_error or cursor.status != "running":
             return False
         try:
             target, ended = session.next_target(cursor.position, state, cursor)
@@ -654,20 +666,23 @@ class RunLoop:
             return False
         return not ended and target not in ("", END) and not limit_reached(cursor, session.limits)
 
-    def _left(self, uses: Sequence[ModelUse], started: int) -> None:
-        """Leave the thread before a node that was given up."""
+    def _wait_before_node(self, uses: Sequence[ModelUse], started: int) -> None:
+        """Let the thread wait before a node that was stopped."""
         cursor = self._after_attempt(uses, started)
         self.session.commit_cursor(replace(cursor, status="waiting", reason="paused"))
 
-    def _tell_dropped(self, name: str, attempt: int) -> None:
-        """Tell that `drop_attempt` gave the node up: the run ends by itself, so its task goes on."""
+    def _emit_dropped(self, name: str, attempt: int) -> None:
+        """Emit that `stop_attempt` has stopped the node.
+
+        The run ends normally, so its task is not cancelled.
+        """
         if task := asyncio.current_task():
             task.uncancel()
-        self.session.emit(AttemptDropped(name, attempt, self._drop_reason))
-        self._drop_reason = ""
+        self.session.emit(AttemptDropped(name, attempt, self._stop_reason))
+        self._stop_reason = ""
 
     def _after_attempt(self, uses: Sequence[ModelUse], started: int) -> Cursor:
-        """The cursor after an attempt that committed nothing: what it cost counts."""
+        """Return the cursor after an attempt that committed nothing; its cost counts."""
         cursor = spent(self.session.cursor, uses, self.session.clock() - started)
         return replace(
             cursor,
@@ -675,12 +690,15 @@ class RunLoop:
             uses=(*cursor.uses, *uses),
             calls=(*cursor.calls, *self._calls),
             counted=cursor.ledger_n if cursor.first_call else 0,
-            streamed=self._written(cursor),
+            streamed=self._output_since_step(cursor),
         )
 
-    def _written(self, cursor: Cursor, changes: Sequence[Change] = ()) -> tuple[StreamedText, ...]:
-        """What was printed and streamed since the last step, without private values, those among the changes
-        of the step included; what a node wrote before it asked, it writes again with the answer."""
+    def _output_since_step(self, cursor: Cursor, changes: Sequence[Change] = ()) -> tuple[StreamedText, ...]:
+        """Return what was printed and streamed since the last step, without private values.
+
+        Private values among the changes of this step are hidden, too. A node writes its output again when
+        it runs again with an answer.
+        """
         if not self._streams.used:
             return cursor.streamed
         hide = self._hiding(changes)
@@ -688,7 +706,7 @@ class RunLoop:
         return newest_texts((*cursor.streamed, *texts))
 
     def _hiding(self, changes: Iterable[Change]) -> Callable[[Any], Any]:
-        """What hides private values, those among changes included."""
+        """Return a function that hides private values, including those in changes."""
         written = ((change.channel.name, change.after) for change in changes)
         return hiding(self.session.private(written))
 
@@ -701,7 +719,7 @@ class RunLoop:
         updates: Sequence[Change] = (),
     ) -> str:
         session = self.session
-        if not isinstance(error, NodeFailed):  # whose words are without private values already
+        if not isinstance(error, NodeFailed):  # its message has no private values
             written = ((change.channel.name, change.after) for change in updates)
             without_private(error, session.private(written))
         self.error = error
@@ -709,7 +727,7 @@ class RunLoop:
         details, frames = "", tuple[Frame, ...]()
         if isinstance(error, NodeFailed):
             details, frames = error.details, error.frames
-        elif error.__cause__ is not None:  # as of a routing function
+        elif error.__cause__ is not None:  # for example, raised by a routing function
             from hitl_tui.engine.nodes.frames import frames_of
 
             frames = frames_of(error.__cause__, masks_of(session.graph, session.state))
@@ -725,7 +743,7 @@ class RunLoop:
         return ""
 
 
-_OF_NODE: Final[Mapping[str, Any]] = {
+_NODE_FIELDS: Final[Mapping[str, Any]] = {
     "attempt": 1,
     "passed": (),
     "answers": (),
@@ -737,16 +755,16 @@ _OF_NODE: Final[Mapping[str, Any]] = {
     "streamed": (),
     "pending": (),
 }
-"""What a cursor has of the node at its position, as it is before that begins."""
-_of_node = attrgetter(*_OF_NODE)
-_AT_FIRST = tuple(_OF_NODE.values())
+"""Fields of a cursor that are about the node at its position, with their values before that node starts."""
+_node_fields = attrgetter(*_NODE_FIELDS)
+_INITIAL_NODE_FIELDS = tuple(_NODE_FIELDS.values())
 
 
 def _kept_duration(cursor: Cursor) -> int:
-    """How long the branches that are kept from before a stop took, in microseconds; they ran side by side."""
+    """Return how long the branches kept from before a stop took, in microseconds; they ran in parallel."""
     return max((kept.outcome.duration for kept in cursor.branches if kept.outcome), default=0)
 
 
-def _settled(cursor: Cursor) -> Cursor:
-    """A cursor without what it has of the node that is done; most have nothing of it."""
-    return cursor if _of_node(cursor) == _AT_FIRST else replace(cursor, **_OF_NODE)
+def _without_node_fields(cursor: Cursor) -> Cursor:
+    """Reset the cursor's fields about the node that is done; most cursors need no change."""
+    return cursor if _node_fields(cursor) == _INITIAL_NODE_FIELDS else replace(cursor, **_NODE_FIELDS)

@@ -1,4 +1,4 @@
-"""Rollback: compensation handlers of a thread and its subgraphs, last first, each a step.
+"""Rollback: runs the compensation handlers of a thread and its subgraphs, the last one first, each as a step.
 
 Specified in docs/spec/rollback.md.
 """
@@ -29,7 +29,7 @@ from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.children import graph_inside, named, open_child, owned
 from hitl_tui.engine.nodes.results import NodeOutput
 from hitl_tui.engine.run.loop import RunLoop
-from hitl_tui.engine.run.subgraph import InsideEvents
+from hitl_tui.engine.run.subgraph import ChildEvents
 from hitl_tui.engine.state.changes import Change
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.journal import StepFacts, spent
@@ -43,31 +43,31 @@ _PAGE = 256
 
 
 class ChildRollback(msgspec.Struct, frozen=True):
-    """The thread of a subgraph's run, undone as a whole at its place among its parent's steps.
+    """The thread of a subgraph, undone as a whole at its place among its parent's steps.
 
     Attributes:
         node: the subgraph's node.
-        entries: what can be undone of it and of the threads below it.
-        over: nothing is left to do: it has been rolled back.
-        own: the thread began it; False where it is a fork's, of a step from before the fork.
+        entries: what can be undone of it and of its child threads.
+        is_over: nothing is left to do: it has been rolled back.
+        own: this thread started it; False for a step from before a fork, whose parent started it.
     """
 
     thread_id: str
     node: str
     entries: tuple[RollbackEntry, ...] = ()
-    over: bool = False
+    is_over: bool = False
     own: bool = True
 
     @property
     def remains(self) -> bool:
-        """Whether a rollback of the thread goes into it."""
-        return self.own and (not self.over or any(entry.remains for entry in self.entries))
+        """Whether a rollback of the parent has to roll it back."""
+        return self.own and (not self.is_over or any(entry.remains for entry in self.entries))
 
 
 def rollback_entries(store: Store | None, cursor: Cursor) -> tuple[RollbackEntry, ...]:
-    """All entries of a thread and of those below it, in the order in which a rollback runs them.
+    """Return all entries of a thread and its child threads, in the order in which a rollback runs them.
 
-    Those that a fork shares with its parent are among them. Private values in their arguments are hidden.
+    Entries that a fork shares with its parent are included. Private values in their arguments are hidden.
     """
     entries: list[RollbackEntry] = []
     for undo in undo_order(store, cursor):
@@ -76,7 +76,7 @@ def rollback_entries(store: Store | None, cursor: Cursor) -> tuple[RollbackEntry
 
 
 def _shown(store: Store | None, cursor: Cursor, entry: RollbackEntry) -> RollbackEntry:
-    """An entry as it may be displayed: what it is given, without the values that are private at its step."""
+    """Return an entry for display: its arguments without the values that are private at its step."""
     info = store.info(cursor.thread_id) if store and entry.args is not None else None
     if store is None or info is None:
         return entry
@@ -95,47 +95,52 @@ def _shown(store: Store | None, cursor: Cursor, entry: RollbackEntry) -> Rollbac
 
 
 def undo_order(store: Store | None, cursor: Cursor) -> list[RollbackEntry | ChildRollback]:
-    """What a thread has to undo, last one first."""
+    """Return what a thread has to undo, the last entry first."""
     if store is None:
         return []
-    begun = owned(store, cursor.thread_id)
-    if not begun and not cursor.compensated:
+    children = owned(store, cursor.thread_id)
+    if not children and not cursor.compensated:
         return []
-    # Of a visit that came to no step, the place is where it began.
-    left = {name: info.created_at for name, info in begun.items()}
+    # A visit without a step is ordered by when it started.
+    start_by_child = {name: info.created_at for name, info in children.items()}
     info = store.info(cursor.thread_id)
     shared = info.fork_step if info else -1
-    fates = _fates(decisions(store, cursor.thread_id))
+    outcomes = _outcomes(decisions(store, cursor.thread_id))
     order: list[RollbackEntry | ChildRollback] = []
-    for point in _points(store, cursor.thread_id):
-        threads = named(point)
+    for checkpoint in _checkpoints(store, cursor.thread_id):
+        threads = named(checkpoint)
         for name in threads:
-            left.pop(name, None)
-        order += [_child_rollback(store, name, node_of(begun[name])) for name in _since(left, point.at)]
-        inherited = point.step <= shared
-        order += _of_step(point, fates, inherited)
-        order += [_child_rollback(store, name, point.node, own=not inherited) for name in threads]
-    return order + [_child_rollback(store, name, node_of(begun[name])) for name in _since(left, 0)]
+            start_by_child.pop(name, None)
+        order += [
+            _child_rollback(store, name, node_of(children[name]))
+            for name in _take_since(start_by_child, checkpoint.at)
+        ]
+        inherited = checkpoint.step <= shared
+        order += _of_step(checkpoint, outcomes, inherited)
+        order += [_child_rollback(store, name, checkpoint.node, own=not inherited) for name in threads]
+    return order + [
+        _child_rollback(store, name, node_of(children[name])) for name in _take_since(start_by_child, 0)
+    ]
 
 
 def node_of(info: ThreadInfo) -> str:
-    """The subgraph's node that a thread ran for."""
+    """Return the subgraph's node for which a thread ran."""
     return info.owner.node if info.owner else ""
 
 
-def _points(store: Store, thread_id: str) -> Iterator[Checkpoint]:
-    """The checkpoints of a thread, newest first."""
+def _checkpoints(store: Store, thread_id: str) -> Iterator[Checkpoint]:
+    """Yield the checkpoints of a thread, newest first."""
     before: int | None = None
     while points := store.checkpoints(thread_id, before, _PAGE):
         yield from points
         before = points[-1].step
 
 
-def _since(left: dict[str, int], at: int) -> list[str]:
-    """Take out the threads that were begun at a time or later, newest first."""
-    names = [name for name, begun in left.items() if begun >= at][::-1]
+def _take_since(start_by_child: dict[str, int], at: int) -> list[str]:
+    """Remove and return the threads that started at a time or later, newest first."""
+    names = [name for name, start in start_by_child.items() if start >= at][::-1]
     for name in names:
-        del left[name]
+        del start_by_child[name]
     return names
 
 
@@ -143,18 +148,18 @@ def _child_rollback(store: Store, thread_id: str, node: str, *, own: bool = True
     cursor = store.cursor(thread_id)
     if cursor is None:
         return ChildRollback(thread_id, node, own=own)
-    entries = [_inside(entry, thread_id, own) for entry in rollback_entries(store, cursor)]
-    over = (cursor.status, cursor.reason) == ROLLED_BACK
-    return ChildRollback(thread_id, node, tuple(entries), over, own)
+    entries = [_entry_of_child(entry, thread_id, own) for entry in rollback_entries(store, cursor)]
+    is_over = (cursor.status, cursor.reason) == ROLLED_BACK
+    return ChildRollback(thread_id, node, tuple(entries), is_over, own)
 
 
-def _inside(entry: RollbackEntry, thread_id: str, own: bool) -> RollbackEntry:
+def _entry_of_child(entry: RollbackEntry, thread_id: str, own: bool) -> RollbackEntry:
     state = entry.state if own or entry.state == "done" else "inherited"
     return msgspec.structs.replace(entry, thread=entry.thread or thread_id, state=state)
 
 
 def _of_step(
-    point: Checkpoint, fates: Mapping[tuple[int, int], Sequence[LedgerEntry]], inherited: bool
+    point: Checkpoint, outcomes: Mapping[tuple[int, int], Sequence[LedgerEntry]], inherited: bool
 ) -> Iterator[RollbackEntry]:
     for index in reversed(range(len(point.compensations))):
         compensation = point.compensations[index]
@@ -162,23 +167,23 @@ def _of_step(
         entry = RollbackEntry(
             point.step, index, point.invocation, node, compensation.handler, compensation.args, "open"
         )
-        yield _with_fate(entry, fates.get((point.step, index), ()), inherited)
+        yield _with_outcome(entry, outcomes.get((point.step, index), ()), inherited)
 
 
-def _fates(ledger: Iterable[LedgerEntry]) -> dict[tuple[int, int], list[LedgerEntry]]:
-    """What the ledger says of each entry, oldest first."""
-    fates: dict[tuple[int, int], list[LedgerEntry]] = {}
+def _outcomes(ledger: Iterable[LedgerEntry]) -> dict[tuple[int, int], list[LedgerEntry]]:
+    """Return what the ledger says about each entry, oldest first."""
+    outcomes: dict[tuple[int, int], list[LedgerEntry]] = {}
     for entry in ledger:
         if entry.kind in (UNDONE, UNDO_FAILED):
-            fates.setdefault((entry.data["step"], entry.data["index"]), []).append(entry)
-    return fates
+            outcomes.setdefault((entry.data["step"], entry.data["index"]), []).append(entry)
+    return outcomes
 
 
-def _with_fate(entry: RollbackEntry, fate: Sequence[LedgerEntry], inherited: bool) -> RollbackEntry:
-    """An entry with what became of it."""
+def _with_outcome(entry: RollbackEntry, outcome: Sequence[LedgerEntry], inherited: bool) -> RollbackEntry:
+    """Return an entry with its outcome so far."""
     state: Literal["open", "done", "failed", "inherited"] = "inherited" if inherited else "open"
-    error, failures = "", [entry for entry in fate if entry.kind == UNDO_FAILED]
-    if fate and fate[-1].kind == UNDONE:
+    error, failures = "", [entry for entry in outcome if entry.kind == UNDO_FAILED]
+    if outcome and outcome[-1].kind == UNDONE:
         state = "done"
     elif failures:
         state, error = "inherited" if inherited else "failed", failures[-1].note or ""
@@ -186,7 +191,7 @@ def _with_fate(entry: RollbackEntry, fate: Sequence[LedgerEntry], inherited: boo
 
 
 class RollbackReport(msgspec.Struct, frozen=True):
-    """What a rollback left: where the thread stands, and all its entries, in the order in which they run."""
+    """The result of a rollback: the thread's status, and all entries in the order in which they run."""
 
     thread_id: str
     status: Status
@@ -196,18 +201,18 @@ class RollbackReport(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """True where nothing remains to be undone."""
+        """Whether nothing is left to undo."""
         return self.status != "failed" and not any(entry.remains for entry in self.entries)
 
 
 class RollbackLoop(RunLoop):
-    """One rollback of a thread; driven, paused and told of as a run is.
+    """One rollback of a thread; driven, paused and reported like a run.
 
     Args:
         command: who rolls back, and why, for the record.
 
     Attributes:
-        failed: what could not be undone, here and in the threads below: (thread, why).
+        failed: what could not be undone, here and in child threads: (thread, why).
     """
 
     def __init__(self, session: Session, command: Rollback, *, threads: SyncCaller | None = None) -> None:
@@ -217,11 +222,11 @@ class RollbackLoop(RunLoop):
         self._entry: RollbackEntry | ChildRollback | None = None
         self.failed: list[tuple[str, ErrorInfo]] = []
 
-    def _begun_at_once(self) -> None:
-        return None  # what there is to undo is looked at first
+    def _running_if_paused(self) -> None:
+        return None  # what there is to undo is checked first
 
     def _begin(self) -> bool:
-        """Set the thread rolling back; False where that is done already."""
+        """Set the thread rolling back; return False if it is rolled back already."""
         session = self.session
         cursor = session.cursor
         if session.store is not None:
@@ -235,7 +240,7 @@ class RollbackLoop(RunLoop):
         data = {"entries": [_named(entry) for undo in reversed(self._todo) for entry in _remaining(undo)]}
         actor, note = self._command.actor, self._command.note
         self._write_down(ledger, "rollback", actor=actor, note=note, data=data)
-        # An attempt that a crash or a person ended counts, if it was one at undoing.
+        # An attempt that a crash or a person ended counts if it was an attempt to undo.
         attempt = cursor.attempt if cursor.position == ROLLBACK else 1
         session.commit_cursor(
             replace(
@@ -267,15 +272,15 @@ class RollbackLoop(RunLoop):
         entry = self._entry = self._todo.pop()
         if isinstance(entry, ChildRollback):
             return f"<{ROLLBACK}>/{entry.node}"
-        # Not written down by itself: the attempts before are in the ledger.
+        # Not stored by itself: earlier attempts are in the ledger.
         attempt = max(session.cursor.attempt, entry.attempts + 1)
         session.cursor = replace(session.cursor, attempt=attempt)
         return entry.runs_as
 
     async def _run_node(self, name: str) -> bool:
         if isinstance(self._entry, ChildRollback):
-            return await self._descend(self._entry, name)
-        entry = self._undoing
+            return await self._roll_back_child(self._entry, name)
+        entry = self._current_entry
         handlers = self.session.graph.compensations
         if entry.handler in handlers:
             await super()._run_node(name)
@@ -285,8 +290,8 @@ class RollbackLoop(RunLoop):
             self._fail(unknown_handler(entry.handler, handlers), name)
         return self.session.cursor.status == "running"
 
-    async def _descend(self, below: ChildRollback, name: str) -> bool:
-        """Roll back the thread of a subgraph; False where that was paused or given up."""
+    async def _roll_back_child(self, below: ChildRollback, name: str) -> bool:
+        """Roll back the thread of a subgraph; return False if that was paused or stopped."""
         session, started = self.session, self.session.clock()
         try:
             child = child_session(session, below)
@@ -295,16 +300,16 @@ class RollbackLoop(RunLoop):
             inner = RollbackLoop(child, self._command, threads=self._threads)
             self._inner = inner
             activity = Activity(name, session.cursor.attempt, session.sink)
-            self._begun(activity)
-            await Descent(session, below.node, child).run(inner, activity)
+            self._watch_attempt(activity)
+            await ChildRollbackRun(session, below.node, child).run(inner, activity)
         except HitlError as error:
             if isinstance(error, STORE_FAILURES):
                 raise
-            self._unreachable(error, name, below)
+            self._record_unreachable(error, name, below)
             return True
         except (asyncio.CancelledError, AttemptCancelled):
-            self._left((), started)
-            if not self._drop_reason:
+            self._wait_before_node((), started)
+            if not self._stop_reason:
                 raise
             self._dropped(name)
             return False
@@ -320,11 +325,11 @@ class RollbackLoop(RunLoop):
         task = asyncio.current_task()
         if task:
             task.uncancel()
-        self.session.emit(AttemptDropped(name, self.session.cursor.attempt, self._drop_reason))
-        self._drop_reason = ""
+        self.session.emit(AttemptDropped(name, self.session.cursor.attempt, self._stop_reason))
+        self._stop_reason = ""
 
-    def _unreachable(self, error: HitlError, name: str, below: ChildRollback) -> None:
-        """Write down that a thread below can't be undone now; the others are all the same."""
+    def _record_unreachable(self, error: HitlError, name: str, below: ChildRollback) -> None:
+        """Record that a child thread can't be undone now; the others still are."""
         session = self.session
         info = ErrorInfo(name, 1, error.title, error.message, error.hint)
         self.failed.append((below.thread_id, info))
@@ -335,7 +340,7 @@ class RollbackLoop(RunLoop):
         session.emit(AttemptFailed(info))
 
     def _called(self, name: str) -> tuple[Node, Cursor]:
-        entry = self._undoing
+        entry = self._current_entry
         handler = self.session.graph.compensations[entry.handler]
         node = Node(
             name=name,
@@ -346,7 +351,7 @@ class RollbackLoop(RunLoop):
             timeout=handler.timeout,
             takes_config=True,
         )
-        # Its idempotency key is the entry's own, whenever and however often it is tried.
+        # Its idempotency key belongs to the entry, so it is the same at each try.
         return node, replace(self.session.cursor, iteration=entry.step - 1, invocation=entry.invocation)
 
     def _commit(self, name: str, output: NodeOutput, uses: Sequence[ModelUse], started: int) -> None:
@@ -356,7 +361,9 @@ class RollbackLoop(RunLoop):
         session = self.session
         ledger: list[LedgerEntry] = []
         step = session.cursor.head + 1
-        self._write_down(ledger, UNDONE, step=step, actor=self._command.actor, data=_named(self._undoing))
+        self._write_down(
+            ledger, UNDONE, step=step, actor=self._command.actor, data=_named(self._current_entry)
+        )
         all_uses = (*uses, *(result.usage or ()))
         duration = session.clock() - started
         session.commit_step(
@@ -385,7 +392,7 @@ class RollbackLoop(RunLoop):
         reason: str = "",
         updates: Sequence[Change] = (),
     ) -> str:
-        """Write a failure down; the entries before this one are undone all the same."""
+        """Record a failure; the earlier entries are still undone."""
         session = self.session
         if not isinstance(error, NodeFailed):
             without_private(error, session.private((change.channel.name, change.after) for change in updates))
@@ -394,7 +401,7 @@ class RollbackLoop(RunLoop):
         info = ErrorInfo(node, attempt, error.title, error.message, error.hint, details)
         self.failed.append((session.thread_id, info))
         ledger: list[LedgerEntry] = []
-        data = {**_named(self._undoing), "attempt": attempt}
+        data = {**_named(self._current_entry), "attempt": attempt}
         self._write_down(ledger, UNDO_FAILED, actor=self._command.actor, note=error.message, data=data)
         session.commit_cursor(replace(cursor or session.cursor, attempt=1, error=info), ledger)
         session.emit(AttemptFailed(info))
@@ -406,7 +413,7 @@ class RollbackLoop(RunLoop):
         self._fail(asked, request.node, cursor)
 
     def _finish(self) -> str:
-        """End the thread: cancelled where everything is undone, failed with what remains."""
+        """End the thread: cancelled if everything is undone, otherwise failed with the remaining entries."""
         cursor = self.session.cursor
         if self.failed:
             cursor = replace(cursor, status="failed", reason="node_error", attempt=1, error=self._remains())
@@ -434,17 +441,17 @@ class RollbackLoop(RunLoop):
         )
 
     @property
-    def _undoing(self) -> RollbackEntry:
+    def _current_entry(self) -> RollbackEntry:
         assert isinstance(self._entry, RollbackEntry)
         return self._entry
 
     def _write_down(self, written: list[LedgerEntry], kind: str, **facts: Any) -> None:
-        """Add an entry of the ledger to those of the same commit."""
+        """Add a ledger entry to those of the same commit."""
         written.append(decision_entry(self.session, written, kind, **facts))
 
 
 def rollback_report(session: Session) -> RollbackReport:
-    """How a thread stands with its rollback."""
+    """Return the report of a thread's rollback."""
     cursor = session.cursor
     entries = rollback_entries(session.store, cursor)
     return RollbackReport(session.thread_id, cursor.status, cursor.reason, cursor.head, entries)
@@ -460,7 +467,7 @@ def _named(entry: RollbackEntry) -> dict[str, object]:
 
 
 def child_session(session: Session, below: ChildRollback) -> Session | None:
-    """The thread to undo; None where it can't be had and there is nothing to undo of it.
+    """Open the thread to undo; None if it can't be opened and has nothing to undo.
 
     Raises:
         GraphInvalid: the graph has no such subgraph any more.
@@ -484,16 +491,19 @@ def child_session(session: Session, below: ChildRollback) -> Session | None:
     return open_child(session, session.graph.nodes[below.node], below.thread_id)
 
 
-class Descent:
-    """One rollback of a child thread; its parent's watchers are told, and its spending is counted."""
+class ChildRollbackRun:
+    """One rollback of a child thread.
+
+    The parent's watchers get its events, and the parent counts its spending.
+    """
 
     def __init__(self, session: Session, node: str, child: Session) -> None:
         self.session = session
         self.child = child
-        child.sink = InsideEvents(session, node, child).pass_on
+        child.sink = ChildEvents(session, node, child).pass_on
 
     async def run(self, rollback: RollbackLoop, activity: Activity) -> None:
-        """Undo it as far as it goes; giving up the activity gives up the handler that runs.
+        """Undo as much as possible; stopping the activity stops the handler that runs.
 
         Raises:
             ThreadBusy: another run or process holds it.

@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from hitl_tui.engine.run.loop import RunLoop
 
 
-class InsideEvents:
-    """The events of a child thread as its parent tells them; values of the child stay with it.
+class ChildEvents:
+    """Passes the events of a child thread on to its parent, without the child's values.
 
     Attributes:
-        uses: the model calls of the child's steps, as far as they were told.
+        uses: the model calls of the child's steps, as far as its events reported them.
     """
 
     def __init__(self, session: Session, node: str, child: Session) -> None:
@@ -61,7 +61,7 @@ class InsideEvents:
         self._running = ""
 
     def pass_on(self, event: Event) -> None:
-        """Pass an event of the child on to the parent: the sink of the child."""
+        """Pass an event of the child on to the parent; this is the child's sink."""
         node, child = self.node, self.child
         if child.on_below:
             child.on_below(child.thread_id, event)
@@ -85,42 +85,42 @@ _TRIES, _BETWEEN_TRIES = 40, 0.025
 async def run_subgraph(
     session: Session, node: Node, activity: Activity, make_run: Callable[[Session], RunLoop]
 ) -> NodeOutput:
-    """Run the child thread of this visit, or go on with it, and reduce its outputs.
+    """Run or continue the child thread of this visit, and reduce its outputs.
 
     Args:
-        activity: of the node; giving it up gives up what runs inside.
-        make_run: a run of the child thread like the parent's.
+        activity: of the node; stopping it stops the child's node.
+        make_run: makes a run of the child thread with the options of the parent's run.
 
     Raises:
         NodeFailed: the child thread failed or was cancelled.
         BranchesWait: it asks a human.
         ChildStopped: it was paused, a limit stopped it, or somebody else runs it.
-        StoreUnusable, LogCorrupt, StaleWriter: the store failed, which is no failure of the node.
+        StoreUnusable, LogCorrupt, StaleWriter: the store failed, not the node.
     """
     assert isinstance(node.work, SubgraphWork)
     return await _Visit(session, node, node.work, activity).run(make_run)
 
 
 class _Visit:
-    """One visit of a subgraph's node, or a part of one that had to wait."""
+    """One visit to a subgraph's node, or its continuation after it had to wait."""
 
     def __init__(self, session: Session, node: Node, work: SubgraphWork, activity: Activity) -> None:
         self.session = session
         self.node = node
         self.work = work
         self.activity = activity
-        self.events: InsideEvents | None = None
+        self.events: ChildEvents | None = None
 
     async def run(self, make_run: Callable[[Session], RunLoop]) -> NodeOutput:
         link = self.session.cursor.child or self._begin_visit()
         try:
             child = open_child(self.session, self.node, link.thread_id)
-            self.events = InsideEvents(self.session, self.node.name, child)
+            self.events = ChildEvents(self.session, self.node.name, child)
             child.sink, child.on_below = self.events.pass_on, self.session.on_below
             run = make_run(child)
             await self._run_child(child, link, run)
         except ThreadBusy as busy:
-            raise self._held(link.thread_id, busy) from busy
+            raise self._child_is_busy(link.thread_id, busy) from busy
         except (NodeFailed, *STORE_FAILURES):
             raise
         except HitlError as error:
@@ -128,9 +128,9 @@ class _Visit:
         return self._outcome(child, run.stopped_by)
 
     def _begin_visit(self) -> ChildLink:
-        """Note the child's name before it is made, so that a crash in between finds it.
+        """Store the child's name before the child is made, so that it is found after a crash in between.
 
-        The way to the node is settled by that, too: the child's questions are asked at it.
+        That also fixes the route to the node, because the child's requests are asked there.
         """
         session = self.session
         link = ChildLink(new_child_id(session, self.node))
@@ -148,10 +148,10 @@ class _Visit:
                     self._start(child, inputs, tainted)
             for tries_left in reversed(range(_TRIES)):
                 try:
-                    await self._steps(child, link, run)
+                    await self._run_steps(child, link, run)
                     break
                 except ThreadBusy:
-                    # Somebody may be in the middle of an answer or an edit; a run takes longer than that.
+                    # Wait for a person's answer or edit to be stored; a run would take longer than this.
                     if run.ended or not tries_left:
                         raise
                 await asyncio.sleep(_BETWEEN_TRIES)
@@ -160,14 +160,14 @@ class _Visit:
             unsubscribe()
             self._roll_up(child, link)
 
-    async def _steps(self, child: Session, link: ChildLink, run: RunLoop) -> None:
+    async def _run_steps(self, child: Session, link: ChildLink, run: RunLoop) -> None:
         child.cursor = replace(child.cursor, limits=self._limits(child.cursor, link))
         async with aclosing(run.steps()) as steps:
             async for _ in steps:
                 pass
 
-    def _held(self, thread_id: str, busy: ThreadBusy) -> ChildStopped:
-        """Somebody else runs the child: the thread waits before its node, and nothing of it is lost."""
+    def _child_is_busy(self, thread_id: str, busy: ThreadBusy) -> ChildStopped:
+        """Return the stop for a child that another process runs; the parent waits before its node."""
         why = f"{busy.message}; go on once that has ended"
         self.session.emit(AttemptDropped(self.node.name, self.activity.attempt, why))
         return ChildStopped("waiting", "paused", f"{thread_id} was busy")
@@ -183,7 +183,7 @@ class _Visit:
             note = f"{stopped_by} {where}" if stopped_by else where
             raise ChildStopped(cursor.status, cursor.reason, note)
         if cursor.status == "cancelled":
-            # It does not come back to life: resuming the parent begins another one.
+            # It is never resumed: resuming the parent starts another child.
             raise self._failed(child.thread_id, *describe_cancelled(child), child)
         why = cursor.error.message if cursor.error else cursor.reason
         failure = self._failed(child.thread_id, f"failed: {why}", "", child)
@@ -208,12 +208,12 @@ class _Visit:
     # -- what goes in and comes out ---------------------------------------------------------------
 
     def _start(self, child: Session, inputs: dict[str, Any], tainted: dict[str, Lineage]) -> None:
-        """Commit the child's input; its context is the parent's."""
+        """Commit the child's input, with the parent's context."""
         cursor = self.session.cursor
         start(child, Start(inputs, context=cursor.context), tainted, cursor.private_context)
 
     def _inputs(self) -> tuple[dict[str, Any], dict[str, Lineage]]:
-        """The child's input: copies of the parent's values, and what of them is tainted."""
+        """Return the child's input, copies of the parent's values, and which of them are tainted."""
         session = self.session
         view = session.view()
         inputs = {name: getattr(session.cursor, name) for name in RUN_INPUTS}
@@ -223,7 +223,7 @@ class _Visit:
             value = view[source]
             channel = self.work.graph.channels.get(target)
             if value is None and channel and channel.reducer.kind != "replace":
-                continue  # nothing to copy: null is no entry and no number
+                continue  # nothing to copy: null is neither an entry nor a number
             inputs[target] = value
             mark = session.state.taint.get(source.partition(".")[0])
             if mark:
@@ -251,15 +251,15 @@ class _Visit:
         )
         return NodeOutput(
             NodeResult(),
-            [self._marked(child, change, path) for change in changes],
+            [self._tainted_output(child, change, path) for change in changes],
             "subgraph",
             (outcome,),
             read=tuple(name for name, _ in self.work.inputs if name not in RUN_INPUTS),
             counted=self._uses_of(child),
         )
 
-    def _marked(self, child: Session, change: Change, path: str) -> Change:
-        """An output with its path, tainted by what is in it."""
+    def _tainted_output(self, child: Session, change: Change, path: str) -> Change:
+        """Return an output with its path, tainted if its value is."""
         sources = [source for source, target in self.work.outputs if target == change.channel.name]
         marks = [child.state.taint[name] for name in sources if name in child.state.taint]
         change = replace(change, path=path)
@@ -272,31 +272,36 @@ class _Visit:
     # -- limits and spending ----------------------------------------------------------------------
 
     def _limits(self, child: Cursor, link: ChildLink) -> Limits:
-        """The child's own limits, but no more than is left of the parent's; what a human gave it stays."""
+        """Return the child's own limits, but at most what is left of the parent's.
+
+        Limits set by a person are kept.
+        """
         own, outer, parent = self.work.graph.limits, self.session.limits, self.session.cursor
         tokens = parent.tokens_in + parent.tokens_out - link.tokens_in - link.tokens_out
         left = Limits(
-            _least(own.max_iterations, _rest(outer.max_iterations, parent.iteration)),
-            _least(own.max_tokens, _rest(outer.max_tokens, tokens)),
-            _least(own.max_cost_usd, _rest(outer.max_cost_usd, parent.cost - link.cost)),
-            _least(own.max_seconds, _rest(outer.max_seconds, (parent.active - child.active) / 1e6)),
+            _smaller_limit(own.max_iterations, _remaining(outer.max_iterations, parent.iteration)),
+            _smaller_limit(own.max_tokens, _remaining(outer.max_tokens, tokens)),
+            _smaller_limit(own.max_cost_usd, _remaining(outer.max_cost_usd, parent.cost - link.cost)),
+            _smaller_limit(
+                own.max_seconds, _remaining(outer.max_seconds, (parent.active - child.active) / 1e6)
+            ),
             "stop" if "stop" in (own.on_unknown_price, outer.on_unknown_price) else "warn",
         )
         if child.iteration == 0:
             return left
         given = child.limits
         return Limits(
-            _most(given.max_iterations, left.max_iterations),
-            _most(given.max_tokens, left.max_tokens),
-            _most(given.max_cost_usd, left.max_cost_usd),
-            _most(given.max_seconds, left.max_seconds),
+            _larger_limit(given.max_iterations, left.max_iterations),
+            _larger_limit(given.max_tokens, left.max_tokens),
+            _larger_limit(given.max_cost_usd, left.max_cost_usd),
+            _larger_limit(given.max_seconds, left.max_seconds),
             given.on_unknown_price,
         )
 
     def _roll_up(self, child: Session, link: ChildLink) -> None:
-        """Count what the child has spent since it was counted last: once, whatever happens next.
+        """Count what the child has spent since the last count: exactly once, whatever happens next.
 
-        What there is to undo below counts as the thread's own, which forks of it share.
+        What can be undone in the child counts as the parent's own, which forks of the parent share.
         """
         session, spent = self.session, child.cursor
         now = ChildLink(link.thread_id, spent.tokens_in, spent.tokens_out, spent.cost, spent.cost_known)
@@ -319,20 +324,20 @@ class _Visit:
         )
 
     def _uses_of(self, child: Session) -> tuple[ModelUse, ...]:
-        """The model calls of the child's steps, as a checkpoint of the parent names them."""
+        """Return the model calls of the child's steps, as a checkpoint of the parent names them."""
         if child.store is None:
             return tuple(self.events.uses) if self.events else ()
         points = child.store.checkpoints(child.thread_id, None, _ALL)
         return tuple(use for point in reversed(points) for use in point.uses)
 
 
-def _rest(limit: Any, used: Any) -> Any:
+def _remaining(limit: Any, used: Any) -> Any:
     return None if limit is None else max(limit - used, 0)
 
 
-def _least(first: Any, other: Any) -> Any:
+def _smaller_limit(first: Any, other: Any) -> Any:
     return other if first is None else first if other is None else min(first, other)
 
 
-def _most(first: Any, other: Any) -> Any:
+def _larger_limit(first: Any, other: Any) -> Any:
     return None if first is None or other is None else max(first, other)

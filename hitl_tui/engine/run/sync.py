@@ -1,8 +1,8 @@
-"""Running the async core from sync code, from inside a running event loop too (as in a notebook)."""
+"""Runs the async core from sync code, also inside a running event loop, as in a notebook."""
 
 from __future__ import annotations
 
-# What `signal` calls: it makes members of an enum of whatever goes in and out, a tenth of a single step.
+# `signal` wraps this module and converts to enums, which takes a tenth of the time of a single step.
 import _signal  # type: ignore[import-not-found]
 import asyncio
 import atexit
@@ -21,7 +21,8 @@ _SIGINT = int(signal.SIGINT)
 def _on_a_loop() -> bool:
     """Whether the caller is inside a running event loop.
 
-    What a node raises must not be raised in an `except` block of ours: it would seem to follow from that.
+    A function of its own: a node's error must not be raised in an `except` block here, or it would be chained
+    to that one.
     """
     try:
         asyncio.get_running_loop()
@@ -31,7 +32,7 @@ def _on_a_loop() -> bool:
 
 
 def run_on(loop: asyncio.AbstractEventLoop, work: Awaitable[T]) -> T:
-    """Run a part of sync code's own loop, from inside another running loop too."""
+    """Run work on a given loop from sync code, also inside another running loop."""
     if not _on_a_loop():
         return loop.run_until_complete(work)
     with ThreadPoolExecutor(1, "hitl-tui run") as pool:
@@ -60,7 +61,7 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
 
 
 class _KeptLoop:
-    """The event loop of a thread that runs sync code: making one takes longer than a step."""
+    """The event loop of a thread that runs sync code, kept because making one takes longer than a step."""
 
     def __init__(self) -> None:
         self._pid = 0
@@ -69,12 +70,12 @@ class _KeptLoop:
         self._interrupted = False
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """As `asyncio.run`, but that a loop on which nothing is left is kept for the next time."""
-        if self._runner is None or self._pid != os.getpid():  # a fork shares what its parent's loop waits on
+        """Do what `asyncio.run` does, but keep the loop for the next time if nothing is left on it."""
+        if self._runner is None or self._pid != os.getpid():  # a fork shares its parent's selector
             self._runner, self._pid = asyncio.Runner(), os.getpid()
-        loop = contextvars.Context().run(self._runner.get_loop)  # it keeps the context in which it is made
+        loop = contextvars.Context().run(self._runner.get_loop)  # it keeps this context
         try:
-            # In a context of its own, as the caller's is now: the runner would keep that of its first time.
+            # In a copy of the caller's current context: the runner would keep the one of its first run.
             result = self._finish(loop, loop.create_task(work))
         except BaseException:
             self.close()
@@ -84,7 +85,7 @@ class _KeptLoop:
         return result
 
     def _finish(self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[T]) -> T:
-        """Run a task to its end; the first Ctrl-C cancels it, as `asyncio.run` has it."""
+        """Run a task to its end; the first Ctrl-C cancels it, as in `asyncio.run`."""
         self._task, self._interrupted = task, False
         in_main = threading.current_thread() is threading.main_thread()
         catches = in_main and _signal.getsignal(_SIGINT) is signal.default_int_handler
@@ -107,10 +108,10 @@ class _KeptLoop:
             raise KeyboardInterrupt
         self._interrupted = True
         task.cancel()
-        task.get_loop().call_soon_threadsafe(lambda: None)  # wakes it where it waits
+        task.get_loop().call_soon_threadsafe(lambda: None)  # wakes the loop if it waits
 
     def close(self) -> None:
-        """End what is left on the loop, and the loop."""
+        """Cancel what is left on the loop, and close it."""
         runner, self._runner = self._runner, None
         if runner and self._pid == os.getpid():
             runner.close()
@@ -120,7 +121,7 @@ class _KeptLoop:
 
 
 def _is_in_use(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether tasks, generators or threads are left on a loop, which `asyncio.run` would end or wait for."""
+    """Whether tasks, generators or threads are left on a loop that `asyncio.run` would end or wait for."""
     left = (getattr(loop, name, None) for name in ("_asyncgens", "_default_executor"))
     return bool(asyncio.all_tasks(loop)) or any(left)
 

@@ -12,7 +12,7 @@ from hitl_tui import UsageError, ValueRejected
 from hitl_tui.engine import commands
 from hitl_tui.engine.commands import (
     COMMANDS,
-    FAMILIES,
+    HANDLER_MODULES,
     Command,
     decode_command,
     encode_command,
@@ -43,8 +43,8 @@ def test_the_verb_is_the_name_in_snake_case(kind: type[Command[Any]]) -> None:
 
 def test_every_kind_of_command_is_in_the_union_and_every_handler_is_of_one() -> None:
     assert set(COMMANDS) == set(Command.__subclasses__())
-    assert set(FAMILIES) <= set(COMMANDS)
-    assert all(callable(handler_of(kind)) for kind in FAMILIES)
+    assert set(HANDLER_MODULES) <= set(COMMANDS)
+    assert all(callable(handler_of(kind)) for kind in HANDLER_MODULES)
     assert len({verb(kind) for kind in COMMANDS}) == len(COMMANDS)
     assert {kind.__name__ for kind in COMMANDS} <= set(commands.__all__)
 

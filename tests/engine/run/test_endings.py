@@ -229,7 +229,7 @@ async def test_of_an_attempt_that_is_given_up(store: Checkpointer) -> None:
     task = asyncio.create_task(drain())
     await node.begun.wait()
     assert run.node_in_flight == "n2"
-    assert run.drop_attempt("cancelled by ann")
+    assert run.stop_attempt("cancelled by ann")
     assert await task == []
     assert ends(events) == [("waiting", "paused")]
     assert [event for event in events if isinstance(event, AttemptDropped)] == [
