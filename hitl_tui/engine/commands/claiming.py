@@ -138,7 +138,7 @@ def presence_of(
 
 
 def claim_of(session: Session, request: Request) -> Presence | None:
-    """Return who has claimed a request now, in this thread or in a parent or child thread that asks it too."""
+    """Return who has claimed a request now, in this thread or in a parent or child that asks it too."""
     store = session.store
     if store is None:
         return None
