@@ -62,11 +62,11 @@ class Postgres:
         # Short, as the name of a socket must be; the server refuses to run as root.
         _sweep()
         self.folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir="/tmp"))
-        self._user = _unprivileged() if os.getuid() == 0 else None
+        self._user = unprivileged() if os.getuid() == 0 else None
         if self._user is not None:
             shutil.chown(self.folder, self._user)
         self._data = self.folder / "data"
-        self.port = _free_port()
+        self.port = free_port()
         self._do(
             "initdb", "-D", self._data, "-U", "owner", "-E", "UTF8", "--no-locale", "--no-sync", "-A", "trust"
         )
@@ -87,7 +87,7 @@ class Postgres:
             self._running = subprocess.Popen(
                 [self._programs / "postgres", "-D", self._data], user=self._user, stdout=log, stderr=log,
                 cwd="/", env=_environment(), stdin=subprocess.DEVNULL, start_new_session=True,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509  it calls the system alone
+                preexec_fn=end_with_parent,  # noqa: PLW1509  it calls the system alone
             )  # fmt: skip
         end = time.monotonic() + 60
         while True:
@@ -235,7 +235,7 @@ _PREFIX = "hitlpg"
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Have this process told to end when its parent does (PR_SET_PDEATHSIG)."""
     if _LIBC is not None:
         _LIBC.prctl(1, signal.SIGQUIT)
@@ -251,7 +251,8 @@ def _sweep() -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _unprivileged() -> str:
+def unprivileged() -> str:
+    """A user other than root, as whom a server runs."""
     for name in ("postgres", "nobody"):
         try:
             return pwd.getpwnam(name).pw_name
@@ -260,7 +261,8 @@ def _unprivileged() -> str:
     raise RuntimeError("no user who could run a server")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])

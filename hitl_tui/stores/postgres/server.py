@@ -158,7 +158,11 @@ class Server:
         """A connection of its own; raises `StoreUnusable`."""
         try:
             connection = self._connected()
-            self._configure(connection)
+            try:
+                self._configure(connection)
+            except BaseException:
+                connection.close()
+                raise
         except psycopg.Error as error:
             raise self._unreachable(error) from error
         return connection
