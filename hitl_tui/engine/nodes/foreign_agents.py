@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, wraps
 from hashlib import sha256
@@ -96,7 +96,7 @@ class _Call:
     def made(self, make: Callable[[], Any]) -> Any:
         """The reply to a call that blocks its thread."""
         if (kept := self._kept()) is not MISSING:
-            return kept
+            return _same_again(kept)
         self._activity.stop_here_at_limit()
         started = time.monotonic_ns()
         with self._activity.in_flight.doing_here():
@@ -152,34 +152,55 @@ class _Call:
         return use
 
     def _pieces(self, pieces: Iterator[Any]) -> Iterator[Any]:
-        started, said = time.monotonic_ns(), list[str]()
+        started, said = time.monotonic_ns(), list[Any]()
+        is_whole = False
         try:
             while True:
                 with self._inside():
                     piece = next(pieces, MISSING)
                 if piece is MISSING:
-                    return
-                said.append(str(piece))
+                    break
+                said.append(piece)
                 yield piece
+            is_whole = True
         finally:
-            self._count_pieces(said, started)
+            if not self._within.yes:
+                use = self._count("".join(map(str, said)), started)
+                if is_whole and self._are_recorded(said):
+                    self._activity.record_here(self._key, {"pieces": said, "awaited": False}, uses=[use])
 
     async def _later_pieces(self, pieces: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        started, said = time.monotonic_ns(), list[str]()
+        started, said = time.monotonic_ns(), list[Any]()
+        is_whole = False
         try:
             while True:
                 with self._inside():
                     piece = await anext(pieces, MISSING)
                 if piece is MISSING:
-                    return
-                said.append(str(piece))
+                    break
+                said.append(piece)
                 yield piece
+            is_whole = True
         finally:
-            self._count_pieces(said, started)
+            if not self._within.yes:
+                use = self._count("".join(map(str, said)), started)
+                if is_whole and self._are_recorded(said):
+                    await self._activity.record(self._key, {"pieces": said, "awaited": True}, uses=[use])
 
-    def _count_pieces(self, said: list[str], started: int) -> None:
-        if not self._within.yes:
-            self._count("".join(said), started)
+    def _are_recorded(self, said: Sequence[Any]) -> bool:
+        return self._is_known and all(type(piece) is str for piece in said)
+
+
+def _same_again(kept: Any) -> Any:
+    """What a completed call gave, as the method gives it: a text, or an iterator over its pieces."""
+    if not isinstance(kept, dict):
+        return kept
+    return _later(kept["pieces"]) if kept["awaited"] else iter(kept["pieces"])
+
+
+async def _later(pieces: Sequence[str]) -> AsyncIterator[str]:
+    for piece in pieces:
+        yield piece
 
 
 _PLAIN: Final = (str, int, float, bool, type(None))

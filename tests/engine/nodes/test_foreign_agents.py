@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -57,6 +57,12 @@ class ForeignAsync(Foreign):
 class ForeignStream(Foreign):
     def stream(self, prompt: str) -> Iterator[str]:
         yield Foreign.chat(self, prompt)
+
+
+class ForeignAsyncStream(Foreign):
+    async def stream(self, prompt: str) -> AsyncIterator[str]:
+        yield Foreign.chat(self, prompt)
+        yield "end"
 
 
 class Subclass(Agent):
@@ -178,6 +184,52 @@ def test_a_reply_that_was_given_is_not_asked_for_again() -> None:
     assert runner.invoke(thread_id="t")["out"] == [REPLY]
     assert (len(agent), attempts) == (1, [REPLY, REPLY])
     assert runner.run_info("t").tokens_out == 100
+
+
+def test_a_stream_that_ended_is_not_asked_for_again() -> None:
+    agent = ForeignStream()
+    attempts: list[list[str]] = []
+
+    def node(_: Any, config: Any) -> None:
+        attempts.append(list(config.agents["w"].stream(PROMPT)))
+        if len(attempts) == 1:
+            raise RuntimeError("once")
+
+    runner = build(agent, node)
+    assert runner.invoke(thread_id="t").status == "completed"
+    assert (len(agent), attempts) == (1, [[REPLY], [REPLY]])
+    assert runner.run_info("t").tokens_out == 100
+
+
+def test_an_awaited_stream_that_ended_is_not_asked_for_again() -> None:
+    agent = ForeignAsyncStream()
+    attempts: list[list[str]] = []
+
+    async def node(_: Any, config: Any) -> None:
+        attempts.append([piece async for piece in config.agents["w"].stream(PROMPT)])
+        if len(attempts) == 1:
+            raise RuntimeError("once")
+
+    runner = build(agent, node)
+    assert runner.invoke(thread_id="t").status == "completed"
+    assert (len(agent), attempts) == (1, [[REPLY, "end"]] * 2)
+
+
+def test_a_stream_that_was_left_in_the_middle_is_asked_for_again() -> None:
+    agent = ForeignAsyncStream()
+    attempts: list[str] = []
+
+    async def node(_: Any, config: Any) -> None:
+        pieces = config.agents["w"].stream(PROMPT)
+        attempts.append(await anext(pieces))
+        await pieces.aclose()
+        if len(attempts) == 1:
+            raise RuntimeError("once")
+
+    runner = build(agent, node)
+    assert runner.invoke(thread_id="t").status == "completed"
+    assert (len(agent), attempts) == (2, [REPLY, REPLY])
+    assert runner.run_info("t").tokens_out == 200
 
 
 def test_what_the_node_says_of_an_agent_takes_the_place_of_the_estimate() -> None:
