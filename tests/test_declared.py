@@ -190,6 +190,7 @@ DECLARATIONS: dict[str, tuple[Callable[..., Any], Fields]] = {
             "wait": none_but(NUMBERS),
             "backoff": none_but([*NUMBERS, 0.5]),
             "jitter": none_but([*NUMBERS, 2]),
+            "overlap": none_but(FLAGS),
         },
     ),
     "InputField": (

@@ -39,12 +39,14 @@ class RetryPolicy(Declaration, frozen=True):
         wait: seconds before the second attempt.
         backoff: factor by which the wait grows from attempt to attempt.
         jitter: share of the wait that is random, 0 to 1.
+        overlap: whether an attempt begins although code of an earlier one, which timed out, still runs.
     """
 
     max_attempts: int = 3
     wait: float = 1.0
     backoff: float = 2.0
     jitter: float = 0.1
+    overlap: bool = False
 
     def check(self) -> None:
         """Refuse numbers that no retry can go by."""
@@ -57,6 +59,8 @@ class RetryPolicy(Declaration, frozen=True):
                 f"{self}: a retry needs a whole number of max_attempts >= 1, wait >= 0, backoff >= 1 "
                 "and jitter from 0 to 1"
             )
+        if type(self.overlap) is not bool:
+            raise GraphInvalid(f"{self}: overlap is True or False")
 
     def wait_after(self, attempt: int) -> float:
         """Seconds to wait after failed attempt number `attempt`."""

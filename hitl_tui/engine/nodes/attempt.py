@@ -347,6 +347,8 @@ async def run_attempt(
         return result, changes
     except BaseException as error:
         activity.undo()
+        if isinstance(error, TookTooLong):
+            activity.cancel()  # for code of the node that still runs
         if isinstance(error, _ENDS_RUN) or (
             isinstance(error, asyncio.CancelledError) and _given_up(activity)
         ):
@@ -539,7 +541,7 @@ def _failure(
             f"it took longer than {node.timeout:g} s",
             "raise the node's timeout, or look why it hangs",
         )
-        if error.still_runs:
+        if error.begun.is_sync_running:
             hint = f"{hint}; its code still runs in its thread, as nothing can stop it there"
     else:
         cause, hint = described_with_causes(error), ""

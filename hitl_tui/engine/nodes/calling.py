@@ -37,7 +37,7 @@ class Job:
         quick: gets the id of the function once that has been quick.
     """
 
-    __slots__ = ("_args", "_context", "_error", "_function", "_quick", "_result")
+    __slots__ = ("_args", "_context", "_error", "_function", "_quick", "_result", "is_running")
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], quick: set[int]) -> None:
         self._function = function
@@ -45,10 +45,13 @@ class Job:
         self._quick = quick
         self._context: Context = copy_context()
         self._error: BaseException | None = None
+        self.is_running = False
+        """Whether a thread has it and is not yet done with it."""
 
     def run(self) -> float:
         """Call it in this thread; gives the time at its end, by `perf_counter`."""
         begun = perf_counter()
+        self.is_running = True
         try:
             self._result = self._context.run(self._function, *self._args)
         except (StopIteration, *_ENDS_A_LOOP) as raised:
@@ -56,6 +59,8 @@ class Job:
             self._error.__cause__ = raised
         except BaseException as raised:
             self._error = raised
+        finally:
+            self.is_running = False
         ended = perf_counter()
         if ended - begun < _QUICK:
             self._quick.add(id(self._function))
@@ -95,7 +100,14 @@ class SyncCaller:
 
     async def call(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call a function with the caller's context variables, so that the loop goes on meanwhile."""
-        return await (self.quick(function, args) or self._in_thread(Job(function, args, self._quick)))
+        return await self.begin(function, args)[1]
+
+    def begin(self, function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Job, Awaitable[Any]]:
+        """A job for a call, and what to await for its result."""
+        if quick := self.quick(function, args):
+            return quick, quick
+        job = Job(function, args, self._quick)
+        return job, self._in_thread(job)
 
     def quick(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Job | None:
         """A job to await, for a function that was quick the last time; None where it needs a thread."""
@@ -112,6 +124,7 @@ class SyncCaller:
     async def _in_thread(self, job: Job) -> Any:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         jobs = self._idle.pop() if self._idle else self._start_thread()
+        job.is_running = True
         jobs.put((job, done))
         try:
             await done
@@ -122,13 +135,17 @@ class SyncCaller:
             else:
                 jobs.put(None)
 
-    async def finish(self, awaitable: Awaitable[Any]) -> Any:
-        """Await what an async function returned, on the loop of another thread."""
+    async def finish(self, awaitable: Awaitable[Any], tasks: list[asyncio.Task[Any]]) -> Any:
+        """Await what an async function returned, on the loop of another thread.
+
+        Args:
+            tasks: gets the task there, which may run on after the caller was cancelled.
+        """
         if self._loop is None or self._loop.busy:
             # A node that was given up has not let go of its loop yet.
             self._retire()
             self._loop = _NodeLoop()
-        return await asyncio.wrap_future(self._loop.submit(awaitable))
+        return await asyncio.wrap_future(self._loop.submit(awaitable, tasks))
 
     def close(self) -> None:
         """Let idle threads end."""
@@ -159,12 +176,12 @@ class BranchCaller(SyncCaller):
         super().__init__()
         self._on_this_loop = on_this_loop
 
-    async def finish(self, awaitable: Awaitable[Any]) -> Any:
+    async def finish(self, awaitable: Awaitable[Any], tasks: list[asyncio.Task[Any]]) -> Any:
         if self._on_this_loop:
             return await awaitable
         if self._loop is None:
             self._loop = _NodeLoop()
-        return await asyncio.wrap_future(self._loop.submit(awaitable))
+        return await asyncio.wrap_future(self._loop.submit(awaitable, tasks))
 
 
 class _NodeLoop:
@@ -181,18 +198,19 @@ class _NodeLoop:
         """What is awaited on this loop."""
         return asyncio.all_tasks(self._loop)
 
-    def submit(self, awaitable: Awaitable[Any]) -> Future[Any]:
+    def submit(self, awaitable: Awaitable[Any], tasks: list[asyncio.Task[Any]]) -> Future[Any]:
         """Await something on this loop, in the caller's context; cancelling the future gives it up."""
         self.busy = True
-        return asyncio.run_coroutine_threadsafe(self._finish(awaitable), self._loop)
+        return asyncio.run_coroutine_threadsafe(self._finish(awaitable, tasks), self._loop)
 
     def retire(self) -> None:
         """End the thread once the loop has nothing left to do."""
         self._loop.call_soon_threadsafe(self._retire)
 
-    async def _finish(self, awaitable: Awaitable[Any]) -> Any:
+    async def _finish(self, awaitable: Awaitable[Any], tasks: list[asyncio.Task[Any]]) -> Any:
         task = asyncio.current_task()
         if task:
+            tasks.append(task)
             task.add_done_callback(_looked_at)
         try:
             return await awaitable
@@ -263,13 +281,32 @@ class TookTooLong(TimeoutError):
 
     Args:
         stack: where the function was then, the outermost first; () where that is not known.
-        still_runs: whether its code goes on in a thread, as nothing can stop it there.
+        begun: what the call has begun, some of which may still run.
     """
 
-    def __init__(self, stack: tuple[tuple[FrameType, int], ...] = (), still_runs: bool = False) -> None:
+    def __init__(self, stack: tuple[tuple[FrameType, int], ...], begun: Begun) -> None:
         super().__init__()
         self.stack = stack
-        self.still_runs = still_runs
+        self.begun = begun
+
+
+class Begun:
+    """What a call has begun in other threads, where it may run on after nobody waits for it any more."""
+
+    def __init__(self) -> None:
+        self.job: Job | None = None
+        self.awaitable: Any = None
+        self.tasks: list[asyncio.Task[Any]] = []
+
+    @property
+    def is_sync_running(self) -> bool:
+        """Whether code runs that nothing can stop: a cancelled task ends once it awaits something."""
+        return self.job is not None and self.job.is_running
+
+    @property
+    def is_running(self) -> bool:
+        """Whether any of its code runs."""
+        return self.is_sync_running or any(not task.done() for task in self.tasks)
 
 
 async def call(
@@ -286,26 +323,27 @@ async def call(
     """
     if timeout is None:
         if threads is None or not (job := threads.quick(function, args)):
-            return await _call(function, args, threads)
+            return await _call(function, args, threads, Begun())
         result = await job
         if type(result) is dict or not inspect.isawaitable(result):
             return result
-        return await threads.finish(result)
-    called: list[Any] = []
+        return await threads.finish(result, [])
+    begun = Begun()
     stack: list[tuple[FrameType, int]] = []
 
     def look() -> None:
-        stack.extend(_stack_of_awaitable(called[0]) if called else _stack_in_thread(function))
+        awaited = begun.awaitable
+        stack.extend(_stack_in_thread(function) if awaited is None else _stack_of_awaitable(awaited))
 
     loop = asyncio.get_running_loop()
     # Just before it is cancelled, which ends its frames.
     looking = loop.call_at(loop.time() + timeout - _BEFORE, look)
     try:
         async with asyncio.timeout(timeout) as scope:
-            return await _call(function, args, threads, called.append)
+            return await _call(function, args, threads, begun)
     except TimeoutError:
         if scope.expired():
-            raise TookTooLong(tuple(stack), still_runs=bool(stack) and not called) from None
+            raise TookTooLong(tuple(stack), begun) from None
         raise
     finally:
         looking.cancel()
@@ -347,22 +385,21 @@ def running_stacks(functions: Iterable[Callable[..., Any]]) -> list[tuple[tuple[
 
 
 async def _call(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    threads: SyncCaller | None,
-    note: Callable[[Any], object] = lambda awaitable: None,
+    function: Callable[..., Any], args: tuple[Any, ...], threads: SyncCaller | None, begun: Begun
 ) -> Any:
     if inspect.iscoroutinefunction(function):
         result = function(*args)
     elif threads:
-        result = await threads.call(function, *args)
+        begun.job, result = threads.begin(function, args)
+        result = await result
     else:
         own = SyncCaller()
         try:
-            result = await own.call(function, *args)
+            begun.job, result = own.begin(function, args)
+            result = await result
         finally:
             own.close()
     if isinstance(result, dict) or not inspect.isawaitable(result):
         return result
-    note(result)
-    return await (threads.finish(result) if threads else result)
+    begun.awaitable = result
+    return await (threads.finish(result, begun.tasks) if threads else result)

@@ -25,6 +25,7 @@ from hitl_tui.engine.log.records import tool_of, tool_path
 from hitl_tui.engine.log.taint import spread
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
 from hitl_tui.engine.nodes.attempt import ItemPlace, run_attempt
+from hitl_tui.engine.nodes.overlap import TimedOutAttempts
 from hitl_tui.engine.nodes.branches import Branch, branches_of, mark_items
 from hitl_tui.engine.nodes.calling import BranchCaller, SyncCaller
 from hitl_tui.engine.nodes.results import (
@@ -248,6 +249,7 @@ class _FanOut:
 
     async def _attempts(self, branch: Branch, first: int) -> tuple[NodeResult, list[Change]]:
         retry = branch.node.retry
+        timed_out = TimedOutAttempts(retry)
         while True:
             branch.tried += 1
             activity = branch.activity = Activity(
@@ -264,6 +266,7 @@ class _FanOut:
             except NodeFailed as error:
                 if failure := self.session.store_failure:
                     raise failure from error
+                timed_out.add(error)
                 stops = self.session.stops
                 if stops and (why := stops.error(self.session, branch.path, error)):
                     error.message += f" ({why})"
@@ -276,10 +279,12 @@ class _FanOut:
                 if activity.budget and (limit := activity.budget.reached()):
                     raise LimitStop(limit) from error
                 wait = retry.wait_after(branch.tried)
-                activity.retrying(branch.attempt, first + retry.max_attempts - 1, wait, error.message)
+                said = error.message + timed_out.note
+                activity.retrying(branch.attempt, first + retry.max_attempts - 1, wait, said)
                 branch.attempt += 1
                 self.retries += 1
                 await asyncio.sleep(wait)
+                await timed_out.ended()
             finally:
                 self.uses.extend(activity.uses)
 

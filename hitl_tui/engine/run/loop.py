@@ -36,6 +36,7 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, StreamKeeper, newest_texts
 from hitl_tui.engine.nodes.attempt import masks_of, run_attempt
 from hitl_tui.engine.nodes.calling import SyncCaller
+from hitl_tui.engine.nodes.overlap import TimedOutAttempts
 from hitl_tui.engine.nodes.children import abandon, may_go_on, refresh
 from hitl_tui.engine.nodes.results import (
     BranchesFailed,
@@ -120,6 +121,7 @@ async def work(
     """
     first = attempt = session.cursor.attempt
     budget = _budget(session, uses) if is_bounded_inside(session.cursor.limits) else None
+    timed_out = TimedOutAttempts(node.retry)
     while True:
         activity = Activity(node.name, attempt, session.sink)
         activity.first_input, activity.call_log = session.first_input, session.call_log
@@ -167,6 +169,7 @@ async def work(
         except NodeFailed as error:
             if failure := session.store_failure:
                 raise failure from error
+            timed_out.add(error)
             tried = attempt - first + 1
             if session.stops and (why := session.stops.error(session, node.name, error)):
                 error.message += f" ({why})"
@@ -178,13 +181,14 @@ async def work(
             if budget and (limit := budget.reached()):
                 raise LimitStop(limit) from error
             wait = node.retry.wait_after(tried)
-            activity.retrying(attempt, first + node.retry.max_attempts - 1, wait, error.message)
+            activity.retrying(attempt, first + node.retry.max_attempts - 1, wait, error.message + timed_out.note)
             attempt += 1
             with session.committing:  # a call that is still running may complete at the same time
                 session.commit_cursor(
                     replace(session.cursor, attempt=attempt, retries=session.cursor.retries + 1)
                 )
             await asyncio.sleep(wait)
+            await timed_out.ended()
         finally:
             uses.extend(activity.uses)
 

@@ -154,7 +154,7 @@ def build_node(
     retry = (
         RetryPolicy(max_attempts=given)
         if isinstance(given, int)
-        else RetryPolicy(given.max_attempts, given.wait, given.backoff, given.jitter)
+        else RetryPolicy(given.max_attempts, given.wait, given.backoff, given.jitter, given.overlap)
     )
     options = {
         "reads": reads,

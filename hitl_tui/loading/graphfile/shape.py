@@ -165,6 +165,9 @@ class RetryTable(Table, frozen=True):
     wait: Annotated[float, Meta(ge=0, description="Seconds before the second attempt.")] = 1.0
     backoff: Annotated[float, Meta(ge=1, description="Factor by which the wait grows.")] = 2.0
     jitter: Annotated[float, Meta(ge=0, le=1, description="Share of the wait that is random.")] = 0.1
+    overlap: Annotated[
+        bool, Meta(description="Whether an attempt begins although code of one that timed out still runs.")
+    ] = False
 
 
 class ChoiceTable(Table, frozen=True):

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, NodeFailed, RetryPolicy, StateGraph
-from hitl_tui.engine.log.events import NodeStarted
-from hitl_tui.engine.nodes.calling import SyncCaller, call
+from hitl_tui.engine.log.events import NodeRetrying, NodeStarted
+from hitl_tui.engine.nodes.calling import SyncCaller, TookTooLong, call
+from hitl_tui.engine.nodes.overlap import TimedOutAttempts
 from tests.engine.building import chain, one_node
 from tests.support.spec import spec
 
@@ -22,7 +23,7 @@ SOON = 0.02
 # Enough for a node to have begun on a busy machine.
 BEGUN = 0.3
 # Under load an attempt that does nothing may take longer than that, too: then there is another one.
-AS_OFTEN_AS_IT_TAKES = RetryPolicy(max_attempts=1000, wait=0)
+AS_OFTEN_AS_IT_TAKES = RetryPolicy(max_attempts=1000, wait=0, overlap=True)
 
 
 @pytest.fixture
@@ -117,6 +118,81 @@ def test_what_a_left_behind_node_returns_later_is_not_applied() -> None:
     graph.add_node("b", second)
     graph.add_edge(START, "a").add_edge("a", "b").add_edge("b", END)
     assert graph.compile().invoke()["n"] == 3
+
+
+@pytest.mark.parametrize("place", ["node", "branch"])
+def test_a_retry_waits_until_the_code_of_an_attempt_that_timed_out_has_ended(place: str) -> None:
+    running, retrying = threading.Event(), threading.Event()
+    errors: list[str] = []
+
+    def node(state: Any, config: Any) -> dict[str, Any]:
+        if config.attempt > 1:
+            return {"n": 100 if running.is_set() else 1}
+        running.set()
+        retrying.wait()
+        running.clear()
+        return {"n": 100}
+
+    def listen(event: object) -> None:
+        if isinstance(event, NodeRetrying):
+            errors.append(event.error)
+            retrying.set()
+
+    retry = RetryPolicy(max_attempts=1000, wait=0)
+    if place == "node":
+        runner = one_node(CHANNELS, node, timeout=BEGUN, retry=retry)
+    else:
+        graph = StateGraph(CHANNELS).add_node("b", node, timeout=BEGUN, retry=retry)
+        runner = graph.add_parallel("p", ["b"]).add_edge(START, "p").add_edge("p", END).compile()
+    assert runner.invoke(on_event=listen)["n"] == 1
+    assert "the next attempt waits until the code of this one has ended" in errors[0]
+
+
+async def test_a_retry_waits_for_an_async_node_that_blocks_its_loop(gate: threading.Event) -> None:
+    async def blocking() -> None:
+        gate.wait()
+
+    caller = SyncCaller()
+    with pytest.raises(TookTooLong) as caught:
+        await call(blocking, (), caller, BEGUN)
+    error = NodeFailed("it took longer", node="n1", attempt=1)
+    error.__cause__ = caught.value
+    timed_out = TimedOutAttempts(RetryPolicy())
+    timed_out.add(error)
+    waiting = asyncio.ensure_future(timed_out.ended())
+    await asyncio.wait([waiting], timeout=SOON)
+    assert not waiting.done()
+    gate.set()
+    await waiting
+    caller.close()
+
+
+def test_an_error_after_a_retry_names_the_attempt_whose_code_still_runs(gate: threading.Event) -> None:
+    def node(state: Any, config: Any) -> None:
+        if config.attempt == 1:
+            gate.wait()
+        raise ValueError("no luck")
+
+    retry = RetryPolicy(max_attempts=2, wait=0, overlap=True)
+    with pytest.raises(NodeFailed, match="no luck") as caught:
+        one_node(CHANNELS, node, timeout=BEGUN, retry=retry).invoke()
+    assert "code of attempt 1 still runs in its thread" in caught.value.hint
+
+
+def test_a_node_that_timed_out_can_see_that_it_was_given_up() -> None:
+    seen: list[bool] = []
+    looked = threading.Event()
+
+    def node(state: Any, config: Any) -> None:
+        while not config.cancelled:
+            looked.wait(0.001)
+        seen.append(config.cancelled)
+        looked.set()
+
+    with pytest.raises(NodeFailed, match="it took longer"):
+        one_node(CHANNELS, node, timeout=SOON).invoke()
+    assert looked.wait(10)
+    assert seen == [True]
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
