@@ -590,6 +590,19 @@ class GraphRunner:
             raise UsageError("this runner keeps nothing", "compile(checkpointer=...) to keep threads")
         return self.store
 
+    def _check_kept(self) -> None:
+        """Refuse to run a graph that stops for a person where nothing would keep its thread."""
+        if self.store is not None:
+            return
+        from hitl_tui.engine.graph.composition import asks_humans
+
+        if asking := asks_humans(self.graph):
+            raise UsageError(
+                f"{asking} needs a store, or a stopped run could not continue",
+                "compile(checkpointer=SQLiteCheckpointer(path)), or MemoryCheckpointer(); "
+                "`hitl-tui run` brings its own store",
+            )
+
     def _prepare(
         self,
         inputs: Mapping[str, Any] | None,
@@ -601,6 +614,7 @@ class GraphRunner:
         resume: Resume = "cursor",
     ) -> Session:
         """Return the thread with its input committed, ready to run."""
+        self._check_kept()
         check_choice("resume", resume, get_args(Resume))
         check_callback("on_event", sink)
         if max_iterations is not None:

@@ -21,6 +21,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.driver import Driver as TextualDriver
 from textual.events import Event, Key, Resize
+from textual.notifications import Notify
 
 from hitl_tui.collector import collect_as_usual
 from hitl_tui.drivers.node_streams import (
@@ -44,6 +45,7 @@ from hitl_tui.ui.terminal import (
 )
 from hitl_tui.ui.terminal_input import read_input_first
 from hitl_tui.ui.theme import LOOK_EVERY, Look, Themed
+from hitl_tui.ui.toasts import SafeNotification
 from hitl_tui.ui.work import start_work
 from hitl_tui.view.sanitise import sanitise
 
@@ -187,6 +189,10 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         size = terminal_size((80, 24))
         self.recording = Recording(path, (size.columns, size.lines), self.TITLE)
         self.driver_class = recorded(self.driver_class, self.recording)
+
+    def _on_notify(self, event: Notify) -> None:
+        """Textual's own handler adds what this leaves in the event."""
+        event.notification = SafeNotification.of(event.notification)
 
     def _refresh_notifications(self) -> None:
         """Show what is told; where nothing ever was, an empty rack would have all laid out again."""
@@ -505,7 +511,8 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
                 if action.id != "app.palette":
                     key = run.keymap.shown(action.id)
                     label = f"{action.label}  ({key})" if key else action.label
-                    yield SystemCommand(label, action.help, run.doing(action.id))
+                    do = self.action_repaint if action.id == "app.repaint" else run.doing(action.id)
+                    yield SystemCommand(label, action.help, do)
         elif screen is not self._opening:
             yield from self._screen_commands(screen)
         for name in self.theme_names():

@@ -299,6 +299,14 @@ class Review:
         keys |= {key for name, bound in bindings.items() if is_on_card(name) for key in bound}
         return key in keys or character in keys
 
+    def has_opened(self, key: str) -> bool:
+        """Whether a key opens the card, which may have opened by itself just before, and does nothing else.
+
+        After a choice it may be the second letter of a text, which takes the choice back.
+        """
+        options = {key for option in self.options for key in option.keys(self.keymap)}
+        return self.state == "open" and key in self.keymap.bindings["change.decide"] and key not in options
+
     @property
     def wants_only_text(self) -> bool:
         """Whether a text is all that can be given, so that every letter belongs to it."""

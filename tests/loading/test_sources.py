@@ -22,6 +22,7 @@ def build(model="m", checkpointer=None) -> GraphRunner:
         .compile(checkpointer=checkpointer, interrupt_before=["a"])
     )
 
+bare = build()
 plain = StateGraph({"n": Channel(0)}).add_node("a", lambda state: {}).add_edge(START, "a").add_edge("a", END)
 broken = StateGraph({"n": Channel(0)}).add_node("a", lambda state: {})
 """
@@ -55,6 +56,11 @@ def test_a_thread_is_reopened_from_its_source_elsewhere(
     again = reopen_graph("t", info.source, store)
     assert again.graph.digest == runner.graph.digest
     assert again.invoke(thread_id="t")["n"] == 2
+
+
+def test_a_compiled_graph_that_stops_for_people_needs_no_store_of_its_own(folder: Path) -> None:
+    runner = open_graph("mine.py:bare", MemoryCheckpointer(), {})
+    assert runner.invoke(thread_id="t").status == "waiting"
 
 
 def test_the_store_of_the_session_replaces_the_graphs_own(folder: Path) -> None:

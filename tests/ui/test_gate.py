@@ -149,6 +149,16 @@ async def test_a_sentence_typed_at_a_card_does_nothing_else():
 
 
 @pytest.mark.slow
+async def test_the_key_that_opens_a_card_does_nothing_on_one_that_is_open():
+    async with desk() as it:
+        await open_card(it)
+        await it.press("d")
+        assert "no answer here" not in it.text()
+        await it.press("a")
+        await it.until(lambda: it.card.review.unsent)
+
+
+@pytest.mark.slow
 async def test_r_opens_the_reason_with_a_comment_pinned():
     async with desk() as it:
         await open_card(it)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from textual.app import ComposeResult
+from textual.widgets._toast import Toast
 
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.screens.page import OverlayScreen
@@ -88,6 +89,16 @@ async def test_a_refusal_in_work_of_the_app_is_shown() -> None:
         start_work(it.app, refuse)
         await it.shows("that can't be done")
         assert it.app.caught_errors == []
+
+
+async def test_a_toast_whose_time_is_over_by_the_time_it_is_made_does_not_freeze_the_app() -> None:
+    async with desk() as it:
+        it.app.notify("too late", timeout=5)
+        await it.shows("too late")
+        [notification] = it.app._notifications
+        notification.raised_at -= 10
+        assert notification.has_expired
+        assert Toast(notification)._timeout > 0
 
 
 async def test_errors_of_every_repaint_end_the_app_with_the_error() -> None:

@@ -19,7 +19,7 @@ from hitl_tui.engine.graph.compiled import (
     SubgraphWork,
     route_key,
 )
-from hitl_tui.engine.graph.composition import MAX_DEPTH, Composing, asks_humans, depth_of, resolve
+from hitl_tui.engine.graph.composition import MAX_DEPTH, Composing, depth_of, resolve
 from hitl_tui.engine.graph.description import InputField
 from hitl_tui.engine.graph.functions import check_takes, takes_second
 from hitl_tui.engine.graph.gates import Gate
@@ -192,7 +192,7 @@ class StateGraph(Composing, Compensating):
                 is tainted; a text names the source, as "web".
             on_taint: what happens before it where a channel it may read is tainted: "allow", "warn"
                 (an event and a note in the ledger), "block" (the run fails, with reason "policy") or
-                "approve" (a human must agree to exactly what it would read; needs a checkpointer).
+                "approve" (a human must agree to exactly what it would read; needs a store to run).
 
         Raises:
             GraphInvalid: a bad or duplicate name, or no function.
@@ -316,17 +316,11 @@ class StateGraph(Composing, Compensating):
             compensations=dict(self._compensations),
             private_context=tuple(private_context),
         )
-        self._check(graph, kept=checkpointer is not None)
+        self._check(graph)
         return GraphRunner(graph, checkpointer, signer)
 
-    def _check(self, graph: CompiledGraph, *, kept: bool) -> None:
-        """What can only be seen of the whole graph; `kept`: whether its threads outlive a stop."""
-        if not kept and (asking := asks_humans(graph)):
-            raise GraphInvalid(
-                f"{asking} needs a checkpointer, or a stopped run could not continue",
-                "compile(checkpointer=SQLiteCheckpointer(path)), or MemoryCheckpointer(); "
-                "`hitl-tui run`, or a graph around this one, puts its own store in its place",
-            )
+    def _check(self, graph: CompiledGraph) -> None:
+        """What can only be seen of the whole graph."""
         if depth_of(graph) > MAX_DEPTH:
             raise GraphInvalid(f"subgraphs are nested {depth_of(graph)} deep", f"at most {MAX_DEPTH}")
         check_topology(

@@ -411,7 +411,6 @@ DOERS: Final[Mapping[str, Do]] = {
     "app.store": _shown(_store),
     "app.help": _help,
     "app.back": _back,
-    "app.repaint": lambda screen: screen.app.refresh(layout=True),
     "app.quit": lambda screen: screen.leave(),
 }
 """Every action of `view/actions.py` but the palette, which is the app's own."""

@@ -288,6 +288,9 @@ class ReviewPane(Vertical):
             field = self.query_one(ReasonField)
             field.focus()
             field.insert(event.character or "")
+        elif self._review.has_opened(event.key):
+            event.stop()
+            event.prevent_default()
         elif printable and not self._review.knows(event.key, event.character):
             event.stop()
             event.prevent_default()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hitl_tui import GraphInvalid
+from hitl_tui import GraphInvalid, UsageError
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import check_log, ledger_of, line, pending_id, review_loop, say
 from tests.support.spec import spec
@@ -87,7 +87,7 @@ def test_an_edit_at_a_breakpoint_keeps_it_and_a_fresh_runner_sees_it(store: Chec
 
 
 def test_interrupts_want_a_store_and_known_nodes(store: Checkpointer) -> None:
-    with pytest.raises(GraphInvalid, match="checkpointer"):
-        line(None, say("one"), interrupt_after=["a"])
+    with pytest.raises(UsageError, match="needs a store"):
+        line(None, say("one"), interrupt_after=["a"]).invoke()
     with pytest.raises(GraphInvalid, match="unknown node 'z'"):
         line(store, say("one"), interrupt_before=["z"])

@@ -146,7 +146,7 @@ def gate(**values: Any) -> Gate:
         (lambda: compiled((), agents=["a"]), "agents is a list", 'as {"writer": Agent('),
         (lambda: compiled((), termination=bug), "termination is a function", "custom_condition(function)"),
         (lambda: compiled((), limits={}), "limits is a dict", "Limits(max_tokens=50_000)"),
-        (lambda: compiled(gate(draft="x"), None), "interrupt at 'n' needs a checkpointer", "`hitl-tui run`"),
+        (lambda: compiled(gate(draft="x"), None).invoke(), "interrupt at 'n' needs a store", "`hitl-tui run`"),
     ],
     ids=["a text as input", "a number as thread", "a text as choice", "a type as channel", "a list as model",
          "a text as script", "a number as agent", "a blank as agent", "a number as place of an agent",
@@ -256,8 +256,9 @@ def test_inputs_of_a_subgraph_the_wrong_way_round_are_told_with_their_direction(
 def test_a_gate_inside_a_subgraph_is_named_where_there_is_no_store() -> None:
     inner = compiled(gate(draft="x"))
     graph = StateGraph(DRAFT).add_subgraph("sub", inner, inputs={}, outputs={})
-    with pytest.raises(GraphInvalid, match="the interrupt at 'n' inside subgraph 'sub' needs a checkpointer"):
-        graph.add_edge(START, "sub").add_edge("sub", END).compile()
+    runner = graph.add_edge(START, "sub").add_edge("sub", END).compile()
+    with pytest.raises(UsageError, match="the interrupt at 'n' inside subgraph 'sub' needs a store"):
+        runner.invoke()
 
 
 def test_a_reducer_that_returns_nothing_is_named() -> None:

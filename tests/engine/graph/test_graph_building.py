@@ -137,16 +137,6 @@ BROKEN: dict[str, tuple[Callable[[], Any], str, str]] = {
         "no path leads to END",
         "termination condition",
     ),
-    "interrupt_before without a checkpointer": (
-        lambda: built(*LINE, interrupt_before=["a"]),
-        "needs a checkpointer",
-        "MemoryCheckpointer",
-    ),
-    "interrupt_after without a checkpointer": (
-        lambda: built(*LINE, interrupt_after="*"),
-        "needs a checkpointer",
-        "SQLiteCheckpointer",
-    ),
     "an unknown node in interrupt_before": (
         lambda: built(*LINE, interrupt_before=["zap"], checkpointer=STORE),
         "interrupt_before names an unknown node 'zap'",

@@ -13,6 +13,7 @@ from hitl_tui import (
     GraphInvalid,
     MemoryCheckpointer,
     StateGraph,
+    UsageError,
 )
 from tests.engine.nodes.subgraphs import INNER, OUTER, inner, outer
 from tests.support.spec import spec
@@ -73,15 +74,14 @@ class TestBuilding:
 
     def test_a_child_that_waits_for_humans_needs_a_store(self) -> None:
         child = inner().compile(checkpointer=MemoryCheckpointer(), interrupt_after=["n1"])
-        with pytest.raises(GraphInvalid, match="needs a checkpointer"):
-            outer(child)
+        with pytest.raises(UsageError, match="needs a store"):
+            outer(child).invoke()
 
     def test_a_child_that_asks_about_taint_needs_a_store(self) -> None:
         child = StateGraph(INNER).add_node("n", lambda _s: None, on_taint="approve")
         child.add_edge(START, "n").add_edge("n", END)
-        with pytest.raises(GraphInvalid, match=r"subgraph 'team': .*of node 'n' needs a checkpointer"):
-            outer(child)
-        outer(child, MemoryCheckpointer())
+        with pytest.raises(UsageError, match=r"of node 'n' inside subgraph 'team' needs a store"):
+            outer(child).invoke()
 
     @pytest.mark.parametrize("kind", ["map", "parallel"])
     def test_branches_that_ask_about_taint_need_a_store(self, kind: str) -> None:
@@ -92,9 +92,8 @@ class TestBuilding:
             graph.add_node("one", lambda _s: None, on_taint="approve").add_node("two", lambda _s: None)
             graph.add_parallel("step", ["one", "two"])
         graph.add_edge(START, "step").add_edge("step", END)
-        with pytest.raises(GraphInvalid, match=r"on_taint='approve' of node .* needs a checkpointer"):
-            graph.compile()
-        graph.compile(checkpointer=MemoryCheckpointer())
+        with pytest.raises(UsageError, match=r"on_taint='approve' of node .* needs a store"):
+            graph.compile().invoke()
 
     def test_a_graph_that_does_not_fit_is_told_by_its_name(self) -> None:
         with pytest.raises(GraphInvalid, match="subgraph 'team': no edge leads from START"):
