@@ -1,6 +1,6 @@
 """Notifications that are shown even if their time is over by the time their toast is made.
 
-Textual starts a timer for the time that a toast has left.  If that is negative, as on a slow machine, the timer
+Textual starts a timer for the time that a toast has left.  If that is negative, as on a slow machine, it
 never ends its loop and the app freezes.
 """
 

@@ -146,7 +146,7 @@ def gate(**values: Any) -> Gate:
         (lambda: compiled((), agents=["a"]), "agents is a list", 'as {"writer": Agent('),
         (lambda: compiled((), termination=bug), "termination is a function", "custom_condition(function)"),
         (lambda: compiled((), limits={}), "limits is a dict", "Limits(max_tokens=50_000)"),
-        (lambda: compiled(gate(draft="x"), None).invoke(), "interrupt at 'n' needs a store", "`hitl-tui run`"),
+        (lambda: compiled(gate(draft="x"), None).invoke(), "at 'n' needs a store", "`hitl-tui run`"),
     ],
     ids=["a text as input", "a number as thread", "a text as choice", "a type as channel", "a list as model",
          "a text as script", "a number as agent", "a blank as agent", "a number as place of an agent",
