@@ -347,8 +347,6 @@ async def run_attempt(
         return result, changes
     except BaseException as error:
         activity.undo()
-        if isinstance(error, TookTooLong):
-            activity.cancel()  # for code of the node that still runs
         if isinstance(error, _ENDS_RUN) or (
             isinstance(error, asyncio.CancelledError) and _given_up(activity)
         ):
@@ -360,9 +358,7 @@ async def run_attempt(
                 note_caught(question, node.name)
             raise question from None
         stop = error if isinstance(error, LimitStop) else activity.limit_stop
-        if stop is not None or not isinstance(error, TookTooLong):
-            # Calls of other agents may still be under way: once they are recorded, none is made again.
-            await activity.settled()
+        await _leave(activity, stop or error)
         if stop is not None:
             raise stop from None
         raise _failure(
@@ -374,6 +370,15 @@ async def run_attempt(
         ) from error
     finally:
         end_work(activity, token)
+
+
+async def _leave(activity: Activity, error: BaseException) -> None:
+    """Let what a failed attempt has begun come to its end."""
+    if isinstance(error, TookTooLong):
+        activity.cancel()  # its code may still run, and can see this
+    else:
+        # Calls of other agents may still be under way: once they are recorded, none is made again.
+        await activity.settled()
 
 
 def _given(activity: Activity, updates: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -25,9 +25,9 @@ from hitl_tui.engine.log.records import tool_of, tool_path
 from hitl_tui.engine.log.taint import spread
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
 from hitl_tui.engine.nodes.attempt import ItemPlace, run_attempt
-from hitl_tui.engine.nodes.overlap import TimedOutAttempts
 from hitl_tui.engine.nodes.branches import Branch, branches_of, mark_items
 from hitl_tui.engine.nodes.calling import BranchCaller, SyncCaller
+from hitl_tui.engine.nodes.overlap import TimedOutAttempts
 from hitl_tui.engine.nodes.results import (
     BranchesFailed,
     BranchesWait,

@@ -41,5 +41,7 @@ class TimedOutAttempts:
 
     async def ended(self) -> None:
         """Wait until no code of them runs, unless attempts may overlap."""
-        while not self._overlap and any(begun.is_running for begun in self._begun.values()):
+        while not self._overlap:
+            if not any(begun.is_running for begun in self._begun.values()):
+                return
             await asyncio.sleep(_BETWEEN_LOOKS)

@@ -36,8 +36,8 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, StreamKeeper, newest_texts
 from hitl_tui.engine.nodes.attempt import masks_of, run_attempt
 from hitl_tui.engine.nodes.calling import SyncCaller
-from hitl_tui.engine.nodes.overlap import TimedOutAttempts
 from hitl_tui.engine.nodes.children import abandon, may_go_on, refresh
+from hitl_tui.engine.nodes.overlap import TimedOutAttempts
 from hitl_tui.engine.nodes.results import (
     BranchesFailed,
     BranchesWait,
@@ -181,7 +181,9 @@ async def work(
             if budget and (limit := budget.reached()):
                 raise LimitStop(limit) from error
             wait = node.retry.wait_after(tried)
-            activity.retrying(attempt, first + node.retry.max_attempts - 1, wait, error.message + timed_out.note)
+            activity.retrying(
+                attempt, first + node.retry.max_attempts - 1, wait, error.message + timed_out.note
+            )
             attempt += 1
             with session.committing:  # a call that is still running may complete at the same time
                 session.commit_cursor(
