@@ -301,7 +301,7 @@ class ChatExchange:
             return said
         if self.activity is None:
             return await self._retried(emit)
-        async with self.activity.in_flight.doing():
+        async with self.activity.in_flight.call():
             said = await self._retried(emit)
             uses = self._meter.take_uses()
             await self.activity.record(f"reply:{key}", msgspec.to_builtins(said), uses=uses)

@@ -22,7 +22,7 @@ from hitl_tui.engine.log.events import ToolCalled
 from hitl_tui.engine.log.outcomes import ToolUse
 from hitl_tui.engine.log.requests import Choice
 from hitl_tui.engine.nodes.activity import MISSING, Activity, enclosing_call
-from hitl_tui.engine.nodes.calling import TookTooLong
+from hitl_tui.engine.nodes.calling import CallTimedOut
 from hitl_tui.engine.state.canonical import equal
 from hitl_tui.engine.thread.approval_formats import other_tool
 from hitl_tui.engine.thread.interrupts import InterruptRaised
@@ -235,7 +235,7 @@ async def _answer(activity: Activity, question: Mapping[str, Any], key: str) -> 
         return activity.interrupt(question, key=key)
     except InterruptRaised:
         # The question may cancel calls that run beside this one; what they started is not lost.
-        await activity.in_flight.quiet()
+        await activity.in_flight.wait_until_idle()
         raise
 
 
@@ -316,7 +316,7 @@ class ToolBox(msgspec.Struct, frozen=True):
             known = (
                 agreed if isinstance(agreed, Outcome) else await self._checked_start(agreed, activity, key)
             )
-            async with activity.in_flight.doing():
+            async with activity.in_flight.call():
                 outcome = known if isinstance(known, Outcome) else await self._started(known, activity, key)
                 if outcome is not None:
                     use = tool_use(activity, self.agent, call.name, outcome)
@@ -333,7 +333,7 @@ class ToolBox(msgspec.Struct, frozen=True):
         try:
             activity.before_tool(call.name, arguments, key)
         except InterruptRaised:
-            await activity.in_flight.quiet()
+            await activity.in_flight.wait_until_idle()
             raise
 
     async def _agreed(
@@ -457,7 +457,7 @@ class ToolBox(msgspec.Struct, frozen=True):
             return Outcome(arguments, error=str(problem))
         except _FAIL_THE_NODE:
             raise
-        except TookTooLong:
+        except CallTimedOut:
             error, is_unknown = f"it took longer than {tool.timeout:g} s", True
         except ServerWentAway as failure:
             error, is_unknown = cut(str(failure), self.longest), True

@@ -94,12 +94,12 @@ def _look(thread: str, store: str | None, *, own: bool) -> tuple[GraphInfo | Non
 
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
-    from hitl_tui.engine.graph.drawing import look_in_store
+    from hitl_tui.engine.graph.drawing import marks_in_store
     from hitl_tui.engine.thread.session import Session
     from hitl_tui.errors import UnknownThread
 
     with closing(open_existing(load_settings({"store": store}))) as opened:
-        look = look_in_store(opened, thread)
+        look = marks_in_store(opened, thread)
         if look is None:
             raise UnknownThread(f"there is no thread {thread!r}", "see `hitl-tui threads`")
         return Session.recorded(opened, thread, with_state=False).graph.info if own else None, look

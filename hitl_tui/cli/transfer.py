@@ -289,11 +289,11 @@ def anchor(thread: str, store: str | None, as_json: bool) -> int:
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
     from hitl_tui.engine.audit.anchor import anchor as stands
-    from hitl_tui.engine.nodes.children import inside, readable_cursor
+    from hitl_tui.engine.nodes.children import descendants, readable_cursor
 
     with closing(open_existing(load_settings({"store": store}))) as opened:
         name = find_thread(opened, thread)
-        inner = [child.thread_id for child in inside(opened, readable_cursor(opened, name))]
+        inner = [child.thread_id for child in descendants(opened, readable_cursor(opened, name))]
         now = opened.now()
         standings = [stands(opened, each, now) for each in (name, *inner) if opened.info(each) is not None]
     for standing in standings:
@@ -309,7 +309,7 @@ def _write_page(
     from hitl_tui.drivers.damaged import DamagedThread
     from hitl_tui.drivers.reading import RecordedThread
     from hitl_tui.engine.audit.verify import verify_tree
-    from hitl_tui.engine.graph.drawing import RunMarks, look_in_store
+    from hitl_tui.engine.graph.drawing import RunMarks, marks_in_store
     from hitl_tui.view.report import thread_report
     from hitl_tui.view.report_html import html_report
     from hitl_tui.view.report_markdown import markdown_report
@@ -318,7 +318,7 @@ def _write_page(
     marks = None
     with suppress(LogCorrupt):
         reading = RecordedThread(store, thread)
-        marks = look_in_store(store, thread)
+        marks = marks_in_store(store, thread)
     verified = verify_tree(store, thread)
     if verified.ok:
         verified = compared_with_checkpoints(store, thread, verified)
@@ -365,10 +365,10 @@ def _check_target(file: Path | None, *, as_json: bool, force: bool) -> None:
 
 def _with_inside(store: Checkpointer, thread: str) -> list[str]:
     """A thread and those that its subgraphs ran in, as far as the store has them."""
-    from hitl_tui.engine.nodes.children import inside
+    from hitl_tui.engine.nodes.children import descendants
 
     cursor = store.cursor(thread)
-    below = [child.thread_id for child in inside(store, cursor)] if cursor else []
+    below = [child.thread_id for child in descendants(store, cursor)] if cursor else []
     return [thread, *(name for name in below if store.info(name) is not None)]
 
 

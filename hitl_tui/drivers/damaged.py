@@ -13,7 +13,7 @@ from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
-from hitl_tui.engine.nodes.children import readable_points
+from hitl_tui.engine.nodes.children import readable_checkpoints
 from hitl_tui.engine.thread.logged import LoggedThread, defaults_of, logged_graph
 from hitl_tui.engine.thread.rebuild import Decoded, state_at
 from hitl_tui.engine.thread.run_inputs import shown_ledger
@@ -80,7 +80,7 @@ class DamagedThread(LoggedView):
         points: list[Checkpoint] = []
         until = self.logged.cursor.head + 1 if before is None else before
         while until > 0 and len(points) < limit:
-            page, until = readable_points(self._store, self.thread_id, until)
+            page, until = readable_checkpoints(self._store, self.thread_id, until)
             points += page
         return tuple(points[:limit])
 

@@ -106,14 +106,14 @@ def search(thread: OpenedThread, store: Store, query: str, tell: TellHits) -> No
     Of a value that was only edited, steps count that brought the text in.  Then come the threads that ran
     inside this one, and for a fork those of the steps that it shares.  At most `MOST_HITS` are told.
     """
-    from hitl_tui.engine.nodes.children import inside
+    from hitl_tui.engine.nodes.children import descendants
 
     head = thread.cursor.head
     if not query.strip() or not thread.exists:
         tell((), head + 1, head + 1)
         return
     left = _search(thread, store, query, MOST_HITS, tell)
-    for child in reversed(inside(store, thread.cursor)):
+    for child in reversed(descendants(store, thread.cursor)):
         if left <= 0 or store.info(child.thread_id) is None:
             continue
 

@@ -213,7 +213,7 @@ class _Keeper:
         if not text:
             return
         if activity is None and (module := _engine()) is not None:
-            activity = module.at_work()
+            activity = module.running_activity()
         if activity is None:
             if lines := self._lines.add(text):
                 self.tell(lines)

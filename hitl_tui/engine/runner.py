@@ -33,7 +33,7 @@ from hitl_tui.engine.log.records import Checkpoint, Limits
 from hitl_tui.engine.log.signing import Signer, Signers
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import Stamp, ThreadInfo, check_thread_id
-from hitl_tui.engine.nodes.children import inner_graph
+from hitl_tui.engine.nodes.children import graph_of_child
 from hitl_tui.engine.state.listing import printable
 from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings, fresh_agents
@@ -583,7 +583,7 @@ class GraphRunner:
         return self._graph_for(self.store.info(thread_id) if self.store else None)
 
     def _graph_for(self, info: ThreadInfo | None) -> CompiledGraph:
-        return inner_graph(self.graph, info.source, self.source) if info else self.graph
+        return graph_of_child(self.graph, info.source, self.source) if info else self.graph
 
     def _store(self) -> Store:
         if self.store is None:

@@ -12,7 +12,7 @@ from typing import Any
 from hitl_tui.engine.graph.builder import StateGraph
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import WITHIN
-from hitl_tui.engine.nodes.children import inner_graph
+from hitl_tui.engine.nodes.children import graph_of_child
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.values import keepable
 from hitl_tui.errors import UsageError
@@ -170,7 +170,7 @@ def reopen_graph(
         if trust is not None:
             trust.record(runner.source, "named")
         source = {**runner.source, WITHIN: source.get(WITHIN, [])}
-        return GraphRunner(inner_graph(runner.graph, source), store).with_store(store, source)
+        return GraphRunner(graph_of_child(runner.graph, source), store).with_store(store, source)
     spec = source.get("graph")
     if not isinstance(spec, str):
         of_checkpoints = "langgraph" in source
@@ -200,4 +200,4 @@ def reopen_graph(
         trust.record(source)
     if not source.get(WITHIN):
         return runner
-    return GraphRunner(inner_graph(runner.graph, source), store).with_store(store, source)
+    return GraphRunner(graph_of_child(runner.graph, source), store).with_store(store, source)

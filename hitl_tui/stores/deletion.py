@@ -13,7 +13,7 @@ from hitl_tui.engine.log.signing import DECISIONS
 from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.engine.log.threads import Deletion, ThreadInfo, ThreadSize, ThreadSummary
 from hitl_tui.engine.log.units import Maybe, Time, about, span_of, span_words
-from hitl_tui.engine.nodes.children import owned
+from hitl_tui.engine.nodes.children import started_children
 from hitl_tui.engine.thread.hashes import ledger_hash
 from hitl_tui.engine.thread.journal import account
 from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, UsageError
@@ -118,7 +118,7 @@ class _Families:
         return self.store.children(name)
 
     def inside(self, name: str) -> Iterable[str]:
-        return owned(self.store, name)
+        return started_children(self.store, name)
 
 
 class _AllFamilies(_Families):
@@ -498,4 +498,4 @@ def _decided(store: Store, name: str) -> bool:
             return True
     except HitlError:
         return True
-    return any(_decided(store, inside) for inside in owned(store, name))
+    return any(_decided(store, inside) for inside in started_children(store, name))

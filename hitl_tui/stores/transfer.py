@@ -29,7 +29,7 @@ from hitl_tui.engine.log.records import (
 )
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import WITHIN, Owner, Part, ThreadInfo, check_thread_id, child_id
-from hitl_tui.engine.nodes.children import inside, named, named_at, threads_named
+from hitl_tui.engine.nodes.children import descendants, threads_of, threads_of_cursor, threads_of_step
 from hitl_tui.engine.state.values import check_nesting
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.hashes import chained, cursor_hash, facts_hash, source_hash
@@ -331,14 +331,14 @@ class Reader:
                     break
                 commit = rows.read(line, data)
             if commit.checkpoint:
-                self._named.update(named(commit.checkpoint))
+                self._named.update(threads_of_step(commit.checkpoint))
                 commit = replace(commit, checkpoint=names.step(commit.checkpoint, header))
             self._digest.update(data)
             yield commit
         with self._checking():
             end = self._end(line, data)
             rows.check_end(end)
-        self._named |= named_at(end)
+        self._named |= threads_of_cursor(end)
         self._digest.update(data)
         links = ("last_record_hash", "checkpoint_hash", "ledger_hash")
         # What is written from here on is chained to the thread as it is called here.
@@ -632,8 +632,8 @@ def export_thread(
         raise unknown(thread_id)
     if not alone:
         standings += [
-            _standing(store, child.thread_id, child.of, private)
-            for child in inside(store, standings[0].cursor)
+            _standing(store, child.thread_id, child.parent, private)
+            for child in descendants(store, standings[0].cursor)
         ]
     return _numbered(_all_lines(store, [standing for standing in standings if standing]))
 
@@ -762,7 +762,7 @@ def _standing(store: Checkpointer, thread_id: str, of: str, private: bool) -> _S
 
 def _all_lines(store: Checkpointer, threads: list[_Standing]) -> Iterator[Any]:
     places = tuple(ChildPlace(thread.info.thread_id, thread.of) for thread in threads[1:])
-    wanted = {name for thread in threads for name in threads_named(store, thread.cursor)}
+    wanted = {name for thread in threads for name in threads_of(store, thread.cursor)}
     missing = tuple(sorted(wanted - {thread.info.thread_id for thread in threads}))
     for info, cursor, _, secret in threads:
         header = Header(

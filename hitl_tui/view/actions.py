@@ -175,7 +175,7 @@ class Situation(msgspec.Struct, frozen=True):
     no_items: str = ""
     no_workers: str = ""
     closed: str = ""
-    owned: bool = False
+    started_children: bool = False
     found: bool = False
     frames: bool = False
     show: bool = False
@@ -364,7 +364,7 @@ def _inside(now: Situation) -> str:
 
 
 def _owned(now: Situation) -> str:
-    return _open(now) or ("" if now.owned else "this thread runs for no other")
+    return _open(now) or ("" if now.started_children else "this thread runs for no other")
 
 
 @_when_open

@@ -282,7 +282,7 @@ class ViewSession:
             no_items=self.hub.no_items,
             no_workers=self.hub.no_workers,
             closed=self.view.graph.why_closed(self.view.progress.next_node or ""),
-            owned=bool(self.view.owners),
+            started_children=bool(self.view.owners),
             frames=bool(self.frames[1]),
             refusals=self.refusals,
         )

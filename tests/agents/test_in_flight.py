@@ -156,9 +156,9 @@ async def test_two_that_ask_from_within_their_calls_do_not_wait_for_each_other()
     flight, both = InFlight(), asyncio.Barrier(2)
 
     async def ask() -> None:
-        async with flight.doing():
+        async with flight.call():
             await both.wait()
-            await flight.quiet()
+            await flight.wait_until_idle()
 
     async with asyncio.timeout(SECONDS):
         await asyncio.gather(ask(), ask())
@@ -166,10 +166,10 @@ async def test_two_that_ask_from_within_their_calls_do_not_wait_for_each_other()
 
 async def test_what_would_begin_once_a_question_has_left_gives_up_when_the_attempt_is_over() -> None:
     flight, ran = InFlight(), []
-    await flight.settled()
+    await flight.close()
 
     async def late() -> None:
-        async with flight.doing():
+        async with flight.call():
             ran.append("late")
 
     task = asyncio.ensure_future(late())

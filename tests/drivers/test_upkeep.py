@@ -127,12 +127,12 @@ class Held(MemoryCheckpointer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.begun, self.may_go_on, self.closed = threading.Event(), threading.Event(), False
+        self.begun, self.can_continue, self.closed = threading.Event(), threading.Event(), False
 
     def _hold(self) -> None:
         assert not self.closed
         self.begun.set()
-        assert self.may_go_on.wait(60)
+        assert self.can_continue.wait(60)
         assert not self.closed
 
     def delete(self, deletion: Deletion) -> list[LedgerEntry]:
@@ -165,7 +165,7 @@ async def test_a_hub_that_is_closed_lets_the_batch_at_hand_end_and_says_how_far_
         await asyncio.wait([deleting])
     closing = asyncio.create_task(hub.close())
     await asyncio.sleep(0)
-    store.may_go_on.set()
+    store.can_continue.set()
     assert await closing == ("1 of 2 threads that were to be deleted are gone",)
     assert store.closed
     assert [entry.thread_id for entry in store.store_ledger()] == ["a"]
@@ -180,7 +180,7 @@ async def test_a_hub_that_is_closed_waits_for_a_vacuum() -> None:
     await asyncio.to_thread(store.begun.wait, 60)
     closing = asyncio.create_task(hub.close())
     await asyncio.sleep(0)
-    store.may_go_on.set()
+    store.can_continue.set()
     assert await closing == ("what was free in the store was given back",)
     await vacuum
 

@@ -114,13 +114,13 @@ class Slow(MemoryCheckpointer):
     def __init__(self) -> None:
         super().__init__()
         self.deletions = 0
-        self.begun, self.may_go_on = threading.Event(), threading.Event()
+        self.begun, self.can_continue = threading.Event(), threading.Event()
 
     def delete(self, deletion: Deletion) -> list[LedgerEntry]:
         self.deletions += 1
         if self.deletions == 2:
             self.begun.set()
-            assert self.may_go_on.wait(60)
+            assert self.can_continue.wait(60)
         return super().delete(deletion)
 
 
@@ -140,7 +140,7 @@ async def test_a_deletion_says_how_far_it_is_and_stops_behind_the_batch_at_hand(
         await it.shows("1 of 3 deleted", "deleting…", "esc Stop")
         await it.press("escape")
         await it.shows("stopping behind these")
-        store.may_go_on.set()
+        store.can_continue.set()
         await it.shows("deleted 2 threads; 1 thread stayed")
     assert store.deletions == 2
     assert len(names(store)) == 3
@@ -170,7 +170,7 @@ async def test_a_deletion_that_was_stopped_ticks_what_went_and_nothing_else(
         await it.until(store.begun.is_set, "the second")
         await it.press("escape")
         await it.shows("stopping behind these")
-        store.may_go_on.set()
+        store.can_continue.set()
         await it.shows("deleted 3 threads; 2 threads stayed")
         for name in ("a", "a-2", "b", "b-2", "c"):
             assert (f"✔ {name}: " in it.text()) == (name not in names(store)), name
@@ -196,7 +196,7 @@ async def test_whoever_quits_while_it_deletes_is_asked_and_told_what_went(
         await it.press("q" if leaves_by == "ctrl+q" else "ctrl+c")
         hub = it.app.hub
         await it.until(lambda: isinstance(hub, LocalHub) and hub._closing, "its leaving")
-        store.may_go_on.set()
+        store.can_continue.set()
         await it.until(lambda: it.app.return_value is not None, "its end")
     assert it.app.return_value is not None
     assert it.app.return_value.not_committed == ("2 of 3 threads that were to be deleted are gone",)
@@ -219,7 +219,7 @@ async def test_a_deletion_goes_on_while_one_is_asked_whether_to_quit_and_stays(
         await it.until(store.begun.is_set, "the second")
         await it.press("ctrl+c")
         await it.shows("1 of 2 threads are deleted")
-        store.may_go_on.set()
+        store.can_continue.set()
         await it.press("escape")
         await it.shows("deleted 2 threads; ")
     assert names(store) == {"t", "waits"}

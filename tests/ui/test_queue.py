@@ -361,11 +361,11 @@ async def test_all_is_marked_but_high_risk_and_forms_are_not_swept_along(twelve:
 async def test_deciding_many_stops_behind_those_that_are_being_sent_and_the_rest_stays_marked(
     twelve: SQLiteCheckpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    may_go_on, known = asyncio.Event(), asyncio.Event()
+    can_continue, known = asyncio.Event(), asyncio.Event()
     waiting = LocalHub.waiting
 
     async def decided_late(hub: Any, planned: Planned, actor: str) -> Planned:
-        await may_go_on.wait()
+        await can_continue.wait()
         return await decide(hub, planned, actor)
 
     async def waiting_late(self: LocalHub, limit: int) -> tuple[Waiting, ...]:
@@ -387,7 +387,7 @@ async def test_deciding_many_stops_behind_those_that_are_being_sent_and_the_rest
         await it.shows("deciding…", "esc Stop")
         await it.press("escape")
         await it.shows("stopping behind those that are being sent")
-        may_go_on.set()
+        can_continue.set()
         await it.shows("2 decided", "enter esc Back")
         await it.press("enter")
         await it.shows("10 marked")

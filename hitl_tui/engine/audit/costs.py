@@ -79,8 +79,8 @@ class CostReport(Sequence[CostLine]):
 
     Attributes:
         steps: every step of a node, oldest first.
-        lost: what attempts used that no step has yet, as a failed one or one that was given up; it is
-            in the lines and in the total.
+        lost: what attempts used that no step has yet, as a failed one or one that was given up; it is in the
+            lines and in the total.
     """
 
     def __init__(

@@ -44,12 +44,12 @@ class Mismatch(msgspec.Struct, frozen=True):
             "channel" (a record does not begin where the one before it ended), "reducer" (strict: the graph
             reduces otherwise today), "taint" (it does not follow from what the node brought in and read),
             "checkpoint", "snapshot", "ledger", "request" (one that waits is not what its newest decision
-            says), "cursor", "thread" (what is fixed about it), "row" (stored
-            beside the log, and not what it should be), "gate" (strict: a step behind a gate that no decision
-            lets pass, or not so; `field` is what is missing), "anchor" (the store is not what it was then),
-            "signature" (of a decision: missing where it was wanted, wrong, or not that of who decided),
-            "unreadable", of a replay "node" (the graph goes another way today), or "origin" (of a mirror: the
-            checkpointer that it mirrors has something else).
+            says), "cursor", "thread" (what is fixed about it), "row" (stored beside the log, and not what it
+            should be), "gate" (strict: a step behind a gate that no decision lets pass, or not so; `field` is
+            what is missing), "anchor" (the store is not what it was then), "signature" (of a decision:
+            missing where it was wanted, wrong, or not that of who decided), "unreadable", of a replay "node"
+            (the graph goes another way today), or "origin" (of a mirror: the checkpointer that it mirrors has
+            something else).
         seq: of the record, or number of the decision; None for other findings.
         field: of the record, checkpoint, entry or cursor.
         expected, actual: hashes as text, `[private]` for a private channel's.
@@ -73,8 +73,8 @@ class VerifyReport(msgspec.Struct, frozen=True):
 
     Args:
         records: how many were checked.
-        unchecked: checkpoints whose state_hash could not be compared: without the graph's channels
-            the defaults of channels that nothing has written yet are unknown.
+        unchecked: checkpoints whose state_hash could not be compared: without the graph's channels the
+            defaults of channels that nothing has written yet are unknown.
         threads: of subgraphs' runs below, which were checked, too.
         missing: threads of such runs that are not in this store; each is a finding, too.
         decisions: who has signed what; None where nobody's signature was checked.

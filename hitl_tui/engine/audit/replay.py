@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from hitl_tui.engine.audit.findings import Kind, Mismatch
 from hitl_tui.engine.audit.tracing import ReplayedChannels
 from hitl_tui.engine.graph.compiled import CompiledGraph
-from hitl_tui.engine.graph.termination import Written
+from hitl_tui.engine.graph.termination import WrittenChannels
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.records import END, ROLLBACK, Checkpoint, Cursor, Source, UpdateRecord
 from hitl_tui.engine.log.store import Store
@@ -42,8 +42,8 @@ class ReplayReport(msgspec.Struct, frozen=True):
 
     Args:
         mismatches: `expected` is what was recorded, `actual` what the graph makes of it today.  Kind "node":
-            it goes another way, and the replay ends there; "value": an update makes another value;
-            "reducer": the channel has another reducer now; "checkpoint": the state's hash differs.
+            it goes another way, and the replay ends there; "value": an update makes another value; "reducer":
+            the channel has another reducer now; "checkpoint": the state's hash differs.
         steps, records, nodes: how many were replayed; nodes are those whose results were served.
     """
 
@@ -196,7 +196,7 @@ class _Replay(ThreadState):
         begins = point.source == "input" and new
         written = self._written
         if written is None or written.invocation != point.invocation:
-            written = self._written = Written(point.invocation, point.step)
+            written = self._written = WrittenChannels(point.invocation, point.step)
         written.step = point.step
         for record in records:
             self.records += 1

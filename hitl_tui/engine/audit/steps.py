@@ -21,7 +21,7 @@ from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.records import Checkpoint, UpdateRecord
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.taint import Tainted
-from hitl_tui.engine.nodes.children import named
+from hitl_tui.engine.nodes.children import threads_of_step
 from hitl_tui.engine.state.canonical import GrowingHashes, channel_hash, show_hash, state_hash
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, record_hash
@@ -329,7 +329,7 @@ class RangeCheck:
             return
         self.checkpoints += 1
         if point.branches:
-            self.inner += [(name, step) for name in named(point)]
+            self.inner += [(name, step) for name in threads_of_step(point)]
         wrong = self._place(point, records, first)
         if (state := self._state(point)) is not None:
             wrong = {**wrong, "state_hash": state}

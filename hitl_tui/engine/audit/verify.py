@@ -34,7 +34,7 @@ from hitl_tui.engine.log.records import CHANNELS, GRAPH, Cursor, LedgerEntry
 from hitl_tui.engine.log.signing import DECISIONS, Signature, SignedDecision, Signers
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
-from hitl_tui.engine.nodes.children import ChildThread, inner_graph, inside, readable_cursor
+from hitl_tui.engine.nodes.children import ChildThread, descendants, graph_of_child, readable_cursor
 from hitl_tui.engine.state.canonical import canonical
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.state.frozen import thaw
@@ -456,7 +456,7 @@ def _verify_tree(
     cursor = readable_cursor(store, thread_id)
     # A log with findings may tell otherwise of what is below than the check of it has come upon.
     checked = named if options.since or report.ok else None
-    for thread in inside(store, cursor, steps=checked, given_up=not options.since):
+    for thread in descendants(store, cursor, steps=checked, with_left=not options.since):
         if _is_missing(store, thread.thread_id):
             report = _without(report, thread, thread_id) if thread.needed else report
             continue
@@ -498,12 +498,12 @@ def _ownership(store: Store, inner: ChildThread) -> Iterator[Mismatch]:
     """Whether a thread that made a step is one that ran for it: names alone are no part of the hashes."""
     try:
         info = store.info(inner.thread_id)
-        owners = {inner.of, *(part.thread_id for part in store.parts(inner.of))}
+        owners = {inner.parent, *(part.thread_id for part in store.parts(inner.parent))}
     except LogCorrupt:
         return  # told of the thread itself
     owner = info.owner.thread_id if info and info.owner else None
     if owner not in owners:
-        yield Mismatch("thread", None, inner.step, None, "owner", inner.of, owner)
+        yield Mismatch("thread", None, inner.step, None, "owner", inner.parent, owner)
 
 
 def _is_missing(store: Store, thread_id: str) -> bool:
@@ -515,7 +515,7 @@ def _is_missing(store: Store, thread_id: str) -> bool:
 
 def _without(report: VerifyReport, gone: ChildThread, root: str) -> VerifyReport:
     """The report with a gap: the log of a thread that made a step is not there to be checked."""
-    place = "" if gone.of == root else gone.of
+    place = "" if gone.parent == root else gone.parent
     gap = Mismatch("gap", None, gone.step, None, "thread", gone.thread_id, None, place)
     return replace(report, mismatches=(*report.mismatches, gap), missing=(*report.missing, gone.thread_id))
 
@@ -528,7 +528,7 @@ def _verify_one(
         root = _readable_info(store, root_id)
         own = None
         try:
-            own = inner_graph(graph, info.source, root.source) if graph and info and root else None
+            own = graph_of_child(graph, info.source, root.source) if graph and info and root else None
         except GraphInvalid as error:
             if options.strict and info:
                 yield _only("node", "subgraph", info.graph_name, error.message)

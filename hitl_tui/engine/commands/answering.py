@@ -20,7 +20,7 @@ from hitl_tui.engine.log.outcomes import HOLDS, KeptAnswer, PassedGate
 from hitl_tui.engine.log.records import Cursor, LedgerEntry, MadeBy
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import claimed_by
-from hitl_tui.engine.nodes.branches import answered
+from hitl_tui.engine.nodes.branches import with_answer
 from hitl_tui.engine.nodes.children import refresh, relay
 from hitl_tui.engine.state.changes import Change, after, set_values
 from hitl_tui.engine.state.state import LiveState
@@ -227,7 +227,7 @@ def _with_answer(session: Session, request: Request, value: Any, *, n: int, hold
         return replace(cursor, passed=(*cursor.passed, gate))
     kept = KeptAnswer(request.request_hash, value, n, request.key)
     if request.path in {branch.path for branch in cursor.branches}:
-        return replace(cursor, branches=answered(cursor.branches, request.path, kept))
+        return replace(cursor, branches=with_answer(cursor.branches, request.path, kept))
     if request.when != "inside":
         return cursor
     return replace(cursor, answers=(*cursor.answers, kept))

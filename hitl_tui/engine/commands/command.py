@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from hitl_tui.declared import Declaration
-from hitl_tui.engine.graph.limits import extended
+from hitl_tui.engine.graph.limits import with_limits
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.log.threads import check_thread_id
 from hitl_tui.engine.thread.agent_settings import Settings
@@ -97,8 +97,8 @@ class UpdateState(Command[int], frozen=True):
     successor, and requests are withdrawn, since the thread has left the place where they were asked.
 
     Args:
-        expected_step: the head when the edit was made; the edit is refused if the head is another step now.
-            A preview shows the edit at this step, the head or a past one.
+        expected_step: the head when the edit was made; the edit is refused if the head is another step now. A
+            preview shows the edit at this step, the head or a past one.
         as_node: continue as if this node had just run.
         seen: the hash of the state that was shown to the person who edits.
 
@@ -136,7 +136,7 @@ class ExtendLimits(Command[None], frozen=True):
         super().check()
         if not isinstance(self.limits, Mapping):
             raise UsageError(f"limits is {in_words(self.limits)}", 'give a dict, as {"max_tokens": 5000}')
-        extended(Limits(), self.limits)
+        with_limits(Limits(), self.limits)
 
 
 class Cancel(Command[None], frozen=True):
@@ -247,8 +247,8 @@ class HandOver(Command[None], frozen=True):
         note: why, for that person.
 
     Raises:
-        AnswerRefused: no such request, it is about another step, somebody else has claimed it, or `actor`
-            may not answer it.
+        AnswerRefused: no such request, it is about another step, somebody else has claimed it, or `actor` may
+            not answer it.
         SigningFailed: nothing was stored.
     """
 

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from hitl_tui.engine.commands.command import Cancel, ExtendLimits, Start, UpdateState
 from hitl_tui.engine.commands.guarding import refuse_skipping
-from hitl_tui.engine.graph.limits import extended
+from hitl_tui.engine.graph.limits import with_limits
 from hitl_tui.engine.log.records import END, ROLLBACK, START, Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage
-from hitl_tui.engine.nodes.branches import to_run_again
+from hitl_tui.engine.nodes.branches import branches_after_edit
 from hitl_tui.engine.nodes.children import abandon
 from hitl_tui.engine.nodes.results import unused_answers
 from hitl_tui.engine.state.changes import Change, after, reduce_updates, set_values
@@ -229,7 +229,7 @@ def update_state(session: Session, command: UpdateState) -> int:
         cursor = replace(cursor, status="waiting", reason="paused")
     else:
         cursor = reopened(session, cursor, after(session.state, changes), ledger, step=step, actor=actor)
-        cursor = replace(cursor, branches=to_run_again(cursor.branches))
+        cursor = replace(cursor, branches=branches_after_edit(cursor.branches))
     session.commit_step(
         cursor, changes, StepFacts(source="human", actor=actor, note=note, made_by="person"), ledger=ledger
     )
@@ -293,7 +293,7 @@ def past_position(session: Session, checkpoint: Checkpoint, *, edited: bool) -> 
 def extend_limits(session: Session, command: ExtendLimits) -> None:
     """Carry out `ExtendLimits`."""
     known, limits = session.cursor.limits, command.limits
-    cursor = replace(session.cursor, limits=extended(known, limits))
+    cursor = replace(session.cursor, limits=with_limits(known, limits))
     if cursor.reason == "limit":
         cursor = replace(cursor, status="waiting", reason="paused")
     data = {name: [getattr(known, name), value] for name, value in limits.items()}

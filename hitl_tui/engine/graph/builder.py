@@ -1,4 +1,4 @@
-"""Building a graph of nodes, edges and channels, and the checks of its shape.
+"""Builds a graph of nodes, edges and channels, and checks its shape.
 
 Specified in docs/spec/graphs.md.
 """
@@ -21,14 +21,14 @@ from hitl_tui.engine.graph.compiled import (
 )
 from hitl_tui.engine.graph.composition import MAX_DEPTH, Composing, depth_of, resolve
 from hitl_tui.engine.graph.description import InputField
-from hitl_tui.engine.graph.functions import check_takes, takes_second
+from hitl_tui.engine.graph.functions import check_arguments, takes_second
 from hitl_tui.engine.graph.gates import Gate
 from hitl_tui.engine.graph.options import (
     check_compiled_with,
     check_listed,
     check_names,
     check_places,
-    check_tried,
+    check_retry,
 )
 from hitl_tui.engine.graph.retry import RetryPolicy
 from hitl_tui.engine.graph.termination import Termination
@@ -45,16 +45,16 @@ if TYPE_CHECKING:
 
 
 DEFAULT_OUTPUT = "output"
-"""The channel that `RunResult.output()` gives where there is one of that name."""
+"""The channel that `RunResult.output()` returns if the graph has one with this name."""
 Edges = Sequence[tuple[str, str]]
 Routes = Mapping[str, Mapping[str, str]]
 
 
 def check_topology(nodes: Collection[str], edges: Edges, routes: Routes, has_termination: bool) -> None:
-    """Raise `GraphInvalid` for the first thing that is wrong with the shape."""
+    """Raise `GraphInvalid` for the first error in the shape of a graph."""
     _check_names(nodes, edges, routes)
     _check_start(edges, routes)
-    _check_ways_on(nodes, edges, routes)
+    _check_exits(nodes, edges, routes)
     targets: dict[str, set[str]] = {name: set() for name in (START, *nodes)}
     for source, target in edges:
         targets[source].add(target)
@@ -80,20 +80,21 @@ def _check_names(nodes: Collection[str], edges: Edges, routes: Routes) -> None:
     for source, target in pairs:
         if source not in nodes and source != START:
             raise GraphInvalid(
-                f"an edge starts at an unknown node {source!r}", _meant(source, START) or f"nodes: {known}"
+                f"an edge starts at an unknown node {source!r}",
+                _hint_for_end(source, START) or f"nodes: {known}",
             )
         if target not in nodes and target != END:
             raise GraphInvalid(
                 f"an edge from {source!r} leads to an unknown node {target!r}",
-                _meant(target, END) or f"nodes: {known}, END",
+                _hint_for_end(target, END) or f"nodes: {known}, END",
             )
     for source, route in routes.items():
         if not route:
             raise GraphInvalid(f"the conditional edge of {source!r} has no targets", "give a route_map")
 
 
-def _meant(name: object, end: str) -> str:
-    """A hint where one of the two ends was written as other frameworks do."""
+def _hint_for_end(name: object, end: str) -> str:
+    """Return a hint if START or END was written as in other frameworks."""
     return f"did you mean {end}?" if str(name).strip("_").upper() == end else ""
 
 
@@ -108,7 +109,7 @@ def _check_start(edges: Edges, routes: Routes) -> None:
         raise GraphInvalid("START leads straight to END", "add a node in between")
 
 
-def _check_ways_on(nodes: Collection[str], edges: Edges, routes: Routes) -> None:
+def _check_exits(nodes: Collection[str], edges: Edges, routes: Routes) -> None:
     for name in nodes:
         fixed = [target for source, target in edges if source == name]
         if len(fixed) > 1:
@@ -158,7 +159,7 @@ class StateGraph(Composing, Compensating):
     def __repr__(self) -> str:
         return f"StateGraph({self.name!r}, nodes={list(self._nodes)})"
 
-    if not TYPE_CHECKING:  # or a type checker would take any name for one of ours
+    if not TYPE_CHECKING:  # otherwise a type checker would accept any attribute
 
         def __getattr__(self, name: str) -> NoReturn:
             from hitl_tui.engine.runner import GraphRunner
@@ -183,14 +184,15 @@ class StateGraph(Composing, Compensating):
         """Add a node: a sync or async function `(state, config) -> mapping | NodeResult | None`.
 
         Args:
-            fn: it may leave config out; a second parameter with a default gets it only where its name
-                is `config`, so `lambda state, word=word: ...` keeps its word.
-            reads, writes: channel names it may touch; None for all, "*" in reads for all public ones.
-            retry: how often it is tried; once by default.
+            fn: it may leave config out; a second parameter with a default gets it only if it is named
+                `config`, so `lambda state, word=word: ...` keeps its word.
+            reads, writes: channels that it may read and write; None for all, "*" in reads for all public
+                ones.
+            retry: how often it is attempted; once by default.
             timeout: seconds an attempt may take.
-            external: it brings in something from outside (a tool, a file, the network), so all it writes
-                is tainted; a text names the source, as "web".
-            on_taint: what happens before it where a channel it may read is tainted: "allow", "warn"
+            external: it brings in untrusted data (from a tool, a file, the network), so all it writes is
+                tainted; a text names the source, such as "web".
+            on_taint: what happens before it runs if a channel that it may read is tainted: "allow", "warn"
                 (an event and a note in the ledger), "block" (the run fails, with reason "policy") or
                 "approve" (a human must agree to exactly what it would read; needs a store to run).
 
@@ -211,9 +213,11 @@ class StateGraph(Composing, Compensating):
                     f"node {name!r}: {option}={names!r} is a text", f"give a list: {option}=[{names!r}]"
                 )
             check_names(f"node {name!r}: {option}", names)
-        check_tried(f"node {name!r}", retry, timeout)
+        check_retry(f"node {name!r}", retry, timeout)
         takes_config = takes_second(fn, "config")
-        check_takes(f"node {name!r}", fn, "state", *(["config"] if takes_config else []), waits=True)
+        check_arguments(
+            f"node {name!r}", fn, "state", *(["config"] if takes_config else []), may_be_async=True
+        )
         self._nodes[name] = Node(
             name=name,
             function=fn,
@@ -229,7 +233,7 @@ class StateGraph(Composing, Compensating):
 
     @declares()
     def add_edge(self, source: str, target: str) -> Self:
-        """Go from `source` to `target`; START and END are the ends."""
+        """Add an edge from `source` to `target`; START and END are the ends of the graph."""
         if (source, target) in self._edges:
             raise GraphInvalid(f"the edge {source!r} -> {target!r} was added twice", "remove one")
         self._edges.append((source, target))
@@ -239,11 +243,11 @@ class StateGraph(Composing, Compensating):
     def add_conditional_edge(
         self, source: str, route_fn: RouteFunction, route_map: Mapping[Any, str] | Sequence[str]
     ) -> Self:
-        """Let `route_fn(state)`, or `route_fn(state, config)`, pick the way on after `source`.
+        """Let `route_fn(state)`, or `route_fn(state, config)`, choose the next node after `source`.
 
         Args:
-            route_fn: a sync function that gives a key; what it goes by is the state, and `config.context`.
-            route_map: key to node (or END); a list of names stands for keys that are names.
+            route_fn: a sync function that returns a key; it may depend on the state and on `config.context`.
+            route_map: key to node (or END); a list of names means that the keys are the names.
         """
         if source in self._routes:
             raise GraphInvalid(
@@ -252,7 +256,9 @@ class StateGraph(Composing, Compensating):
         if not callable(route_fn):
             raise GraphInvalid(f"the route after {source!r} is no function", "give a function (state) -> key")
         takes_config = takes_second(route_fn, "config")
-        check_takes(f"the route after {source!r}", route_fn, "state", *(["config"] if takes_config else []))
+        check_arguments(
+            f"the route after {source!r}", route_fn, "state", *(["config"] if takes_config else [])
+        )
         targets = dict(route_map) if isinstance(route_map, Mapping) else {name: name for name in route_map}
         keys = {route_key(key): target for key, target in targets.items()}
         self._routes[source] = Route(route_fn, keys, takes_config)
@@ -274,23 +280,23 @@ class StateGraph(Composing, Compensating):
         signer: Signer | None = None,
         private_context: Sequence[str] = (),
     ) -> GraphRunner:
-        """Check the graph and make a runner of it.
+        """Check the graph and return a runner of it.
 
         Args:
-            checkpointer: where threads live; without one nothing is kept.
+            checkpointer: the store of its threads; without one nothing is kept.
             agents: what nodes find as `config.agents`.
             interrupt_before, interrupt_after: nodes to stop at, "*" for all, or gates.
             termination: ends a run as completed(termination).
-            limits: what a run may use up; 25 iterations by default.
+            limits: what a run may use; 25 iterations by default.
             inputs: what to ask a person for when a thread starts.
-            output: the channel that `RunResult.output()` gives.
+            output: the channel that `RunResult.output()` returns.
             max_update_bytes: how large one update may be; 1 MiB by default.
-            signer: signs what is decided about its threads under a name, as `SshSigner`.
-            private_context: names in the context of an invocation whose values are private, as those of
+            signer: signs decisions that name a person, for example `SshSigner`.
+            private_context: names in the context of an invocation whose values are private, like those of
                 private channels.
 
         Raises:
-            GraphInvalid: says what is wrong and how to mend it.
+            GraphInvalid: says what is wrong and how to fix it.
         """
         from hitl_tui.engine.runner import GraphRunner
 
@@ -298,7 +304,7 @@ class StateGraph(Composing, Compensating):
         check_places(inputs, max_update_bytes, interrupt_before, interrupt_after)
         check_listed("private_context", private_context, "the context")
         channels = bind(self.channels, max_update_bytes)
-        nodes = self._steps(channels, checkpointer, agents or {}, max_update_bytes)
+        nodes = self._compiled_steps(channels, checkpointer, agents or {}, max_update_bytes)
         graph = CompiledGraph(
             name=self.name,
             channels=channels,
@@ -320,7 +326,7 @@ class StateGraph(Composing, Compensating):
         return GraphRunner(graph, checkpointer, signer)
 
     def _check(self, graph: CompiledGraph) -> None:
-        """What can only be seen of the whole graph."""
+        """Check what only the whole graph shows."""
         if depth_of(graph) > MAX_DEPTH:
             raise GraphInvalid(f"subgraphs are nested {depth_of(graph)} deep", f"at most {MAX_DEPTH}")
         check_topology(
@@ -331,21 +337,21 @@ class StateGraph(Composing, Compensating):
         )
         self._check_names(graph)
 
-    def _steps(
+    def _compiled_steps(
         self,
         channels: Mapping[str, BoundChannel],
         checkpointer: Store | None,
         agents: Mapping[str, Any],
         max_update_bytes: int,
     ) -> dict[str, Node]:
-        """The nodes as steps, graphs inside compiled."""
+        """Return the nodes as steps, with compiled subgraphs."""
         if self._compiling:
             raise GraphInvalid(f"the graph {self.name!r} is a subgraph of itself", "break the cycle")
         self._compiling = True
         try:
             subgraphs = {
                 name: SubgraphWork(
-                    self._inner(name, graph, checkpointer, agents, max_update_bytes),
+                    self._compiled_inner(name, graph, checkpointer, agents, max_update_bytes),
                     tuple(ins.items()),
                     tuple(outs.items()),
                 )
@@ -358,7 +364,7 @@ class StateGraph(Composing, Compensating):
         return resolve(self._nodes, self._members, ends, subgraphs, channels)
 
     @staticmethod
-    def _inner(
+    def _compiled_inner(
         name: str,
         graph: StateGraph | GraphRunner,
         checkpointer: Store | None,
@@ -368,7 +374,7 @@ class StateGraph(Composing, Compensating):
         if not isinstance(graph, StateGraph):
             return graph.graph
         try:
-            # What is left of the outer graph's limits holds for the inner one, too.
+            # The inner graph is also bounded by what is left of the outer graph's limits.
             open_end = Limits(max_iterations=None)
             runner = graph.compile(
                 checkpointer=checkpointer, agents=agents, limits=open_end, max_update_bytes=max_update_bytes

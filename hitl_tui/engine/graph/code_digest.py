@@ -1,15 +1,19 @@
-"""Digests of a user's functions: what a node, a route or a reducer would do, so that a changed one is seen.
+"""Digests of a user's functions, by which a changed node, route or reducer is detected.
 
-A digest is of compiled code, so it holds for one version of Python (`PYTHON`).  It covers a function's own
-code (not its lines, comments or the names of its variables), its defaults, and what that code names, as far
-as it is the user's: functions, classes and modules of their own, called at any depth; plain values that it
-was closed over or finds in its module.  A list, a dict or a set may change while it runs, so its content
-counts only under a name in capitals.  Of an agent its model, instructions, options and tools count.  What is
-imported inside a function, read from a file or looked up by a name made at run time does not count.
+A digest is made from compiled code, so it is valid for one version of Python (`PYTHON`). It covers:
 
-Nothing that is read here runs: objects are looked at as they are stored, never through their attributes,
-comparisons or texts, which may be code of anybody (a lazy proxy, a mock).  What can't be read that way is
-not covered: its type alone counts.
+- the function's code (without line numbers, comments and names of variables) and its defaults;
+- what that code uses of the user's own functions, classes and modules, called at any depth;
+- plain values in its closure or its module; of lists, dicts and sets, which may change while it runs, the
+  content counts only if their name is in capitals;
+- of an agent, its model, instructions, options and tools.
+
+It does not cover what is imported inside a function, read from a file, or looked up by a name that is made
+at run time.
+
+Nothing that is read here is run: objects are read as they are stored, never through their attributes,
+comparisons or texts, which may run any code (a lazy proxy, a mock). What can't be read that way is not
+covered: only its type counts.
 """
 
 from __future__ import annotations
@@ -25,25 +29,25 @@ from typing import Any, Final
 from hitl_tui.engine.graph.functions import is_library, is_ours
 
 PYTHON: Final = sys.implementation.cache_tag or sys.version.split()[0]
-"""The version of Python that digests of code are comparable within."""
+"""The version of Python; digests of code can only be compared within one version."""
 
 _TEXTS: Final[tuple[tuple[type, Callable[[Any], str]], ...]] = (
     (str, str.__repr__),
     (bytes, bytes.__repr__),
     (bool, bool.__repr__),
-    (int, hex),  # decimal digits of a large one are refused
+    (int, hex),  # Python refuses to convert a very large one to decimal
     (float, float.__repr__),
     (complex, complex.__repr__),
     (types.NoneType, lambda _: "None"),
     (types.EllipsisType, lambda _: "..."),
 )
-"""How plain values are written, by their type."""
+"""Functions that write plain values, by type."""
 _MEMBERS: Final = (types.FunctionType, property, staticmethod, classmethod)
 _DEEPEST: Final = 40
 _MOST_ITEMS: Final = 10_000
-"""How much of one container is read; of a longer one its length counts, too."""
+"""Most items of one container that are read; of a longer one the length counts, too."""
 _MOST_VALUES: Final = 100_000
-"""How much is read for one function; what comes after is not covered."""
+"""Most values that are read for one function; the rest is not covered."""
 _NOT_COVERED: Final = "not covered"
 
 _mro_of: Final = type.__dict__["__mro__"].__get__
@@ -56,10 +60,10 @@ class CodeReader:
     """Reads functions of one graph.
 
     Args:
-        agents: the graph's, which count for the code that names them.
+        agents: the graph's agents; they count for code that names them.
 
     Attributes:
-        tools: the names of the tools that agents have which the last digest came by.
+        tools: the names of the tools of the agents that the last digest covers.
     """
 
     def __init__(self, agents: Mapping[str, Any]) -> None:
@@ -67,7 +71,7 @@ class CodeReader:
         self.tools: tuple[str, ...] = ()
 
     def digest(self, function: Callable[..., Any]) -> str:
-        """A digest of a function and all of the user's own that it is known to use; it never fails."""
+        """Return a digest of a function and of the user's code that it is known to use; never fails."""
         reading = _Reading(self._agents)
         reading.value(function, root=True)
         self.tools = tuple(dict.fromkeys(reading.tools))
@@ -75,7 +79,7 @@ class CodeReader:
 
 
 class _Reading:
-    """What one function is made of, as lines of text in the order in which it is met."""
+    """Reads what one function uses, as lines of text in the order in which they are found."""
 
     def __init__(self, agents: Mapping[str, Any]) -> None:
         self.parts: list[str] = []
@@ -83,17 +87,17 @@ class _Reading:
         self._agents = agents
         self._met: dict[int, Any] = {}
         self._depth = 0
-        self._left = _MOST_VALUES
+        self._values_left = _MOST_VALUES
 
     def value(self, value: Any, *, name: str = "", root: bool = False) -> None:
-        """Anything that code can get at.
+        """Read any value that code uses.
 
         Args:
-            name: what the code calls it.
+            name: its name in the code.
             root: it counts wherever it comes from.
         """
         kind = type(value)
-        self._left -= 1
+        self._values_left -= 1
         if text := _writer(kind):
             self.parts.append(text(value))
             return
@@ -105,13 +109,13 @@ class _Reading:
         before = len(self.parts)
         try:
             self._describe(value, kind, name, root)
-        except Exception:  # whatever it is: no run fails because its code can't be read
+        except Exception:  # of any kind: no run may fail because its code can't be read
             self.parts[before:] = [f"{_NOT_COVERED}: {_name_of(kind)}"]
         finally:
             self._depth -= 1
 
     def _describe(self, value: Any, kind: type, name: str, root: bool) -> None:
-        # A type is compared by `is` and by what it derives from: its metaclass may have an `==` of its own.
+        # Types are compared by `is` and by their bases: a metaclass may define its own `==`.
         if kind is types.FunctionType:
             self._function(value, root)
         elif kind is types.CodeType:
@@ -140,20 +144,20 @@ class _Reading:
             (base for base in (tuple, frozenset, list, set, dict) if issubclass(kind, base)), None
         )
         if text := next((text for plain, text in _TEXTS if issubclass(kind, plain)), None):
-            self.parts.append(text(value))  # of a type of its own, as a member of an enum
+            self.parts.append(text(value))  # an instance of its own type, such as a member of an enum
             self.value(kind)
         elif container is tuple or container is frozenset or (container and name.isupper()):
             self._content(value, container)
-        elif _stored(value, "chat") is not None and _stored(value, "model") is not None:
+        elif _stored_attribute(value, "chat") is not None and _stored_attribute(value, "model") is not None:
             self._agent(value)
-        elif callable(wrapped := _stored(value, "__wrapped__")):
+        elif callable(wrapped := _stored_attribute(value, "__wrapped__")):
             self.value(wrapped)
         else:
             self.value(kind)
 
     def _all(self, values: Iterable[Any]) -> None:
         for value in values:
-            if self._left <= 0:
+            if self._values_left <= 0:
                 self.parts.append(_NOT_COVERED)
                 return
             self.value(value, name="OF A CONSTANT")
@@ -165,14 +169,14 @@ class _Reading:
         if container is not set and container is not frozenset:
             items = dict.items(value) if container is dict else container.__iter__(value)
             self._all(itertools.islice(items, _MOST_ITEMS))
-        elif size <= _MOST_ITEMS:  # which of more would come first is another one in each process
-            self.parts += sorted(map(_briefly, container.__iter__(value)))
+        elif size <= _MOST_ITEMS:  # with more items, the order is different in each process
+            self.parts += sorted(map(_as_text, container.__iter__(value)))
 
     def _function(self, function: types.FunctionType, root: bool) -> None:
         self.parts.append("function")
         code = function.__code__
         if not root and is_library(code.co_filename):
-            self.parts.append(f"{_text(function.__module__)}.{_text(function.__qualname__)}")
+            self.parts.append(f"{_exact_text(function.__module__)}.{_exact_text(function.__qualname__)}")
             return
         self._code(code, function.__globals__)
         self._all((*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()))
@@ -180,10 +184,10 @@ class _Reading:
             try:
                 content = cell.cell_contents
             except ValueError:
-                continue  # a function that names itself before it is there
-            # What a library's function is closed over, as a workflow's over its agents, is the user's wish.
+                continue  # a function that names itself before it is defined
+            # The closure of a library's function, such as a workflow's agents, was given by the user.
             self.value(content, name=name, root=root and type(content) is types.FunctionType)
-        if callable(wrapped := _stored(function, "__wrapped__")):
+        if callable(wrapped := _stored_attribute(function, "__wrapped__")):
             self.value(wrapped)
 
     def _code(self, code: types.CodeType, known: dict[str, Any]) -> None:
@@ -203,7 +207,7 @@ class _Reading:
             self._globals(code.co_names, known)
 
     def _named_agent(self, constant: Any) -> None:
-        """An agent of the graph that the code asks for by its name."""
+        """Read an agent of the graph that the code names."""
         if type(constant) is str and constant in self._agents:
             self.value(self._agents[constant])
 
@@ -211,7 +215,7 @@ class _Reading:
         for name in names:
             value = dict.get(known, name)
             if issubclass(type(value), types.ModuleType):
-                # A module may be loaded, or run a `__getattr__`, when it is asked for what it holds.
+                # Reading an attribute of a module may import something, or run its `__getattr__`.
                 held = types.ModuleType.__getattribute__(value, "__dict__")
                 file = held.get("__file__")
                 if type(file) is str and file and not is_library(file):
@@ -222,17 +226,17 @@ class _Reading:
     def _class(self, kind: type) -> None:
         self.parts.append(f"class {_name_of(kind)}")
         members = _members_of(kind)
-        named = _text(members.get("__module__"))
+        named = _exact_text(members.get("__module__"))
         module = sys.modules.get(named)
-        file = _stored(module, "__file__")
+        file = _stored_attribute(module, "__file__")
         if named in sys.builtin_module_names or is_library(file if type(file) is str else ""):
             return
         self._all(_bases_of(kind))
         for name, member in list(members.items()):
             if name == "__annotations__":
-                if type(member) is dict:  # of a type of an extension it is what makes them
+                if type(member) is dict:  # of an extension's type, it is the constructor
                     self.parts += [f"{field}: {_annotation(note)}" for field, note in member.items()]
-            elif _counts(type(member)) and name not in (
+            elif _is_behaviour(type(member)) and name not in (
                 "__module__",
                 "__doc__",
                 "__qualname__",
@@ -242,43 +246,43 @@ class _Reading:
                 self.value(member)
 
     def _agent(self, agent: Any) -> None:
-        """What an agent was made with; the settings of its thread are not the graph's."""
-        made = [_text(_stored(agent, field)) for field in ("name", "instructions", "role")]
-        model = _stored(agent, "model")
+        """Read what an agent was made with; settings of a thread are not part of the graph."""
+        made = [_exact_text(_stored_attribute(agent, field)) for field in ("name", "instructions", "role")]
+        model = _stored_attribute(agent, "model")
         self.parts += ["agent", *made, model if type(model) is str else _name_of(type(model))]
-        self.value(_own_property(agent, "options"), name="OPTIONS")
-        tools = _own_property(agent, "tools")
+        self.value(_agent_attribute(agent, "options"), name="OPTIONS")
+        tools = _agent_attribute(agent, "tools")
         for name, tool in tools.items() if type(tools) is dict else ():
-            self.tools.append(_text(name))
-            self.parts.append(_text(name))
-            function = _stored(tool, "function")
+            self.tools.append(_exact_text(name))
+            self.parts.append(_exact_text(name))
+            function = _stored_attribute(tool, "function")
             self.value(tool if function is None else function)
 
 
 def _writer(kind: type) -> Callable[[Any], str] | None:
-    """How values of exactly a type are written, None where it is not a plain one."""
+    """Return the function that writes values of exactly this type; None if it is not a plain type."""
     return next((text for plain, text in _TEXTS if plain is kind), None)
 
 
-def _briefly(value: Any) -> str:
-    """A plain value as text, of any other its type."""
+def _as_text(value: Any) -> str:
+    """Return a plain value as text; of any other value, its type."""
     kind = type(value)
     text = _writer(kind)
     return text(value) if text else str(_name_of(kind))
 
 
-def _counts(kind: type) -> bool:
-    """Whether a member of a class counts as what the class does."""
+def _is_behaviour(kind: type) -> bool:
+    """Whether a member of a class counts as behaviour of the class."""
     return _writer(kind) is not None or any(kind is each for each in _MEMBERS)
 
 
 def _field(kind: type, name: str, value: Any) -> Any:
-    """A field of an object of a type of Python's own, whatever a type derived from it makes of the name."""
+    """Read a field that a built-in type defines, even if a derived type redefines the name."""
     return kind.__dict__[name].__get__(value)
 
 
-def _stored(value: Any, name: str) -> Any:
-    """An attribute as it is stored with an object or its type, None for none; nothing is called for it."""
+def _stored_attribute(value: Any, name: str) -> Any:
+    """Return an attribute as stored with an object or its type, without calling anything; None for none."""
     kind = type(value)
     if issubclass(kind, type):
         return _of_class(value, name)
@@ -297,9 +301,9 @@ def _of_class(kind: type, name: str) -> Any:
     return next((held[name] for held in members if name in held), None)
 
 
-def _own_property(agent: Any, name: str) -> Any:
-    """An attribute of an agent, which a property of this package may make."""
-    held = _stored(agent, name)
+def _agent_attribute(agent: Any, name: str) -> Any:
+    """Return an attribute of an agent, which may be a property of this package."""
+    held = _stored_attribute(agent, name)
     if not issubclass(type(held), property):
         return held
     if type(held) is not property or type(held.fget) is not types.FunctionType:
@@ -307,13 +311,13 @@ def _own_property(agent: Any, name: str) -> Any:
     return held.fget(agent) if is_ours(held.fget.__code__.co_filename) else None
 
 
-def _text(value: Any) -> str:
-    """A text that is one and nothing else, "" for anything else."""
+def _exact_text(value: Any) -> str:
+    """Return a value that is exactly a `str`; "" for anything else."""
     return value if type(value) is str else ""
 
 
 def _annotation(note: Any) -> str:
-    """What a field of a class is declared as."""
+    """Return the declared type of a field of a class, as text."""
     kind = type(note)
     if kind is str:
         return str(note)
@@ -321,11 +325,15 @@ def _annotation(note: Any) -> str:
         return text(note)
     if issubclass(kind, type):
         return _name_of(note)  # type: ignore[no-any-return]
-    origin, arguments = _stored(note, "__origin__"), _stored(note, "__args__")
+    origin, arguments = _stored_attribute(note, "__origin__"), _stored_attribute(note, "__args__")
     if kind is types.GenericAlias:
         origin, arguments = (_field(kind, each, note) for each in ("__origin__", "__args__"))
     elif kind is types.UnionType:
         arguments = _field(kind, "__args__", note)
-    name = _annotation(origin) if issubclass(type(origin), type) else _text(_stored(note, "_name"))
+    name = (
+        _annotation(origin)
+        if issubclass(type(origin), type)
+        else _exact_text(_stored_attribute(note, "_name"))
+    )
     inside = ", ".join(map(_annotation, arguments)) if type(arguments) is tuple else ""
     return f"{_name_of(kind)} {name}[{inside}]"

@@ -1,6 +1,6 @@
-"""Compensation: how steps that reached out of the state are undone, and what of it is still to do.
+"""Compensation: how side effects of steps are undone, and which are still to be undone.
 
-A node that books, sends or charges returns `NodeResult(..., compensation=(handler, args))`.  The entry is
+A node that books, sends or charges returns `NodeResult(..., compensation=(handler, args))`. The entry is
 kept with its step; whether it was undone is in the ledger.
 
 Specified in docs/spec/rollback.md.
@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self
 import msgspec
 
 from hitl_tui.declared import declares
-from hitl_tui.engine.graph.options import check_tried
+from hitl_tui.engine.graph.options import check_retry
 from hitl_tui.engine.graph.retry import RetryPolicy
 from hitl_tui.engine.log.outcomes import Compensation
 from hitl_tui.engine.log.records import ROLLBACK
@@ -37,17 +37,18 @@ class Handler(msgspec.Struct, frozen=True):
 
 
 class RollbackEntry(msgspec.Struct, frozen=True):
-    """One thing to undo.
+    """One side effect to undo.
 
     Args:
-        step, index: the step that did it, and its place among that step's entries; invocation: which
-            run of the graph that was.
-        node: who did it; a branch with its path, as in `book[2]`.
-        handler, args: the function that undoes it, by its registered name, and what it is given.
+        step, index: the step that had it, and the entry's place among that step's entries.
+        invocation: the number of that step's invocation.
+        node: the node that had it; a branch with its path, as in `book[2]`.
+        handler, args: the registered name of the function that undoes it, and its arguments.
         state: "open", "done", "failed" (it will be tried again), or "inherited": the thread is a fork, and
-            only the thread it was made from can undo it.
-        error: why it failed last; attempts: how often it did.
-        thread: of a subgraph's run: its thread, whose step that is; "" for the thread's own.
+            only its parent can undo it.
+        error: why it failed the last time.
+        attempts: how often it failed.
+        thread: for a step in a subgraph, the subgraph's thread; "" for the thread's own steps.
     """
 
     step: Annotated[int, about("The step that left it.")]
@@ -66,7 +67,7 @@ class RollbackEntry(msgspec.Struct, frozen=True):
 
     @property
     def runs_as(self) -> str:
-        """The name its handler runs under."""
+        """The name under which its handler runs."""
         return f"<{ROLLBACK}>/{self.node}"
 
     @property
@@ -89,7 +90,9 @@ class Compensating:
         retry: RetryPolicy | None = None,
         timeout: float | None = None,
     ) -> Self:
-        """Register what undoes a node's work: nodes name it in `NodeResult(compensation=(name, args))`.
+        """Register a handler that undoes side effects.
+
+        Nodes name it in `NodeResult(compensation=(name, args))`.
 
         Args:
             fn: a sync or async function `(state, config, args) -> mapping | NodeResult | None`; what it
@@ -110,7 +113,7 @@ def make_handler(
     retry: RetryPolicy | None,
     timeout: float | None,
 ) -> Handler:
-    """A handler under a name; raises `GraphInvalid` for a bad or taken name, or another kind of function."""
+    """Make a handler; raises `GraphInvalid` for a bad or taken name, or an unsuitable function."""
     if not is_name(name):
         raise GraphInvalid(f"compensation name {name!r} is not allowed", "give it a name of letters")
     if name in known:
@@ -119,13 +122,13 @@ def make_handler(
         raise GraphInvalid(
             f"compensation {name!r} is {in_words(function)}", "it is a function (state, config, args)"
         )
-    if not _takes_three(function):
+    if not _takes_three_arguments(function):
         raise GraphInvalid(f"compensation {name!r} must take (state, config, args)", "give it these three")
-    check_tried(f"compensation {name!r}", retry, timeout)
+    check_retry(f"compensation {name!r}", retry, timeout)
     return Handler(name, function, retry or RetryPolicy(max_attempts=1), timeout)
 
 
-def _takes_three(function: Callable[..., Any]) -> bool:
+def _takes_three_arguments(function: Callable[..., Any]) -> bool:
     try:
         inspect.signature(function).bind(None, None, None)
     except TypeError:
@@ -136,10 +139,10 @@ def _takes_three(function: Callable[..., Any]) -> bool:
 
 
 def check_compensation(given: Any, handlers: Mapping[str, Handler], path: str = "") -> Compensation:
-    """What a node returned as `compensation`, as it is stored.
+    """Return the `compensation` that a node returned, in the form in which it is stored.
 
     Raises:
-        HitlError: it is no pair of a registered handler's name and JSON arguments.
+        HitlError: it is not a pair of a registered handler's name and JSON arguments.
     """
     pair = list(given) if isinstance(given, (tuple, list)) else []
     if len(pair) != 2 or not isinstance(pair[0], str):
@@ -152,7 +155,7 @@ def check_compensation(given: Any, handlers: Mapping[str, Handler], path: str = 
 
 
 def unknown_handler(name: str, handlers: Iterable[str]) -> HitlError:
-    """There is no handler of that name in the graph."""
+    """Return the error for a handler's name that the graph does not have."""
     known = list(handlers)
     hint = did_you_mean(name, known) or f"handlers: {', '.join(known) or 'none'}"
     return HitlError(

@@ -1,4 +1,4 @@
-"""What a node of several branches or of a whole graph has to do.
+"""A compiled graph: its nodes, with the work of maps, parallels and subgraphs, its routes and its gates.
 
 Specified in docs/spec/branches.md.
 """
@@ -31,14 +31,14 @@ OnError = Literal["collect", "fail"]
 
 
 class Quorum(Declaration, frozen=True):
-    """A join that is settled once `n` branches have succeeded."""
+    """A join that is complete once `n` branches have succeeded."""
 
     n: int
 
     examples: ClassVar[Mapping[str, str]] = {"n": "a whole number of at least 1"}
 
     def check(self) -> None:
-        """Refuse a number that nothing can reach, or everything does."""
+        """Refuse a number below 1."""
         if self.n < 1:
             raise GraphInvalid(f"quorum({self.n}): give a whole number of at least 1")
 
@@ -50,20 +50,20 @@ Join = Literal["all", "first"] | Quorum
 
 
 def quorum(n: int) -> Quorum:
-    """A join for `add_map` and `add_parallel`: the first `n` successes count, the rest is given up.
+    """Return a join for `add_map` and `add_parallel`: the first `n` successes count, the rest is stopped.
 
     Raises:
-        GraphInvalid: `n` is no whole number of at least 1.
+        GraphInvalid: `n` is not a whole number of at least 1.
     """
     return Quorum(n)
 
 
 class FanOutWork(msgspec.Struct, frozen=True):
-    """Branches side by side: the same node for each item, or the members of a parallel.
+    """Branches that run in parallel: the same node for each item, or the members of a parallel.
 
     Attributes:
-        over: of a map: the channel or path with the items.
-        members: of a parallel: the nodes, in their order.
+        over: for a map, the channel or path with the items.
+        members: for a parallel, the nodes, in their order.
         max_concurrent: how many branches run at once; None for all.
         max_items: more items are an error.
     """
@@ -77,14 +77,14 @@ class FanOutWork(msgspec.Struct, frozen=True):
 
     @property
     def needed(self) -> int | None:
-        """How many successes settle the join; None where all branches are waited for."""
+        """How many successes complete the join; None if it waits for all branches."""
         if self.join == "all":
             return None
         return self.join.n if isinstance(self.join, Quorum) else 1
 
     @property
     def declared(self) -> dict[str, Any]:
-        """The fields of `NodeInfo` that it makes."""
+        """The fields of `NodeInfo` that describe it."""
         return {
             "over": self.over,
             "join": str(self.join),
@@ -107,7 +107,7 @@ Work = FanOutWork | SubgraphWork
 
 
 def kind_of(work: Work | None) -> Literal["", "map", "parallel", "subgraph"]:
-    """What a node is made of; "" for a plain one."""
+    """Return the kind of a node; "" for a plain one."""
     if isinstance(work, SubgraphWork):
         return "subgraph"
     if work is None:
@@ -120,7 +120,7 @@ RouteFunction = Callable[..., Any]
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A node as added; `reads` and `writes` None mean all channels, `external` is a source or ""."""
+    """A node as declared; None for `reads` or `writes` means all channels; `external` is a source or ""."""
 
     name: str
     function: NodeFunction
@@ -157,7 +157,7 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class Route(msgspec.Struct, frozen=True):
-    """A conditional edge: the function's key picks the target."""
+    """A conditional edge: the key that the function returns chooses the target."""
 
     function: RouteFunction
     targets: dict[str, str]
@@ -165,10 +165,10 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class RouteConfig(msgspec.Struct, frozen=True):
-    """What a routing function gets as its second argument, if it takes one.
+    """The second argument of a routing function, if it takes one.
 
     Attributes:
-        context: of the invocation, read-only.
+        context: the context of the invocation, read-only.
     """
 
     context: Mapping[str, Any] = {}
@@ -230,7 +230,7 @@ class CompiledGraph(msgspec.Struct, frozen=True, dict=True):
         )
 
     def functions(self, name: str) -> tuple[Callable[..., Any], ...]:
-        """What a node calls, of what runs inside it what that does, then what picks the way on after it."""
+        """Return the functions of a node: its own, those of its subgraph, then its routing function."""
         node, route = self.nodes.get(name), self.routes.get(name)
         if node is None:
             return ()
@@ -250,10 +250,10 @@ class CompiledGraph(msgspec.Struct, frozen=True, dict=True):
         return self.info.digest
 
     def route(self, node: str, state: WorkflowState, context: Mapping[str, Any]) -> str:
-        """Where the run goes after `node`, "" where there is no way on.
+        """Return where the run goes after `node`; "" if nothing follows.
 
         Args:
-            context: of the invocation.
+            context: the context of the invocation.
 
         Raises:
             HitlError: the routing function raised or returned an unknown key.
@@ -296,7 +296,7 @@ def _with_reducer(channel: BoundChannel, reader: CodeReader) -> ChannelInfo:
 
 
 def route_key(key: Any) -> str:
-    """A routing key as text: true, 1, and the value of a text enum."""
+    """Return a routing key as text: "true" for True, "1" for 1, and the value of a text enum."""
     if isinstance(key, str):
         return str.__str__(key)
     return str(key).lower() if isinstance(key, bool) else str(key)

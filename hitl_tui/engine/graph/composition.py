@@ -1,4 +1,4 @@
-"""Maps, parallels and subgraphs: built into a graph, and resolved to steps when it is compiled.
+"""Maps, parallels and subgraphs: how they are added to a graph, and made into steps when it is compiled.
 
 Specified in docs/spec/branches.md.
 """
@@ -30,7 +30,7 @@ def resolve(
     subgraphs: Mapping[str, SubgraphWork],
     channels: Mapping[str, Any],
 ) -> dict[str, Node]:
-    """The steps of a graph: parallels with their members inside, subgraphs with their graphs.
+    """Return the steps of a graph: parallels with their members, subgraphs with their graphs.
 
     Args:
         ends: the nodes that edges and routes name.
@@ -75,7 +75,7 @@ def _parallel_node(node: Node, work: FanOutWork, members: tuple[Node, ...]) -> N
     reads = [member.reads for member in members]
     writes = [member.writes for member in members]
     policies: list[OnTaint] = ["allow", "warn", "approve", "block"]
-    # The strictest of them stands before all, since they run at once.
+    # The strictest policy applies to all members, since they run at once.
     strictest = max((member.on_taint for member in members), key=policies.index)
     work = replace(work, members=members)
     return replace(node, reads=_union(reads), writes=_union(writes), on_taint=strictest, work=work)
@@ -94,13 +94,13 @@ def _subgraph_node(node: Node, work: SubgraphWork, channels: Mapping[str, Any]) 
     for child, parent in work.outputs:
         _check_channel(f"{where}: outputs, inside", child, work.graph.channels)
         _check_channel(f"{where}: outputs", parent, channels)
-    _keep_private(where, work, channels)
+    _check_private_copies(where, work, channels)
     reads = tuple(name for name, _ in work.inputs if name not in RUN_INPUTS)
     return replace(node, reads=reads, writes=tuple(dict.fromkeys(to for _, to in work.outputs)), work=work)
 
 
-def _keep_private(where: str, work: SubgraphWork, channels: Mapping[str, Any]) -> None:
-    """Refuse to copy what is private here into what is public there."""
+def _check_private_copies(where: str, work: SubgraphWork, channels: Mapping[str, Any]) -> None:
+    """Refuse to copy a private channel of one graph into a public channel of the other."""
     inside: Mapping[str, Any] = work.graph.channels
     ways = (
         ("inputs", work.inputs, channels, "", inside, " inside"),
@@ -166,19 +166,20 @@ class Composing:
         on_error: OnError = "collect",
         **options: Any,
     ) -> Self:
-        """Run a node once for each item of a list, side by side, as one step.
+        """Run a node once for each item of a list, in parallel, as one step.
 
-        A branch finds its item as `config.item` and its place as `config.index`, and reads the state as
-        it was when the map began.  Updates are committed together, by place, then channel name.
+        A branch gets its item as `config.item` and its place as `config.index`, and reads the state as
+        it was when the map started.  Updates are committed together, by place, then channel name.
 
         Args:
-            over: the channel with the list, or a path into one, as `plan.steps`.
+            over: the channel with the list, or a path into one, such as `plan.steps`.
             node: a sync or async function as in `add_node`; sync ones run in threads.
             max_concurrent: how many branches run at once.
             max_items: more items than that are an error.
-            join: "all" waits for every branch; "first" and `quorum(n)` count successes and give up the
-                rest; where they can't be reached the node fails.
-            on_error: "collect" records failed branches and goes on; "fail" fails the node by the first.
+            join: "all" waits for every branch; "first" and `quorum(n)` count successes and stop the rest; if
+                they can't be reached, the node fails.
+            on_error: "collect" records failed branches and continues; "fail" fails the node at the first
+                failed branch.
             options: `reads`, `writes`, `retry`, `timeout` and others of `add_node`, for each branch.
 
         Raises:
@@ -192,7 +193,7 @@ class Composing:
         _check_count(f"map {name!r}: max_concurrent", max_concurrent)
         _check_count(f"map {name!r}: max_items", max_items)
         reads = options.pop("reads", None)
-        # The items go into what a branch does, so the map reads them whether it says so or not.
+        # A branch uses its item, so the map reads the list even if its `reads` does not name it.
         reads = reads if reads is None or over in reads else (*reads, over)
         self.add_node(name, node, reads=reads, **options)
         work = FanOutWork(join, on_error, max_concurrent, over=over, max_items=max_items)
@@ -211,9 +212,9 @@ class Composing:
     ) -> Self:
         """Run named nodes at once, as one step; they need no edges of their own.
 
-        Each reads the state as it was when the step began.  Updates are committed together, by place in
-        the list, then channel name: of two values for one overwrite channel the later place wins, and the
-        checkpoint says so.
+        Each reads the state as it was when the step started.  Updates are committed together, by place in the
+        list, then channel name. If two nodes write the same overwrite channel, the later one in the list
+        wins, and the checkpoint says so.
 
         Args:
             nodes: names of nodes added with `add_node`, before or after this.
@@ -239,7 +240,7 @@ class Composing:
             )
         if max_concurrent is not None:
             _check_count(f"parallel {name!r}: max_concurrent", max_concurrent)
-        self.add_node(name, _nothing)
+        self.add_node(name, _placeholder)
         self._nodes[name] = replace(self._nodes[name], work=FanOutWork(join, on_error, max_concurrent))
         self._members[name] = tuple(nodes)
         return self
@@ -257,15 +258,15 @@ class Composing:
         """Run a whole graph as one node, on a thread of its own.
 
         Args:
-            graph: a graph, which shares this one's agents, or a compiled one with agents, gates and limits
-                of its own.  Its threads are kept where this graph's are.
-            inputs: this graph's channel to the inner one's; copied in when it begins.
+            graph: a graph, which shares this one's agents, or a compiled one with its own agents, gates and
+                limits. Its threads are kept in this graph's store.
+            inputs: this graph's channel to the inner one's; copied in at the start.
             outputs: the inner graph's channel to this one's; goes through this one's reducer at the end.
-            on_taint: as in `add_node`, about the channels that `inputs` copy.
+            on_taint: as in `add_node`, for the channels that `inputs` copy.
 
         Raises:
-            GraphInvalid: a bad name; unknown channels, cycles and copies of a private channel into a
-                public one are told by `compile`.
+            GraphInvalid: a bad name. Unknown channels, cycles and copies of a private channel into a public
+                one are reported by `compile`.
         """
         if not has(graph, "compile") and not has(graph, "graph"):
             raise GraphInvalid(f"subgraph {name!r} is {in_words(graph)}", "give a StateGraph")
@@ -274,7 +275,7 @@ class Composing:
                 raise GraphInvalid(
                     f"subgraph {name!r}: {option} is {pairs!r}", f'a mapping, as {option}={{"from": "to"}}'
                 )
-        self.add_node(name, _nothing, on_taint=on_taint)
+        self.add_node(name, _placeholder, on_taint=on_taint)
         if is_unprintable(name):
             raise GraphInvalid(
                 f"subgraph {name!r} can't be called that: its name goes into those of its threads",
@@ -285,13 +286,13 @@ class Composing:
 
 
 def depth_of(graph: CompiledGraph) -> int:
-    """How many graphs are nested in a graph, one inside the other."""
+    """Return how deeply graphs are nested in a graph."""
     inner = [node.work.graph for node in graph.nodes.values() if isinstance(node.work, SubgraphWork)]
     return 1 + max(map(depth_of, inner)) if inner else 0
 
 
 def asks_humans(graph: CompiledGraph) -> str:
-    """Where a graph or one inside it stops for a human, or asks about what is tainted; "" for nowhere."""
+    """Return where a graph or a subgraph asks a person, also about untrusted data; "" for nowhere."""
     for name in (*graph.before, *graph.after):
         return f"the interrupt at {name!r}"
     for node in graph.nodes.values():
@@ -315,5 +316,5 @@ def _check_count(where: str, count: Any) -> None:
         raise GraphInvalid(f"{where} is {count!r}", "give a whole number of at least 1")
 
 
-def _nothing(_state: Any) -> None:
-    """Stands where the branches or the graph of a node do its work."""
+def _placeholder(_state: Any) -> None:
+    """Placeholder for the function of a node whose work is done by its branches or its subgraph."""

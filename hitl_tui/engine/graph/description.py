@@ -1,4 +1,4 @@
-"""A graph as data: what a screen draws and a digest is made of, free of functions."""
+"""A graph as data, without functions: screens draw it, and digests are made from it."""
 
 import hashlib
 from typing import Annotated, Any, Literal, Self
@@ -20,27 +20,27 @@ _GO_BACK = "go back to a copy of the store"
 
 
 class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A node as declared: its contract, and what it is made of.
+    """A node as declared: what it may do, and its kind.
 
     Args:
-        reads, writes: what it may touch, ("*",) for all.
-        kind: what it is made of.
-        over: of a map: the channel or path whose items it goes through.
-        join: of a map or a parallel: "all", "first" or "quorum(n)".
-        max_concurrent: of a map or a parallel: how many branches run at once, None for all.
-        max_items: of a map: more items are an error.
-        on_error: of a map or a parallel: "fail" where one failed branch fails the node.
-        members: of a parallel: the nodes that run at once, in their order.
-        graph: of a subgraph: the graph inside.
-        closed: of a subgraph: why it can not be stepped into, in words; "" where it can.
-        inputs, outputs: of a subgraph: (parent's channel, child's) and (child's, parent's).
-        external: the source it brings in from outside, "" for none.
-        on_taint: what happens before it reads what is tainted.
-        attempts: how often it is tried.
-        timeout: seconds an attempt may take, None for ever.
-        code, route_code: digests of its function and of the one that picks the way on after it (see
-            `graph.code_digest`), "" for none.
-        tools: what the agents that it is known to ask may call.
+        reads, writes: the channels that it may read and write, ("*",) for all.
+        kind: "" for a plain node, else "map", "parallel" or "subgraph".
+        over: for a map, the channel or path with its items.
+        join: for a map or a parallel, "all", "first" or "quorum(n)".
+        max_concurrent: for a map or a parallel, how many branches run at once; None for all.
+        max_items: for a map; more items are an error.
+        on_error: for a map or a parallel, "fail" if one failed branch fails the node.
+        members: for a parallel, the nodes that run at once, in their order.
+        graph: for a subgraph, the graph inside.
+        closed: for a subgraph, why it can't be stepped into; "" if it can.
+        inputs, outputs: for a subgraph, (parent's channel, child's) and (child's, parent's).
+        external: the source of the untrusted data that it brings in, "" for none.
+        on_taint: what happens before it reads tainted channels.
+        attempts: how often it is attempted.
+        timeout: seconds that an attempt may take; None for no limit.
+        code, route_code: digests of its function and of its routing function (see `graph.code_digest`), ""
+            for none.
+        tools: the tools that the agents it is known to use may call.
     """
 
     name: str
@@ -75,7 +75,7 @@ class EdgeInfo(msgspec.Struct, frozen=True):
 
 
 class InputField(Declaration, frozen=True):
-    """What a graph asks for when a thread starts: a name for people, and the channel it goes to."""
+    """An input that a graph asks for when a thread starts: a name for people, and its channel."""
 
     name: Annotated[str, about("What `--input` names.")]
     channel: Annotated[str, about("The channel it fills.")]
@@ -84,14 +84,13 @@ class InputField(Declaration, frozen=True):
 
 
 class GateInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A question that stands before or after a node, as declared: what it asks, of whom, and what lets a run
-    pass it.
+    """A gate before or after a node, as declared: what it asks, whom, and which answers let a run pass.
 
     Args:
-        sets: by the id of a choice, the channels' values that it sets; without the choices where a function
-            says so, or that set a private channel.
-        deadline: seconds until it expires, None where it never does.
-        on_timeout: the id of the choice that counts then, "" where the thread fails.
+        sets: by the id of a choice, the channel values that it sets; choices that set a private channel, or
+            values from a function, are left out.
+        deadline: seconds until it expires; None for never.
+        on_timeout: the id of the choice that applies then; "" if the thread fails.
     """
 
     node: Annotated[str, about("The node that it stands at.")]
@@ -131,15 +130,15 @@ class GateInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def names_people(self) -> bool:
-        """Whether it says who may answer it, or how; else anyone may, in any way."""
+        """Whether it says who may answer it, or how; otherwise anyone may."""
         return bool(self.reviewers or self.logins or self.signed or self.quorum > 1)
 
 
 class GraphInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The picture of a graph: nodes (START and END are in the edges only), edges, channels, gates.
+    """A whole graph: nodes (START and END are only in the edges), edges, channels, gates.
 
     Args:
-        python: the version of Python that its digests of code are of, "" where it has none.
+        python: the version of Python for which its digests of code are valid, "" if it has none.
     """
 
     name: str
@@ -151,27 +150,27 @@ class GraphInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     python: str = ""
 
     def why_closed(self, name: str) -> str:
-        """Why a subgraph's node can not be stepped into; "" for any other node."""
+        """Return why a subgraph's node can't be stepped into; "" for any other node."""
         node = self.node(name)
         return node.closed if node else ""
 
     def node(self, name: str) -> NodeInfo | None:
-        """A node by its name, None for START, END and names that are none."""
+        """Return a node by its name; None for START, END and unknown names."""
         return next((node for node in self.nodes if node.name == name), None)
 
     def kind_of(self, name: str) -> NodeKind:
-        """What a node is made of."""
+        """Return the kind of a node."""
         node = self.node(name)
         return node.kind if node else "node"
 
     def members_of(self, name: str) -> tuple[str, ...]:
-        """The names of the nodes in a parallel, in their order; () for others."""
+        """Return the names of the nodes in a parallel, in their order; () for others."""
         node = self.node(name)
         return tuple(member.name for member in node.members) if node else ()
 
     @property
     def body(self) -> bytes:
-        """The graph as the JSON that stores keep, by its digest."""
+        """The graph as JSON, as stores keep it by its digest."""
         return msgspec.json.encode(self, order="sorted")
 
     @property
@@ -181,16 +180,16 @@ class GraphInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def stored(self) -> StoredGraph:
-        """The graph as a store keeps it."""
+        """The graph in the form in which a store keeps it."""
         body = self.body
         return StoredGraph(hashlib.sha256(body).hexdigest(), body)
 
     @classmethod
     def of(cls, stored: StoredGraph) -> Self:
-        """The graph of a store, which is nobody's word alone: its hash is checked.
+        """Return the graph that a store keeps, after checking its hash.
 
         Raises:
-            LogCorrupt: the body is not the one of that digest, or is no graph.
+            LogCorrupt: the body does not match the digest, or is not a graph.
         """
         if hashlib.sha256(stored.body).hexdigest() != stored.digest:
             raise LogCorrupt(f"the graph {stored.digest[:12]} is not as it was stored", _GO_BACK)

@@ -1,4 +1,4 @@
-"""A graph as text for other tools, Mermaid and Graphviz, with what a run has made of it.
+"""A graph as text for other tools, Mermaid and Graphviz, with marks for what a run has done.
 
 Specified in docs/spec/graphs.md.
 """
@@ -19,10 +19,11 @@ _STEPS_FOLLOWED = 500
 
 
 class RunMarks(msgspec.Struct, frozen=True):
-    """What a run makes of the picture: who is current, how often nodes ran, which edges were taken.
+    """What a run marks in the picture: the current node, how often nodes ran, which edges were taken.
 
-    `breakpoints` are the nodes at which there are some, each with whether one stops; `notes` stand beside the
-    names of nodes, as how many branches are done; `inside` has the looks of the newest runs of subgraphs.
+    `breakpoints` are the nodes with breakpoints, each with whether one of them stops; `notes` are shown next
+    to the names of nodes, such as how many branches are done; `inside` has the marks of the newest subgraph
+    runs.
     """
 
     current: str | None = None
@@ -33,18 +34,18 @@ class RunMarks(msgspec.Struct, frozen=True):
     inside: Mapping[str, RunMarks] = {}
 
     def is_current(self, name: str) -> bool:
-        """Whether a node is current: alone, or one of those that run at once."""
+        """Whether a node is current: alone, or one of several that run at once."""
         return name == self.current or name in nodes_at_once(self.current or "")
 
 
 def nodes_at_once(place: str) -> list[str]:
-    """The nodes that a superstep of LangGraph which runs several is named by; none for any other place."""
+    """Return the nodes in the name of a LangGraph superstep that runs several; () for any other position."""
     parts = place.split("+")
     return parts if len(parts) > 1 and all(parts) else []
 
 
 def nodes_of(point: Checkpoint) -> list[str]:
-    """The nodes that a step has run: several where a superstep of LangGraph ran them at once."""
+    """Return the nodes that a step has run: several if a LangGraph superstep ran them at once."""
     ran = {branch.name for branch in point.branches}
     parts = nodes_at_once(point.node or "")
     if parts and ran.issuperset(parts):
@@ -52,15 +53,15 @@ def nodes_of(point: Checkpoint) -> list[str]:
     return [point.node] if point.node else []
 
 
-def look_of(cursor: Cursor, checkpoints: Sequence[Checkpoint]) -> RunMarks:
-    """What a thread has made of its graph; its checkpoints come oldest first."""
+def marks_of(cursor: Cursor, checkpoints: Sequence[Checkpoint]) -> RunMarks:
+    """Return what a thread marks in its graph; `checkpoints` are given oldest first."""
     asks = cursor.pending[0].node if cursor.pending else None
     failed = cursor.error.node if cursor.error else None
     return RunMarks(failed or asks or cursor.next_node, cursor.visits, taken_edges(checkpoints, cursor.head))
 
 
-def look_in_store(store: Store, thread_id: str) -> RunMarks | None:
-    """The look of a thread and of the threads inside it, None where it is not in the store."""
+def marks_in_store(store: Store, thread_id: str) -> RunMarks | None:
+    """Return the marks of a thread and its child threads; None if it is not in the store."""
     cursor = store.cursor(thread_id)
     if cursor is None:
         return None
@@ -69,12 +70,12 @@ def look_in_store(store: Store, thread_id: str) -> RunMarks | None:
     link = next((state.child for state in cursor.branches if state.child), None)
     if link is not None:
         threads[cursor.position.partition(":")[2]] = link.thread_id
-    marks = {node: look_in_store(store, thread) for node, thread in threads.items()}
-    return replace(look_of(cursor, points), inside={node: look for node, look in marks.items() if look})
+    by_node = {node: marks_in_store(store, thread) for node, thread in threads.items()}
+    return replace(marks_of(cursor, points), inside={node: marks for node, marks in by_node.items() if marks})
 
 
 def taken_edges(checkpoints: Sequence[Checkpoint], until: int) -> frozenset[tuple[str, str]]:
-    """The edges a run went along up to a step, as far as its newest checkpoints tell."""
+    """Return the edges that a run took up to a step, as far as its newest checkpoints show."""
     taken: set[tuple[str, str]] = set()
     before = [START]
     for point in checkpoints[-_STEPS_FOLLOWED:]:
@@ -90,26 +91,26 @@ def taken_edges(checkpoints: Sequence[Checkpoint], until: int) -> frozenset[tupl
     return frozenset(taken)
 
 
-_NO_LOOK = RunMarks()
+_NO_MARKS = RunMarks()
 _SHAPES = {"map": ", shape=box3d", "parallel": ", shape=component", "subgraph": ", peripheries=2"}
 WAY, HERE = "#0969da", "#bf8700"
-"""The colours of the way that a run took and of the node it is at, on paper as light as a page's."""
+"""Colours of the taken edges and of the current node, for a light background."""
 _VISITED = f', color="{WAY}", penwidth=2'
 _CURRENT = f', color="{HERE}", penwidth=4'
 _TAKEN = f'color="{WAY}", penwidth=3'
 
 
-def to_mermaid(graph: GraphInfo, look: RunMarks | None = None) -> str:
-    """Mermaid's flowchart syntax; labels are quoted, so that no name can break out of its place.
+def to_mermaid(graph: GraphInfo, marks: RunMarks | None = None) -> str:
+    """Return a graph in Mermaid's flowchart syntax; labels are quoted, so that no name can break the syntax.
 
-    A parallel and a subgraph are frames around what they are made of, a map is a box with double sides.
+    Parallels and subgraphs are frames around their parts, a map is a box with double sides.
 
     Args:
-        look: what a run has made of the graph, marked where it is given, inside of subgraphs, too.
+        marks: what a run has done, shown in the graph and its subgraphs.
     """
     drawn = _Mermaid()
-    drawn.graph(graph, look or _NO_LOOK, "n", "    ")
-    return "\n".join(["flowchart TD", *drawn.lines, *drawn.marks()]) + "\n"
+    drawn.graph(graph, marks or _NO_MARKS, "n", "    ")
+    return "\n".join(["flowchart TD", *drawn.lines, *drawn.styles()]) + "\n"
 
 
 class _Mermaid:
@@ -120,38 +121,38 @@ class _Mermaid:
         self._taken: list[str] = []
         self._links = 0
 
-    def graph(self, graph: GraphInfo, look: RunMarks, prefix: str, indent: str) -> None:
-        """The nodes and edges of a graph; what a node is made of stands in a frame of its own."""
+    def graph(self, graph: GraphInfo, marks: RunMarks, prefix: str, indent: str) -> None:
+        """Write the nodes and edges of a graph; the parts of a node are drawn in a frame."""
         ids = _ids(graph, prefix)
         for name, key in ids.items():
-            self._node(name, graph.node(name), key, look, indent)
-            if look.is_current(name):
+            self._node(name, graph.node(name), key, marks, indent)
+            if marks.is_current(name):
                 self._current.append(key)
-            elif look.visits.get(name):
+            elif marks.visits.get(name):
                 self._visited.append(key)
         for edge in graph.edges:
             label = f'-. "{_entity(edge.label)}" .->' if edge.label else "-->"
             self.lines.append(f"{indent}{ids[edge.source]} {label} {ids[edge.target]}")
-            if (edge.source, edge.target) in look.taken:
+            if (edge.source, edge.target) in marks.taken:
                 self._taken.append(str(self._links))
             self._links += 1
 
-    def _node(self, name: str, node: NodeInfo | None, key: str, look: RunMarks, indent: str) -> None:
-        text = _entity((title(node) if node else name) + _count(name, look))
+    def _node(self, name: str, node: NodeInfo | None, key: str, marks: RunMarks, indent: str) -> None:
+        text = _entity((title(node) if node else name) + _count(name, marks))
         if node is not None and (node.members or node.graph):
             self.lines.append(f'{indent}subgraph {key} ["{text}"]')
             for place, member in enumerate(node.members):
                 self.lines.append(f'{indent}    {key}_{place}["{_entity(member.name)}"]')
             if node.graph:
-                self.graph(node.graph, look.inside.get(name, _NO_LOOK), f"{key}_", f"{indent}    ")
+                self.graph(node.graph, marks.inside.get(name, _NO_MARKS), f"{key}_", f"{indent}    ")
             self.lines.append(f"{indent}end")
         elif node is not None and node.kind == "map":
             self.lines.append(f'{indent}{key}[["{text}"]]')
         else:
             self.lines.append(f"{indent}{key}" + (f'(["{text}"])' if name in (START, END) else f'["{text}"]'))
 
-    def marks(self) -> list[str]:
-        """Styles for the nodes a run was at and the edges it took."""
+    def styles(self) -> list[str]:
+        """Write styles for the nodes that a run visited and the edges that it took."""
         marks = []
         if self._visited:
             marks.append(f"    classDef visited stroke:{WAY},stroke-width:2px")
@@ -165,29 +166,29 @@ class _Mermaid:
 
 
 def parts_of(node: NodeInfo) -> str:
-    """In short what a map, a parallel or a subgraph is made of, "" for a plain node."""
+    """Return a short description of a map, a parallel or a subgraph; "" for a plain node."""
     join = f", {node.join}" if node.join not in ("", "all") else ""
     parts = {"map": f"each of {node.over}{join}", "parallel": f"at once{join}"}
     return parts.get(node.kind, node.graph.name if node.graph else "")
 
 
 def title(node: NodeInfo) -> str:
-    """A node's name, and in short what it is made of."""
+    """Return a node's name, with a short description of its parts."""
     parts = parts_of(node)
     return f"{node.name}: {parts}" if parts else node.name
 
 
-def to_dot(graph: GraphInfo, look: RunMarks | None = None, *, expand: bool = False) -> str:
-    """Graphviz's language; names and labels are quoted strings.
+def to_dot(graph: GraphInfo, marks: RunMarks | None = None, *, expand: bool = False) -> str:
+    """Return a graph in Graphviz's language; names and labels are quoted strings.
 
     A map is a box with depth, a parallel one with parts, a subgraph one with a double border.
 
     Args:
-        look: what a run has made of the graph, marked where it is given.
-        expand: draw what subgraphs and parallels are made of, in frames.
+        marks: what a run has done, shown in the graph.
+        expand: draw the parts of subgraphs and parallels, in frames.
     """
     drawn = _Dot(expand)
-    drawn.graph(graph, look or _NO_LOOK, "n", "    ")
+    drawn.graph(graph, marks or _NO_MARKS, "n", "    ")
     options = ["    compound=true;"] if expand else []
     head = [f"digraph {_quoted(graph.name)} {{", *options, "    node [shape=box, style=rounded];"]
     return "\n".join([*head, *drawn.lines, "}"]) + "\n"
@@ -198,40 +199,40 @@ class _Dot:
         self.lines: list[str] = []
         self._expand = expand
 
-    def graph(self, graph: GraphInfo, look: RunMarks, prefix: str, indent: str) -> tuple[str, str]:
-        """The nodes and edges of a graph; returns the ids of where it begins and ends."""
+    def graph(self, graph: GraphInfo, marks: RunMarks, prefix: str, indent: str) -> tuple[str, str]:
+        """Write the nodes and edges of a graph; return the ids of its start and end."""
         ids = _ids(graph, prefix)
         ends: dict[str, tuple[str, str]] = {}
         for name, key in ids.items():
             node = graph.node(name)
-            mark = _CURRENT if look.is_current(name) else _VISITED if look.visits.get(name) else ""
+            mark = _CURRENT if marks.is_current(name) else _VISITED if marks.visits.get(name) else ""
             if self._expand and node is not None and (node.members or node.graph):
-                ends[name] = self._frame(node, key, look, indent, mark)
+                ends[name] = self._frame(node, key, marks, indent, mark)
             else:
                 self.lines.append(
-                    f"{indent}{key} [label={_quoted(_label(node, name, look))}{_shape(name, node)}{mark}];"
+                    f"{indent}{key} [label={_quoted(_label(node, name, marks))}{_shape(name, node)}{mark}];"
                 )
         for edge in graph.edges:
-            marks = [f"label={_quoted(edge.label)}, style=dashed"] if edge.label else []
-            marks += [_TAKEN] if (edge.source, edge.target) in look.taken else []
-            marks += [f"ltail=cluster_{ids[edge.source]}"] if edge.source in ends else []
-            marks += [f"lhead=cluster_{ids[edge.target]}"] if edge.target in ends else []
-            label = f" [{', '.join(marks)}]" if marks else ""
+            attributes = [f"label={_quoted(edge.label)}, style=dashed"] if edge.label else []
+            attributes += [_TAKEN] if (edge.source, edge.target) in marks.taken else []
+            attributes += [f"ltail=cluster_{ids[edge.source]}"] if edge.source in ends else []
+            attributes += [f"lhead=cluster_{ids[edge.target]}"] if edge.target in ends else []
+            label = f" [{', '.join(attributes)}]" if attributes else ""
             source = ends[edge.source][1] if edge.source in ends else ids[edge.source]
             target = ends[edge.target][0] if edge.target in ends else ids[edge.target]
             self.lines.append(f"{indent}{source} -> {target}{label};")
         return next(iter(ids.values())), list(ids.values())[-1]
 
-    def _frame(self, node: NodeInfo, key: str, look: RunMarks, indent: str, mark: str) -> tuple[str, str]:
-        """What a node is made of, in a frame; returns the ids of its first and its last part."""
-        label = _quoted(title(node) + _count(node.name, look))
+    def _frame(self, node: NodeInfo, key: str, marks: RunMarks, indent: str, mark: str) -> tuple[str, str]:
+        """Write the parts of a node in a frame; return the ids of its first and last part."""
+        label = _quoted(title(node) + _count(node.name, marks))
         self.lines.append(f"{indent}subgraph cluster_{key} {{")
         style = mark.removeprefix(", ").replace(", ", "; ")
         self.lines.append(
             f"{indent}    label={label}; peripheries={2 if node.graph else 1};{f' {style};' if style else ''}"
         )
         if node.graph:
-            ends = self.graph(node.graph, look.inside.get(node.name, _NO_LOOK), f"{key}_", f"{indent}    ")
+            ends = self.graph(node.graph, marks.inside.get(node.name, _NO_MARKS), f"{key}_", f"{indent}    ")
         else:
             for place, member in enumerate(node.members):
                 self.lines.append(f"{indent}    {key}_{place} [label={_quoted(member.name)}];")
@@ -240,19 +241,19 @@ class _Dot:
         return ends
 
 
-def _label(node: NodeInfo | None, name: str, look: RunMarks) -> str:
+def _label(node: NodeInfo | None, name: str, marks: RunMarks) -> str:
     text = title(node) if node is not None else name
     if node is not None and node.members:
         text += f" ({', '.join(member.name for member in node.members)})"
-    return text + _count(name, look)
+    return text + _count(name, marks)
 
 
 def _shape(name: str, node: NodeInfo | None) -> str:
     return ", shape=oval" if name in (START, END) else _SHAPES.get(node.kind, "") if node else ""
 
 
-def _count(name: str, look: RunMarks) -> str:
-    count = look.visits.get(name)
+def _count(name: str, marks: RunMarks) -> str:
+    count = marks.visits.get(name)
     return f" ×{count}" if count else ""
 
 

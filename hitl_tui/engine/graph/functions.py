@@ -1,4 +1,4 @@
-"""A user's functions: what they want to be called with, and where in them an error was raised."""
+"""A user's functions: which arguments they take, and where in them an error was raised."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from hitl_tui.errors import GraphInvalid
 
 
 def takes_second(function: Callable[..., Any], name: str) -> bool:
-    """Whether a function wants a second argument: a node the config, an answer of a gate the text.
+    """Whether a function takes a second argument: the config of a node, or the text of a gate's answer.
 
-    One with a default is the function's own (`lambda state, word=word: ...`), unless it is called `name`.
+    A parameter with a default is the function's own (`lambda state, word=word: ...`), unless it is called
+    `name`.
     """
     signature = _signature(function)
     if signature is None:
@@ -31,10 +32,10 @@ def takes_second(function: Callable[..., Any], name: str) -> bool:
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
-    """The signature of a function, or of the `__call__` of an object that tells none; None without."""
+    """Return the signature of a function, or of an object's `__call__`; None if it is not known."""
     try:
         return inspect.signature(function)
-    except Exception:  # a proxy or a mock may raise anything when it is asked
+    except Exception:  # a proxy or a mock may raise anything here
         called = inspect.getattr_static(type(function), "__call__", None)
     if type(called) is not FunctionType:
         return None
@@ -43,9 +44,9 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
 
 
 def code_behind(function: Any) -> CodeType | None:
-    """The code of a function, also behind a decorator, a partial or an object's `__call__`; None without.
+    """Return the code of a function, a decorated function, a partial or an object's `__call__`; or None.
 
-    None of it runs: what a user gives may be a proxy that does anything when it is asked.
+    None of the user's code runs, since an object may be a proxy that does anything when an attribute is read.
     """
     for _ in range(_MOST_WRAPPED):
         if type(function) is FunctionType:
@@ -68,22 +69,24 @@ _MOST_WRAPPED: Final = 100
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
-    """Whether a call gives something to await instead of the answer."""
+    """Whether a call returns something to await instead of the result."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
-def check_takes(what: str, function: Callable[..., Any], *arguments: str, waits: bool = False) -> None:
-    """Refuse a function that could never be called the way it will be.
+def check_arguments(
+    what: str, function: Callable[..., Any], *arguments: str, may_be_async: bool = False
+) -> None:
+    """Refuse a function that can't be called with the arguments it will get.
 
     Args:
-        what: it, for people, as "node 'write'".
-        arguments: what it is called with, in words.
-        waits: whether it may be async.
+        what: its description for people, such as "node 'write'".
+        arguments: a description of the arguments.
+        may_be_async: whether its result is awaited.
 
     Raises:
-        GraphInvalid: it takes fewer arguments, needs more, or is async where nothing awaits it.
+        GraphInvalid: it takes fewer arguments, needs more, or is async although nothing amay_be_async it.
     """
-    if not waits and _is_async(function):
+    if not may_be_async and _is_async(function):
         raise GraphInvalid(f"{what} is async", "write def instead of async def; only nodes may wait")
     signature = _signature(function)
     if signature is None:
@@ -104,35 +107,38 @@ _LONGEST = 120
 
 @cache
 def _libraries() -> tuple[str, ...]:
-    """Where Python and what is installed with it lie."""
+    """Return the directories of Python and of installed packages."""
     import site
 
-    # As `sysconfig` has them, which reads how Python was built to tell.
+    # The same as in `sysconfig`, which would first read how Python was built.
     places = (os.path.dirname(os.__file__), *site.getsitepackages(), site.getusersitepackages())
     return tuple(f"{place}{os.sep}" for place in places)
 
 
 def is_ours(file: str) -> bool:
-    """Whether code of that file is this package's."""
+    """Whether a file belongs to this package."""
     return file.startswith(_OURS)
 
 
 def is_library(file: str) -> bool:
-    """Whether code of that file is this package's, Python's or a library's, rather than a user's."""
-    known = file.startswith((_OURS, "<frozen "))  # first, for where libraries lie takes a while to find
+    """Whether a file belongs to this package, Python or a library, and not to the user."""
+    known = file.startswith(
+        (_OURS, "<frozen ")
+    )  # checked first, because it takes a while to find the directories of libraries
     return known or file.startswith(_libraries())
 
 
 def raised_at(error: BaseException) -> str:
-    """The innermost line of a user's code that led to an error, as "flow.py, line 12: words = …".
+    """Return the innermost line of a user's code that led to an error, as "flow.py, line 12: words = …".
 
-    "" where none did: a frame counts if it lies neither in this package nor in Python or a library.
+    It is "" if there is none. Code counts as the user's if it is neither in this package nor in Python or a
+    library.
     """
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if is_library(frame.filename):
             continue
         line = frame.line or ""
-        line = "" if line.startswith("raise ") else line  # the message says that
+        line = "" if line.startswith("raise ") else line  # the message already says where
         code = f": {line if len(line) <= _LONGEST else f'{line[: _LONGEST - 1]}…'}" if line else ""
         return f"{os.path.basename(frame.filename)}, line {frame.lineno}{code}"
     return ""

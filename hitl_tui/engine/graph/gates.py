@@ -1,7 +1,7 @@
-"""Gates: a human's decision after (or before) a node, with what each answer does to the state.
+"""Gates: a person's decision after (or before) a node, with what each answer does to the state.
 
-A gate turns an interrupt into a question with named answers.  The answer's values are written as an
-`update_state` checkpoint, and the route follows from the state as it then is.
+A gate turns an interrupt into a request with named answers. The values of the answer are written as an
+`update_state` checkpoint, and the route is chosen on the state after that.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from hitl_tui.declared import Declaration
 from hitl_tui.engine.graph.description import GateInfo
-from hitl_tui.engine.graph.functions import check_takes, takes_second
+from hitl_tui.engine.graph.functions import check_arguments, takes_second
 from hitl_tui.engine.log.requests import Choice, RequestKind
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.state.frozen import thaw
@@ -31,9 +31,10 @@ class GateChoice(Declaration, frozen=True):
         id: what an answer names.
         label: what a person reads.
         key: the key suggested on screen.
-        text: whether the answer carries words of the person's own.
-        values: what it sets: a mapping, or a function `(state, text) -> mapping`; nothing by default. It
-            may leave the text out; a second parameter with a default gets it only if it is called `text`.
+        text: whether the person may or must add a comment.
+        values: what it sets: a mapping, or a function `(state, text) -> mapping`; nothing by default. The
+            function may leave the text out; a second parameter with a default gets it only if it is called
+            `text`.
     """
 
     id: str
@@ -43,14 +44,14 @@ class GateChoice(Declaration, frozen=True):
     values: Mapping[str, Any] | Callable[..., Mapping[str, Any]] = {}  # noqa: RUF012 (a struct copies it)
 
     def check(self) -> None:
-        """Refuse an id that no answer can name, and values that no channel can take."""
+        """Refuse an id that no answer can name, and values that no channel can hold."""
         if not is_name(self.id):
             raise GraphInvalid(
                 f"GateChoice: the id {self.id!r} is not allowed", "give text, as an answer names it"
             )
         if callable(self.values):
             arguments = ("state", "text") if takes_second(self.values, "text") else ("state",)
-            check_takes(f"the values of {self.label_in_errors()}", self.values, *arguments)
+            check_arguments(f"the values of {self.label_in_errors()}", self.values, *arguments)
             return
         for name, value in self.values.items():
             try:
@@ -59,7 +60,7 @@ class GateChoice(Declaration, frozen=True):
                 raise GraphInvalid(f"{self.label_in_errors()}: values: {error.message}", error.hint) from None
 
     def values_for(self, state: WorkflowState, text: str) -> Mapping[str, Any]:
-        """The channel values this answer sets."""
+        """Return the channel values that this answer sets."""
         if not callable(self.values):
             return self.values
         return self.values(state, text) if takes_second(self.values, "text") else self.values(state)
@@ -71,29 +72,31 @@ class GateChoice(Declaration, frozen=True):
 
 
 class Gate(Declaration, frozen=True):
-    """A question to a human at a node.
+    """A request to a person at a node.
 
     Attributes:
-        node: the node it stands after (in `interrupt_after`) or before (in `interrupt_before`).
-        title: what is asked, as in "Approve this draft?".
+        node: the node after which (`interrupt_after`) or before which (`interrupt_before`) it asks.
+        title: the question, such as "Approve this draft?".
         choices: the allowed answers.
-        subject: the channel that is decided about; a private one shows as [private] until it is revealed.
-        payload: `(state) -> JSON`, shown with the question: public, whatever it was made from.
+        subject: the channel that the decision is about; a private one shows as [private] until it is
+            revealed.
+        payload: `(state) -> JSON`, shown with the question; public, whatever it was made from.
         recommended: the id of the answer that keeps things as they are.
         reviewers: who may answer; empty for anyone.
         quorum: how many different people must give the same answer.
-        one_account: whether one account of the operating system may give several of a quorum's votes, under
-            other names, as where people share a machine.
-        logins: users or groups of the database; who answers has to be logged in there as one of them,
-            whatever name they give, and a quorum is of as many logins.  Wants a store in PostgreSQL.
-        signed: whether only a decision signed with the key of who decides is an answer.
+        one_account: whether one account of the operating system may give several of a quorum's votes under
+            different names, for people who share a machine.
+        logins: users or groups of the database. Whoever answers must be logged in there as one of them,
+            whatever name they give, and a quorum needs as many different logins. Needs a store in PostgreSQL.
+        signed: whether an answer counts only if it is signed with the key of the person who decides.
         deadline: seconds until it expires; None waits for ever.
         on_timeout: the answer then; None fails the thread with reason "deadline".
-        escalate_to: who may answer beside the reviewers once it has waited for long; needs reviewers.
+        escalate_to: who may answer besides the reviewers once it has waited for `escalate_after`; needs
+            reviewers.
         escalate_after: seconds until then; below 0, so many seconds before the deadline.
-        risk: "high" wants a second key press on screen.
-        binds: the parts of the payload that count for an answer, by name, dotted ones for parts of parts; all
-            by default.  Leave out what is never the same twice, as a time or a random id.
+        risk: "high" asks for a second key press on screen.
+        binds: the parts of the payload that an answer is about, by name, dotted for nested parts; all by
+            default. Leave out what is never the same twice, such as a time or a random id.
     """
 
     node: str
@@ -116,11 +119,11 @@ class Gate(Declaration, frozen=True):
     binds: Sequence[str] = ()
 
     def label_in_errors(self) -> str:
-        """The gate, by its node."""
+        """The gate, as errors name it."""
         return f"gate at {self.node!r:.60}" if isinstance(self.node, str) else "gate"
 
     def check(self) -> None:
-        """Refuse choices and terms that nobody could answer by; raises `GraphInvalid`."""
+        """Refuse choices and conditions under which nobody could answer; raises `GraphInvalid`."""
         for choice in self.choices:
             if not isinstance(choice, GateChoice):
                 raise GraphInvalid(
@@ -132,7 +135,7 @@ class Gate(Declaration, frozen=True):
                 f"gate at {self.node!r}: the title {self.title!r} asks nothing", "write a question"
             )
         if self.payload is not None:
-            check_takes(f"the payload of the gate at {self.node!r}", self.payload, "state")
+            check_arguments(f"the payload of the gate at {self.node!r}", self.payload, "state")
         ids = [choice.id for choice in self.choices]
         if not ids or len(set(ids)) != len(ids):
             raise GraphInvalid(f"gate at {self.node!r}: it needs choices with different ids, not {ids}")
@@ -154,16 +157,16 @@ class Gate(Declaration, frozen=True):
 
     @property
     def channels(self) -> list[str]:
-        """The channels it is known to be about or to set."""
+        """The channels that it is known to be about or to set."""
         about = [self.subject.partition(".")[0]] if self.subject else []
         set_by = [choice.values for choice in self.choices if isinstance(choice.values, Mapping)]
         return [*about, *(name for values in set_by for name in values)]
 
     def info(self, when: Literal["before", "after"], channels: Mapping[str, BoundChannel]) -> GateInfo:
-        """The gate as data.
+        """Return the gate as data.
 
         Args:
-            channels: the graph's.
+            channels: those of the graph.
         """
         return GateInfo(
             node=self.node,
@@ -192,7 +195,7 @@ class Gate(Declaration, frozen=True):
         )
 
     def choose(self, answer: Any) -> tuple[GateChoice, str]:
-        """The choice an answer names and the words it carries; raises `AnswerRefused`."""
+        """Return the choice that an answer names and its comment; raises `AnswerRefused`."""
         chosen, text = read_choice(answer)
         for choice in self.choices:
             if choice.id == chosen:
@@ -201,7 +204,7 @@ class Gate(Declaration, frozen=True):
 
 
 def _plain_values(choice: GateChoice, channels: Mapping[str, BoundChannel]) -> dict[str, Any] | None:
-    """What an answer sets, as JSON; None where only the run can tell, or where nobody is to read it."""
+    """Return what an answer sets, as JSON; None if a function decides it, or if it sets a private channel."""
     if callable(choice.values):
         return None
     values: dict[str, Any] = {}
@@ -212,7 +215,7 @@ def _plain_values(choice: GateChoice, channels: Mapping[str, BoundChannel]) -> d
         try:
             values[name] = thaw(channel.replace(value))
         except HitlError:
-            return None  # told when it is chosen
+            return None  # reported when it is chosen
     return values
 
 
@@ -273,10 +276,11 @@ def check_escalation(
 
 
 def escalates_at(after: float | None, deadline: float | None, now: int) -> int | None:
-    """When a request of now escalates (us), None for never.
+    """Return when a request made now escalates (us); None for never.
 
     Args:
-        after: seconds from now; below 0 before the deadline, in seconds from now, too.
+        after: seconds from now; if below 0, seconds before the deadline.
+        deadline: seconds from now.
     """
     if after is None:
         return None
@@ -284,7 +288,7 @@ def escalates_at(after: float | None, deadline: float | None, now: int) -> int |
 
 
 def read_choice(answer: Any) -> tuple[str, str]:
-    """`(choice id, words)` of an answer: "approve" or {"choice": "approve", "text": "…"}."""
+    """Return `(choice id, comment)` of an answer: "approve" or {"choice": "approve", "text": "…"}."""
     if isinstance(answer, str):
         return answer, ""
     if isinstance(answer, Mapping) and isinstance(answer.get("choice"), str):
@@ -296,7 +300,7 @@ def read_choice(answer: Any) -> tuple[str, str]:
 
 
 def check_choice(choices: Sequence[Choice | GateChoice], answer: Any) -> None:
-    """Check that an answer is one of the choices, with the words it needs; raises `AnswerRefused`."""
+    """Check that an answer is one of the choices, with the comment it needs; raises `AnswerRefused`."""
     chosen, text = read_choice(answer)
     for choice in choices:
         if choice.id == chosen:

@@ -1,4 +1,4 @@
-"""Which gates guard a node: those on every path to it."""
+"""Finds the gates that guard a node: those on every path to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Guard(NamedTuple):
     """A gate that must be answered before a thread may be placed after a node.
 
     Attributes:
-        inside: the subgraph's node that the gate is inside of, "" for a gate of the graph itself.
+        inside: the subgraph's node that contains the gate, "" for a gate of the graph itself.
     """
 
     gate: GateInfo
@@ -21,12 +21,17 @@ class Guard(NamedTuple):
 
 
 def always_passed(graph: GraphInfo, node: str) -> frozenset[str]:
-    """The nodes on every path from START to a node, itself included; it alone where no path is known."""
+    """Return the nodes on every path from START to a node, itself included.
+
+    If no path is known, that is only the node.
+    """
     return _on_every_path(_targets(graph), (START,), node) or frozenset((node,))
 
 
 def passed_from(graph: GraphInfo, position: str, node: str) -> frozenset[str]:
-    """The nodes on every path from a thread's position to a node, both ends included; none without a path.
+    """Return the nodes on every path from a thread's position to a node, both ends included.
+
+    Without a path there are none.
 
     Args:
         position: as a cursor has it: "node:NAME" before a node, "route:NAME" after one.
@@ -35,16 +40,16 @@ def passed_from(graph: GraphInfo, position: str, node: str) -> frozenset[str]:
     kind, _, name = position.partition(":")
     if kind == "end":
         return frozenset()
-    # A thread that is being rolled back begins again.
+    # A thread that is being rolled back starts again.
     first = (name,) if kind == "node" else targets.get(name if kind == "route" else START, ())
     return _on_every_path(targets, first, node)
 
 
 def is_asked_again(graph: GraphInfo, as_node: str, node: str, when: str) -> bool:
-    """Whether a thread that is placed after `as_node` comes to a question at a node again.
+    """Whether a thread that is placed after `as_node` will be asked a question at a node again.
 
-    It does where every path leads there, and where `as_node` is on every path to the node: then the graph's
-    own routes decide it anew. The same holds where no edge of the graph is known to lead to the node.
+    That is so if every path leads there, or if `as_node` is on every path to the node: then the graph's own
+    routes decide again. It is also so if no edge of the graph is known to lead to the node.
     """
     if as_node == START or (as_node == node and when == "after"):
         return True
@@ -65,7 +70,7 @@ def _targets(graph: GraphInfo) -> dict[str, list[str]]:
 
 
 def _on_every_path(targets: dict[str, list[str]], first: Iterable[str], node: str) -> frozenset[str]:
-    """The nodes on every path from one of the `first` to a node, itself included; none without a path."""
+    """Return the nodes on every path from one of the `first` to a node, itself included; none without one."""
     reached = _reached(targets, first)
     if node not in reached:
         return frozenset()
@@ -74,7 +79,7 @@ def _on_every_path(targets: dict[str, list[str]], first: Iterable[str], node: st
 
 
 def _reached(targets: dict[str, list[str]], first: Iterable[str], without: str = "") -> set[str]:
-    """The nodes on paths from the `first`, those included."""
+    """Return the nodes on paths from the `first`, those included."""
     reached = set(first) - {without}
     left = list(reached)
     while left:
@@ -86,18 +91,18 @@ def _reached(targets: dict[str, list[str]], first: Iterable[str], without: str =
 
 
 def guards_of(graph: GraphInfo, node: str) -> Iterator[Guard]:
-    """The gates for certain people that every path passes until a node has run, inside subgraphs too.
+    """Return the gates for certain people that every path passes until a node has run, in subgraphs too.
 
-    The gate after the node itself is none of them: it is asked once the node has run.
+    The gate after the node itself is not included: it is asked once the node has run.
     """
     yield from _guards(graph, always_passed(graph, node), node)
 
 
 def guards_ahead(graph: GraphInfo, last: str, position: str, node: str) -> Iterator[Guard]:
-    """The gates for certain people between where a thread is and a node that it is to be placed after.
+    """Return the gates for certain people between a thread's position and the node it is to be placed after.
 
-    None where that node has just run. The gate after the node that ran last is one of them, unless the thread
-    comes to it again.
+    There are none if that node has just run. The gate after the last node is included, unless the thread will
+    come to it again.
 
     Args:
         last: the node that ran last, "" for none.
@@ -121,12 +126,12 @@ def _guards(graph: GraphInfo, passed: frozenset[str], node: str) -> Iterator[Gua
 
 
 def names_people(reviewers: Sequence[str], quorum: int, logins: Sequence[str], *, signed: bool) -> bool:
-    """Whether a question says who may answer it, or how; else anyone may, in any way."""
+    """Whether a request says who may answer it, or how; otherwise anyone may."""
     return bool(reviewers or logins or signed or quorum > 1)
 
 
 def who_may_answer(reviewers: Sequence[str], quorum: int, logins: Sequence[str], *, signed: bool) -> str:
-    """Who may answer a question, as a sentence's beginning: "ann or bob may answer it, signed"."""
+    """Return who may answer a request, as the start of a sentence: "ann or bob may answer it, signed"."""
     people = list(reviewers)
     if people and quorum > 1:
         who = f"{quorum} of {', '.join(people)} must answer it alike"

@@ -1,4 +1,4 @@
-"""Limits of a run: which can be counted against, and whether one is near or reached, also inside a node."""
+"""Limits of a run: what they count, and whether one is near or reached, also inside a node."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from hitl_tui.engine.log.records import Cursor, Limits
 from hitl_tui.errors import UsageError
 
 ALERTS = (50, 75, 90, 100)
-"""Percentages of a limit that are told when they are reached."""
+"""Percentages of a limit that are reported when they are reached."""
 
 UNLIMITED = Limits(max_iterations=None)
 
 OnLimit = Literal["stop", "pause"]
-"""What becomes of a run that reaches one: it ends, or waits for whoever may raise it."""
+"""What happens to a run that reaches a limit: it ends, or it waits until somebody raises the limit."""
 
 
-def extended(limits: Limits, changes: Mapping[str, Any]) -> Limits:
-    """Limits with some of them changed, by name; raises `UsageError`."""
+def with_limits(limits: Limits, changes: Mapping[str, Any]) -> Limits:
+    """Return limits with some of them changed, by name; raises `UsageError`."""
     known = msgspec.structs.asdict(limits)
     for name in changes:
         if name not in known:
@@ -33,7 +33,7 @@ def extended(limits: Limits, changes: Mapping[str, Any]) -> Limits:
 
 
 def limit_reached(cursor: Cursor, limits: Limits) -> str:
-    """Which of its limits a thread has used up, in words; "" for none."""
+    """Describe which of its limits a thread has used up; "" for none."""
     if limits.max_iterations is not None and cursor.iteration >= limits.max_iterations:
         return f"{limits.max_iterations} iterations"
     if limits.max_tokens is limits.max_cost_usd is limits.max_seconds is None:
@@ -59,7 +59,7 @@ def _used_up(limits: Limits, tokens: int, cost: float, active: int, *, priced: b
 class LimitStop(BaseException):
     """A limit was reached inside a node, so it stops before its next model call.
 
-    Not an Exception: it is no failure of the node, which must not catch it, and it is not retried.
+    Not an Exception: the node has not failed, must not catch it, and is not retried.
 
     Args:
         words: which limit.
@@ -73,10 +73,10 @@ class LimitStop(BaseException):
 
 
 class Budget:
-    """What a node in flight may still use of the limits of its thread.  Thread-safe.
+    """What the running node may still use of its thread's limits. Thread-safe.
 
     Args:
-        cursor: what the thread has used before.
+        cursor: has what the thread has used before.
         clock: the time in microseconds.
         report: called for a model call whose price is unknown.
     """
@@ -103,7 +103,7 @@ class Budget:
             self._report(use)
 
     def reached(self) -> str:
-        """Which limit is used up by now, in words; "" for none."""
+        """Describe which limit is used up by now; "" for none."""
         active = self._clock() - self._began
         with self._lock:
             return _used_up(self._limits, self._tokens, self._cost, active, priced=self._priced)
@@ -115,9 +115,9 @@ def is_bounded_inside(limits: Limits) -> bool:
 
 
 def limits_near(before: Cursor, now: Cursor, limits: Limits) -> Iterator[LimitNear]:
-    """Those `limits` of which a commit has used up another of `ALERTS`; the highest, where it was several.
+    """Return the limits of which a commit has passed one of `ALERTS`, with the highest that it passed.
 
-    Iterations of a run that has reached its end are no matter any more: it may well be as long as it may be.
+    Iterations are ignored once a run has reached its end, since it may use all of them.
     """
     iterations = None if now.status == "completed" else limits.max_iterations
     for limit, allowed, was, used in (

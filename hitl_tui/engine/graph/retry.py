@@ -1,4 +1,4 @@
-"""How often a node is tried again, and how long to wait in between.
+"""How often a node is retried, and how long to wait between attempts.
 
 Specified in docs/spec/graphs.md.
 """
@@ -32,10 +32,10 @@ NEVER_RETRIED = (
 
 
 class RetryPolicy(Declaration, frozen=True):
-    """Try a failing node again.
+    """When to run a failing node again.
 
     Attributes:
-        max_attempts: attempts in all, the first included.
+        max_attempts: number of attempts, the first included.
         wait: seconds before the second attempt.
         backoff: factor by which the wait grows from attempt to attempt.
         jitter: share of the wait that is random, 0 to 1.
@@ -49,9 +49,9 @@ class RetryPolicy(Declaration, frozen=True):
     overlap: bool = False
 
     def check(self) -> None:
-        """Refuse numbers that no retry can go by."""
+        """Refuse numbers that make no sense for retries."""
         whole = type(self.max_attempts) is int and self.max_attempts >= 1
-        # Written so that nan is refused.
+        # The comparison is written so that nan is refused.
         if not (
             whole and 0 <= self.wait < math.inf and 1 <= self.backoff < math.inf and 0 <= self.jitter <= 1
         ):
@@ -63,6 +63,6 @@ class RetryPolicy(Declaration, frozen=True):
             raise GraphInvalid(f"{self}: overlap is True or False")
 
     def wait_after(self, attempt: int) -> float:
-        """Seconds to wait after failed attempt number `attempt`."""
+        """Return the seconds to wait after failed attempt number `attempt`."""
         seconds = self.wait * self.backoff ** (attempt - 1)
         return seconds * (1 + self.jitter * random.uniform(-1, 1))

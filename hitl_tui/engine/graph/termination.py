@@ -1,7 +1,8 @@
 """Conditions that end a run as completed(termination), combined with `|` and `&`.
 
-They are checked after a step without a fixed edge to END, before its route is: a run that is over asks no
-router. They judge what the steps of this invocation wrote, not its input and not what an earlier one left.
+They are checked after each step that has no fixed edge to END, before its route is chosen, so a run that is
+over calls no routing function. They look at what the steps of this invocation wrote, not at its input, and
+not at what an earlier invocation left.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from typing import Any
 import msgspec
 
 from hitl_tui.declared import declares
-from hitl_tui.engine.graph.functions import check_takes
+from hitl_tui.engine.graph.functions import check_arguments
 from hitl_tui.engine.state.reducers import Reducer
 from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.errors import GraphInvalid, in_words
 
 
-class Written:
+class WrittenChannels:
     """Which channels the steps of an invocation have written, and which entries of lists are older.
 
     Args:
@@ -32,13 +33,13 @@ class Written:
         self.given: set[str] = set()
         """The channels that its input wrote."""
         self.older: dict[str, int] = {}
-        """By each channel written, the entries at the front of its list from before."""
+        """For each written channel, the number of entries at the front of its list that are older."""
 
     def note(self, channel: str, reducer: Reducer | None, before: int, now: int) -> None:
         """Count one update.
 
         Args:
-            reducer: None for a value that was set by hand.
+            reducer: None for a value that a person set.
             before, now: how long the channel's list is before and after it; 0 for other values.
         """
         older = self.older.get(channel, before)
@@ -48,17 +49,17 @@ class Written:
             older = 0
         self.older[channel] = max(min(older, now), 0)
 
-    def new_in(self, channel: str, value: Any) -> Any:
-        """What of a channel's value was written: entries of a list, or the value; None for nothing."""
+    def written_part(self, channel: str, value: Any) -> Any:
+        """Return the written part of a channel's value: entries of a list, or the value; None for nothing."""
         if channel not in self.older:
             return None
         return value[self.older[channel] :] if isinstance(value, list) else value
 
-    def concerns(self, names: Iterable[str], is_default: Callable[[str], bool]) -> bool:
-        """Whether something that depends on these channels can be due to this invocation.
+    def may_depend_on(self, names: Iterable[str], is_default: Callable[[str], bool]) -> bool:
+        """Whether a condition on these channels can be met because of this invocation.
 
         Args:
-            is_default: whether nothing has ever changed a channel.
+            is_default: tells whether nothing has ever changed a channel.
         """
         channels = {name.partition(".")[0] for name in names}
         if self.invocation == 1 or any(name in self.older for name in channels):
@@ -67,31 +68,31 @@ class Written:
 
 
 class RunTotals(msgspec.Struct, frozen=True):
-    """What conditions can look at besides the state.
+    """What conditions can use besides the state.
 
     Args:
         turns: node runs of this invocation.
         cost: US dollars spent.
         written: what this invocation wrote.
         read: the channels read of the state since it was cleared.
-        is_default: whether nothing has ever changed a channel.
+        is_default: tells whether nothing has ever changed a channel.
     """
 
     turns: int
     cost: float
-    written: Written
+    written: WrittenChannels
     read: dict[str, None]
     is_default: Callable[[str], bool]
 
 
 class Termination:
-    """A condition over the state and the run's totals.
+    """A condition on the state and the run's totals.
 
     Args:
-        met: says in words what has been reached, "" while it has not.
-        reason: the condition in words.
-        channels: those it looks at.
-        either: made by `|`, so that its words need brackets beside others.
+        met: returns a text that says what has been reached, "" while it is not met.
+        reason: the condition as text.
+        channels: those that it uses.
+        either: made by `|`, so that its text needs brackets within others.
     """
 
     def __init__(
@@ -132,47 +133,47 @@ class Termination:
 
 @declares()
 def max_turns(n: int) -> Termination:
-    """Ends after `n` node runs of an invocation; human decisions do not count."""
+    """End after `n` node runs of an invocation; human decisions do not count."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise GraphInvalid(f"max_turns({n!r}): give a whole number of at least 1")
-    return _when(lambda _state, totals: totals.turns >= n, f"{n} turn{'s' if n > 1 else ''}")
+    return _condition(lambda _state, totals: totals.turns >= n, f"{n} turn{'s' if n > 1 else ''}")
 
 
 @declares()
 def cost_limit(usd: float) -> Termination:
-    """Ends once the thread has spent `usd` US dollars; calls of unknown price count as nothing."""
+    """End once the thread has spent `usd` US dollars; calls with an unknown price count as nothing."""
     if isinstance(usd, bool) or not isinstance(usd, (int, float)) or not usd > 0:
         raise GraphInvalid(f"cost_limit({usd!r}): give an amount above 0")
-    return _when(lambda _state, totals: totals.cost >= usd, f"${usd:g} spent")
+    return _condition(lambda _state, totals: totals.cost >= usd, f"${usd:g} spent")
 
 
 @declares()
 def text_match(pattern: str, channel: str) -> Termination:
-    """Ends when the regular expression is found in the channel: in its text, or in an entry of its list.
+    """End when the regular expression is found in the channel: in its text, or in an entry of its list.
 
     Only what this invocation's steps wrote counts. The syntax is that of `pattern_search`.
     """
     search = pattern_search(pattern, f"text_match({pattern!r}): ")
 
     def reached(state: WorkflowState, totals: RunTotals) -> bool:
-        new: Any = totals.written.new_in(channel, state[channel])
+        new: Any = totals.written.written_part(channel, state[channel])
         texts = new if isinstance(new, list) else [new]
         return any(isinstance(text, str) and search(text) for text in texts)
 
-    return _when(reached, f"{pattern!r} found in {channel}", (channel,))
+    return _condition(reached, f"{pattern!r} found in {channel}", (channel,))
 
 
 def pattern_search(pattern: str, what: str = "") -> Callable[[str], bool]:
-    """Whether a regular expression is found somewhere in a text, in time linear in its length.
+    """Return a function that searches a text for a regular expression, in time linear in the text's length.
 
-    No text that a model writes can hold the search up, whatever the pattern: it has neither look-around
+    No text that a model writes can make the search slow, whatever the pattern: there is neither look-around
     nor back-references.  `\\w` and `\\d` are of ASCII, `\\p{L}` is any letter; `(?i)` ignores case.
 
     Args:
-        what: what an error begins with.
+        what: how an error starts.
 
-    Raises:
-        GraphInvalid: it is no such expression.
+        Raises:
+            GraphInvalid: it is not such an expression.
     """
     import jsonschema_rs
 
@@ -194,25 +195,25 @@ def pattern_search(pattern: str, what: str = "") -> Callable[[str], bool]:
 
 @declares()
 def custom_condition(fn: Callable[[WorkflowState], bool], reason: str = "") -> Termination:
-    """Ends when `fn(state)` is true; `reason` says in words what that means.
+    """End when `fn(state)` is true; `reason` says what that means.
 
-    From the second invocation on it counts only once a channel that it reads was written by a step of this
-    invocation, unless all that it reads was given with the input.
+    From the second invocation on, it counts only once a step of this invocation has written a channel that it
+    reads, unless the input has given all that it reads.
     """
     if not callable(fn):
         raise GraphInvalid(f"custom_condition takes a function, not {in_words(fn)}", "as lambda state: …")
     name = getattr(fn, "__name__", "a condition")
-    check_takes(f"the condition {name}", fn, "state")
+    check_arguments(f"the condition {name}", fn, "state")
 
     def reached(state: WorkflowState, totals: RunTotals) -> bool:
         totals.read.clear()
-        return bool(fn(state)) and totals.written.concerns(totals.read, totals.is_default)
+        return bool(fn(state)) and totals.written.may_depend_on(totals.read, totals.is_default)
 
-    return _when(reached, reason or f"{name} is true")
+    return _condition(reached, reason or f"{name} is true")
 
 
-def _when(
+def _condition(
     reached: Callable[[WorkflowState, RunTotals], bool], reason: str, channels: tuple[str, ...] = ()
 ) -> Termination:
-    """A condition that is said in the same words once it is reached."""
+    """Return a condition whose text stays the same once it is met."""
     return Termination(lambda state, totals: reason if reached(state, totals) else "", reason, channels)

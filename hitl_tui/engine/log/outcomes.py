@@ -230,8 +230,8 @@ class BranchOutcome(msgspec.Struct, frozen=True):
         path: as in the branch's records: `scan[0]`, `group/member`, `team#1`.
         name: the map's node, the member, or the subgraph's node.
         index: of the item, or in the list of members.
-        status: "failed" contributes nothing; "cancelled" was given up while it ran, because others
-            had settled the join; "unneeded" had not begun then.
+        status: "failed" contributes nothing; "cancelled" was given up while it ran, because others had
+            settled the join; "unneeded" had not begun then.
         duration: waits between attempts included.
     """
 

@@ -103,8 +103,10 @@ class Store(Protocol):
         """
 
     def stamp(self, thread_id: str) -> Stamp | None:
-        """What tells whether a thread was written since; None where the store can't tell, or has no such
-        thread."""
+        """What tells whether a thread was written since.
+
+        None where the store can't tell, or has no such thread.
+        """
 
     def graph(self, digest: str) -> StoredGraph | None:
         """A graph as data, as a commit brought it; None when there is none of that digest."""
@@ -128,8 +130,10 @@ class Store(Protocol):
         """
 
     def steps_with(self, thread_id: str, first_step: int, last_step: int, text: str) -> Iterable[int]:
-        """Of the steps `first_step` to `last_step` those whose rows may hold a text, capitals aside; all of
-        them where that is not known sooner than by reading them."""
+        """Of the steps `first_step` to `last_step` those whose rows may hold a text, capitals aside.
+
+        All of them where that is not known sooner than by reading them.
+        """
 
     def snapshot(self, thread_id: str, step: int) -> tuple[int, bytes] | None:
         """The newest snapshot at or before `step`: its step and its bytes."""
@@ -191,8 +195,8 @@ class Store(Protocol):
 
         Args:
             after: the last one of the page before this one, of the same list.
-            within: "" for those at the top, which ran inside no thread of this store; a thread's id for
-                those that ran directly inside it, oldest first.  Both count what is inside each.
+            within: "" for those at the top, which ran inside no thread of this store; a thread's id for those
+                that ran directly inside it, oldest first.  Both count what is inside each.
             waiting: only those that wait for a human, the one that has waited longest first.
         """
 

@@ -1,1 +1,1 @@
-"""The run of one node: its attempts, its branches, and what it tells meanwhile."""
+"""Running one node: its attempts, its branches, and what it reports while it runs."""

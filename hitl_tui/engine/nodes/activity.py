@@ -1,4 +1,4 @@
-"""A running node: what it tells the world while it works, and what it got from outside.
+"""A running node: what it reports while it works, and which untrusted data it used.
 
 Specified in docs/spec/graphs.md and docs/spec/threads.md.
 """
@@ -33,21 +33,21 @@ MISSING: Final = object()
 
 
 enclosing_call: ContextVar[str] = ContextVar("hitl_tui_enclosing_call", default="")
-"""Key of the tool call that the running code is a part of, "" outside of tools."""
+"""Key of the tool call that the running code belongs to, "" outside of tools."""
 
 
-class AgentsAsked:
-    """Whether something has asked agents of ours, which meter and record their own model calls."""
+class OwnAgentsCalled:
+    """Whether any of our agents was called; these meter and record their own model calls."""
 
     yes = False
 
 
-asked_within: ContextVar[AgentsAsked | None] = ContextVar("hitl_tui_asked_within", default=None)
-"""Of the call of a user's own agent that the running code is a part of."""
+own_agents_called: ContextVar[OwnAgentsCalled | None] = ContextVar("hitl_tui_asked_within", default=None)
+"""Set within the call of a user's own agent."""
 
 
-class Memory:
-    """The calls that an attempt may use again, and the keys by which it finds them.  Thread-safe.
+class RecordedCalls:
+    """Recorded calls that an attempt can use again, found by their keys. Thread-safe.
 
     Args:
         log: the calls of this run of the node.
@@ -59,22 +59,24 @@ class Memory:
         self._asked: dict[str, int] = {}
 
     def slot(self, key: str) -> str:
-        """The key for the next time that the same thing is asked, in this attempt and by the same call."""
+        """Return the key for the next identical call in this attempt and within the same outer call."""
         with self._lock:
             number = self._asked.get(key, 0) + 1
             self._asked[key] = number
             return f"{key}.{number}"
 
     def recall(self, key: str) -> Any:
-        """What a completed call gave, or `MISSING`."""
+        """Return the result of a completed call, or `MISSING`."""
         return self.log.value(key, MISSING)
 
 
-_within: ContextVar[tuple[Future[None], ...]] = ContextVar("hitl_tui_within", default=())
+_enclosing_futures: ContextVar[tuple[Future[None], ...]] = ContextVar("hitl_tui_within", default=())
 
 
 class InFlight:
-    """The calls of one attempt.  Thread-safe: its agents may be at work on several event loops."""
+    """The calls of models and tools that one attempt is making.
+
+    Thread-safe: its agents may run on several event loops."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -83,66 +85,66 @@ class InFlight:
         self._over: Future[None] = Future()
 
     @asynccontextmanager
-    async def doing(self) -> AsyncIterator[None]:
-        """A block that makes a call and keeps what it gave; once a question has left, none begins.
+    async def call(self) -> AsyncIterator[None]:
+        """Context in which a call is made and recorded; once a request was raised, no call starts.
 
         Raises:
-            asyncio.CancelledError: a question has left, and the attempt is over.
+            asyncio.CancelledError: a request was raised, and the attempt is over.
         """
         future: Future[None] = Future()
         if not self._begin(future):
-            # Not before the attempt has ended: to whoever waits for us the question must come first.
+            # Only after the attempt has ended: code that waits for this call must get the request first.
             await asyncio.shield(asyncio.wrap_future(self._over))
             raise asyncio.CancelledError
-        token = _within.set((*_within.get(), future))
+        token = _enclosing_futures.set((*_enclosing_futures.get(), future))
         try:
             yield
         finally:
-            _within.reset(token)
+            _enclosing_futures.reset(token)
             self._finish([future])
 
     @contextmanager
-    def doing_here(self) -> Iterator[None]:
-        """As `doing`, for a call that blocks its thread.
+    def call_sync(self) -> Iterator[None]:
+        """Like `call`, for a call that blocks its thread.
 
         Raises:
-            AttemptCancelled: a question has left, and the attempt is over.
+            AttemptCancelled: a request was raised, and the attempt is over.
         """
         future: Future[None] = Future()
         if not self._begin(future):
             raise AttemptCancelled
-        token = _within.set((*_within.get(), future))
+        token = _enclosing_futures.set((*_enclosing_futures.get(), future))
         try:
             yield
         finally:
-            _within.reset(token)
+            _enclosing_futures.reset(token)
             self._finish([future])
 
     def _begin(self, future: Future[None]) -> bool:
         with self._lock:
-            # What is below a call that has begun is a part of it.
-            if self._closed and not self._running & set(_within.get()):
+            # Calls within a running call belong to it.
+            if self._closed and not self._running & set(_enclosing_futures.get()):
                 return False
             self._running.add(future)
             return True
 
-    async def quiet(self) -> None:
-        """Wait until nothing is being done, as one who asks.
+    async def wait_until_idle(self) -> None:
+        """Wait until no call is running, except those that contain the caller.
 
-        The calls that the asking one is a part of end with the question: nobody waits for them.
+        The caller is about to raise a request, with which the calls around it end.
         """
-        self._finish(_within.get())
-        while running := self._now():
+        self._finish(_enclosing_futures.get())
+        while running := self._running_calls():
             for future in running:
                 await asyncio.shield(asyncio.wrap_future(future))
 
-    async def settled(self) -> None:
-        """Let nothing begin any more, and wait until what has begun is done."""
+    async def close(self) -> None:
+        """Let no more calls start, and wait until the running ones are done."""
         with self._lock:
             self._closed = True
-        await self.quiet()
+        await self.wait_until_idle()
 
-    def _now(self) -> tuple[Future[None], ...]:
+    def _running_calls(self) -> tuple[Future[None], ...]:
         with self._lock:
             return tuple(self._running)
 
@@ -154,7 +156,7 @@ class InFlight:
                     future.set_result(None)
 
     def end(self) -> None:
-        """The attempt is over: whoever still wants to begin gives up."""
+        """End the attempt: calls that want to start are cancelled."""
         with self._lock:
             self._closed = True
             if not self._over.done():
@@ -162,7 +164,7 @@ class InFlight:
 
 
 class StreamKeeper:
-    """What is printed and streamed while a node runs, kept for its step within bounds.  Thread-safe."""
+    """Keeps what is printed and streamed while a node runs, for its step and within bounds. Thread-safe."""
 
     def __init__(self) -> None:
         self.used = False
@@ -171,9 +173,9 @@ class StreamKeeper:
         self._size = 0
 
     def add(self, text: str, agent: str, path: str, attempt: int) -> None:
-        """Keep a piece of text; of much of it the beginning and the end."""
+        """Keep a piece of text; of a long text, the beginning and the end."""
         if not text.isascii():
-            # What can't be written must not keep a step from being committed.
+            # Characters that can't be encoded must not prevent the commit of a step.
             text = text.encode(errors="backslashreplace").decode()
         with self._lock:
             self.used = True
@@ -181,14 +183,14 @@ class StreamKeeper:
             self._size += writer.add(text, STREAM_KEPT - self._size)
 
     def replied(self, agent: str, path: str, attempt: int, answer: tuple[int, int]) -> None:
-        """Note how long an answer of a model was, and how many tools it called."""
+        """Note how long a model's answer was, and how many tools it called."""
         with self._lock:
             self.used = True
             self._writers.setdefault((agent, path, attempt), _Writer()).replies.append(answer)
 
     @property
     def texts(self) -> tuple[StreamedText, ...]:
-        """What is kept, in the order in which the writers began."""
+        """What is kept, in the order in which the writers started."""
         with self._lock:
             return tuple(
                 StreamedText(
@@ -199,7 +201,7 @@ class StreamKeeper:
 
 
 class _Writer:
-    """What one writer has written."""
+    """The text that one writer has written."""
 
     def __init__(self) -> None:
         self.head: list[str] = []
@@ -210,18 +212,18 @@ class _Writer:
         self._tail_size = 0
 
     def add(self, text: str, room: int) -> int:
-        """Keep a piece; gives by how many characters more is kept now, at most `room`."""
+        """Keep a piece; return how many more characters are kept now, at most `room`."""
         begins = min(len(text), self._room, room)
         if begins:
             self.head.append(text[:begins])
             self._room -= begins
-        # What no longer goes to the beginning, or not all of it, never does again.
+        # Once a piece does not fit into the beginning, all later ones go to the end.
         if begins < len(text):
             self._room = 0
         return begins + self._end_with(text[begins:], room - begins)
 
     def _end_with(self, text: str, room: int) -> int:
-        """The end of what was written, which grows by `room` at most and then moves on."""
+        """Add to the end of the text, which grows by at most `room` and then drops its oldest characters."""
         before, most = self._tail_size, min(_HALF, self._tail_size + room)
         self.tail.append(text)
         self._tail_size += len(text)
@@ -236,13 +238,13 @@ class _Writer:
 
 
 _HALF: Final = 16 * 1024
-"""Characters that are kept of the beginning of what one writer writes in a step, and of its end."""
+"""Characters that are kept of the beginning, and of the end, of what one writer writes in a step."""
 STREAM_KEPT: Final = 256 * 1024
 """Characters that are kept of all that is written in a step."""
 
 
 def newest_texts(texts: Sequence[StreamedText]) -> tuple[StreamedText, ...]:
-    """What is kept of several attempts: the newest ones, as many as there is room for."""
+    """Return the newest texts of several attempts, as many as there is room for."""
     size, first = 0, len(texts)
     while first and (size := size + texts[first - 1].size) <= STREAM_KEPT:
         first -= 1
@@ -255,17 +257,17 @@ __all__ = [
     "AttemptCancelled",
     "ModelUse",
     "StreamKeeper",
-    "at_work",
     "before_end",
     "begin_work",
     "current_activity",
     "end_work",
     "newest_texts",
+    "running_activity",
 ]
 
 
 class AttemptCancelled(BaseException):
-    """Raised below a node whose attempt was given up; not an Exception, so that nodes don't catch it."""
+    """Raised in a node whose attempt was stopped; not an Exception, so that nodes don't catch it."""
 
 
 def _ask_too_late(*_question: Any, **_options: Any) -> NoReturn:
@@ -276,95 +278,99 @@ class Activity:
     """The running attempt of one node.  Thread-safe: nodes and agents may call it from any thread."""
 
     calls: list[ToolUse] | None = None
-    """Where calls of tools are noted for the step's record; None where nobody keeps one."""
+    """Calls of tools, for the step's record; None if no record is kept."""
     streamed: StreamKeeper | None = None
-    """Where what it writes is kept for the step's record; None where nobody keeps one."""
+    """What it prints and streams, for the step's record; None if no record is kept."""
     interrupt: Callable[..., Any] | None = None
-    """Ask a human as `config.interrupt` does, for agents below a node; None outside a graph."""
+    """Asks a person as `config.interrupt` does, for agents in a node; None outside a graph."""
     question: InterruptRaised | None = None
-    """The first question that was raised in this attempt, which the node may have caught."""
+    """The first request that was raised in this attempt; the node may have caught it."""
     before_tool: Callable[[str, Any, str], None] | None = None
-    """Told of each call of a tool that will be made now: its name, its arguments, and what names the call;
-    raises where a breakpoint stands there."""
+    """Called before each call of a tool with its name, its arguments and the call's key; raises at a
+    breakpoint.
+    """
     on_return: Callable[[tuple[Frame, ...]], None] | None = None
-    """Gets the frame of the node's function as it returns; None where nobody asks for it."""
+    """Called with the frame of the node's function when it returns; None if nobody needs it."""
     state: WorkflowState | None = None
-    """What the node may read; None outside a graph."""
+    """The state that the node may read; None outside a graph."""
     _hide: Callable[[Any], Any] | None = None
     first_input: Callable[[str], Any] = staticmethod(lambda _channel: None)
-    """What began the run, by channel; see `NodeConfig.first_input`."""
+    """Returns the first input by channel; see `NodeConfig.first_input`."""
     call_log: Callable[[str], CallLog] | None = None
-    """Gives the calls of this run of a node; None where nothing keeps them."""
+    """Returns the recorded calls of this run of a node; None if nothing keeps them."""
     item: Any = None
     """The item of a map's branch."""
     budget: Budget | None = None
-    """What it may still use; None where no limit can be reached inside a node."""
+    """What it may still use; None if no limit can be reached inside a node."""
     limit_stop: LimitStop | None = None
     """The limit that has stopped it."""
     cursor: Cursor | None = None
-    """Where the thread stands, with what it has for the node; None outside a graph."""
+    """The thread's cursor, with the answers for the node; None outside a graph."""
     check_updates: Callable[[Iterable[tuple[str, Any]]], Sequence[tuple[str, Any]]] | None = None
-    """Takes updates that a tool makes, if the node may make them; None outside a graph."""
-    _memory: Memory | None = None
+    """Checks updates that a tool makes; None outside a graph."""
+    _memory: RecordedCalls | None = None
     _in_flight: InFlight | None = None
     _cancelled = False
 
     def __init__(self, node: str, attempt: int, sink: Callable[[Event], None] | None, path: str = "") -> None:
         self.node = node
         self.path = path
-        """The branch of a map or a parallel it is at work for, "" for a plain node."""
+        """The branch of a map or a parallel that it runs, "" for a plain node."""
         self.attempt = attempt
         self.uses: list[ModelUse] = []
         self.served: list[str] = []
         """The hashes of the requests whose answers were used."""
         self.tainted_by: list[str] = []
         self.read: dict[str, None] | None = {} if sink else None
-        """What the node has read of the state, in order; None where that is not noted."""
+        """The channels that the node has read, in order; None if that is not recorded."""
         self.updated: list[tuple[str, Sequence[tuple[str, Any]]]] = []
-        """The updates that tools made, a call each with the tool's name, in the order of the calls."""
+        """The updates that tools made, by call with the tool's name, in the order of the calls."""
         self.added: dict[str, list[Any]] = {}
-        """Entries for channels that agents below the node add to its updates, as their turns."""
+        """Entries that agents in the node add to channels, such as their turns."""
         self._undo: list[Callable[[], None]] = []
         self._sink = sink
         self._on_cancel: list[Callable[[], None]] = []
 
     @property
     def cancelled(self) -> bool:
-        """True once the attempt was given up: stop as soon as possible, nothing will be committed."""
+        """Whether the attempt was stopped: return as soon as possible, nothing will be committed."""
         return self._cancelled
 
     def cancel(self) -> None:
-        """Give the attempt up and call everyone who asked to know."""
+        """Stop the attempt, and call all callbacks."""
         self._cancelled = True
         for callback in tuple(self._on_cancel):
             callback()
 
     def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call `callback` (from any thread) when the attempt is given up; returns a way to unsubscribe."""
+        """Call `callback` (from any thread) when the attempt is stopped.
+
+        Return a function that unsubscribes.
+        """
         self._on_cancel.append(callback)
         if self._cancelled:
             callback()
         return lambda: self._on_cancel.remove(callback)
 
     def note_reads(self) -> None:
-        """Note what the node reads, though nobody watches it."""
+        """Record what the node reads, even if nobody watches it."""
         if self.read is None:
             self.read = {}
 
     @property
-    def memory(self) -> Memory:
-        """What is not asked or done again when the node runs again before its step is committed."""
+    def memory(self) -> RecordedCalls:
+        """The calls that are not made again if the node runs again before its step is committed."""
         if self._memory is None:
-            self._memory = Memory(CallLog() if self.call_log is None else self.call_log(self.node))
+            self._memory = RecordedCalls(CallLog() if self.call_log is None else self.call_log(self.node))
         return self._memory
 
     def slot(self, digest: str) -> str:
-        """A key for what is asked of a model: the same in every attempt, another one for every call.
+        """Return a key for a model call: the same in every attempt, and different for every call.
 
-        Identical calls are counted within the tool call that makes them: one that is served from a record
-        skips the calls inside it, and later ones must not move up into their places.
+        Identical calls are counted within the tool call that makes them: a tool call that is served from a
+        record skips the calls inside it, and later calls must not get their keys.
         """
-        if outer := asked_within.get():
+        if outer := own_agents_called.get():
             outer.yes = True
         where = self.path or self.node
         if self.item is not None:
@@ -381,16 +387,16 @@ class Activity:
         uses: Sequence[ModelUse] = (),
         tool: ToolUse | None = None,
     ) -> None:
-        """Commit that a call has completed, and what it gave; see `CallRecord`.
+        """Commit that a call has completed, with its result; see `CallRecord`.
 
         Raises:
             StoreUnusable, StaleWriter, ThreadBusy: it could not be committed.
         """
         await self.memory.log.add(self._call_record(key, value, state=state, uses=uses, tool=tool))
 
-    def record_here(self, key: str, value: Any, *, uses: Sequence[ModelUse]) -> None:
-        """As `record`, for a call that blocked its thread."""
-        self.memory.log.add_here(self._call_record(key, value, uses=uses))
+    def record_sync(self, key: str, value: Any, *, uses: Sequence[ModelUse]) -> None:
+        """Like `record`, for a call that blocked its thread."""
+        self.memory.log.add_sync(self._call_record(key, value, uses=uses))
 
     def _call_record(
         self,
@@ -407,10 +413,10 @@ class Activity:
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt at this run of the node; edits meanwhile do not change it.
+        """A key that is the same for every attempt at this run of the node, also after edits in between.
 
-        It holds when the thread was made: a later thread of the same name has other keys, and a thread that
-        is carried to another store keeps its own.
+        It depends on when the thread was made: a later thread of the same name has other keys, and a thread
+        that is copied to another store keeps its own.
         """
         cursor = self.cursor
         assert cursor is not None
@@ -427,26 +433,28 @@ class Activity:
             self._in_flight = InFlight()
         return self._in_flight
 
-    def asks(self, question: InterruptRaised) -> InterruptRaised:
-        """Note a question that is raised now: the attempt waits for it even if the node catches it."""
+    def note_request(self, question: InterruptRaised) -> InterruptRaised:
+        """Note a request that is raised now: the attempt waits for its answer even if the node catches it."""
         if self.question is None:
             self.question = question
         return question
 
     async def stop_at_limit(self) -> None:
-        """Stop the attempt before a model call where a limit is reached; calls that run now still end.
+        """Stop the attempt before a model call if a limit is reached; wait for the calls that run now.
 
         Raises:
             LimitStop: it is reached.
         """
         try:
-            self.stop_here_at_limit()
+            self.stop_at_limit_sync()
         except LimitStop:
-            await self.in_flight.quiet()
+            await self.in_flight.wait_until_idle()
             raise
 
-    def stop_here_at_limit(self) -> None:
-        """As `stop_at_limit`, before a call that blocks its thread; calls that run now end with the attempt.
+    def stop_at_limit_sync(self) -> None:
+        """Like `stop_at_limit`, before a call that blocks its thread.
+
+        Calls that run now end with the attempt.
 
         Raises:
             LimitStop: it is reached.
@@ -455,61 +463,61 @@ class Activity:
             self.limit_stop = LimitStop(words)
             raise self.limit_stop
 
-    async def settled(self) -> None:
-        """Before a question leaves the attempt: what was begun is done and kept, and nothing begins."""
+    async def close_calls(self) -> None:
+        """Let no more calls start, and wait for the running ones, before a request leaves the attempt."""
         if self._in_flight:
-            await self._in_flight.settled()
+            await self._in_flight.close()
 
     def end(self) -> None:
-        """The attempt is over, however it went."""
+        """End the attempt, with or without a result."""
         if self._in_flight:
             self._in_flight.end()
         if self.interrupt is not None:
             self.before_tool = None
-            # It leads to what leads back here: a circle a step would be left to the collector.
+            # It refers back to this object: each step would leave a cycle for the garbage collector.
             self.interrupt = _ask_too_late
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """Of the invocation."""
+        """The context of the invocation."""
         return self.cursor.context if self.cursor else {}
 
     def private(self) -> dict[str, Any]:
-        """All that must be kept out of files and streams, by name: private channels and context."""
+        """The values that must not get into files and streams, by name: of private channels and context."""
         hidden = self.state.private() if self.state is not None else {}
         given = self.cursor
         return hidden | {name: given.context[name] for name in given.private_context} if given else hidden
 
     def add(self, channel: str, entries: Sequence[Any]) -> None:
-        """Add entries to a list channel with the node's updates, whatever reducer it has."""
+        """Add entries to a list channel together with the node's updates, whatever its reducer is."""
         self.added.setdefault(channel, []).extend(entries)
 
     def update(self, tool: str, updates: Sequence[tuple[str, Any]]) -> None:
-        """Add the updates of a call of a tool, which were checked, before the node's own."""
+        """Add the checked updates of a tool's call, before the node's own."""
         self.updated.append((tool, updates))
 
     def on_undo(self, callback: Callable[[], None]) -> None:
-        """Call `callback` if the attempt ends without a result: what it left in memory is taken back."""
+        """Call `callback` if the attempt ends without a result, to undo changes in memory."""
         self._undo.append(callback)
 
     def undo(self) -> None:
-        """The attempt has no result: take back what it left in the memory of agents."""
+        """Undo changes in the memory of agents, since the attempt has no result."""
         while self._undo:
             self._undo.pop()()
 
     def taint(self, source: str) -> None:
-        """Say that something from outside (a tool, file, network) went into what the node writes."""
+        """Mark that untrusted data (from a tool, file, network) went into what the node writes."""
         if source not in self.tainted_by:
             self.tainted_by.append(source)
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """What came from outside into the attempt so far: brought in, or read in tainted channels."""
+        """The sources of untrusted data in the attempt so far: brought in, or read from tainted channels."""
         read = self.state.tainted_sources() if self.state is not None else ()
         return tuple(dict.fromkeys((*self.tainted_by, *read)))
 
     def text(self, text: str, agent: str = "") -> None:
-        """Stream a piece of text to whoever watches, and to the step's record."""
+        """Stream a piece of text to watchers and to the step's record."""
         if not text or self._cancelled:
             return
         text = self._without_private(text)
@@ -519,21 +527,21 @@ class Activity:
             self._sink(TextStreamed(self.node, agent, text, self.path))
 
     def _without_private(self, text: str) -> str:
-        """A text in which private values are hidden, as far as one piece of it has them whole."""
+        """Hide private values in a text; a value that is split between two pieces of text is not found."""
         if self._hide is None:
             hide = hiding(self.private())
-            if self.state is None:  # it gets its state before its node runs
+            if self.state is None:  # the state is set before the node runs
                 return str(hide(text))
             self._hide = hide
         return str(self._hide(text))
 
     def replied(self, agent: str, length: int, calls: int) -> None:
-        """Note an answer of an agent's model: how many characters, and how many calls of tools."""
+        """Note the length of an answer of an agent's model, and how many tools it called."""
         if self.streamed:
             self.streamed.replied(agent, self.path, self.attempt, (length, calls))
 
     def model_called(self, use: ModelUse, duration: int) -> None:
-        """Count a model call, failed ones included; `duration` in microseconds."""
+        """Count a model call, even if it failed; `duration` is in microseconds."""
         self.uses.append(use)
         if self.budget:
             self.budget.count(use)
@@ -552,7 +560,7 @@ class Activity:
             )
 
     def replace_estimates(self, exact: Sequence[ModelUse]) -> None:
-        """Drop what was estimated for agents of which the node itself says what they used."""
+        """Drop the estimates for agents whose exact use the node reports."""
         agents = {use.agent for use in exact}
         self.uses = [use for use in self.uses if use.provider != ESTIMATED or use.agent not in agents]
 
@@ -562,63 +570,64 @@ class Activity:
             self.calls.append(use)
 
     def report(self, event: Event) -> None:
-        """Emit another event that happens below the node."""
+        """Emit another event from within the node."""
         if self._sink and not self._cancelled:
             self._sink(event)
 
     @property
-    def of_node(self) -> Activity:
-        """The node as a whole, for what can't be told to be of one of its branches."""
+    def for_whole_node(self) -> Activity:
+        """An activity of the node as a whole, for output that can't be assigned to one of its branches."""
         activity = Activity(self.node, self.attempt, self._sink)
         activity.streamed, activity.state, activity.cursor = self.streamed, self.state, self.cursor
         return activity
 
-    def beside(self, other: Activity) -> bool:
-        """Whether both are branches of the same node's run."""
+    def is_sibling(self, other: Activity) -> bool:
+        """Whether both are branches of the same run of a node."""
         return self.node == other.node and self._sink == other._sink
 
     def retrying(self, attempt: int, max_attempts: int, wait: float, error: str) -> None:
-        """Say that a call or attempt failed and will be tried again after `wait` seconds."""
+        """Report that a call or attempt failed and will be tried again after `wait` seconds."""
         if self._sink:
             self._sink(NodeRetrying(self.node, attempt, max_attempts, wait, error, self.path))
 
 
 current_activity: ContextVar[Activity | None] = ContextVar("hitl_tui_activity", default=None)
 
-_at_work: Final[dict[Activity, None]] = {}
+_running: Final[dict[Activity, None]] = {}
 before_end: Final[list[Callable[[], None]]] = []
-"""Called while an attempt that ends is still at work: what it wrote elsewhere can be told as its own."""
+"""Called just before an attempt ends, while output that it wrote elsewhere can still be assigned to it."""
 
 
 def begin_work(activity: Activity) -> Token[Activity | None]:
-    """Let code called meanwhile find the activity, and anybody in the process know that it runs.
+    """Make the activity the current one for the code that it calls, and list it as running.
 
-    Gives what `end_work` takes; a `with` block would take five times as long, with every step.
+    Returns the token for `end_work`; a `with` block would take five times as long, at every step.
     """
-    _at_work[activity] = None
+    _running[activity] = None
     return current_activity.set(activity)
 
 
 def end_work(activity: Activity, token: Token[Activity | None]) -> None:
-    """The activity is over, however it went."""
+    """End an activity, with or without a result."""
     try:
         for callback in before_end:
             callback()
     finally:
-        del _at_work[activity]
+        del _running[activity]
         current_activity.reset(token)
         activity.end()
 
 
-def at_work() -> Activity | None:
-    """The only attempt that runs in this process.
+def running_activity() -> Activity | None:
+    """Return the activity of the only node that runs in this process.
 
-    Where several branches of one node run it is the node's as a whole; None where it can't be told.
+    If several branches of one node run, it is an activity of the whole node. It is None if no node runs, or
+    several do.
     """
-    running = list(_at_work)
+    running = list(_running)
     if not running:
         return None
     first, *more = running
     if not more:
         return first
-    return first.of_node if all(map(first.beside, more)) else None
+    return first.for_whole_node if all(map(first.is_sibling, more)) else None

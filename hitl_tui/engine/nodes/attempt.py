@@ -1,4 +1,4 @@
-"""One attempt at a node: call it, read its answer, reduce its updates.
+"""One attempt at a node: call it, check its result, reduce its updates.
 
 Specified in docs/spec/graphs.md.
 """
@@ -25,7 +25,7 @@ from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.redaction import hiding
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, begin_work, end_work
-from hitl_tui.engine.nodes.calling import SyncCaller, TookTooLong, call
+from hitl_tui.engine.nodes.calling import CallTimedOut, SyncCaller, call
 from hitl_tui.engine.nodes.results import NodeResult, checked
 from hitl_tui.engine.state.canonical import item_hash
 from hitl_tui.engine.state.changes import Change, reduce_calls, reduce_updates
@@ -54,15 +54,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _encode = msgspec.json.Encoder().encode
-# JSON means the same with these escaped, and no text in it can then open or close a tag.
+# JSON stays the same with these escaped, and no text in it can open or close a tag.
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 def state_block(state: WorkflowState) -> str:
-    """The channels that a node reads as a block for a model's prompt, one line each.
+    """Return the channels that a node reads as a block for a model's prompt, one line each.
 
-    Channels named in `reads`, dotted entries as they are named; of undeclared reads and "*" the public
-    ones: a private channel goes to a model by name only.  Putting a channel in the block reads it.
+    It has the channels in `reads`, dotted entries as they are named. For undeclared reads and "*" it has the
+    public
+    ones: a private channel is sent to a model only if it is named. A channel in the block counts as read.
     """
     lines = [_line(state, name) for name in _named(state)]
     return "\n".join(("<workflow_state>", *lines, "</workflow_state>"))
@@ -94,7 +95,7 @@ def _line(state: WorkflowState, name: str) -> str:
 
 
 def _attribute(text: str) -> str:
-    """A text as the value of an attribute, in one line."""
+    """Return a text as the value of an attribute, in one line."""
     from html import escape
 
     return escape(" ".join(text.split()))
@@ -108,7 +109,7 @@ class ItemPlace(NamedTuple):
 
 
 _counting = threading.Lock()
-"""Held while questions are counted: agents of a node may ask at the same time."""
+"""Held while requests are counted: agents of a node may ask at the same time."""
 
 
 def _streamable(text: Any) -> str:
@@ -123,11 +124,11 @@ def _streamable(text: Any) -> str:
 
 
 class NodeConfig:
-    """What a node gets as its second argument.
+    """The second argument of a node.
 
     Attributes:
-        item, index: of a branch of a map: its item and the item's place, from 0; in a parallel the
-            node's place in the list.
+        item, index: in a branch of a map, its item and the item's place, from 0; in a parallel, `index` is
+            the node's place in the list.
     """
 
     item: Any = None
@@ -154,14 +155,14 @@ class NodeConfig:
 
     @cached_property
     def agents(self) -> Mapping[str, Any]:
-        """As given to `compile`; the model calls of all of them are counted and limited."""
+        """The agents given to `compile`; the model calls of all of them are counted and limited."""
         from hitl_tui.engine.nodes.foreign_agents import metered_agents
 
         return metered_agents(self._agents)
 
     @property
     def thread_id(self) -> str:
-        """The thread that runs."""
+        """The id of the thread that runs."""
         return self._cursor.thread_id
 
     @property
@@ -171,7 +172,7 @@ class NodeConfig:
 
     @property
     def iteration(self) -> int:
-        """The number of the node's run in the invocation, from 1."""
+        """The number of this node run in the invocation, from 1."""
         return self._cursor.iteration + 1
 
     @property
@@ -181,27 +182,28 @@ class NodeConfig:
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """What the invocation was begun with besides its input, read-only; {} where nothing was."""
+        """The context with which the invocation was started, read-only; {} without one."""
         return self._cursor.context
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt at this run of the node, for calls to the outside.
+        """A key for calls to other systems that is the same for every attempt at this run of the node.
 
-        Humans' steps meanwhile, as edits while it waits, do not change it.
+        Steps of people in between, such as edits while it waits, do not change it.
         """
         return self._activity.idempotency_key
 
     @property
     def cancelled(self) -> bool:
-        """True once this attempt was given up; a long loop should look and return."""
+        """Whether this attempt was stopped; a long loop should check this and return."""
         return self._activity.cancelled
 
     def first_input(self, channel: str) -> Any:
-        """The first entry that the input of this invocation put into a list channel, as a task in `messages`.
+        """Return the first entry that the input put into a list channel, such as a task in `messages`.
 
-        As it stands there now, an edit included; as it was given, from the log, once a bounded channel has
-        dropped it.  Where this input gave nothing for the channel, that of an earlier one; None without any.
+        It is the entry as it is now, after edits; once a bounded channel has dropped it, it is the entry as
+        it was given, from the log. If this input has no entry for the channel, an earlier invocation's input
+        counts; None without any.
 
         Raises:
             ReadDenied: the node may not read the channel.
@@ -212,13 +214,13 @@ class NodeConfig:
         return self._activity.first_input(channel)
 
     def emit(self, text: str) -> None:
-        """Stream a piece of text to whoever watches; raises `UsageError` for anything else."""
+        """Stream a piece of text to watchers; raises `UsageError` for anything else."""
         if type(text) is not str or not text.isascii():
             text = _streamable(text)
         self._activity.text(text)
 
     def state_block(self) -> str:
-        """The channels in the node's `reads` as one block for an agent's prompt.
+        """Return the channels in the node's `reads` as one block for an agent's prompt.
 
         No value can close the block's tags; a private channel is in it only if `reads` names it.
         """
@@ -226,7 +228,7 @@ class NodeConfig:
         return "" if state is None else state_block(state)
 
     def taint(self, source: str) -> None:
-        """Say that something from outside went into what this node writes.
+        """Mark that untrusted data went into what this node writes.
 
         Args:
             source: where it came from, in a word or two: "web", "mail of a customer".
@@ -236,25 +238,25 @@ class NodeConfig:
     def interrupt(
         self, request: Any, *, response_schema: Any = None, key: str = "", binds: Sequence[str] = ()
     ) -> Any:
-        """Ask a human and return the answer.
+        """Ask a person and return the answer.
 
-        The node stops here, and restarts from its top once there is an answer.  An answer applies only to
-        the question it answered: if the node asks something else then, or the subject has changed, that is
-        a new question.
+        The node stops here, and runs again from its start once there is an answer. An answer applies only to
+        the request that it answered: if the node asks something else then, or the subject has changed, that
+        is a new request.
 
         Title, payload and answer are public, whatever the node read to make them: screens, events, the
-        ledger and exports have them as given.  To ask about a private channel name it as the `subject`:
-        it then shows as [private], and whoever decides may reveal it, which is logged.
+        ledger and exports have them as given. To ask about a private channel, name it as the `subject`:
+        it then shows as [private], and the person who decides may reveal it, which is logged.
 
         Args:
-            request: any JSON to show, or a mapping with `kind` (approve, edit, choose, ask) and any of
-                title, payload, subject (a channel), choices, schema, reviewers, quorum, one_account, logins,
-                signed, deadline (seconds), on_timeout, escalate_to, escalate_after (seconds), binds.  A
-                payload in the shape of Agent Inbox or LangChain's middleware is answered in that shape.
+            request: any JSON to show, or a mapping with `kind` (approve, edit, choose, ask) and any of title,
+                payload, subject (a channel), choices, schema, reviewers, quorum, one_account, logins, signed,
+                deadline (seconds), on_timeout, escalate_to, escalate_after (seconds), binds. A payload in the
+                format of Agent Inbox or LangChain's middleware is answered in that format.
             response_schema: what the answer must be: a JSON Schema, type or pydantic model.
-            key: tells questions apart that ask the same, as where agents work at the same time.
-            binds: the parts of the payload that count, by name ("amount", "order.total"); all by default.
-                Leave out what is never the same twice, as a time or a random id.
+            key: distinguishes identical requests, for example of agents that work at the same time.
+            binds: the parts of the payload that an answer is about, by name ("amount", "order.total"); all by
+                default. Leave out what is never the same twice, such as a time or a random id.
         """
         asked = self._request(request, response_schema, key, binds)
         activity, answers = self._activity, self._cursor.answers
@@ -263,10 +265,13 @@ class NodeConfig:
                 activity.served.append(kept.request_hash)
                 return freeze(kept.value)
         earlier = [kept for kept in answers if kept.key == key and kept.request_hash not in activity.served]
-        raise activity.asks(InterruptRaised(asked, earlier[-1] if earlier else None))
+        raise activity.note_request(InterruptRaised(asked, earlier[-1] if earlier else None))
 
     def _request(self, question: Any, schema: Any, key: str, binds: Sequence[str]) -> Request:
-        """The request of a question; the next identical question of this attempt is another one."""
+        """Make the request for a question.
+
+        The next identical question of this attempt is a different request.
+        """
         if schema is not None:
             question = with_schema(question, schema)
         request = inside_request(
@@ -290,7 +295,7 @@ class NodeConfig:
         return identified(self._cursor, replace(request, terms=replace(request.terms, index=number)))
 
     def _digests(self, names: Sequence[str]) -> Mapping[str, bytes]:
-        """Digests of values of the state that the node runs on."""
+        """Return digests of values in the state that the node runs on."""
         view = StateView(self._state.values, self._graph.channels, None, self._cursor.run_inputs)
         return digests_of(self._state, view, names)
 
@@ -307,11 +312,11 @@ async def run_attempt(
     threads: SyncCaller | None,
     place: ItemPlace | None = None,
 ) -> tuple[NodeResult, list[Change]]:
-    """Run a node once and reduce what it returns; nothing is written down.
+    """Run a node once and reduce what it returns, without storing anything.
 
     Raises:
-        NodeFailed: the node raised, timed out or broke its contract; `__cause__` has the error.
-        InterruptRaised: the node asks a human.
+        NodeFailed: the node raised, timed out or returned something wrong; `__cause__` has the error.
+        InterruptRaised: the node asks a person.
     """
     view = activity.state = _view(graph, node, state, cursor, activity)
     config = NodeConfig(agents, cursor, activity, clock, graph=graph, state=state)
@@ -327,9 +332,9 @@ async def run_attempt(
     try:
         function = node.function
         if activity.on_return is not None:
-            from hitl_tui.engine.nodes.frames import noting_return
+            from hitl_tui.engine.nodes.frames import with_return_hook
 
-            function = noting_return(function, activity.on_return, masks_of(graph, state))
+            function = with_return_hook(function, activity.on_return, masks_of(graph, state))
         if threads is not None or node.timeout is not None:
             answer = await call(function, args, threads, node.timeout)
         elif type(answer := function(*args)) is not dict and inspect.isawaitable(answer):
@@ -348,17 +353,17 @@ async def run_attempt(
     except BaseException as error:
         activity.undo()
         if isinstance(error, _ENDS_RUN) or (
-            isinstance(error, asyncio.CancelledError) and _given_up(activity)
+            isinstance(error, asyncio.CancelledError) and _is_stopped_from_outside(activity)
         ):
             raise
         question = error if isinstance(error, InterruptRaised) else activity.question
         if question is not None:
-            await activity.settled()
-            if returned or _hides(error, question):
+            await activity.close_calls()
+            if returned or _has_swallowed(error, question):
                 note_caught(question, node.name)
             raise question from None
         stop = error if isinstance(error, LimitStop) else activity.limit_stop
-        await _leave(activity, stop or error)
+        await _end_calls(activity, stop or error)
         if stop is not None:
             raise stop from None
         raise _failure(
@@ -366,23 +371,23 @@ async def run_attempt(
             activity,
             error,
             masks_of(graph, state),
-            private_values(graph, cursor, state.values, _given(activity, updates)),
+            private_values(graph, cursor, state.values, _all_updates(activity, updates)),
         ) from error
     finally:
         end_work(activity, token)
 
 
-async def _leave(activity: Activity, error: BaseException) -> None:
-    """Let what a failed attempt has begun come to its end."""
-    if isinstance(error, TookTooLong):
+async def _end_calls(activity: Activity, error: BaseException) -> None:
+    """Let the calls of a failed attempt end."""
+    if isinstance(error, CallTimedOut):
         activity.cancel()  # its code may still run, and can see this
     else:
-        # Calls of other agents may still be under way: once they are recorded, none is made again.
-        await activity.settled()
+        # Wait for calls of other agents: once they are recorded, they are not made again.
+        await activity.close_calls()
 
 
-def _given(activity: Activity, updates: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The updates of an attempt's tools and of its node."""
+def _all_updates(activity: Activity, updates: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Return the updates of an attempt's tools and of its node."""
     for _, pairs in activity.updated:
         yield from pairs
     if isinstance(updates, Mapping):
@@ -392,7 +397,7 @@ def _given(activity: Activity, updates: Mapping[str, Any]) -> Iterator[tuple[str
 def _view(
     graph: CompiledGraph, node: Node, state: LiveState, cursor: Cursor, activity: Activity
 ) -> WorkflowState:
-    """What the node reads of the state, and what it has read where somebody wants to know."""
+    """Return the node's view of the state, which records what it reads if that is needed."""
     extras = cursor.run_inputs
     if state.taint:
         activity.note_reads()
@@ -412,7 +417,7 @@ def _changes(
     *,
     step: int,
 ) -> list[Change]:
-    """What a node's updates change: within its writes, reduced, and tainted by what it read."""
+    """Return the changes by a node's updates: checked against its `writes`, reduced, tainted by its reads."""
     updates: Iterable[tuple[str, Any]] = given.items()
     if activity.added:
         updates = (*_entries(activity.added, graph, state), *updates)
@@ -432,7 +437,7 @@ def _changes(
 def _checked_updates(
     graph: CompiledGraph, node: Node, state: LiveState, updates: Iterable[tuple[str, Any]]
 ) -> list[tuple[str, Any]]:
-    """Updates of a tool as they are kept, if the node may make them; raises as its own would."""
+    """Return the updates of a tool as they are kept; raises the errors that the node's own updates would."""
     given = list(updates)
     _check_writes(node, graph, given)
     return [(change.channel.name, change.update) for change in reduce_updates(state, graph.channels, given)]
@@ -442,12 +447,12 @@ _NO_UPDATES = NodeResult()
 
 
 def as_result(answer: Any, node: str) -> NodeResult:
-    """What a node returned, as the envelope; None and {} are no update."""
+    """Return what a node returned as a `NodeResult`; None and {} are no update."""
     if isinstance(answer, NodeResult):
         return checked(answer, node)
     if answer is None:
         return _NO_UPDATES
-    if isinstance(answer, (dict, Mapping)):  # a dict is told sooner by itself
+    if isinstance(answer, (dict, Mapping)):  # a plain dict is the common case, and quick to check
         return replace(_NO_UPDATES, updates=answer)
     pieces = "; to stream text, call config.emit(text) instead of yield" if _yields(answer) else ""
     raise HitlError(
@@ -463,7 +468,7 @@ def _yields(answer: Any) -> bool:
 def _entries(
     added: Mapping[str, Sequence[Any]], graph: CompiledGraph, state: LiveState
 ) -> Iterator[tuple[str, Any]]:
-    """Entries that agents add to list channels, as updates in the way of each channel's reducer."""
+    """Return entries that agents add to list channels as updates that fit each channel's reducer."""
     for name, entries in added.items():
         channel = graph.channels.get(name)
         kind = channel.reducer.kind if channel else None
@@ -495,7 +500,7 @@ def _check_writes(node: Node, graph: CompiledGraph, updates: Iterable[tuple[str,
 
 
 _ENDS_RUN = (AttemptCancelled, KeyboardInterrupt, SystemExit, GeneratorExit)
-"""What is no failure of the node: it was given up, or the program ends."""
+"""Not failures of the node: it was stopped, or the program ends."""
 _CAUGHT: Final = (
     "The node caught this question and continued without an answer; nothing of that was saved. "
     "To fix it, let the node catch Exception only: a question is a BaseException."
@@ -503,7 +508,7 @@ _CAUGHT: Final = (
 
 
 def note_caught(question: InterruptRaised, node: str) -> None:
-    """Write on a question, and in the program's log, that its node caught it."""
+    """Note on a request, and in the program's log, that its node caught it."""
     asked = question.request
     question.request = replace(asked, notes=(*asked.notes, _CAUGHT))
     log.warning(
@@ -511,21 +516,21 @@ def note_caught(question: InterruptRaised, node: str) -> None:
     )
 
 
-def _hides(error: BaseException, question: InterruptRaised) -> bool:
-    """Whether a node has caught a question and then raised something else."""
-    if isinstance(error, (InterruptRaised, asyncio.CancelledError, TookTooLong)):
+def _has_swallowed(error: BaseException, question: InterruptRaised) -> bool:
+    """Whether a node has caught a request and then raised something else."""
+    if isinstance(error, (InterruptRaised, asyncio.CancelledError, CallTimedOut)):
         return False
     return not (isinstance(error, BaseExceptionGroup) and error.subgroup(lambda each: each is question))
 
 
-def _given_up(activity: Activity) -> bool:
-    """Whether it is from outside that a node is cancelled, rather than by what it awaits."""
+def _is_stopped_from_outside(activity: Activity) -> bool:
+    """Whether a node was cancelled from outside, and not by something that it awaits."""
     task = asyncio.current_task()
     return activity.cancelled or task is None or task.cancelling() > 0
 
 
 def masks_of(graph: CompiledGraph, state: LiveState) -> Masks:
-    """What a state keeps private, and no frame may show."""
+    """Return the private values of a state, which no frame may show."""
     from hitl_tui.engine.nodes.frames import NO_MASKS, Masks
 
     private = [name for name, channel in graph.channels.items() if channel.visibility == "private"]
@@ -541,19 +546,19 @@ def _failure(
         cause, hint = error.message, error.hint
     elif isinstance(error, asyncio.CancelledError):
         cause, hint = "CancelledError", "something that it awaited was cancelled"
-    elif isinstance(error, TookTooLong):
+    elif isinstance(error, CallTimedOut):
         cause, hint = (
             f"it took longer than {node.timeout:g} s",
             "raise the node's timeout, or look why it hangs",
         )
-        if error.begun.is_sync_running:
+        if error.started.is_sync_running:
             hint = f"{hint}; its code still runs in its thread, as nothing can stop it there"
     else:
         cause, hint = described_with_causes(error), ""
-    if not isinstance(error, TookTooLong) and (place := raised_at(error)):
+    if not isinstance(error, CallTimedOut) and (place := raised_at(error)):
         hint = f"{hint}; at {place}" if hint else f"at {place}"
     where = f"branch {activity.path!r}" if activity.path else f"node {node.name!r}"
-    frames = stack_frames(error.stack, masks) if isinstance(error, TookTooLong) else frames_of(error, masks)
+    frames = stack_frames(error.stack, masks) if isinstance(error, CallTimedOut) else frames_of(error, masks)
     hide = hiding(private)
     return NodeFailed(
         keepable(f"{where}, attempt {activity.attempt}: {hide(cause)}"),

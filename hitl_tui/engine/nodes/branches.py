@@ -1,4 +1,4 @@
-"""The branches of a map or a parallel: which there are, and what the cursor keeps of them.
+"""The branches of a map or a parallel, and what the cursor keeps of them.
 
 Specified in docs/spec/branches.md.
 """
@@ -31,7 +31,7 @@ from hitl_tui.errors import HitlError, NodeFailed, in_words
 if TYPE_CHECKING:
     from hitl_tui.engine.nodes.activity import Activity
 
-# What is kept of a branch's traceback with a checkpoint.
+# Characters of a branch's traceback that are kept with a checkpoint.
 _DETAILS = 4_000
 
 
@@ -63,16 +63,16 @@ class Branch:
 
     @property
     def failed(self) -> bool:
-        """True once it has failed for good."""
+        """Whether it has failed, with no attempts left."""
         return self.outcome is not None and self.outcome.status == "failed"
 
     @property
     def succeeded(self) -> bool:
-        """True once it has a result."""
+        """Whether it has a result."""
         return self.outcome is not None and self.outcome.status == "ok"
 
     def recall(self, kept: BranchState, request: Request | None) -> None:
-        """Take over what it did before the step had to wait."""
+        """Continue from what it had done before the step had to wait."""
         self.answers = kept.answers
         self.compensation, self.artifacts = kept.compensation, kept.artifacts
         self.outcome, self.updates, self.text = kept.outcome, kept.updates, kept.text
@@ -80,9 +80,9 @@ class Branch:
         self.request = request
 
     def state(self, *, keep_failure: bool) -> BranchState:
-        """What the cursor keeps of it."""
+        """Return what the cursor keeps of it."""
         outcome = self.outcome
-        # Anything but a result that counts is made anew.
+        # Only a successful result is kept; everything else is run again.
         if outcome and outcome.status != "ok" and not (keep_failure and outcome.status == "failed"):
             outcome = None
         return BranchState(
@@ -108,7 +108,7 @@ class Branch:
             self.node.name,
             self.index,
             status,
-            error_info(error, self.node.name) if error else None,
+            kept_error(error, self.node.name) if error else None,
             self.tried,
             duration,
         )
@@ -116,10 +116,10 @@ class Branch:
 
 
 def branches_of(graph: CompiledGraph, node: Node, state: LiveState, cursor: Cursor) -> list[Branch]:
-    """The branches of a map or a parallel, with what the cursor keeps of them.
+    """Return the branches of a map or a parallel, with what the cursor keeps of them.
 
     Raises:
-        HitlError: there is no list to go over, or it has too many items.
+        HitlError: the channel has no list, or the list has too many items.
     """
     work = node.work
     assert isinstance(work, FanOutWork)
@@ -160,29 +160,29 @@ def _recall(branches: list[Branch], cursor: Cursor) -> None:
 
 
 def mark_items(branches: list[Branch]) -> None:
-    """Note which items the branches are about, so that others at their places make new branches."""
+    """Note which items the branches are for, so that other items in their places get new branches."""
     for branch in branches:
         if branch.node.work is not None and not branch.item_mark:
             branch.item_mark = show_hash(item_hash(branch.item))
 
 
-def error_info(error: NodeFailed, node: str) -> ErrorInfo:
-    """A branch's failure as it is kept; of a long traceback, the end, and no frames: there may be many."""
+def kept_error(error: NodeFailed, node: str) -> ErrorInfo:
+    """Return a branch's failure as it is kept: only the end of a long traceback, and no frames."""
     return ErrorInfo(
         node, error.attempt, error.title, error.message, error.hint, error.details[-_DETAILS:], error.channel
     )
 
 
-def answered(branches: tuple[BranchState, ...], path: str, answer: KeptAnswer) -> tuple[BranchState, ...]:
-    """The kept branches with an answer to a request of the one at `path`."""
+def with_answer(branches: tuple[BranchState, ...], path: str, answer: KeptAnswer) -> tuple[BranchState, ...]:
+    """Return the kept branches with an answer added to the one at `path`."""
     return tuple(
         replace(state, answers=(*state.answers, answer)) if state.path == path else state
         for state in branches
     )
 
 
-def to_run_again(branches: tuple[BranchState, ...]) -> tuple[BranchState, ...]:
-    """The kept branches after an edit of the state: their answers stay, what they made of it does not."""
+def branches_after_edit(branches: tuple[BranchState, ...]) -> tuple[BranchState, ...]:
+    """Return the kept branches after an edit of the state: their answers are kept, their results are not."""
     return tuple(
         replace(
             state, outcome=None, updates=(), text="", read=(), lineage=None, compensation=None, artifacts=()
@@ -191,8 +191,8 @@ def to_run_again(branches: tuple[BranchState, ...]) -> tuple[BranchState, ...]:
     )
 
 
-def can_go_on(cursor: Cursor) -> bool:
-    """Whether some branch can run though others wait for humans."""
+def has_runnable_branch(cursor: Cursor) -> bool:
+    """Whether a branch can run although others wait for people."""
     asking = {request.path for request in cursor.pending}
     return "" not in asking and any(
         state.outcome is None and state.path not in asking for state in cursor.branches

@@ -1,7 +1,7 @@
-"""Calling user code: inline, or in threads that can be left and never hold the caller's loop up.
+"""Calls user code inline, or in threads that never block the caller's event loop.
 
-A thread can't be killed, so a sync node that is given up goes on in a daemon thread whose result
-nobody waits for; daemon threads never keep the process alive.
+A thread can't be killed. So a sync node that was stopped continues in a daemon thread whose result is
+ignored; daemon threads never keep the process alive.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from hitl_tui.engine.graph.functions import code_behind
 from hitl_tui.errors import HitlError
 
 _QUICK: Final = 0.001
-"""Seconds; a function that took less counts as quick."""
+"""Seconds; a function that took less is called quick."""
 
 
 class Job:
     """A call of a function with the context variables of its caller.
 
-    Whoever runs the event loop may let it be awaited: then it is run while the loop stands still, which
+    The code that runs the event loop may let it be awaited. Then it runs while the loop is blocked, which
     costs less than handing it to another thread and back.
 
     Args:
-        quick: gets the id of the function once that has been quick.
+        quick: gets the id of the function after a quick call.
     """
 
     __slots__ = ("_args", "_context", "_error", "_function", "_quick", "_result", "is_running")
@@ -46,28 +46,28 @@ class Job:
         self._context: Context = copy_context()
         self._error: BaseException | None = None
         self.is_running = False
-        """Whether a thread has it and is not yet done with it."""
+        """Whether a thread runs it."""
 
     def run(self) -> float:
-        """Call it in this thread; gives the time at its end, by `perf_counter`."""
-        begun = perf_counter()
+        """Call it in this thread; return the time at its end, by `perf_counter`."""
+        started = perf_counter()
         self.is_running = True
         try:
             self._result = self._context.run(self._function, *self._args)
         except (StopIteration, *_ENDS_A_LOOP) as raised:
-            self._error = _as_failure(raised)
+            self._error = _acceptable_error(raised)
             self._error.__cause__ = raised
         except BaseException as raised:
             self._error = raised
         finally:
             self.is_running = False
         ended = perf_counter()
-        if ended - begun < _QUICK:
+        if ended - started < _QUICK:
             self._quick.add(id(self._function))
         return ended
 
     def result(self) -> Any:
-        """What it gave, or raises what it raised; to be taken once."""
+        """Return its result, or raise its error; to be called once."""
         if self._error is None:
             return self._result
         error, self._error = self._error, None
@@ -84,12 +84,11 @@ class Job:
 class SyncCaller:
     """Runs user code for an event loop, in daemon threads that are kept for the next call.
 
-    Async functions get a loop of their own as well: one that blocks instead of awaiting holds up
-    nothing but itself.
+    Async functions also get their own loop: one that blocks instead of awaiting blocks only itself.
 
     Args:
-        takes_jobs: says whether the code that calls may await a job; a function that was quick the last time
-            is one then, and whoever runs it must see to it that one that isn't holds nobody up.
+        takes_jobs: tells whether the calling code may await a job. A function that was quick the last time is
+            then called as a job, and its runner must make sure that a slow one does not block others.
     """
 
     def __init__(self, takes_jobs: Callable[[], bool] | None = None) -> None:
@@ -99,25 +98,25 @@ class SyncCaller:
         self._quick: set[int] = set()
 
     async def call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a function with the caller's context variables, so that the loop goes on meanwhile."""
+        """Call a function with the caller's context variables, without blocking the loop."""
         return await self.begin(function, args)[1]
 
     def begin(self, function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Job, Awaitable[Any]]:
-        """A job for a call, and what to await for its result."""
+        """Return a job for a call, and what to await for its result."""
         if quick := self.quick(function, args):
             return quick, quick
         job = Job(function, args, self._quick)
         return job, self._in_thread(job)
 
     def quick(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Job | None:
-        """A job to await, for a function that was quick the last time; None where it needs a thread."""
+        """Return a job to await, for a function that was quick the last time; None if it needs a thread."""
         if self._takes_jobs is None or id(function) not in self._quick or not self._takes_jobs():
             return None
-        self._quick.discard(id(function))  # until it has been quick again
+        self._quick.discard(id(function))  # removed until it has been quick again
         return Job(function, args, self._quick)
 
     def job(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Job | None:
-        """A job to await where the code that calls may, however long it may take; None elsewhere."""
+        """Return a job to await if the calling code may do so, however long it takes; otherwise None."""
         takes = self._takes_jobs is not None and self._takes_jobs()
         return Job(function, args, self._quick) if takes else None
 
@@ -139,10 +138,10 @@ class SyncCaller:
         """Await what an async function returned, on the loop of another thread.
 
         Args:
-            tasks: gets the task there, which may run on after the caller was cancelled.
+            tasks: gets the task there, which may still run after the caller was cancelled.
         """
         if self._loop is None or self._loop.busy:
-            # A node that was given up has not let go of its loop yet.
+            # A node that was stopped still blocks its loop.
             self._retire()
             self._loop = _NodeLoop()
         return await asyncio.wrap_future(self._loop.submit(awaitable, tasks))
@@ -166,7 +165,7 @@ class SyncCaller:
 
 
 class BranchCaller(SyncCaller):
-    """Runs the branches of a step side by side: sync ones each in a thread, async ones all on one loop.
+    """Runs the branches of a step in parallel: sync ones each in a thread, async ones all on one loop.
 
     Args:
         on_this_loop: async functions run on the caller's own loop, not on another thread's.
@@ -195,11 +194,11 @@ class _NodeLoop:
         threading.Thread(target=self._run, name="hitl-tui async node", daemon=True).start()
 
     def tasks(self) -> set[asyncio.Task[Any]]:
-        """What is awaited on this loop."""
+        """The tasks on this loop."""
         return asyncio.all_tasks(self._loop)
 
     def submit(self, awaitable: Awaitable[Any], tasks: list[asyncio.Task[Any]]) -> Future[Any]:
-        """Await something on this loop, in the caller's context; cancelling the future gives it up."""
+        """Await something on this loop, in the caller's context; cancelling the future cancels it."""
         self.busy = True
         return asyncio.run_coroutine_threadsafe(self._finish(awaitable, tasks), self._loop)
 
@@ -211,11 +210,11 @@ class _NodeLoop:
         task = asyncio.current_task()
         if task:
             tasks.append(task)
-            task.add_done_callback(_looked_at)
+            task.add_done_callback(_ignore_error)
         try:
             return await awaitable
         except _ENDS_A_LOOP as raised:
-            raise _as_failure(raised) from raised
+            raise _acceptable_error(raised) from raised
         finally:
             self.busy = False
             if self._retired:
@@ -237,8 +236,8 @@ class _NodeLoop:
 _node_loops: WeakSet[_NodeLoop] = WeakSet()
 
 
-def _looked_at(task: asyncio.Task[Any]) -> None:
-    """What a node raises goes to who waits for it; of one that was given up nobody wants to hear."""
+def _ignore_error(task: asyncio.Task[Any]) -> None:
+    """Ignore the error of a task: the caller gets it already, or the node was stopped."""
     if not task.cancelled():
         task.exception()
 
@@ -250,8 +249,8 @@ _INSTEAD = {
 }
 
 
-def _as_failure(raised: BaseException) -> HitlError:
-    """What a future takes in place of an exception that would end a loop, or leave the future undone."""
+def _acceptable_error(raised: BaseException) -> HitlError:
+    """Replace an exception that would end a loop, or that a future does not accept."""
     what = f"{type(raised).__name__}: {raised}" if str(raised) else type(raised).__name__
     instead = _INSTEAD.get(type(raised), "raise an Exception instead")
     return HitlError(what, instead).with_traceback(raised.__traceback__)
@@ -266,7 +265,7 @@ def _work(jobs: queue.SimpleQueue[_Handed | None]) -> None:
         job.run()
         try:
             done.get_loop().call_soon_threadsafe(_settle, done)
-        except RuntimeError:  # the loop has closed: nobody waits for this any more
+        except RuntimeError:  # the loop has closed: nothing waits for this result
             return
         del handed, job, done
 
@@ -276,22 +275,22 @@ def _settle(done: asyncio.Future[None]) -> None:
         done.set_result(None)
 
 
-class TookTooLong(TimeoutError):
-    """The time for a call was over; a `TimeoutError` of the called function itself is another one.
+class CallTimedOut(TimeoutError):
+    """A call has taken too long; not a `TimeoutError` that the called function itself raised.
 
     Args:
         stack: where the function was then, the outermost first; () where that is not known.
-        begun: what the call has begun, some of which may still run.
+        started: the code of the call, some of which may still run.
     """
 
-    def __init__(self, stack: tuple[tuple[FrameType, int], ...], begun: Begun) -> None:
+    def __init__(self, stack: tuple[tuple[FrameType, int], ...], started: StartedCode) -> None:
         super().__init__()
         self.stack = stack
-        self.begun = begun
+        self.started = started
 
 
-class Begun:
-    """What a call has begun in other threads, where it may run on after nobody waits for it any more."""
+class StartedCode:
+    """The code that a call has started in other threads, which may still run when nothing waits for it."""
 
     def __init__(self) -> None:
         self.job: Job | None = None
@@ -300,7 +299,7 @@ class Begun:
 
     @property
     def is_sync_running(self) -> bool:
-        """Whether code runs that nothing can stop: a cancelled task ends once it awaits something."""
+        """Whether code runs that nothing can stop; a cancelled task ends once it awaits something."""
         return self.job is not None and self.job.is_running
 
     @property
@@ -316,34 +315,34 @@ async def call(
 
     Args:
         threads: where sync functions run; None makes a thread for this call.
-        timeout: seconds; a sync function that takes longer is left behind in its thread.
+        timeout: seconds; a sync function that takes longer is left running in its thread.
 
     Raises:
-        TookTooLong: it took longer.
+        CallTimedOut: it took longer.
     """
     if timeout is None:
         if threads is None or not (job := threads.quick(function, args)):
-            return await _call(function, args, threads, Begun())
+            return await _call(function, args, threads, StartedCode())
         result = await job
         if type(result) is dict or not inspect.isawaitable(result):
             return result
         return await threads.finish(result, [])
-    begun = Begun()
+    started = StartedCode()
     stack: list[tuple[FrameType, int]] = []
 
-    def look() -> None:
-        awaited = begun.awaitable
+    def note_stack() -> None:
+        awaited = started.awaitable
         stack.extend(_stack_in_thread(function) if awaited is None else _stack_of_awaitable(awaited))
 
     loop = asyncio.get_running_loop()
-    # Just before it is cancelled, which ends its frames.
-    looking = loop.call_at(loop.time() + timeout - _BEFORE, look)
+    # Just before it is cancelled, while its frames still exist.
+    looking = loop.call_at(loop.time() + timeout - _BEFORE, note_stack)
     try:
         async with asyncio.timeout(timeout) as scope:
-            return await _call(function, args, threads, begun)
+            return await _call(function, args, threads, started)
     except TimeoutError:
         if scope.expired():
-            raise TookTooLong(tuple(stack), begun) from None
+            raise CallTimedOut(tuple(stack), started) from None
         raise
     finally:
         looking.cancel()
@@ -353,7 +352,7 @@ _BEFORE: Final = 1e-4
 
 
 def _stack_of_awaitable(awaitable: Any) -> Iterator[tuple[FrameType, int]]:
-    """Where a coroutine is, and those that it awaits."""
+    """Return where a coroutine is, and the coroutines that it awaits."""
     while awaitable is not None:
         frame = getattr(awaitable, "cr_frame", None) or getattr(awaitable, "gi_frame", None)
         if frame is not None:
@@ -362,7 +361,7 @@ def _stack_of_awaitable(awaitable: Any) -> Iterator[tuple[FrameType, int]]:
 
 
 def _stack_in_thread(function: Callable[..., Any]) -> Sequence[tuple[FrameType, int]]:
-    """Where a function is in its thread; () where none runs it, or where several do."""
+    """Return where a function is in its thread; () if no thread runs it, or several do."""
     code = code_behind(function)
     stacks = []
     for frame in sys._current_frames().values():
@@ -373,9 +372,9 @@ def _stack_in_thread(function: Callable[..., Any]) -> Sequence[tuple[FrameType, 
 
 
 def running_stacks(functions: Iterable[Callable[..., Any]]) -> list[tuple[tuple[FrameType, int], ...]]:
-    """Where functions are that run now, a stack for each call, the outermost frame first.
+    """Return where running functions are: a stack for each call, the outermost frame first.
 
-    Found are sync functions in any thread, and async ones on the loops of nodes and the loop that asks.
+    It finds sync functions in any thread, and async ones on the loops of nodes and on the caller's loop.
     """
     codes = {code for function in functions if (code := code_behind(function)) is not None}
     stacks = [tuple(walk_stack(frame))[::-1] for frame in sys._current_frames().values()]
@@ -385,21 +384,21 @@ def running_stacks(functions: Iterable[Callable[..., Any]]) -> list[tuple[tuple[
 
 
 async def _call(
-    function: Callable[..., Any], args: tuple[Any, ...], threads: SyncCaller | None, begun: Begun
+    function: Callable[..., Any], args: tuple[Any, ...], threads: SyncCaller | None, started: StartedCode
 ) -> Any:
     if inspect.iscoroutinefunction(function):
         result = function(*args)
     elif threads:
-        begun.job, result = threads.begin(function, args)
+        started.job, result = threads.begin(function, args)
         result = await result
     else:
         own = SyncCaller()
         try:
-            begun.job, result = own.begin(function, args)
+            started.job, result = own.begin(function, args)
             result = await result
         finally:
             own.close()
     if isinstance(result, dict) or not inspect.isawaitable(result):
         return result
-    begun.awaitable = result
-    return await (threads.finish(result, begun.tasks) if threads else result)
+    started.awaitable = result
+    return await (threads.finish(result, started.tasks) if threads else result)

@@ -1,4 +1,4 @@
-"""The threads that subgraphs run in: their names, their graphs, their questions.
+"""The child threads in which subgraphs run: their names, graphs and requests.
 
 Specified in docs/spec/branches.md.
 """
@@ -18,7 +18,7 @@ from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.engine.log.threads import WITHIN, Owner, ThreadInfo, child_id
-from hitl_tui.engine.nodes.branches import can_go_on
+from hitl_tui.engine.nodes.branches import has_runnable_branch
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.journal import with_branches
@@ -32,70 +32,70 @@ class ChildThread(msgspec.Struct, frozen=True):
     """A thread that ran inside another.
 
     Attributes:
-        thread_id: its name, as the other one has it.
-        of: the thread that it ran for, or that shares the step it made.
-        step: the step of `of` that it made; None where it has made none, as while it waits.
-        needed: whether `of` can't do without it: it made a step, was counted, or asks.
+        thread_id: its name, as its parent has it.
+        parent: the thread for which it ran, or that shares the step that it made.
+        step: the step of `parent` that it made; None if it has made none, for example while it waits.
+        needed: whether `parent` needs it: it made a step, was counted, or waits for an answer.
     """
 
     thread_id: str
-    of: str
+    parent: str
     step: int | None
     needed: bool
 
 
-def owned(store: Store, thread_id: str) -> dict[str, ThreadInfo]:
-    """The threads a thread has begun itself, oldest first, those that it has given up among them."""
+def started_children(store: Store, thread_id: str) -> dict[str, ThreadInfo]:
+    """Return the threads that a thread has started itself, oldest first, including those that it has left."""
     return {row.info.thread_id: row.info for row in all_threads(store, within=thread_id)}
 
 
-def named(point: Checkpoint) -> list[str]:
-    """The threads that made a step."""
+def threads_of_step(point: Checkpoint) -> list[str]:
+    """Return the child threads that made a step."""
     return [outcome.thread for outcome in point.branches if outcome.thread]
 
 
-def inside(
+def descendants(
     store: Store,
     cursor: Cursor,
-    above: frozenset[str] = frozenset(),
+    ancestors: frozenset[str] = frozenset(),
     *,
     steps: Sequence[tuple[str, int]] | None = None,
-    given_up: bool = True,
+    with_left: bool = True,
 ) -> list[ChildThread]:
-    """All threads below a thread, each before those below it; some may not be in the store.
+    """Return all descendants of a thread, each before its own descendants; some may not be in the store.
 
-    A fork gets those of the steps that it shares, too.  A step that cannot be read names nothing, and
-    of a thread whose cursor cannot be read only those are known that say they ran inside it.  A thread that
-    is said to be inside itself is left out.
+    For a fork, the threads of the shared steps are included. A step that can't be read names no thread. If
+    the cursor of a thread can't be read, only threads that name it as their parent are found. A thread that
+    would be inside itself is left out.
 
     Args:
-        above: the threads that this one is inside of.
+        ancestors: the threads that contain this one.
         steps: the threads that its steps name, each with the step, oldest first; None reads them.
-        given_up: also those that it has begun and that no step names.
+        with_left: also threads that it has started and that no step names.
     """
     children: dict[str, ChildThread] = {}
-    begun = _named(store, cursor) if steps is None else reversed(steps)
-    for thread_id, step, needed in (*((*pair, True) for pair in begun), *_at_cursor(cursor)):
+    begun = _threads_of_steps(store, cursor) if steps is None else reversed(steps)
+    for thread_id, step, needed in (*((*pair, True) for pair in begun), *_waited_for(cursor)):
         children.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, step, needed))
-    for thread_id in store.inner_names(cursor.thread_id) if given_up else ():
+    for thread_id in store.inner_names(cursor.thread_id) if with_left else ():
         children.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, None, needed=False))
     below: dict[str, ChildThread] = {}
-    around = above | {cursor.thread_id}
+    around = ancestors | {cursor.thread_id}
     for thread_id in sorted(children.keys() - around):
         below.setdefault(thread_id, children[thread_id])
-        for child in inside(store, readable_cursor(store, thread_id), around):
+        for child in descendants(store, readable_cursor(store, thread_id), around):
             below.setdefault(child.thread_id, child)
     return list(below.values())
 
 
-def threads_named(store: Store, cursor: Cursor) -> set[str]:
-    """The threads that the steps of a thread name, and its cursor."""
-    return {name for name, _ in _named(store, cursor)} | named_at(cursor)
+def threads_of(store: Store, cursor: Cursor) -> set[str]:
+    """Return the threads that the steps and the cursor of a thread name."""
+    return {name for name, _ in _threads_of_steps(store, cursor)} | threads_of_cursor(cursor)
 
 
-def named_at(cursor: Cursor) -> set[str]:
-    """The threads that a cursor names: those that it waits for."""
-    return {name for name, _, _ in _at_cursor(cursor)}
+def threads_of_cursor(cursor: Cursor) -> set[str]:
+    """Return the threads that a cursor names: those that it waits for."""
+    return {name for name, _, _ in _waited_for(cursor)}
 
 
 def readable_cursor(store: Store, thread_id: str) -> Cursor:
@@ -106,17 +106,17 @@ def readable_cursor(store: Store, thread_id: str) -> Cursor:
         return Cursor(thread_id)
 
 
-def _named(store: Store, cursor: Cursor) -> Iterator[tuple[str, int]]:
-    """The threads that the steps of a thread name, each with the step, newest first."""
+def _threads_of_steps(store: Store, cursor: Cursor) -> Iterator[tuple[str, int]]:
+    """Yield the threads that the steps of a thread name, each with the step, newest first."""
     before = cursor.head + 1
     while before > 0:
-        points, before = readable_points(store, cursor.thread_id, before)
+        points, before = readable_checkpoints(store, cursor.thread_id, before)
         for point in points:
-            yield from ((name, point.step) for name in named(point))
+            yield from ((name, point.step) for name in threads_of_step(point))
 
 
-def readable_points(store: Store, thread_id: str, before: int) -> tuple[list[Checkpoint], int]:
-    """A page of the steps before one, newest first, without those that cannot be read; and its first step."""
+def readable_checkpoints(store: Store, thread_id: str, before: int) -> tuple[list[Checkpoint], int]:
+    """Return a page of readable checkpoints before a step, newest first, and the page's first step."""
     try:
         points = store.checkpoints(thread_id, before, _PAGE)
         return points, points[-1].step if points else 0
@@ -130,26 +130,26 @@ def readable_points(store: Store, thread_id: str, before: int) -> tuple[list[Che
     return known, first
 
 
-def _at_cursor(cursor: Cursor) -> Iterator[tuple[str, int | None, bool]]:
-    """The threads that a thread tells of where it stands."""
+def _waited_for(cursor: Cursor) -> Iterator[tuple[str, int | None, bool]]:
+    """Yield the threads that a cursor waits for or has started, with whether it needs them."""
     for request in cursor.pending:
         if request.thread:
             yield request.thread, None, True
     for link in (state.child for state in cursor.branches if state.child):
-        # It is noted before it is made, so that it may be missing until it has spent something.
+        # It is noted before it is made, so it may not exist as long as it has spent nothing.
         yield link.thread_id, None, bool(link.tokens_in or link.tokens_out or link.cost)
 
 
-def inner_graph(
+def graph_of_child(
     graph: CompiledGraph, source: Mapping[str, Any], outer: Mapping[str, Any] | None = None
 ) -> CompiledGraph:
-    """The graph of a thread, given the one its source builds.
+    """Return the graph of a thread inside the graph that its source builds.
 
     Args:
-        outer: the source of `graph`, where that is an inner one itself.
+        outer: the source of `graph`, if that is a subgraph itself.
 
     Raises:
-        GraphInvalid: the subgraph it ran in is no longer there.
+        GraphInvalid: the graph no longer has the subgraph.
     """
     for name in source.get(WITHIN, ())[len((outer or {}).get(WITHIN, ())) :]:
         inside = graph_inside(graph, name)
@@ -163,13 +163,16 @@ def inner_graph(
 
 
 def graph_inside(graph: CompiledGraph, node: str) -> CompiledGraph | None:
-    """The graph of a subgraph's node; None where the node is no subgraph, or not there."""
+    """Return the graph of a subgraph's node; None if there is no such node, or it is not a subgraph."""
     compiled = graph.nodes.get(node)
     return compiled.work.graph if compiled is not None and isinstance(compiled.work, SubgraphWork) else None
 
 
 def new_child_id(session: Session, node: Node) -> str:
-    """`parent/node#n`: n counts the visits of the node; names that are taken are stepped over."""
+    """Return `parent/node#n` for a new child.
+
+    N counts the visits of the node, and taken names are skipped.
+    """
     n = session.cursor.visits.get(node.name, 0) + 1
     while True:
         name = child_id(session.thread_id, f"{node.name}#{n}")
@@ -180,7 +183,7 @@ def new_child_id(session: Session, node: Node) -> str:
 
 
 def open_child(session: Session, node: Node, thread_id: str) -> Session:
-    """The child thread, up to date; one that does not exist yet is made by its first commit."""
+    """Open the child thread, up to date; one that does not exist yet is made by its first commit."""
     assert isinstance(node.work, SubgraphWork)
     child = session.children.get(thread_id)
     if child is not None and child.graph is node.work.graph:
@@ -208,7 +211,7 @@ def open_child(session: Session, node: Node, thread_id: str) -> Session:
 
 
 def waiting_child(session: Session) -> Session | None:
-    """The child thread that a thread waits for, if it does."""
+    """Return the child thread that a thread waits for, or None."""
     link = session.cursor.child
     kind, _, name = session.cursor.position.partition(":")
     node = session.graph.nodes.get(name)
@@ -218,8 +221,8 @@ def waiting_child(session: Session) -> Session | None:
     return child if child.exists or session.store is None else None
 
 
-def passed_on(session: Session, child: Session) -> list[Request]:
-    """The child's requests as its parent asks them; answers find their way back by `thread`."""
+def requests_of_child(session: Session, child: Session) -> list[Request]:
+    """Return the child's requests as its parent asks them; their `thread` says where answers go."""
     node = session.cursor.position.partition(":")[2]
     return [
         replace(
@@ -237,21 +240,21 @@ def passed_on(session: Session, child: Session) -> list[Request]:
     ]
 
 
-def refresh(session: Session, ledger: Sequence[LedgerEntry] = (), *, runs_on: bool = False) -> None:
-    """Ask what the child asks now: it may have been answered or edited, or have ended, on its own.
+def refresh(session: Session, ledger: Sequence[LedgerEntry] = (), *, runs_next: bool = False) -> None:
+    """Update the parent's requests to what its child asks now: the child may have been changed on its own.
 
-    A child that failed or was cancelled fails the thread at its node, which resuming runs again: on from
-    where the child failed, or with another child in place of a cancelled one.
+    A child that failed or was cancelled fails the parent at its node. Resuming runs that node again: it
+    continues where the child failed, or starts another child instead of a cancelled one.
 
     Args:
-        runs_on: the node is run next, and says itself what became of its child.
+        runs_next: the node runs next, and handles the end of its child itself.
     """
     child = waiting_child(session)
     if child is not None and outdated(child):
         with suppress(ThreadBusy), child.writing():
-            refresh(child, runs_on=runs_on)
-    requests = passed_on(session, child) if child else list(session.cursor.pending)
-    ended = child is not None and not runs_on and _ended_badly(session, child)
+            refresh(child, runs_next=runs_next)
+    requests = requests_of_child(session, child) if child else list(session.cursor.pending)
+    ended = child is not None and not runs_next and _ended_badly(session, child)
     if tuple(requests) == session.cursor.pending and not ledger and not ended:
         return
     from hitl_tui.engine.thread.interrupts import waiting
@@ -262,13 +265,13 @@ def refresh(session: Session, ledger: Sequence[LedgerEntry] = (), *, runs_on: bo
     if session.cursor.pending and not requests:
         cursor = replace(cursor, status="waiting", reason="paused")
     if child is not None and ended:
-        cursor, entry = _failed_by(session, child, journal.after_entries(cursor, ledger))
+        cursor, entry = _failed_with_child(session, child, journal.after_entries(cursor, ledger))
         ledger = [*ledger, entry]
     session.commit_cursor(cursor, ledger)
 
 
 def outdated(session: Session) -> bool:
-    """Whether a thread says something else than the child it waits for, which others have moved on."""
+    """Whether others have changed the child that a thread waits for, so that the thread must be updated."""
     cursor = session.cursor
     if cursor.status != "waiting" or cursor.reason == "limit" or cursor.child is None:
         return False
@@ -277,22 +280,22 @@ def outdated(session: Session) -> bool:
     child = waiting_child(session)
     if child is None:
         return False
-    asks_else = tuple(passed_on(session, child)) != cursor.pending
+    asks_else = tuple(requests_of_child(session, child)) != cursor.pending
     return asks_else or _ended_badly(session, child) or outdated(child)
 
 
 def _ended_badly(session: Session, child: Session) -> bool:
-    """Whether a child, for which a thread waits, has failed or was cancelled by itself.
+    """Whether a child, for which a thread waits, has failed or was cancelled itself.
 
-    One that a limit has stopped goes on once that is raised, here or there.
+    A child that a limit has stopped does not count: it continues once the limit is raised, here or there.
     """
     ended = child.cursor
     failed = ended.status == "failed" and ended.reason != "limit"
     return session.cursor.status == "waiting" and (failed or ended.status == "cancelled")
 
 
-def _failed_by(session: Session, child: Session, cursor: Cursor) -> tuple[Cursor, LedgerEntry]:
-    """The cursor of a thread whose child has ended badly, and what the ledger says of it."""
+def _failed_with_child(session: Session, child: Session, cursor: Cursor) -> tuple[Cursor, LedgerEntry]:
+    """Return the cursor of a thread whose child has ended badly, and its ledger entry."""
     node = cursor.position.partition(":")[2]
     ended = child.cursor
     if ended.status == "failed":
@@ -308,7 +311,7 @@ def _failed_by(session: Session, child: Session, cursor: Cursor) -> tuple[Cursor
 
 
 def describe_cancelled(child: Session) -> tuple[str, str]:
-    """How a cancelled child came to its end, in words, and how to go on without it."""
+    """Describe how a child was cancelled, and how to continue without it."""
     told = (
         [entry for entry in child.store.ledger(child.thread_id) if entry.kind == "cancel"]
         if child.store
@@ -323,7 +326,7 @@ def describe_cancelled(child: Session) -> tuple[str, str]:
 def relay(
     session: Session, request: Request, act: Callable[[Session], Any], entry: Callable[[], LedgerEntry]
 ) -> None:
-    """Let the child's thread decide about a request of its own, and take over what then waits.
+    """Let the child's thread decide about its own request, and update the parent's requests.
 
     Raises:
         AnswerRefused: the child's thread has refused it.
@@ -340,16 +343,16 @@ def relay(
     refresh(session, [relayed])
 
 
-def may_go_on(session: Session) -> bool:
-    """Whether something can run though requests wait: other branches, here or inside a subgraph."""
+def can_continue(session: Session) -> bool:
+    """Whether something can run although requests wait: other branches, here or in a subgraph."""
     child = waiting_child(session)
     if child is None:
-        return can_go_on(session.cursor)
-    return not child.cursor.pending or may_go_on(child)
+        return has_runnable_branch(session.cursor)
+    return not child.cursor.pending or can_continue(child)
 
 
 def abandon(session: Session) -> None:
-    """End the child thread of a visit that the thread has left: nobody waits for it any more."""
+    """End the child thread of a visit that the parent has left: nothing waits for it."""
     child = waiting_child(session)
     if child is None or child.cursor.status in ("completed", "cancelled"):
         return
@@ -362,7 +365,7 @@ def abandon(session: Session) -> None:
 
 
 def _with_subject(child: Session, request: Request) -> Any:
-    """What is shown with a request: the child's subject, too, since the parent has no such channel."""
+    """Return the payload of a request with the child's subject, since the parent has no such channel."""
     if request.policy == "on_taint":
         return _with_values(child, request.payload)
     name = request.subject
@@ -376,8 +379,8 @@ def _with_subject(child: Session, request: Request) -> Any:
 
 
 def _with_values(child: Session, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """A question of a taint policy with the values of the channels that it is about, but for private ones."""
-    if "values" in payload:  # the thread inside was asked by one inside it
+    """Return the payload of a taint policy's request with the values of its channels, except private ones."""
+    if "values" in payload:  # the child's request comes from its own child
         return dict(payload)
     channels, values = child.graph.channels, child.state.values
     names = [about["channel"] for about in payload["channels"]]

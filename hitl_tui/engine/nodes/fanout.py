@@ -1,4 +1,4 @@
-"""Running a map or a parallel: branches side by side, one commit at the boundary.
+"""Runs a map or a parallel: branches run in parallel, and are committed together.
 
 Specified in docs/spec/branches.md.
 """
@@ -46,7 +46,7 @@ from hitl_tui.errors import HitlError, NodeFailed
 
 T = TypeVar("T")
 
-# Seconds for jobs that were given up to tidy up; then they are left behind.
+# Seconds for stopped jobs to clean up; after that they are left running.
 _PATIENCE = 2.0
 
 
@@ -55,50 +55,50 @@ async def race(
     run: Callable[[T], Coroutine[Any, Any, None]],
     *,
     at_once: int,
-    decided: Callable[[], bool],
-    halted: Callable[[], bool],
-    give_up: Callable[[T], None],
+    is_decided: Callable[[], bool],
+    is_halted: Callable[[], bool],
+    on_stop: Callable[[T], None],
 ) -> None:
-    """Run entries in their order, each in a task (and so a context) of its own.
+    """Run entries in their order, each in its own task (and so in its own context).
 
     Args:
-        decided: looked at whenever one has ended; True gives up those that run and starts no more.
-        halted: looked at before one is started; True starts no more and lets those that run end.
-        give_up: called with each entry before its task is cancelled.
+        is_decided: checked whenever one has ended; True stops those that run and starts no more.
+        is_halted: checked before one is started; True starts no more and lets those that run end.
+        on_stop: called with each entry before its task is cancelled.
 
     Raises:
-        Exception: what `run` raised; the rest is given up then, as when this itself is cancelled.
+        Exception: what `run` raised; the rest is stopped then, as when this itself is cancelled.
     """
     queue = deque(entries)
     running: dict[asyncio.Task[None], T] = {}
     loop = asyncio.get_running_loop()
-    over: asyncio.Future[None] = loop.create_future()
+    finished: asyncio.Future[None] = loop.create_future()
 
-    def go_on() -> None:
-        if over.done():
+    def start_more() -> None:
+        if finished.done():
             return
-        while queue and len(running) < at_once and not decided() and not halted():
+        while queue and len(running) < at_once and not is_decided() and not is_halted():
             entry = queue.popleft()
             task = loop.create_task(run(entry))
             running[task] = entry
             task.add_done_callback(ended)
-        if decided() or not running:
-            over.set_result(None)
+        if is_decided() or not running:
+            finished.set_result(None)
 
     def ended(task: asyncio.Task[None]) -> None:
         del running[task]
         error = None if task.cancelled() else task.exception()
-        if error is not None and not over.done():
-            over.set_exception(error)
-        go_on()
+        if error is not None and not finished.done():
+            finished.set_exception(error)
+        start_more()
 
     try:
-        go_on()
-        await over
+        start_more()
+        await finished
     finally:
         left = list(running.items())
         for task, entry in left:
-            give_up(entry)
+            on_stop(entry)
             task.cancel()
         if left:
             await asyncio.wait([task for task, _ in left], timeout=_PATIENCE)
@@ -111,16 +111,16 @@ async def run_fanout(
     uses: list[ModelUse],
     threads: SyncCaller | None,
 ) -> NodeOutput:
-    """Run the branches of a map or a parallel and reduce what they return; nothing is written down.
+    """Run the branches of a map or a parallel and reduce what they return, without storing anything.
 
     Args:
-        activity: of the node as a whole; giving it up gives up every branch.
-        uses: gets the model calls of all branches, whatever becomes of them.
+        activity: of the node as a whole; stopping it stops every branch.
+        uses: gets the model calls of all branches, also of failed ones.
         threads: where the nodes run; None runs async ones on this loop.
 
     Raises:
         NodeFailed: no list or too many items, a join that can't be reached, or `on_error="fail"`.
-        BranchesWait: some branches ask a human, and all others have ended.
+        BranchesWait: some branches ask a person, and all others have ended.
     """
     try:
         branches = branches_of(session.graph, node, session.state, session.cursor)
@@ -157,9 +157,9 @@ class _FanOut:
         self.callers = callers
         self.retries = 0
         self.fails_whole = node.work.on_error == "fail"
-        """One failed branch fails the node, as where a breakpoint stops at its error."""
+        """Whether one failed branch fails the node, also because a breakpoint stops at its error."""
         self.limit = ""
-        """The limit that was reached while branches had still to start or to continue."""
+        """The limit that was reached before all branches had started or continued."""
         self.succeeded = sum(branch.succeeded for branch in branches)
         self.failed = sum(branch.failed for branch in branches)
 
@@ -168,31 +168,31 @@ class _FanOut:
         for branch in branches:
             if branch.outcome:
                 session.emit(BranchEnded(self.node.name, branch.outcome, session.clock()))
-        unsubscribe = self.activity.on_cancel(self._give_up_all)
+        unsubscribe = self.activity.on_cancel(self._stop_all)
         try:
             await race(
                 [branch for branch in branches if not branch.outcome and not branch.request],
                 self._run_branch,
                 at_once=self.work.max_concurrent or max(len(branches), 1),
-                decided=self._decided,
-                halted=self._halted,
-                give_up=self._give_up,
+                is_decided=self._is_decided,
+                is_halted=self._is_halted,
+                on_stop=self._stop_branch,
             )
         finally:
             unsubscribe()
         self._check_join()
-        if self.limit and not self._joined():
+        if self.limit and not self._is_complete():
             mark_items(branches)
             raise LimitStop(self.limit, tuple(branch.state(keep_failure=True) for branch in branches))
         asking = [branch.request for branch in branches if branch.request and not branch.outcome]
-        if asking and not self._joined():
+        if asking and not self._is_complete():
             mark_items(branches)
             kept = tuple(branch.state(keep_failure=True) for branch in branches)
-            raise BranchesWait(asking, kept, self._left_answers())
+            raise BranchesWait(asking, kept, self._moved_answers())
         for branch in branches:
             if branch.outcome is None:
                 self._end(branch, "cancelled" if branch.started or branch.request else "unneeded")
-        return self._boundary()
+        return self._reduced_output()
 
     # -- one branch -------------------------------------------------------------------------------
 
@@ -215,24 +215,24 @@ class _FanOut:
             stop_at_branch(session, self.node.name, branch)
             result, changes = await self._attempts(branch, first)
         except InterruptRaised as asked:
-            if not self._decided():
+            if not self._is_decided():
                 branch.request = compared(session, asked.request, asked.earlier.n if asked.earlier else None)
                 session.emit(BranchWaits(self.node.name, branch.path, asked.request.title))
         except LimitStop as stop:
             self.limit = stop.words
         except NodeFailed as error:
-            if not self._decided():
+            if not self._is_decided():
                 self.failed += 1
                 self._end(branch, "failed", error)
         except (asyncio.CancelledError, AttemptCancelled):
-            if self.activity.cancelled or self._decided():
+            if self.activity.cancelled or self._is_decided():
                 return
             inside = HitlError("it was cancelled from inside")
             self.failed += 1
             self._end(branch, "failed", _node_failed(branch.node, branch.attempt, inside, branch.path))
         else:
-            # What ends after the join was settled is not waited for: it counts as given up.
-            if not self._decided():
+            # A branch that ends after the join was complete counts as stopped.
+            if not self._is_decided():
                 self.succeeded += 1
                 branch.updates = tuple(
                     (change.channel.name, change.update, tool_of(change.path)) for change in changes
@@ -320,40 +320,40 @@ class _FanOut:
         session.emit(BranchEnded(self.node.name, branch.ended(status, now, error), now))
 
     @staticmethod
-    def _give_up(branch: Branch) -> None:
+    def _stop_branch(branch: Branch) -> None:
         if branch.activity:
             branch.activity.cancel()
 
-    def _give_up_all(self) -> None:
+    def _stop_all(self) -> None:
         for branch in self.branches:
             if branch.outcome is None:
-                self._give_up(branch)
+                self._stop_branch(branch)
 
     # -- the join ---------------------------------------------------------------------------------
 
-    def _joined(self) -> bool:
+    def _is_complete(self) -> bool:
         needed = self.work.needed
         return needed is not None and self.succeeded >= needed
 
-    def _unreachable(self) -> bool:
+    def _is_unreachable(self) -> bool:
         needed = self.work.needed
         return needed is not None and len(self.branches) - self.failed < needed
 
-    def _halted(self) -> bool:
-        """Whether a limit is reached, so that no more branches begin."""
+    def _is_halted(self) -> bool:
+        """Whether a limit is reached, so that no more branches start."""
         if not self.limit and self.activity.budget:
             self.limit = self.activity.budget.reached()
         return bool(self.limit)
 
-    def _decided(self) -> bool:
-        return self._joined() or self._unreachable() or (self.failed > 0 and self.fails_whole)
+    def _is_decided(self) -> bool:
+        return self._is_complete() or self._is_unreachable() or (self.failed > 0 and self.fails_whole)
 
     def _check_join(self) -> None:
-        """Raise `BranchesFailed` where the branches that failed are too many."""
+        """Raise `BranchesFailed` if too many branches have failed."""
         failed = [branch for branch in self.branches if branch.failed]
         if failed and self.fails_whole:
             raise self._failure("", failed)
-        if self._unreachable():
+        if self._is_unreachable():
             of = f"{len(self.branches)} branch{'es' if len(self.branches) != 1 else ''}"
             join = self.work.join if isinstance(self.work.join, Quorum) else f'join "{self.work.join}"'
             raise self._failure(f"{join} of {of} can't be reached: {len(failed)} failed", failed)
@@ -375,10 +375,10 @@ class _FanOut:
             failure.branches = tuple(branch.state(keep_failure=False) for branch in self.branches)
         return failure
 
-    # -- the boundary -----------------------------------------------------------------------------
+    # -- the result -------------------------------------------------------------------------------
 
-    def _boundary(self) -> NodeOutput:
-        """Reduce what the branches returned, by their places, then by channel name."""
+    def _reduced_output(self) -> NodeOutput:
+        """Reduce what the branches returned, in order of their places, then of channel names."""
         began = self.session.state
         state = LiveState(began.values.copy(), began.digests.copy(), began.taint)
         changes: list[Change] = []
@@ -390,13 +390,13 @@ class _FanOut:
             try:
                 own = reduce_calls(state, self.session.graph.channels, _calls(branch.updates))
             except HitlError as error:
-                self._spoilt(branch, error)
+                self._fail_after_others(branch, error)
                 continue
             for change in own:
                 name = change.channel.name
                 state.values[name], state.digests[name] = change.after, change.after_hash
                 if name in newest and self.session.sink is None:
-                    # Each has the whole of a list that grows with every branch, and nobody looks at them.
+                    # Each value holds a whole list that grows with every branch, and nobody watches them.
                     changes[newest[name]] = without_values(changes[newest[name]])
                 newest[name] = len(changes)
                 changes.append(_of_branch(change, branch))
@@ -417,18 +417,21 @@ class _FanOut:
             read=tuple(dict.fromkeys(name for branch in counted for name in branch.read)),
             compensations=tuple(branch.compensation for branch in counted if branch.compensation),
             artifacts=tuple(artifact for branch in counted for artifact in branch.artifacts),
-            unused=(*self._left_answers(), *(kept for branch in counted for kept in branch.unused)),
+            unused=(
+                *self._moved_answers(),
+                *(kept for branch in counted for kept in branch.unused),
+            ),
         )
 
-    def _left_answers(self) -> Iterator[KeptAnswer]:
-        """Answers to questions about items that are not at their places any more."""
+    def _moved_answers(self) -> Iterator[KeptAnswer]:
+        """Yield answers to requests about items that are no longer in their places."""
         marks = {branch.path: branch.item_mark for branch in self.branches}
         for state in self.session.cursor.branches:
             if marks.get(state.path) != state.item:
                 yield from unused_answers(state.answers, ())
 
-    def _spoilt(self, branch: Branch, error: HitlError) -> None:
-        """A branch that only fails together with the others: its update does not fit after theirs."""
+    def _fail_after_others(self, branch: Branch, error: HitlError) -> None:
+        """Fail a branch whose update can't be reduced after those of the others."""
         self.succeeded -= 1
         self.failed += 1
         self._end(branch, "failed", _node_failed(branch.node, branch.attempt, error, branch.path))
@@ -436,13 +439,13 @@ class _FanOut:
 
 
 def _calls(updates: Sequence[tuple[str, Any, str]]) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-    """The updates of a branch by who made them one after the other: a tool, or "" for the node."""
+    """Yield the updates of a branch, grouped by who made them in a row: a tool, or "" for the node."""
     for tool, group in groupby(updates, key=itemgetter(2)):
         yield tool, [(name, update) for name, update, _ in group]
 
 
 def _of_branch(change: Change, branch: Branch) -> Change:
-    """A change as its branch made it, tainted by what the branch read or brought in."""
+    """Return a change of a branch, tainted by what the branch read or brought in."""
     lineage = branch.lineage
     tainted = change.tainted or lineage is not None
     path = tool_path(branch.path, tool_of(change.path))
@@ -450,7 +453,7 @@ def _of_branch(change: Change, branch: Branch) -> Change:
 
 
 def _override(earlier: Branch | None, channel: str) -> None:
-    """Flag a value that a later place has replaced."""
+    """Mark a value that a later branch has replaced."""
     if earlier and earlier.outcome:
         overridden = (*earlier.outcome.overridden, channel)
         earlier.outcome = replace(earlier.outcome, overridden=overridden)

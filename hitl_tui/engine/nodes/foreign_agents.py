@@ -1,7 +1,7 @@
-"""Agents of a user's own, whose model calls nobody else counts: metered, stopped by limits and recorded.
+"""Meters a user's own agents: their model calls are counted, limited and recorded.
 
-An agent is anything with `chat(prompt)` or `achat(prompt)`.  The methods of our own agents do all that
-themselves, and are marked so.  For others it is done here, with tokens estimated from what goes in and out.
+An agent is anything with `chat(prompt)` or `achat(prompt)`. The methods of our own agents meter themselves,
+and are marked so. For others it is done here, with tokens estimated from prompts and replies.
 """
 
 from __future__ import annotations
@@ -15,17 +15,23 @@ from hashlib import sha256
 from typing import Any, Final
 
 from hitl_tui.engine.log.outcomes import ESTIMATED, ModelUse, rough_tokens
-from hitl_tui.engine.nodes.activity import MISSING, Activity, AgentsAsked, asked_within, current_activity
+from hitl_tui.engine.nodes.activity import (
+    MISSING,
+    Activity,
+    OwnAgentsCalled,
+    current_activity,
+    own_agents_called,
+)
 from hitl_tui.engine.thread.agent_settings import Agents
 
 METERED: Final = ("chat", "achat", "chat_structured", "achat_structured", "stream")
 """Methods that call a model."""
 _COPIES: Final = ("fresh", "aside")
-"""Methods that give another agent of the same kind."""
+"""Methods that return another agent of the same kind."""
 
 
 def is_foreign(agent: Any) -> bool:
-    """Whether an agent has a method of its own that calls a model."""
+    """Whether an agent has a method that calls a model and does not meter itself."""
     return any(_needs_meter(getattr(agent, name, None)) for name in ("chat", "achat"))
 
 
@@ -34,17 +40,17 @@ def _needs_meter(method: Any) -> bool:
 
 
 def metered_agents(agents: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Agents by name, the foreign ones metered."""
+    """Return agents by name, with foreign ones metered."""
     if not any(map(is_foreign, agents.values())):
         return agents
-    return Agents((name, _stand_in(agent, name)) for name, agent in agents.items())
+    return Agents((name, _metered_agent(agent, name)) for name, agent in agents.items())
 
 
 def metered(method: Callable[..., Any], agent: Any, name: str) -> Callable[..., Any]:
-    """A method of an agent that calls a model, with its calls metered, limited and recorded.
+    """Wrap a method of an agent that calls a model, so that its calls are metered, limited and recorded.
 
     Args:
-        name: the agent's name where it has none of its own.
+        name: the agent's name if it has none of its own.
     """
 
     @wraps(method)
@@ -54,14 +60,14 @@ def metered(method: Callable[..., Any], agent: Any, name: str) -> Callable[..., 
             return method(*args, **options)
         call = _Call(activity, agent, name, method.__name__, (*args, *options.items()))
         make = lambda: method(*args, **options)  # noqa: E731
-        return call.awaited(make) if inspect.iscoroutinefunction(method) else call.made(make)
+        return call.call_async(make) if inspect.iscoroutinefunction(method) else call.call_sync(make)
 
     ask.meters_itself = True  # type: ignore[attr-defined]
     return ask
 
 
 def metered_method(function: Any) -> Callable[..., Any]:
-    """As `metered`, for a method that a class defines."""
+    """Do what `metered` does, for a method that a class defines."""
 
     @wraps(function)
     def ask(self: Any, *args: Any, **options: Any) -> Any:
@@ -87,19 +93,19 @@ class _Call:
         self._model = model if isinstance(model, str) and model else type(agent).__qualname__
         self._prompt = "".join(part for part in asked if isinstance(part, str))
         text = "\0".join((self._agent, type(agent).__qualname__, method, repr(asked)))
-        # Of anything else the text may be another one in the next attempt.
+        # The text of anything else may be different in the next attempt.
         self._is_known = all(type(part) in _PLAIN for part in asked)
         digest = sha256(text.encode(errors="replace")).hexdigest()[:32]
-        self._within = AgentsAsked()
+        self._within = OwnAgentsCalled()
         self._key = f"reply:{activity.slot(digest)}" if self._is_known else ""
 
-    def made(self, make: Callable[[], Any]) -> Any:
-        """The reply to a call that blocks its thread."""
+    def call_sync(self, make: Callable[[], Any]) -> Any:
+        """Make a call that blocks its thread, and return the reply."""
         if (kept := self._kept()) is not MISSING:
             return _same_again(kept)
-        self._activity.stop_here_at_limit()
+        self._activity.stop_at_limit_sync()
         started = time.monotonic_ns()
-        with self._activity.in_flight.doing_here():
+        with self._activity.in_flight.call_sync():
             with self._inside():
                 reply = make()
             if inspect.isgenerator(reply):
@@ -107,20 +113,20 @@ class _Call:
             if inspect.isasyncgen(reply):
                 return self._later_pieces(reply)
             if not isinstance(reply, str) and inspect.isawaitable(reply):
-                return self.awaited(lambda: reply)
+                return self.call_async(lambda: reply)
             if not self._within.yes:
                 use = self._count(reply, started)
                 if self._is_recorded(reply):
-                    self._activity.record_here(self._key, reply, uses=[use])
+                    self._activity.record_sync(self._key, reply, uses=[use])
         return reply
 
-    async def awaited(self, make: Callable[[], Awaitable[Any]]) -> Any:
-        """The reply to a call that is awaited."""
+    async def call_async(self, make: Callable[[], Awaitable[Any]]) -> Any:
+        """Make a call that is awaited, and return the reply."""
         if (kept := self._kept()) is not MISSING:
             return kept
         await self._activity.stop_at_limit()
         started = time.monotonic_ns()
-        async with self._activity.in_flight.doing():
+        async with self._activity.in_flight.call():
             with self._inside():
                 reply = await make()
             if not self._within.yes:
@@ -137,12 +143,12 @@ class _Call:
 
     @contextmanager
     def _inside(self) -> Iterator[None]:
-        """Note meanwhile whether agents of ours are asked: they count what they use."""
-        token = asked_within.set(self._within)
+        """Note whether our own agents are called within the call: they count their own use."""
+        token = own_agents_called.set(self._within)
         try:
             yield
         finally:
-            asked_within.reset(token)
+            own_agents_called.reset(token)
 
     def _count(self, reply: Any, started: int) -> ModelUse:
         written = reply if isinstance(reply, str) else repr(reply)
@@ -167,7 +173,7 @@ class _Call:
             if not self._within.yes:
                 use = self._count("".join(map(str, said)), started)
                 if is_whole and self._are_recorded(said):
-                    self._activity.record_here(self._key, {"pieces": said, "awaited": False}, uses=[use])
+                    self._activity.record_sync(self._key, {"pieces": said, "awaited": False}, uses=[use])
 
     async def _later_pieces(self, pieces: AsyncIterator[Any]) -> AsyncIterator[Any]:
         started, said = time.monotonic_ns(), list[Any]()
@@ -206,8 +212,8 @@ async def _later(pieces: Sequence[str]) -> AsyncIterator[str]:
 _PLAIN: Final = (str, int, float, bool, type(None))
 
 
-class _StandIn:
-    """An agent with its model calls metered; all else is the agent's own."""
+class _MeteredAgent:
+    """A proxy of an agent that meters its model calls; everything else is the agent's own."""
 
     def __init__(self, agent: Any, name: str) -> None:
         object.__setattr__(self, "_stands_for", (agent, name))
@@ -224,7 +230,7 @@ class _StandIn:
         if attribute in METERED and _needs_meter(value):
             return metered(value, agent, name)
         if attribute in _COPIES and callable(value):
-            return lambda *args, **options: _stand_in(value(*args, **options), name)
+            return lambda *args, **options: _metered_agent(value(*args, **options), name)
         return value
 
     def __setattr__(self, attribute: str, value: Any) -> None:
@@ -234,31 +240,34 @@ class _StandIn:
         delattr(object.__getattribute__(self, "_stands_for")[0], attribute)
 
 
-def _stand_in(agent: Any, name: str) -> Any:
-    return _stand_in_type(type(agent))(agent, name) if is_foreign(agent) else agent  # type: ignore[arg-type]
+def _metered_agent(agent: Any, name: str) -> Any:
+    return _metered_type(type(agent))(agent, name) if is_foreign(agent) else agent  # type: ignore[arg-type]
 
 
 @cache
-def _stand_in_type(kind: type) -> type[_StandIn]:
-    """The stand-in for a type's agents, with the operators of that type: Python looks for them there."""
+def _metered_type(kind: type) -> type[_MeteredAgent]:
+    """Return the proxy class for a type of agents.
+
+    It has the type's operators, because Python looks them up on the class.
+    """
     operators = {
         name: _passed_on(name)
         for name in dir(kind)
         if name.startswith("__") and name.endswith("__") and name not in _KEPT
         if getattr(kind, name) is not getattr(object, name, None) and callable(getattr(kind, name))
     }
-    return type(kind.__name__, (_StandIn,), operators)
+    return type(kind.__name__, (_MeteredAgent,), operators)
 
 
 _KEPT: Final = frozenset(
     {"__class__", "__class_getitem__", "__delattr__", "__getattr__", "__getattribute__", "__setattr__"}
     | {"__del__", "__init__", "__init_subclass__", "__new__", "__subclasshook__"}
 )
-"""What a stand-in does itself."""
+"""Special methods that the proxy defines itself."""
 
 
 def _passed_on(name: str) -> Callable[..., Any]:
-    def operator(self: _StandIn, *args: Any, **options: Any) -> Any:
+    def operator(self: _MeteredAgent, *args: Any, **options: Any) -> Any:
         return getattr(object.__getattribute__(self, "_stands_for")[0], name)(*args, **options)
 
     return operator

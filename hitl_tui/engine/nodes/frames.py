@@ -1,9 +1,9 @@
-"""The frames of a user's code that led to an error: where, the lines around, and what the locals held.
+"""The frames of a user's code that led to an error: file and line, the lines around, and local variables.
 
-Nothing of the user's is called for it: values are read by the methods of the built-in types alone, so that no
-`__repr__` can hang, raise or print.  What a private channel holds is left out wherever it turns up, as a
-whole or inside something else; what was computed of it can't be told.  Keys that stand in the code or in its
-locals are left out where their name or their look tells them.
+None of the user's code is called for this: values are read only by methods of built-in types, so no
+`__repr__` can hang, raise or print. The value of a private channel is left out wherever it occurs, whole or
+inside something else; values computed from it can't be recognised. Keys and passwords in the code or in
+local variables are left out if their name or their form shows what they are.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from hitl_tui.engine.state.values import keepable
 _MOST_FRAMES: Final = 8
 _MOST_VALUES: Final = 16
 _MOST_LINES: Final = 200
-"""Entries of a traceback that are looked at, from its end."""
+"""Entries of a traceback that are read, from its end."""
 _BEFORE, _AFTER = 12, 8
-"""Source lines that are kept around the innermost line; of other frames their own line alone."""
+"""Source lines that are kept around the innermost line; other frames keep only their own line."""
 _MOST_CODE: Final = 80
-"""Lines of a function that are shown of it."""
+"""Lines of a function that are shown."""
 _MOST_FILE: Final = 200
 _OPENING: Final = 20
-"""Lines before those, in which a literal may begin that goes on there."""
+"""Lines before those that are also read, because a literal may start in them."""
 _LONGEST_LINE: Final = 160
 _LONGEST_VALUE: Final = 200
 _LONGEST_NAME: Final = 60
@@ -46,12 +46,12 @@ _ALL_VALUES: Final = 12_000
 _ITEMS: Final = 8
 _DEPTH: Final = 3
 _WORD: Final = 4
-"""From how many characters on a private text is looked for inside others."""
+"""Private texts with fewer characters are not searched for inside others."""
 _WINDOW: Final = 16
-"""So many characters of a text that stand in a longer private one make it private, too."""
+"""A text that shares this many characters with a longer private one is private, too."""
 _MOST_LEAVES: Final = 1_000
 _SECONDS: Final = 0.25
-"""For all values of a failure; the rest is left out then."""
+"""Seconds for all values of a failure; after that the rest is left out."""
 _MASKED: Final = repr(PRIVATE)
 
 _OURS = f"{Path(__file__).resolve().parents[2]}{os.sep}"
@@ -60,7 +60,7 @@ _PYTHON = tuple({f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "p
 
 
 class Masks:
-    """What a state keeps private: its values, and the names of its channels.
+    """The private values of a state, and the names of its private channels.
 
     Args:
         values: those of the private channels, by name.
@@ -88,20 +88,23 @@ class Masks:
         self._within.sort(key=len, reverse=True)
 
     def hides(self, value: Any) -> bool:
-        """Whether a plain value is one that is private."""
+        """Whether a plain value is private."""
         if type(value) in (str, int, float, bool):
             return (type(value) is bool, value) in self._equal
         return id(value) in self._whole
 
-    def instead(self, name: str, value: Any) -> str:
-        """What stands in the place of a value for its name, "" for the value itself."""
+    def placeholder(self, name: str, value: Any) -> str:
+        """Return what to show instead of a value because of its name; "" to show the value."""
         if name in self.names:
             return _MASKED
         secret = issubclass(type(value), str) and is_secret_name(name)
         return MASK if secret and not self.hides(value) else ""
 
     def cleaned(self, text: str) -> str:
-        """A text without what is private in it; it need not be whole, but longer than what will be shown."""
+        """Return a text without the private parts.
+
+        It may be cut, but must be longer than what will be shown.
+        """
         for secret in self._within:
             if secret in text:
                 text = text.replace(secret, _MASKED)
@@ -129,31 +132,31 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def frames_of(error: BaseException, masks: Masks) -> tuple[Frame, ...]:
-    """The frames of an error from the outermost to the one that raised; () where none is the user's.
+    """Return the frames of an error, from the outermost to the one that raised; () if none is the user's.
 
-    Those of libraries stand as their number; ours are left out.
+    Frames of libraries are only counted; ours are left out.
     """
     entries = list(_entries(error.__traceback__))
-    while isinstance(error, BaseExceptionGroup):  # the first of a group says where it began
+    while isinstance(error, BaseExceptionGroup):  # the first error of a group shows where it started
         error = error.exceptions[0]
         entries += _entries(error.__traceback__)
     return _shown(entries[-_MOST_LINES:], masks)
 
 
 def stack_frames(stack: Sequence[tuple[FrameType, int]], masks: Masks) -> tuple[Frame, ...]:
-    """The frames of a stack from the outermost to the innermost; () where none is the user's."""
+    """Return the frames of a stack, from the outermost to the innermost; () if none is the user's."""
     return _shown(stack[-_MOST_LINES:], masks)
 
 
 def frame_of(frame: FrameType, masks: Masks) -> tuple[Frame, ...]:
-    """One frame as it stands, () where it is not the user's."""
+    """Return one frame as it is now; () if it is not the user's."""
     return _shown([(frame, frame.f_lineno)], masks)
 
 
-def noting_return(
+def with_return_hook(
     function: Callable[..., Any], note: Callable[[tuple[Frame, ...]], object], masks: Masks
 ) -> Callable[..., Any]:
-    """A function that also tells its frame as it returns; it takes longer for that."""
+    """Wrap a function so that `note` gets its frame when it returns; this makes it slower."""
     code = code_behind(function)
 
     def profile(frame: FrameType, event: str, _argument: Any) -> None:
@@ -184,7 +187,7 @@ def noting_return(
 
 
 def place_of(function: Any, masks: Masks) -> tuple[Frame, ...]:
-    """Where a function begins, for an error that none of its lines has raised."""
+    """Return where a function starts, for an error that none of its lines has raised."""
     code = code_behind(function)
     if code is None or _library(code.co_filename) is not None:
         return ()
@@ -192,7 +195,7 @@ def place_of(function: Any, masks: Masks) -> tuple[Frame, ...]:
 
 
 def code_of(function: Any, masks: Masks) -> Frame | None:
-    """A function as it stands in its file, whosever it is, up to some lines; None for what has none."""
+    """Return the source of any function, up to some lines; None if it has none."""
     code = code_behind(function)
     if code is None:
         return None
@@ -200,7 +203,7 @@ def code_of(function: Any, masks: Masks) -> Frame | None:
     below = _source(code.co_filename)[first - 1 : first - 1 + _MOST_CODE]
     try:
         block = getblock(below)
-    except Exception:  # as of a file that was saved as something else meanwhile
+    except Exception:  # for example, the file has been changed since
         return None
     return Frame(
         file=keepable(code.co_filename),
@@ -212,12 +215,12 @@ def code_of(function: Any, masks: Masks) -> Frame | None:
 
 
 def file_of(frame: Frame, masks: Masks) -> Frame:
-    """The file that a function stands in, from its top, up to some lines."""
+    """Return the file of a function from its top, up to some lines."""
     return Frame(file=frame.file, line=1, lines=_code_lines(_source(frame.file)[:_MOST_FILE], masks))
 
 
 def _code_lines(lines: Iterable[str], masks: Masks) -> tuple[str, ...]:
-    """Code without secrets, and without what a channel keeps private though it stands in the code."""
+    """Return code without secrets, and without private values that occur in the code."""
     return _without_private(masked_source([line.rstrip() for line in lines]), masks)
 
 
@@ -232,7 +235,7 @@ def _entries(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int]]
 
 
 def _library(file: str) -> str | None:
-    """The library that a file is of, "" for this package, None for the user's own code."""
+    """Return the library to which a file belongs, "" for this package, None for the user's own code."""
     if file.startswith(_OURS):
         return ""
     for folder in _PACKAGES:
@@ -247,13 +250,13 @@ def _shown(entries: Iterable[tuple[FrameType, int]], masks: Masks) -> tuple[Fram
         library = _library(frame.f_code.co_filename)
         if library is None:
             kept.append((frame, line))
-        elif library and kept:  # what called the user's first line is nobody's concern
+        elif library and kept:  # what called the user's first line is not shown
             kept.append(library)
     own = [entry for entry in kept if not isinstance(entry, str)]
     left_out = len(own) - _MOST_FRAMES
     shown: list[Frame] = []
     room, until = _ALL_VALUES, perf_counter() + _SECONDS
-    for entry in reversed(kept):  # the innermost have the first claim on the room
+    for entry in reversed(kept):  # the innermost frames are filled first
         if isinstance(entry, str):
             if shown and shown[-1].library == entry:
                 shown[-1] = Frame(library=entry, count=shown[-1].count + 1)
@@ -299,12 +302,12 @@ def _source(file: str) -> list[str]:
     try:
         linecache.checkcache(file)
         return linecache.getlines(file)
-    except Exception:  # whatever a file may hold: its lines are missing, the failure is still told
+    except Exception:  # for any content of a file: its lines are missing, the failure is still reported
         return []
 
 
 def _called(code: CodeType) -> str:
-    """A function with the names of its parameters."""
+    """Return the name of a function with its parameters."""
     if code.co_name.startswith("<") and code.co_name != "<lambda>":
         return code.co_name
     count = code.co_argcount + code.co_kwonlyargcount
@@ -316,15 +319,15 @@ def _called(code: CodeType) -> str:
 
 
 def _values(frame: FrameType, masks: Masks, room: int) -> tuple[LocalValue, ...]:
-    """The locals of a function; those of a module or a class are none."""
+    """Return the local variables of a function; () for a module or a class."""
     needed = CO_OPTIMIZED | CO_NEWLOCALS
     if frame.f_code.co_flags & needed != needed or masks.too_many:
         return ()
     values: list[LocalValue] = []
     for name, value in dict(frame.f_locals).items():
-        if name.startswith(".") or _is_plumbing(value):
+        if name.startswith(".") or _is_not_shown(value):
             continue
-        text = masks.instead(name, value) or _Writer(masks).text(value)
+        text = masks.placeholder(name, value) or _Writer(masks).text(value)
         room -= len(text)
         if len(values) >= _MOST_VALUES or room < 0:
             break
@@ -337,8 +340,8 @@ _mro_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
 _names_of: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__get__
 
 
-def _is_plumbing(value: Any) -> bool:
-    """What tells nothing: modules, functions, classes, and what the engine gave the node."""
+def _is_not_shown(value: Any) -> bool:
+    """Whether a value is not worth showing: a module, function or class, or what the engine gave the node."""
     kind = type(value)
     if kind in (FunctionType, ModuleType) or issubclass(kind, type):
         return True
@@ -353,7 +356,7 @@ class _Full(Exception):
 
 
 class _Writer:
-    """Writes one value down until there is no more room; calls nothing that is not built in."""
+    """Writes one value as text until there is no more room; calls only built-in code."""
 
     def __init__(self, masks: Masks) -> None:
         self._masks = masks
@@ -362,12 +365,12 @@ class _Writer:
         self._beside = ""
 
     def text(self, value: Any) -> str:
-        """The value, cut where it is long."""
+        """Return the value as text, cut if it is long."""
         try:
             self._write(value, 0)
         except _Full:
             self._parts.append("…")
-        except Exception as error:  # as of a dict that another thread changes meanwhile
+        except Exception as error:  # for example, another thread changes the dict meanwhile
             self._parts.append(f"<can't be read: {_type_name(type(error))}>")
         return "".join(self._parts) + self._beside
 
@@ -404,7 +407,7 @@ class _Writer:
     def _write_text(self, value: str, depth: int) -> None:
         if depth == 0 and str.__len__(value) > _LONGEST_VALUE:
             self._beside = f" {str.__len__(value)} characters"
-        # It is cut only once nothing private is in it: nobody would find a part of a secret.
+        # It is cut only after private parts are removed: a part of a secret would not be found.
         begins = str.__getitem__(value, slice(0, 20 * _LONGEST_VALUE))
         plain = SECRET_LOOK.sub(MASK, self._masks.cleaned(begins))
         self._put(str.__repr__(plain[: _LONGEST_VALUE + 1]))
@@ -426,7 +429,7 @@ class _Writer:
         for key, item in items:
             self._write(key, depth + 1)
             self._put(": ")
-            if type(key) is str and (mask := self._masks.instead(key, item)):
+            if type(key) is str and (mask := self._masks.placeholder(key, item)):
                 self._put(mask)
             else:
                 self._write(item, depth + 1)
@@ -444,7 +447,7 @@ class _Writer:
         self._put(f", … {count} items{closes}" if count > _ITEMS else closes)
 
     def _write_object(self, value: Any, kind: type, depth: int) -> None:
-        """An instance by its class and what it keeps in its own dict."""
+        """Write an instance as its class and its own attributes."""
         fields = _fields(value, kind)
         self._put(f"<{_type_name(kind)}")
         if fields and depth < _DEPTH:

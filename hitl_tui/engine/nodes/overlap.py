@@ -1,4 +1,4 @@
-"""Attempts that timed out and whose code still runs: the next attempt waits for it.
+"""Attempts that have timed out but whose code still runs: the next attempt waits for it.
 
 Specified in docs/spec/graphs.md.
 """
@@ -9,10 +9,10 @@ import asyncio
 from typing import Final
 
 from hitl_tui.engine.graph.retry import RetryPolicy
-from hitl_tui.engine.nodes.calling import Begun, TookTooLong
+from hitl_tui.engine.nodes.calling import CallTimedOut, StartedCode
 from hitl_tui.errors import NodeFailed
 
-_BETWEEN_LOOKS: Final = 0.02
+_POLL_SECONDS: Final = 0.02
 """Seconds; code that runs in a thread doesn't say when it ends."""
 
 
@@ -21,27 +21,29 @@ class TimedOutAttempts:
 
     def __init__(self, retry: RetryPolicy) -> None:
         self._overlap = retry.overlap
-        self._begun: dict[int, Begun] = {}
+        self._started_by_attempt: dict[int, StartedCode] = {}
 
     def add(self, error: NodeFailed) -> None:
-        """Note a failed attempt; the error names earlier ones whose code still runs."""
-        running = [str(attempt) for attempt, begun in self._begun.items() if begun.is_sync_running]
+        """Note a failed attempt, and add to its error which earlier ones still run."""
+        running = [
+            str(attempt) for attempt, started in self._started_by_attempt.items() if started.is_sync_running
+        ]
         if running:
             hint = f"code of attempt {', '.join(running)} still runs in its thread"
             error.hint = f"{error.hint}; {hint}" if error.hint else hint
-        if isinstance(error.__cause__, TookTooLong):
-            self._begun[error.attempt] = error.__cause__.begun
+        if isinstance(error.__cause__, CallTimedOut):
+            self._started_by_attempt[error.attempt] = error.__cause__.started
 
     @property
     def note(self) -> str:
-        """What to say about the wait for the next attempt; "" where nothing holds it up."""
-        if self._overlap or not any(begun.is_sync_running for begun in self._begun.values()):
+        """Text about the wait before the next attempt; "" if there is none."""
+        if self._overlap or not any(started.is_sync_running for started in self._started_by_attempt.values()):
             return ""
         return " (the next attempt waits until the code of this one has ended)"
 
     async def ended(self) -> None:
-        """Wait until no code of them runs, unless attempts may overlap."""
+        """Wait until none of their code runs, unless attempts may overlap."""
         while not self._overlap:
-            if not any(begun.is_running for begun in self._begun.values()):
+            if not any(started.is_running for started in self._started_by_attempt.values()):
                 return
-            await asyncio.sleep(_BETWEEN_LOOKS)
+            await asyncio.sleep(_POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""What a node returns, what its run came to, and what a run of the graph returns.
+"""What a node returns, the outcome of a node's run, and what a run of the graph returns.
 
 Specified in docs/spec/graphs.md.
 """
@@ -33,11 +33,11 @@ from hitl_tui.errors import HitlError, NodeFailed, ValueRejected
 
 
 class Artifact(Declaration, frozen=True):
-    """What a node gives besides its updates, as a report or a picture: kept with the step, no state.
+    """A file that a node returns besides its updates, such as a report or a picture; kept with the step.
 
     Attributes:
-        name: as of a file, without a folder: "report.md".
-        media_type: as "text/markdown", "application/json", "image/png".
+        name: a file name without a folder: "report.md".
+        media_type: for example "text/markdown", "application/json", "image/png".
         content: text or bytes; those of a step take at most 256 KiB together.
     """
 
@@ -48,7 +48,7 @@ class Artifact(Declaration, frozen=True):
     refusal = ValueRejected
 
     def check(self) -> None:
-        """Refuse a name that is no file's, or a media type that is none."""
+        """Refuse an invalid file name or media type."""
         if not _ARTIFACT_NAME.fullmatch(self.name):
             raise ValueRejected(
                 f"Artifact: the name {self.name!r:.100} is not allowed",
@@ -61,16 +61,16 @@ class Artifact(Declaration, frozen=True):
 
 
 class NodeResult(Declaration, frozen=True):
-    """The envelope a node may return instead of a plain mapping of updates.
+    """What a node may return instead of a plain mapping of updates.
 
     Attributes:
         updates: channel name to update.
         text: a summary for people, kept with the checkpoint.
         status: "completed", or "failed" to fail the attempt with `text` as the reason.
-        compensation: (handler, args), how to undo what this run of the node did outside the state: the
-            name of a registered handler and any JSON.
-        usage: model calls the engine did not see, for the totals.
-        artifacts: evidence and handoff material, as files, kept with the step.
+        compensation: (handler, args), how to undo the side effects of this run of the node: the name of a
+            registered handler and any JSON.
+        usage: model calls that the engine did not see, for the totals.
+        artifacts: files kept with the step, such as evidence or documents to hand over.
     """
 
     updates: Mapping[str, Any] = {}
@@ -95,7 +95,7 @@ _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(; ?[\w.+-]+=[\w.+-]+)*", re.ASCII)
 
 
 def kept_artifacts(artifacts: Sequence[Artifact], path: str = "") -> tuple[KeptArtifact, ...]:
-    """Artifacts, which were checked, as they are kept."""
+    """Return checked artifacts in the form in which they are kept."""
     return tuple(
         KeptArtifact(given.name, given.media_type, given.content, path=path)
         if isinstance(given.content, str)
@@ -105,7 +105,7 @@ def kept_artifacts(artifacts: Sequence[Artifact], path: str = "") -> tuple[KeptA
 
 
 def checked(result: NodeResult, node: str) -> NodeResult:
-    """Return the envelope that a node returned; the types of its fields were checked when it was made.
+    """Check the `NodeResult` that a node returned; the types of its fields were checked when it was made.
 
     Raises:
         HitlError: the node reports that it failed, or its artifacts together can't be kept.
@@ -148,13 +148,13 @@ class StepResult(msgspec.Struct, frozen=True):
 
 
 class RunResult(Mapping[str, Any]):
-    """Where a run stopped: `result["channel"]` is a value, `print(result)` shows them all.
+    """The result of a run: `result["channel"]` is a value, `print(result)` shows them all.
 
     Attributes:
-        status: completed, waiting, failed or cancelled tell apart done, a human, an error or a
-            limit (`reason` "limit"), and the end by hand.
+        status: "completed"; "waiting" for a person; "failed" by an error or a limit (`reason` "limit"); or
+            "cancelled" by a person.
         step: the thread's last step.
-        pending: the requests that wait for a human.
+        pending: the requests that wait for a person.
     """
 
     def __init__(
@@ -195,7 +195,10 @@ class RunResult(Mapping[str, Any]):
         return f"RunResult({self.thread_id!r}, {self.status}({self.reason}), step {self.step})"
 
     def __str__(self) -> str:
-        """Where it stopped, and its channels a line each; long values are cut, private ones masked."""
+        """Describe where it stopped, and its channels, a line each.
+
+        Long values are cut, private ones masked.
+        """
         reason = f" ({self.reason})" if self.reason else ""
         lines = [f"thread {self.thread_id}: {self.status}{reason} at step {self.step}"]
         for request in self.pending:
@@ -205,7 +208,7 @@ class RunResult(Mapping[str, Any]):
         return "\n".join((*map(printable, lines), *channel_lines(self.state, self._private)))
 
     def output(self) -> Any:
-        """The value of the graph's output channel; raises `HitlError` where it has none."""
+        """Return the value of the graph's output channel; raises `HitlError` if it has none."""
         if self._output not in self.state:
             raise HitlError(
                 f"the graph has no channel {self._output!r}",
@@ -218,10 +221,10 @@ class NodeOutput(msgspec.Struct, frozen=True, gc=False):
     """A node's result and its changes.
 
     Attributes:
-        read: what of the state went into it, where that was noted.
+        read: the channels that it read, if that was recorded.
         counted: model calls of this step that the cursor has counted already.
         retries: failed attempts of branches that were followed by another one.
-        unused: answers to questions that the node has not asked.
+        unused: answers to requests that the node has not made.
     """
 
     result: NodeResult
@@ -237,7 +240,7 @@ class NodeOutput(msgspec.Struct, frozen=True, gc=False):
 
 
 def unused_answers(answers: Iterable[KeptAnswer], served: Collection[str]) -> tuple[KeptAnswer, ...]:
-    """The answers that no question of an attempt has used; passing a breakpoint is no answer.
+    """Return the answers that no request of an attempt has used; passing a breakpoint is not an answer.
 
     Args:
         served: the hashes of the requests whose answers were used.
@@ -250,12 +253,14 @@ def unused_answers(answers: Iterable[KeptAnswer], served: Collection[str]) -> tu
 
 
 class BranchesWait(BaseException):
-    """All branches that can go on have ended, and some ask a human; not an Exception, as `InterruptRaised`.
+    """All branches that can continue have ended, and some ask a person.
+
+    Not an Exception, like `InterruptRaised`.
 
     Args:
-        requests: all that wait then, those of before among them.
+        requests: all that wait then, including earlier ones.
         branches: what is kept until there are answers.
-        unused: answers about items that are not at their places any more.
+        unused: answers about items that are no longer in their places.
     """
 
     def __init__(
@@ -281,6 +286,6 @@ class ChildStopped(BaseException):
 
 
 class BranchesFailed(NodeFailed):
-    """The branches that succeeded are kept, so that resuming the thread runs only the others."""
+    """Too many branches have failed. The successful ones are kept, so that resuming runs only the others."""
 
     branches: tuple[BranchState, ...] = ()

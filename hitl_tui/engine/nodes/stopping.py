@@ -1,4 +1,4 @@
-"""Where breakpoints stop inside a node: before a branch, before a tool is called."""
+"""Breakpoints inside a node: before a branch, before a call of a tool."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hitl_tui.engine.thread.session import Session
 
 
 def stop_at_branch(session: Session, node: str, branch: Branch) -> None:
-    """Stop before a branch, unless it was passed; the others go on.
+    """Stop before a branch, unless its breakpoint was passed; the other branches continue.
 
     Raises:
-        InterruptRaised: it is to stop.
+        InterruptRaised: the branch stops.
     """
     path = branch.path
     if session.stops is None or any(answer.key == BREAKPOINT for answer in branch.answers):
@@ -27,13 +27,13 @@ def stop_at_branch(session: Session, node: str, branch: Branch) -> None:
 
 
 def stop_at_tool(session: Session, activity: Activity, tool: str, arguments: Any, call: str) -> None:
-    """Stop before a tool is called; the node begins again from what it has got so far.
+    """Stop before a tool is called; the node then starts again with the recorded calls.
 
     Args:
-        call: names the call among all of the attempt.
+        call: the key of the call within the attempt.
 
     Raises:
-        InterruptRaised: it is to stop.
+        InterruptRaised: the node stops.
     """
     key = f"{BREAKPOINT}:{call}"
     answers = activity.cursor.answers if activity.cursor else ()
@@ -43,4 +43,4 @@ def stop_at_tool(session: Session, activity: Activity, tool: str, arguments: Any
     if why := session.stops.tool(session, path, tool, arguments):
         now = session.clock()
         stop = stop_request(session.cursor, activity.node, why, now, key=key, path=activity.path)
-        raise activity.asks(InterruptRaised(stop))
+        raise activity.note_request(InterruptRaised(stop))

@@ -36,7 +36,7 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, StreamKeeper, newest_texts
 from hitl_tui.engine.nodes.attempt import masks_of, run_attempt
 from hitl_tui.engine.nodes.calling import SyncCaller
-from hitl_tui.engine.nodes.children import abandon, may_go_on, refresh
+from hitl_tui.engine.nodes.children import abandon, can_continue, refresh
 from hitl_tui.engine.nodes.overlap import TimedOutAttempts
 from hitl_tui.engine.nodes.results import (
     BranchesFailed,
@@ -203,7 +203,7 @@ def _budget(session: Session, uses: Sequence[ModelUse]) -> Budget:
 
 
 _CANCEL_PATIENCE = 5.0
-_BETWEEN_LOOKS = 0.05
+_POLL_SECONDS = 0.05
 
 
 async def await_cancel(session: Session) -> None:
@@ -213,7 +213,7 @@ async def await_cancel(session: Session) -> None:
     """
     end = time.monotonic() + _CANCEL_PATIENCE
     while (session.cursor.status, session.cursor.reason) == ("waiting", "paused") and time.monotonic() < end:
-        await asyncio.sleep(_BETWEEN_LOOKS)
+        await asyncio.sleep(_POLL_SECONDS)
         session.reload()
 
 
@@ -360,11 +360,11 @@ class RunLoop:
         note_graph(session)
         reopen_changed(session)
         if session.cursor.branches:
-            refresh(session, runs_on=True)
+            refresh(session, runs_next=True)
         pass_breakpoints(session)
         self._approve_allowed()
         cursor = session.cursor
-        if cursor.status in DONE or (cursor.pending and not may_go_on(session)):
+        if cursor.status in DONE or (cursor.pending and not can_continue(session)):
             return False
         # If the cursor says "running", its process has died: otherwise we would not have the lease.
         attempt = cursor.attempt + 1 if cursor.status == "running" else cursor.attempt

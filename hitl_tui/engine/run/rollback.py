@@ -26,7 +26,7 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
 from hitl_tui.engine.nodes.calling import SyncCaller
-from hitl_tui.engine.nodes.children import graph_inside, named, open_child, owned
+from hitl_tui.engine.nodes.children import graph_inside, open_child, started_children, threads_of_step
 from hitl_tui.engine.nodes.results import NodeOutput
 from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.run.subgraph import ChildEvents
@@ -98,7 +98,7 @@ def undo_order(store: Store | None, cursor: Cursor) -> list[RollbackEntry | Chil
     """Return what a thread has to undo, the last entry first."""
     if store is None:
         return []
-    children = owned(store, cursor.thread_id)
+    children = started_children(store, cursor.thread_id)
     if not children and not cursor.compensated:
         return []
     # A visit without a step is ordered by when it started.
@@ -108,7 +108,7 @@ def undo_order(store: Store | None, cursor: Cursor) -> list[RollbackEntry | Chil
     outcomes = _outcomes(decisions(store, cursor.thread_id))
     order: list[RollbackEntry | ChildRollback] = []
     for checkpoint in _checkpoints(store, cursor.thread_id):
-        threads = named(checkpoint)
+        threads = threads_of_step(checkpoint)
         for name in threads:
             start_by_child.pop(name, None)
         order += [

@@ -35,7 +35,7 @@ from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, ChildLink, 
 from hitl_tui.engine.log.records import Cursor, Limits
 from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.nodes.activity import Activity
-from hitl_tui.engine.nodes.children import describe_cancelled, new_child_id, open_child, passed_on
+from hitl_tui.engine.nodes.children import describe_cancelled, new_child_id, open_child, requests_of_child
 from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, ChildStopped, NodeOutput, NodeResult
 from hitl_tui.engine.state.changes import Change, reduce_updates
 from hitl_tui.engine.state.channel import RUN_INPUTS
@@ -177,7 +177,7 @@ class _Visit:
         if cursor.status == "completed":
             return self._node_output(child)
         if cursor.pending:
-            raise BranchesWait(passed_on(self.session, child), self.session.cursor.branches)
+            raise BranchesWait(requests_of_child(self.session, child), self.session.cursor.branches)
         if cursor.status == "waiting" or cursor.reason == "limit":
             where = f"in {child.thread_id}"
             note = f"{stopped_by} {where}" if stopped_by else where

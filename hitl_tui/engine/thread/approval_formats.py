@@ -110,8 +110,8 @@ def own_answer(shape: Shape, payload: Any, answer: Any) -> Any:
 
     Args:
         answer: a decision for all actions (`"approve"`, `{"choice": "reject", "text": "…"}`), a list of
-            decisions, one for each action in order, or an answer in the shape's own form.  A decision to
-            edit names the whole new arguments: `{"choice": "edit", "args": {…}}`.
+            decisions, one for each action in order, or an answer in the shape's own form.  A decision to edit
+            names the whole new arguments: `{"choice": "edit", "args": {…}}`.
 
     Raises:
         AnswerRefused: a decision that isn't allowed, or not one for each action.

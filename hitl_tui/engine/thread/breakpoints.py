@@ -20,9 +20,9 @@ class Breakpoint(Declaration, frozen=True, omit_defaults=True):
     """A place at which a run stops, or says a line and goes on.
 
     Args:
-        place: before, after: a node; error: a node, "" for any; change: a channel, or a path below one;
-            tool: a tool's name, "" for any.  What is inside stands behind a slash: `outer/inner` is a node
-            of a subgraph, `group/member` a branch of a parallel, `scan[2]` or `scan[*]` one of a map.
+        place: before, after: a node; error: a node, "" for any; change: a channel, or a path below one; tool:
+            a tool's name, "" for any.  What is inside stands behind a slash: `outer/inner` is a node of a
+            subgraph, `group/member` a branch of a parallel, `scan[2]` or `scan[*]` one of a map.
         hit: it counts at this hit alone, from 1; 0 for each.
         log: a text with values as `n={n}`, told in place of a stop; "" stops.
         off: it does nothing.

@@ -123,7 +123,7 @@ class CallLog:
         writing.add_done_callback(_look_at)
         await asyncio.shield(writing)
 
-    def add_here(self, record: CallRecord) -> None:
+    def add_sync(self, record: CallRecord) -> None:
         """As `add`, in a thread that may block."""
         if self._begin(record):
             self._commit(record)

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.graph.limits import UNLIMITED, limits_near
-from hitl_tui.engine.graph.termination import RunTotals, Written
+from hitl_tui.engine.graph.termination import RunTotals, WrittenChannels
 from hitl_tui.engine.log.events import (
     PRIVATE,
     AppliedUpdate,
@@ -248,7 +248,7 @@ class ThreadState:
     _reported_price = False
     _routed: tuple[str, LiveState, str] | None = None
     _ended: tuple[LiveState, tuple[int, float], str] | None = None
-    _written: Written | None = None
+    _written: WrittenChannels | None = None
 
     @property
     def limits(self) -> Limits:
@@ -363,23 +363,23 @@ class ThreadState:
         self._ended = (state, spent, ended)
         return ended
 
-    def _written_now(self, state: LiveState, cursor: Cursor) -> Written:
+    def _written_now(self, state: LiveState, cursor: Cursor) -> WrittenChannels:
         """What the invocation has written, up to a state that may be none of the thread's yet."""
         known = self._written
         if known is None or known.invocation != cursor.invocation or known.step < self.cursor.head:
             known = self._written = self._written_before(cursor)
         if state is self.state or known.step > self.cursor.head:
             return known
-        written = Written(known.invocation, known.step)
+        written = WrittenChannels(known.invocation, known.step)
         written.given, written.older = known.given, dict(known.older)
         for name, value in state.values.items():
             if value is not (before := self.state.values.get(name)):
                 written.note(name, None, length_of(before), length_of(value))
         return written
 
-    def _written_before(self, cursor: Cursor) -> Written:
+    def _written_before(self, cursor: Cursor) -> WrittenChannels:
         """What an invocation has written by the thread's last step."""
-        return Written(cursor.invocation, self.cursor.head)
+        return WrittenChannels(cursor.invocation, self.cursor.head)
 
     def note_changes(self, changes: Sequence[Change], source: Source, cursor: Cursor) -> None:
         """Count what the next step writes, for the graph's termination condition."""
@@ -389,7 +389,7 @@ class ThreadState:
         if known is None or known.step != self.cursor.head or known.invocation != cursor.invocation:
             if cursor.invocation == self.cursor.invocation and step > 0 and self.cursor.head >= 0:
                 return  # it is read from the log once it is needed
-            known = self._written = Written(cursor.invocation, step)
+            known = self._written = WrittenChannels(cursor.invocation, step)
         begins = source == "input" and (cursor.invocation != self.cursor.invocation or step == 0)
         known.step = step
         for change in changes:
@@ -942,7 +942,7 @@ class Session(ThreadState):
             ledger = [journal.ledger_entry(cursor, PROGRESS, at=now)]
         return [*ledger[:-1], journal.with_cursor(ledger[-1], cursor)]
 
-    def _written_before(self, cursor: Cursor) -> Written:
+    def _written_before(self, cursor: Cursor) -> WrittenChannels:
         written = super()._written_before(cursor)
         if self.store is None:
             return written

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from hitl_tui.drivers.langgraph.hub import LangGraphHub
 from hitl_tui.engine.commands import Start
-from hitl_tui.engine.graph.drawing import look_in_store
+from hitl_tui.engine.graph.drawing import marks_in_store
 from hitl_tui.engine.log.events import BranchEnded
 from hitl_tui.stores import open_store
 from tests.support.watching import Watcher
@@ -47,7 +47,7 @@ async def test_of_nodes_that_run_at_once_the_one_that_failed_is_named_and_marked
         told = {event.outcome.path: event.outcome.error for event in watcher.told(BranchEnded)}
         assert told["a+f/a"] is None
         assert told["a+f/f"].message == "ValueError: boom"
-        look = look_in_store(store, "t")
+        look = marks_in_store(store, "t")
         assert look is not None
         assert [name for name in "af" if look.is_current(name)] == ["f"]
     finally:
@@ -61,11 +61,11 @@ async def test_nodes_that_run_at_once_are_marked_one_by_one() -> None:
         watcher = await Watcher.open(await hub.begin("t", "ann"))
         await watcher.driver.execute(Start({"log": []}))
         await watcher.step()
-        look = look_in_store(store, "t")
+        look = marks_in_store(store, "t")
         assert look is not None
         assert [name for name in "abcd" if look.is_current(name)] == ["b", "c"]
         await watcher.run()
-        look = look_in_store(store, "t")
+        look = marks_in_store(store, "t")
         assert look is not None
         assert {name: look.visits.get(name) for name in "abcd"} == dict.fromkeys("abcd", 1)
         assert {("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")} <= look.taken

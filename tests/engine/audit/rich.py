@@ -27,7 +27,7 @@ from hitl_tui.engine.audit.verify import verify_tree
 from hitl_tui.engine.graph.gates import Gate, GateChoice
 from hitl_tui.engine.log.signing import Signature
 from hitl_tui.engine.log.threads import Lease, PauseRequest, Presence, ThreadSummary
-from hitl_tui.engine.nodes.children import inside
+from hitl_tui.engine.nodes.children import descendants
 from hitl_tui.engine.thread.session import now_us
 from hitl_tui.errors import HitlError
 from hitl_tui.stores import Checkpointer, FileCheckpointer, SQLiteCheckpointer
@@ -278,7 +278,7 @@ def outputs(store: Checkpointer, names: list[str]) -> list[Any]:
             told += [_CACHE.sub(b"", line) for line in export_thread(store, name, private=True)][:-1]
             told.append([store.totals(name, step) for step in range(cursor.head + 1)])
             told.append([store.load_step(name, step) for step in range(cursor.head + 1)])
-            told.append(inside(store, cursor))
+            told.append(descendants(store, cursor))
     return told
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from hitl_tui import END, START, Channel, NodeFailed, RetryPolicy, StateGraph
 from hitl_tui.engine.log.events import NodeRetrying, NodeStarted
-from hitl_tui.engine.nodes.calling import SyncCaller, TookTooLong, call
+from hitl_tui.engine.nodes.calling import CallTimedOut, SyncCaller, call
 from hitl_tui.engine.nodes.overlap import TimedOutAttempts
 from tests.engine.building import chain, one_node
 from tests.support.spec import spec
@@ -153,7 +153,7 @@ async def test_a_retry_waits_for_an_async_node_that_blocks_its_loop(gate: thread
         gate.wait()
 
     caller = SyncCaller()
-    with pytest.raises(TookTooLong) as caught:
+    with pytest.raises(CallTimedOut) as caught:
         await call(blocking, (), caller, BEGUN)
     error = NodeFailed("it took longer", node="n1", attempt=1)
     error.__cause__ = caught.value
