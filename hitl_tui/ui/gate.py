@@ -23,6 +23,8 @@ READ_SECONDS: Final = 0.5
 """Seconds after a change of the whole screen in which nothing is decided: nobody has read it yet."""
 DOUBLE_CLICK_SECONDS: Final = 0.4
 """Seconds for which a click on a choice waits for a second one, as a double click decides nothing."""
+TYPED_SECONDS: Final = 0.5
+"""Seconds within which a letter after another one belongs to the same word."""
 TOGETHER: Final = "letters that arrive all at once are text; press the key by itself"
 CHANGED: Final = "the screen has just changed; press the key again"
 DOUBLE: Final = "a double click decides nothing; click once"
@@ -36,6 +38,10 @@ class InputGate:
         self._is_text = self._is_held = False
         self._changed_at: float | None = None
         self._is_painted = True
+
+    def now(self) -> float:
+        """Return the time in seconds, for what comes soon after something else."""
+        return self._clock()
 
     def take_key(self, event: events.Event) -> None:
         """Note the key that is handed on now."""

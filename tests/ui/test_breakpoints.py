@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
+from textual import events
+from textual.widgets import Input
+
 from hitl_tui import END, START, Channel, StateGraph
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.stores import MemoryCheckpointer
+from hitl_tui.ui.gate import TYPED_SECONDS
+from hitl_tui.ui.terminal_input import BurstKey
 from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.graph import GraphPane
 from tests.ui.harness import Desk, desk, live
@@ -84,6 +89,32 @@ async def test_each_kind_is_added_switched_off_and_taken_away_in_the_list():
         await it.press("B")
         await it.gone("any other")
         assert it.session.breakpoints == (Breakpoint("after", "worker", log="n={revision_n}"),)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [events.Key, BurstKey], ids=["typed", "in one read"])
+async def test_a_word_that_begins_with_the_key_of_the_list_is_typed_and_switches_nothing(
+    kind: type[events.Key],
+):
+    async with desk(at_end=False) as it:
+        await listed(it)
+        for letter in "build":
+            it.app.post_message(kind(letter, letter))
+        await it.until(lambda: it.app.screen.query_one(Input).value == "build")
+        assert it.session.breakpoints == ()
+
+
+@pytest.mark.slow
+async def test_a_letter_some_time_after_the_key_of_the_list_takes_nothing_back():
+    async with desk(at_end=False) as it:
+        await listed(it)
+        it.app.gate._clock = it.clock
+        await it.press("b")
+        await it.until(lambda: len(it.session.breakpoints) == 1)
+        it.clock.advance(TYPED_SECONDS + 0.01)
+        await it.press("u")
+        await it.until(lambda: it.app.screen.query_one(Input).value == "u")
+        assert len(it.session.breakpoints) == 1
 
 
 @pytest.mark.slow

@@ -17,8 +17,9 @@ from textual.widgets import Input
 from hitl_tui.drivers.breakpoints import BreakpointInvalid, describe, put, read_breakpoint
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
-from hitl_tui.ui.gate import decides
+from hitl_tui.ui.gate import TYPED_SECONDS, decides, gate_of
 from hitl_tui.ui.screens.modal import Modal
+from hitl_tui.ui.terminal_input import is_burst, is_held_down
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.breakpoints import breakpoint_line
@@ -94,10 +95,14 @@ class BreakpointList(LineView):
             points = list(put(points, point))
         self._have(tuple(points))
 
-    def _have(self, points: tuple[Breakpoint, ...]) -> None:
+    def restore(self, points: tuple[Breakpoint, ...]) -> None:
+        """Set these breakpoints instead of all others."""
         self.session.breakpoints = points
         self._keep(points)
         self.write()
+
+    def _have(self, points: tuple[Breakpoint, ...]) -> None:
+        self.restore(points)
         self.post_message(self.RowChosen(self, self.cursor_row or 0))
 
     def action_move(self, by: int) -> None:
@@ -151,6 +156,8 @@ class BreakpointsScreen(Modal[None]):
     def __init__(self, session: ViewSession, node: str, keep: Keep) -> None:
         super().__init__()
         self._session = session
+        self._by_letter: tuple[str, float, tuple[Breakpoint, ...]] | None = None
+        """The letter that has switched a breakpoint, when, and all breakpoints before."""
         self._list = BreakpointList(session, node, keep)
 
     def compose(self) -> ComposeResult:
@@ -229,10 +236,29 @@ class BreakpointsScreen(Modal[None]):
             self.dismiss(None)
         elif self._list.has_focus and event.key in bindings["run.break"]:
             event.stop()
-            self._list.action_switch()
+            self._switch_by(event)
         elif self._list.has_focus and event.is_printable and event.character and not self._is_key(event.key):
             event.stop()
-            self._begin_text(event.character)
+            self._begin_text(self._word_before() + event.character)
+
+    def _switch_by(self, event: events.Key) -> None:
+        """Switch the breakpoint by a letter, unless that is one of a text that arrived at once."""
+        if is_burst(event) and not is_held_down(event):
+            self._begin_text(event.character or "")
+            return
+        before = self._session.breakpoints
+        self._list.action_switch()
+        self._by_letter = event.character or "", gate_of(self.app).now(), before
+
+    def _word_before(self) -> str:
+        """Take back what the letter just before has switched, as it begins a word; returns that letter."""
+        letter, at, before = self._by_letter or ("", 0.0, ())
+        self._by_letter = None
+        if not letter or gate_of(self.app).now() - at > TYPED_SECONDS:
+            return ""
+        if self._session.breakpoints != before:
+            self._list.restore(before)
+        return letter
 
     def _is_key(self, key: str) -> bool:
         """Whether a key does something in the list."""
