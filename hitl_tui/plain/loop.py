@@ -41,6 +41,7 @@ from hitl_tui.plain.running import (
     run_again,
     run_on,
     step,
+    where,
 )
 from hitl_tui.plain.store import delete, prune, sizes
 from hitl_tui.plain.trust import declassify, reveal, why_tainted
@@ -61,6 +62,7 @@ HELP: Final = (
     "b NODE: stop before a node, or no more; b after NODE, b change CHANNEL, b tool, b error; b: list them.",
     'b NODE: n > 2: only where that holds; b NODE hit 3; b NODE log "n={n}": tell it; b 2: away; b off 2.',
     "w: where it stands, all channels.  v CHANNEL: a whole value.  l: the last steps.",
+    "where: where a node failed, or where one is that still runs: its lines and what locals hold.",
     "l mine: what you decided, with what became of it and how to take it back; l mine all: in all threads.",
     "l route 3: what the route after step 3 returned, what it read, and its code.",
     "/ TEXT: find it in all steps; / ? n > 2: when that began to hold; /: the next; \\: the one before.",
@@ -101,6 +103,7 @@ COMMANDS: Final[Mapping[str, Callable[[Context, str], None]]] = {
     "r": reveal,
     "V": check,
     "a": agents,
+    "where": lambda context, _: where(context),
     "w": lambda context, _: look(context),
     "v": show_value,
     "l": list_steps,

@@ -35,7 +35,7 @@ from hitl_tui.view.repeats import repeat_lines, standing_words
 from hitl_tui.view.request_lines import question
 from hitl_tui.view.rollback import entry_line, remaining, summary
 from hitl_tui.view.status import standing_line
-from hitl_tui.view.transcript import channel_lines, unfinished_lines
+from hitl_tui.view.transcript import channel_lines, failed_at, running_at, unfinished_lines
 
 _ENTRIES = 200
 
@@ -95,6 +95,22 @@ def look(context: Context) -> None:
     tainted = [taint.channel for point in newest for taint in point.tainted]
     context.console.say(*channel_lines(snapshot.values, tainted))
     _say_standing(context, snapshot)
+
+
+def where(context: Context) -> None:
+    """Say where nodes that run are now, also those whose attempt was given up, or where a node failed."""
+    if not (lines := _running_at(context)):
+        lines = failed_at(context.snapshot().progress) or ["None of your code runs in this process."]
+    context.console.say(*lines)
+
+
+def _running_at(context: Context) -> list[str]:
+    """The stacks of the nodes whose code runs in this process."""
+    lines: list[str] = []
+    for node in context.snapshot().graph.nodes:
+        for frames in context.run(context.driver.where(node.name)):
+            lines += running_at(node.name, frames)
+    return lines
 
 
 def _say_standing(context: Context, snapshot: Snapshot) -> None:
@@ -214,6 +230,7 @@ def _follow(context: Context) -> None:
             context.run(driver.execute(CancelAttempt() if asked else Pause(context.actor)))
             if not asked:
                 context.console.say("Pausing after this node; ctrl+c again gives the node up.")
+                context.console.say(*_running_at(context))
             asked = True
     _say_standing(context, context.snapshot())
 

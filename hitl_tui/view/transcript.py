@@ -8,7 +8,7 @@ from typing import Any
 from hitl_tui.drivers.node_streams import LineSplitter
 from hitl_tui.drivers.protocol import Unfinished
 from hitl_tui.engine.log import events as ev
-from hitl_tui.engine.log.outcomes import BranchOutcome
+from hitl_tui.engine.log.outcomes import BranchOutcome, Frame
 from hitl_tui.engine.log.records import ROLLBACK, Checkpoint
 from hitl_tui.view.format import cost, duration, limit_line, preview, price_line, tokens, writer
 from hitl_tui.view.glyphs import ASCII
@@ -85,6 +85,13 @@ def failed_at(progress: ev.Progress) -> list[str]:
 
     lines = frame_lines(progress.error.frames, glyphs=ASCII)
     return ["", f"{name(progress.error.node)} failed at:", *spans(lines, _FRAMES, "--json has all of it")]
+
+
+def running_at(node: str, frames: Sequence[Frame]) -> list[str]:
+    """Where a node that runs is now."""
+    from hitl_tui.view.frames import frame_lines
+
+    return [f"{name(node)} is at:", *spans(frame_lines(frames, glyphs=ASCII), _FRAMES)]
 
 
 def _failures(branches: Sequence[BranchOutcome]) -> list[Line]:

@@ -10,6 +10,7 @@ import pytest
 
 from hitl_tui.config import default_store
 from hitl_tui.loading.sources import reopen_graph
+from hitl_tui.plain.console import Terminal
 from hitl_tui.plain.loop import COMMANDS, HELP
 from hitl_tui.stores import open_store
 from tests.plain.talker import Talker
@@ -30,8 +31,47 @@ graph = graph.compile(checkpointer=MemoryCheckpointer(), limits=Limits(max_itera
 
 def test_the_help_has_each_command_and_no_other() -> None:
     told = {re.split(r"[ :]", clause)[0] for line in HELP for clause in re.split(r"\.  |; ", line)}
-    one_letter = {word for word in told if len(word) == 1}
-    assert one_letter == COMMANDS.keys() - {"?", "help"} | {"q"}
+    words = {word for word in told if len(word) == 1 or word in COMMANDS}
+    assert words == COMMANDS.keys() - {"?", "help"} | {"q"}
+
+
+HANGING = """
+import os, signal, time
+from hitl_tui import END, START, Channel, StateGraph
+
+def hang(state):
+    os.kill(os.getpid(), signal.SIGINT)
+    while not os.path.exists("released"):
+        time.sleep(0.01)
+
+def fail(state):
+    raise ValueError("no price")
+
+graph = StateGraph({"n": Channel(0)}, name="hanging").add_node("hang", hang).add_node("fail", fail)
+graph.add_edge(START, "hang").add_edge("hang", "fail").add_edge("fail", END)
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_says_where_the_node_is_and_where_says_where_one_failed(
+    talk: Talker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("hanging.py").write_text(HANGING)
+    say = Terminal.say
+
+    def said(console: Terminal, *lines: str) -> None:
+        say(console, *lines)
+        if "hang is at:" in lines:
+            Path("released").touch()
+
+    monkeypatch.setattr(Terminal, "say", said)
+    told = talk("c\nwhere\nc\nwhere\nq\n", "run", "hanging.py", "--plain").out
+    running, _, rest = told.partition("None of your code runs in this process.")
+    assert "hang is at:" in running
+    assert "time.sleep(0.01)" in running
+    assert rest.count("fail failed at:") >= 1
+    assert 'raise ValueError("no price")' in rest
 
 
 @pytest.fixture
