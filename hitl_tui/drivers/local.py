@@ -220,6 +220,10 @@ class LocalDriver:
             lambda session: reading.values_at(session, self._store, step, self._decoded)
         )
 
+    async def visits(self, step: int) -> Mapping[str, int]:
+        """How often each node ran in the steps up to one of them."""
+        return await self._on_engine(lambda session: reading.visits(session, self._store, step))
+
     async def updates(
         self, first: int, last: int, only: str | None = None
     ) -> Mapping[int, tuple[AppliedUpdate, ...]]:

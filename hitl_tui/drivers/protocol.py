@@ -213,6 +213,9 @@ class Driver(Protocol):
     async def state_at(self, step: int) -> Mapping[str, Any]:
         """All channel values as of a step; private ones are `PRIVATE`."""
 
+    async def visits(self, step: int) -> Mapping[str, int]:
+        """How often each node ran in the steps up to one of them."""
+
     async def updates(
         self, first: int, last: int, only: str | None = None
     ) -> Mapping[int, tuple[AppliedUpdate, ...]]:

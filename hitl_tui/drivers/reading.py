@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hitl_tui.drivers.protocol import Relative, Snapshot, Unfinished
+from hitl_tui.engine.graph.drawing import nodes_at_once
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.log.records import CHANNELS, Checkpoint, UpdateRecord
 from hitl_tui.engine.log.store import Store, all_threads
@@ -181,6 +182,17 @@ def values_at(thread: OpenedThread, store: Store, step: int, decoded: Decoded) -
     return public_values(
         thread, state_at(store, thread.thread_id, step, defaults_of(thread.declared), decoded=decoded)
     )
+
+
+def visits(thread: OpenedThread, store: Store, step: int) -> dict[str, int]:
+    """How often each node ran up to a step; a LangGraph superstep counts for each node that it ran."""
+    nodes = {node.name for node in thread.declared.nodes}
+    counts: dict[str, int] = {}
+    for place, steps in store.totals(thread.thread_id, step).visits.items():
+        parts = nodes_at_once(place)
+        for node in parts if parts and nodes.issuperset(parts) else [place]:
+            counts[node] = counts.get(node, 0) + steps
+    return counts
 
 
 def updates(

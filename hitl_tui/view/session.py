@@ -10,6 +10,7 @@ from operator import attrgetter, is_
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import Driver, Hub, Relative, Stamped
 from hitl_tui.engine.commands import COMMANDS, Fork, PrepareGraph, verb
@@ -509,15 +510,22 @@ class ViewSession:
         updates = (await driver.updates(step, step))[step]
         if ticket != self._ticket:
             return False
-        checkpoint = self.find(place)
+        checkpoint, following = self.find(place), None
         if checkpoint is None:
-            pages = await driver.history(before=step + 1, limit=1)
-            checkpoint = pages[0] if pages else None
+            page = {point.step: point for point in await driver.history(before=step + 2, limit=2)}
+            checkpoint, following = page.get(step), page.get(step + 1)
+        visits = None if self._counts_all(thread_id) else await driver.visits(step)
         if checkpoint is None or ticket != self._ticket:
             return False
-        self.step_view = past_step(self.view, checkpoint, values, updates, own=thread_id == self.thread_id)
+        shown = past_step(self.view, checkpoint, values, updates, own=thread_id == self.thread_id)
+        self.step_view = replace(shown, visits=visits, following=following)
         self._past.keep(place, self.step_view, sum(map(weight, values.values())))
         return True
+
+    def _counts_all(self, thread_id: str) -> bool:
+        """Whether all steps of a thread are loaded, so that its nodes can be counted."""
+        points = self.view.checkpoints
+        return thread_id == self.thread_id and bool(points) and points[0].step == 0
 
     async def load_older(self, limit: int = 200) -> bool:
         """Fetch the page of checkpoints before the oldest loaded one; False if there is none."""

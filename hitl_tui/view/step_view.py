@@ -47,7 +47,8 @@ class StepView(msgspec.Struct, frozen=True):
 
     `calls` are the tools that its agents called, `failed_calls` those that failed attempts called.  `why` is
     what the node says about it, as why the run goes on as it does; "" for nothing.  `agent_changes` is what
-    humans changed of the agents before the next step.
+    humans changed of the agents before the next step.  Of a step before the loaded ones, `visits` says how
+    often each node had run, None otherwise, and `following` is the checkpoint after it.
     """
 
     step: int
@@ -61,6 +62,8 @@ class StepView(msgspec.Struct, frozen=True):
     calls: tuple[Line, ...] = ()
     failed_calls: tuple[Line, ...] = ()
     agent_changes: tuple[str, ...] = ()
+    visits: Mapping[str, int] | None = None
+    following: Checkpoint | None = None
 
 
 def head_step(view: RunView) -> StepView:

@@ -165,6 +165,11 @@ class ReplayDriver:
             for step in range(first, last + 1)
         }
 
+    async def visits(self, step: int) -> Mapping[str, int]:
+        """How often each node ran in the steps up to one of them."""
+        ran = [point.node for point in self._checkpoints if point.step <= step and point.source != "human"]
+        return {node: ran.count(node) for node in ran if node}
+
     async def written(self, first: int, last: int) -> Mapping[int, Mapping[str, bool]]:
         """The channels that each of the steps wrote, and whether they differ since."""
         found: dict[int, dict[str, bool]] = {step: {} for step in range(first, last + 1)}

@@ -15,6 +15,7 @@ from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.widgets.graph import GraphPane
 from tests.support import tape as tapes
 from tests.ui.harness import Clock, Desk, booted
 
@@ -190,3 +191,21 @@ async def test_a_channel_that_was_written_long_ago_is_told_so_and_its_value_is_m
         it.run.travel(("t", 150))
         await it.press("2")
         await it.shows("written by tick at step 1, the first change")
+
+
+@pytest.mark.slow
+async def test_a_step_that_is_not_loaded_counts_its_nodes_and_says_which_one_came_next():
+    graph = StateGraph({"n": Channel(0)}, name="long")
+    graph.add_node("count", lambda state: {"n": state["n"] + 1}).add_node("look", lambda state: None)
+    graph.add_edge(START, "count").add_edge("look", "count")
+    graph.add_conditional_edge("count", lambda state: "look" if state["n"] < 150 else END, ["look", END])
+    runner = graph.compile(checkpointer=MemoryCheckpointer(), limits=Limits(max_iterations=500))
+    runner.invoke(thread_id="t")
+    async with on_screen(runner) as it:
+        for step in (99, 281):  # before the loaded ones, and among them
+            it.run.travel(("t", step))
+            pane = it.run.query_one(GraphPane)
+            await it.until(lambda step=step: it.session.step_view.step == step)
+            ran = {"count": step - step // 2, "look": step // 2}
+            await it.until(lambda ran=ran, pane=pane: dict(pane._look.visits) == ran)
+            assert pane._next == "look"

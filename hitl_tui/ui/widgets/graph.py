@@ -95,7 +95,7 @@ class GraphPane(LineView):
         point = step.checkpoint
         if session.is_past:
             current = (point.node if point else "") or (point.next_node if point else None)
-            visits = _visits(session.view.checkpoints, step.step)
+            visits = dict(_visits(session.view.checkpoints, step.step) if step.visits is None else step.visits)
             following = (point.next_node if point else None) or _came_next(session, step.step)
         else:
             current = view.running_node or _standing(session)
@@ -337,6 +337,7 @@ def _came_next(session: ViewSession, step: int) -> str:
     if session.shown is None or session.shown[0] != session.thread_id:
         return ""
     point = next((later for later in session.view.checkpoints if later.step == step + 1), None)
+    point = point or session.step_view.following
     if point is None:
         return ""
     who = sanitise_line(writer(point), 40)
