@@ -95,7 +95,8 @@ class GraphPane(LineView):
         point = step.checkpoint
         if session.is_past:
             current = (point.node if point else "") or (point.next_node if point else None)
-            visits = dict(_visits(session.view.checkpoints, step.step) if step.visits is None else step.visits)
+            counts = step.visits if step.visits is not None else _visits(session.view.checkpoints, step.step)
+            visits = dict(counts)
             following = (point.next_node if point else None) or _came_next(session, step.step)
         else:
             current = view.running_node or _standing(session)
