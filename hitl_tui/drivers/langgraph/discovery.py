@@ -32,6 +32,13 @@ def lists_all_threads(saver: Any) -> bool:
     return hasattr(saver, "heads") or bool(kinds & {"InMemorySaver", "SqliteSaver", "AsyncSqliteSaver"})
 
 
+async def has_thread(saver: Any, thread: str) -> bool:
+    """Whether a checkpointer has a checkpoint of a thread."""
+    if is_async_saver(saver):
+        return await on_loop_of(saver, saver.aget_tuple(config_of(thread))) is not None
+    return await asyncio.to_thread(saver.get_tuple, config_of(thread)) is not None
+
+
 async def thread_heads(saver: Any) -> Mapping[str, str]:
     """The newest checkpoint of each thread of a checkpointer, the newest thread first."""
     if hasattr(saver, "heads"):  # the threads of a server

@@ -15,7 +15,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from hitl_tui.drivers.langgraph.discovery import lists_all_threads, outdated, thread_heads, thread_named
+from hitl_tui.drivers.langgraph.discovery import (
+    has_thread,
+    lists_all_threads,
+    outdated,
+    thread_heads,
+    thread_named,
+)
 from hitl_tui.drivers.langgraph.mirror import Mirror, is_no_step
 from hitl_tui.drivers.langgraph.pregel import config_of
 from hitl_tui.engine.log.store import Store, all_threads
@@ -79,7 +85,7 @@ class ThreadListing:
             return name in heads and name not in running and bool(outdated(store, {name: heads[name]}))
 
         def is_listed(name: str) -> bool:
-            return name in running or not (moved(name) or self._is_gone(name, heads))
+            return name in running or not moved(name)
 
         mirrored = (row for row in all_threads(store, query, within) if is_listed(row.info.thread_id))
         others = (each for each in times if part in ascii_lower(each[1]) and moved(each[1]))
@@ -89,24 +95,26 @@ class ThreadListing:
             rows = islice(dropwhile(lambda row: _name(row) != last, rows), 1, None)
         page: list[ThreadSummary] = []
         while len(page) < limit and (row := await asyncio.to_thread(next, rows, None)) is not None:
-            summary = await self._head_row(row) if isinstance(row, str) else row
+            if isinstance(row, str):
+                summary = await self._head_row(row)
+            else:
+                summary = None if await self._is_gone(row.info.thread_id, heads, running) else row
             if summary is not None:
                 page.append(summary)
         return tuple(page)
 
-    def _is_gone(self, name: str, heads: Collection[str]) -> bool:
+    async def _is_gone(self, name: str, heads: Collection[str], running: Collection[str]) -> bool:
         """Whether a thread that is mirrored was deleted in the checkpointer."""
-        return lists_all_threads(self._saver) and thread_named(self._store, name) not in heads
+        thread = thread_named(self._store, name)
+        if name in running or thread in heads:
+            return False
+        return lists_all_threads(self._saver) or not await has_thread(self._saver, thread)
 
     async def still_there(self, rows: Sequence[Waiting], running: Collection[str]) -> tuple[Waiting, ...]:
         """Those of some rows whose threads were not deleted in the checkpointer."""
         heads = await thread_heads(self._saver)
-        names = [row.thread.info.thread_id for row in rows]
-        return tuple(
-            row
-            for name, row in zip(names, rows, strict=True)
-            if name in running or not self._is_gone(name, heads)
-        )
+        gone = [await self._is_gone(row.thread.info.thread_id, heads, running) for row in rows]
+        return tuple(row for row, is_gone in zip(rows, gone, strict=True) if not is_gone)
 
     async def mirror_waiting(
         self,

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 
 from hitl_tui.drivers.langgraph.continuing import Leg
 from hitl_tui.drivers.langgraph.discovery import sync_threads
-from hitl_tui.drivers.langgraph.pregel import App, config_of
+from hitl_tui.drivers.langgraph.pregel import App, config_of, is_async_saver, on_loop_of
 from hitl_tui.engine.commands import Answer, Fork, Start, UpdateState
 from tests.drivers.langgraph.conftest import Hubs
 from tests.drivers.langgraph.flows import asking
@@ -49,6 +49,9 @@ class OwnSaver(BaseCheckpointSaver[Any]):
     def put_writes(self, *given: Any) -> None:
         self._kept.put_writes(*given)
 
+    def delete_thread(self, thread_id: str) -> None:
+        self._kept.delete_thread(thread_id)
+
     def get_next_version(self, current: Any, channel: Any) -> Any:
         return self._kept.get_next_version(current, channel)
 
@@ -72,6 +75,9 @@ class AwaitableSaver(BaseCheckpointSaver[Any]):
 
     async def aput_writes(self, *given: Any) -> None:
         self._kept.put_writes(*given)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        self._kept.delete_thread(thread_id)
 
     def get_next_version(self, current: Any, channel: Any) -> Any:
         return self._kept.get_next_version(current, channel)
@@ -209,6 +215,21 @@ async def test_a_thread_of_another_program_is_listed_opened_and_answered(saver: 
     state = await hub.mirror.app.state(config_of("theirs"))
     assert state is not None
     assert state.values["items"] == ["theirs", "plan", "work 0", "work 1", "yes"]
+
+
+async def test_a_thread_that_was_deleted_there_is_listed_and_queued_no_more(saver: Any, hubs: Hubs) -> None:
+    graph = asking(saver)
+    for name in ("kept", "gone"):
+        await run_by_langgraph_alone(graph, name, {"items": ["theirs"]})
+    hub = hubs.over(graph)
+    await sync_threads(hub.mirror)
+    assert {row.info.thread_id for row in await hub.threads()} == {"kept", "gone"}
+    if is_async_saver(saver):
+        await on_loop_of(saver, saver.adelete_thread("gone"))
+    else:
+        saver.delete_thread("gone")
+    assert [row.info.thread_id for row in await hub.threads()] == ["kept"]
+    assert [row.thread.info.thread_id for row in await hub.waiting(50)] == ["kept"]
 
 
 async def test_a_channel_that_keeps_only_writes_is_read_reduced_and_edited(saver: Any, hubs: Hubs) -> None:
