@@ -311,15 +311,30 @@ class Declaration(msgspec.Struct, frozen=True, metaclass=_Declaring):
         """Refuse what fields of the right types can't mean; raises `HitlError`."""
 
 
-def warn(message: str) -> None:
-    """Warn at the line of the user's code that led here, or at our own line where there is none."""
-    level, frame = 1, sys._getframe()
-    while (file := frame.f_code.co_filename).startswith((_OURS, _STANDARD_LIBRARY)):
-        if frame.f_back is None or file.startswith(_COMMANDS):
-            level = 1
-            break
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, stacklevel=level)
+Line: typing.TypeAlias = tuple[str, int]
+"""A file and the number of a line in it."""
+
+
+_WARNED: dict[str | tuple[str, type[Warning], int], int] = {}
+"""What Python was told of warnings: it shows each once a line."""
+
+
+def calling_line() -> Line | None:
+    """The line of the user's code that led here, None where there is none."""
+    frame: types.FrameType | None = sys._getframe()
+    while frame and (file := frame.f_code.co_filename).startswith((_OURS, _STANDARD_LIBRARY)):
+        if file.startswith(_COMMANDS):
+            return None
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_lineno) if frame else None
+
+
+def warn(message: str, line: Line | None = None) -> None:
+    """Warn at a line of the user's code, by default the one that led here, else at our own."""
+    if found := line or calling_line():
+        warnings.warn_explicit(message, UserWarning, *found, registry=_WARNED)
+    else:
+        warnings.warn(message, stacklevel=1)
 
 
 def has(value: Any, name: str) -> bool:

@@ -472,7 +472,7 @@ def as_text(result: Any) -> str:
     """
     if isinstance(result, str):
         return result
-    return msgspec.json.encode(thaw(normalise(result, "the result", max_bytes=_ANY_SIZE))).decode()
+    return msgspec.json.encode(thaw(normalise(result, what="the result", max_bytes=_ANY_SIZE))).decode()
 
 
 def cut(text: str, longest: int) -> str:

@@ -9,7 +9,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, get_args
 
 from hitl_tui.engine import commands
 from hitl_tui.engine.commands import (
@@ -27,6 +27,7 @@ from hitl_tui.engine.commands import (
 )
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.graph.limits import OnLimit
+from hitl_tui.engine.graph.names_elsewhere import RUNNING, refuse_attribute
 from hitl_tui.engine.graph.options import check_callback, check_choice
 from hitl_tui.engine.log.events import AppliedUpdate, Event, RunEnded
 from hitl_tui.engine.log.records import Checkpoint, Limits
@@ -34,6 +35,7 @@ from hitl_tui.engine.log.signing import Signer, Signers
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import Stamp, ThreadInfo, check_thread_id
 from hitl_tui.engine.nodes.children import graph_of_child
+from hitl_tui.engine.runner_calls import checks_calls
 from hitl_tui.engine.state.listing import printable
 from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings, fresh_agents
@@ -60,6 +62,7 @@ OnEvent = Callable[[Event], Any]
 RunT = TypeVar("RunT", bound="RunLoop")
 
 
+@checks_calls
 class GraphRunner:
     """Runs threads of one graph.
 
@@ -80,6 +83,15 @@ class GraphRunner:
         self._agents: dict[str, tuple[bytes, dict[str, Any]]] = {}
         # The thread that ran last and the store's stamp after that run; empty while it is in use.
         self._last: list[tuple[Session, Stamp]] = []
+
+    def __repr__(self) -> str:
+        store = f", store={type(self.store).__name__}" if self.store is not None else ""
+        return f"GraphRunner({self.graph.name!r}, nodes={list(self.graph.nodes)}{store})"
+
+    if not TYPE_CHECKING:  # or a type checker would take any name for one of ours
+
+        def __getattr__(self, name: str) -> NoReturn:
+            refuse_attribute(self, "a GraphRunner", name, RUNNING)
 
     def with_store(self, store: Store, source: Mapping[str, Any] | None = None) -> GraphRunner:
         """Return a runner of the same graph on another store; `source` says how to build the graph again."""
@@ -167,13 +179,29 @@ class GraphRunner:
         return result_of(session)
 
     def stream(
-        self, inputs: Mapping[str, Any] | None = None, *, thread_id: str | None = None, **options: Any
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        thread_id: str | None = None,
+        context: Mapping[str, Any] | None = None,
+        max_iterations: int | None = None,
+        resume: Resume = "cursor",
+        on_event: OnEvent | None = None,
+        on_limit: OnLimit = "stop",
     ) -> Iterator[StepResult]:
         """Do what `invoke` does, and yield after each committed node; leaving early pauses the thread."""
         from hitl_tui.engine.run.sync import run_on
 
         loop = asyncio.new_event_loop()
-        steps = self.astream(inputs, thread_id=thread_id, **options)
+        steps = self.astream(
+            inputs,
+            thread_id=thread_id,
+            context=context,
+            max_iterations=max_iterations,
+            resume=resume,
+            on_event=on_event,
+            on_limit=on_limit,
+        )
         try:
             while True:
                 try:

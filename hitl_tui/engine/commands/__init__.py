@@ -179,7 +179,7 @@ def encode_command(command: AnyCommand) -> bytes:
     """
     fields = {
         field.name: normalise(
-            _without_structs(getattr(command, field.name)), field.name, max_bytes=_MOST_BYTES
+            _without_structs(getattr(command, field.name)), what=field.name, max_bytes=_MOST_BYTES
         )
         for field in msgspec.structs.fields(command)
         if field.type is not bytes

@@ -26,7 +26,7 @@ def allow(session: Session, command: Allow) -> str:
     data = {
         "id": named,
         "tool": command.tool,
-        "args": normalise(dict(command.args), "args"),
+        "args": normalise(dict(command.args), what="args"),
         "exact": command.exact,
         "high_risk": command.high_risk,
         "tainted": command.tainted,

@@ -361,6 +361,6 @@ def _apply_deadline(session: Session, request: Request) -> bool:
 def _recordable(value: Any) -> Any:
     """Return a refused answer as the ledger can keep it, whatever its type."""
     try:
-        return normalise(value, "answer")
+        return normalise(value, what="the answer")
     except Exception:
         return repr(value)[:1000]

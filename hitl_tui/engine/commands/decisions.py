@@ -88,7 +88,9 @@ def read_input(
         ValueRejected, SchemaMismatch, ReducerError: a value that does not fit.
     """
     given = dict(inputs or {})
-    run_inputs = {name: normalise(given.pop(name), name) for name in RUN_INPUTS if name in given}
+    run_inputs = {
+        name: normalise(given.pop(name), what=f"the input {name!r}") for name in RUN_INPUTS if name in given
+    }
     updates = [pair for name, value in given.items() for pair in _updates(session, name, value)]
     changes = reduce_updates(session.state, session.graph.channels, updates)
     if tainted:

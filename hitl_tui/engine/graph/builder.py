@@ -23,6 +23,7 @@ from hitl_tui.engine.graph.composition import MAX_DEPTH, Composing, depth_of, re
 from hitl_tui.engine.graph.description import InputField
 from hitl_tui.engine.graph.functions import check_arguments, takes_second
 from hitl_tui.engine.graph.gates import Gate
+from hitl_tui.engine.graph.names_elsewhere import BUILDING, refuse_attribute
 from hitl_tui.engine.graph.options import (
     check_compiled_with,
     check_listed,
@@ -164,9 +165,9 @@ class StateGraph(Composing, Compensating):
         def __getattr__(self, name: str) -> NoReturn:
             from hitl_tui.engine.runner import GraphRunner
 
-            known = not name.startswith("_") and hasattr(GraphRunner, name)
-            how = f"; a graph is compiled first: graph.compile().{name}(…)" if known else ""
-            raise AttributeError(f"a StateGraph has no attribute {name!r}{how}", name=name, obj=self)
+            compiled = not name.startswith("_") and hasattr(GraphRunner, name)
+            first = {name: f"a graph is compiled first: graph.compile().{name}(…)"} if compiled else BUILDING
+            refuse_attribute(self, "a StateGraph", name, first)
 
     @declares()
     def add_node(

@@ -151,7 +151,7 @@ def check_compensation(given: Any, handlers: Mapping[str, Handler], path: str = 
         )
     if pair[0] not in handlers:
         raise unknown_handler(pair[0], handlers)
-    return Compensation(pair[0], normalise(pair[1], "compensation"), path)
+    return Compensation(pair[0], normalise(pair[1], what="the arguments of its compensation"), path)
 
 
 def unknown_handler(name: str, handlers: Iterable[str]) -> HitlError:

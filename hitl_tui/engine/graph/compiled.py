@@ -282,9 +282,10 @@ class CompiledGraph(msgspec.Struct, frozen=True, dict=True):
         if name not in route.targets:
             if inspect.iscoroutine(key):
                 key.close()
+            truth = "write bool(…) around it; " if name.lower() in ("true", "false") else ""
             raise HitlError(
                 f"the routing function after node {node!r} returned {key!r}",
-                f"valid keys: {', '.join(map(repr, route.targets))}",
+                f"{truth}valid keys: {', '.join(map(repr, route.targets))}",
             )
         return name, route.targets[name]
 

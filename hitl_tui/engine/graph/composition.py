@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from hitl_tui.declared import declares, has
 from hitl_tui.engine.graph.compiled import FanOutWork, Join, OnError, Quorum, SubgraphWork, kind_of
+from hitl_tui.engine.graph.retry import RetryPolicy
 from hitl_tui.engine.log.taint import OnTaint
 from hitl_tui.engine.log.threads import is_unprintable
 from hitl_tui.engine.state.channel import RUN_INPUTS
@@ -164,7 +165,12 @@ class Composing:
         max_items: int = 1000,
         join: Join = "all",
         on_error: OnError = "collect",
-        **options: Any,
+        reads: Sequence[str] | None = None,
+        writes: Sequence[str] | None = None,
+        retry: RetryPolicy | None = None,
+        timeout: float | None = None,
+        external: bool | str = False,
+        on_taint: OnTaint = "allow",
     ) -> Self:
         """Run a node once for each item of a list, in parallel, as one step.
 
@@ -180,7 +186,7 @@ class Composing:
                 they can't be reached, the node fails.
             on_error: "collect" records failed branches and continues; "fail" fails the node at the first
                 failed branch.
-            options: `reads`, `writes`, `retry`, `timeout` and others of `add_node`, for each branch.
+            reads, writes, retry, timeout, external, on_taint: as in `add_node`, for each branch.
 
         Raises:
             GraphInvalid: a bad name, join or limit.
@@ -192,10 +198,18 @@ class Composing:
         _check_join(f"map {name!r}", join, on_error)
         _check_count(f"map {name!r}: max_concurrent", max_concurrent)
         _check_count(f"map {name!r}: max_items", max_items)
-        reads = options.pop("reads", None)
         # A branch uses its item, so the map reads the list even if its `reads` does not name it.
         reads = reads if reads is None or over in reads else (*reads, over)
-        self.add_node(name, node, reads=reads, **options)
+        self.add_node(
+            name,
+            node,
+            reads=reads,
+            writes=writes,
+            retry=retry,
+            timeout=timeout,
+            external=external,
+            on_taint=on_taint,
+        )
         work = FanOutWork(join, on_error, max_concurrent, over=over, max_items=max_items)
         self._nodes[name] = replace(self._nodes[name], work=work)
         return self

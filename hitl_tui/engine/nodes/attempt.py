@@ -488,15 +488,25 @@ def _check_writes(node: Node, graph: CompiledGraph, updates: Iterable[tuple[str,
             from difflib import get_close_matches
 
             close = get_close_matches(str(name), graph.channels, 1)
+            near = f"did you mean {close[0]!r}?" if close else f"channels: {', '.join(graph.channels)}"
             raise UndeclaredChannel(
-                f"it writes {name!r}, which is no channel of the graph",
-                f"did you mean {close[0]!r}?" if close else f"channels: {', '.join(graph.channels)}",
+                f"it writes {name!r}, which is no channel of the graph", _as_envelope(updates) or near
             )
         if node.writes is not None and name not in node.writes:
             raise WriteDenied(
                 f"it writes {name!r}, which is not among its writes ({', '.join(node.writes) or 'none'})",
                 f"add {name!r} to writes=[...] of the node",
             )
+
+
+def _as_envelope(updates: Iterable[tuple[str, Any]]) -> str:
+    """What to write instead of a dict with the fields of a `NodeResult`; "" for a dict of updates."""
+    given = dict(updates)
+    inner = next((name for name in ("updates", "state_updates") if isinstance(given.get(name), Mapping)), "")
+    if not inner:
+        return ""
+    fields = (f"{name}=…" for name in given if name != inner and name in NodeResult.__struct_fields__)
+    return f"return {NodeResult.__name__}({', '.join(('updates={…}', *fields))})"
 
 
 _ENDS_RUN = (AttemptCancelled, KeyboardInterrupt, SystemExit, GeneratorExit)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from hitl_tui.declared import declares, warn
+from hitl_tui.declared import calling_line, declares, warn
 from hitl_tui.engine.log.records import Visibility
 from hitl_tui.engine.log.units import about
 from hitl_tui.engine.state.canonical import channel_hash
@@ -41,7 +41,16 @@ class ChannelInfo(msgspec.Struct, frozen=True):
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 RUN_INPUTS = ("goal", "constraints")
-_MISSING: Any = object()
+
+
+class _Missing:
+    """The default of a parameter that was not given."""
+
+    def __repr__(self) -> str:
+        return "(not given)"
+
+
+_MISSING: Any = _Missing()
 
 
 class DefaultRejected(GraphInvalid):
@@ -85,6 +94,16 @@ class Channel:
         self.schema = schema
         self.visibility: Visibility = visibility
         self.description = description
+        self.line = calling_line()
+
+    def __repr__(self) -> str:
+        default = "" if self.default is _MISSING or self.visibility == "private" else f"{self.default!r:.80}"
+        given = [
+            default,
+            self.reducer and f"reducer={self.reducer.text!r}",
+            self.visibility == "private" and "visibility='private'",
+        ]
+        return f"Channel({', '.join(each for each in given if each)})"
 
 
 class BoundChannel:
@@ -104,9 +123,9 @@ class BoundChannel:
         self.visibility = channel.visibility
         self._private = channel.visibility == "private"
         self.description = channel.description
-        self.reducer = channel.reducer or self._fallback_reducer(channel.default)
+        self.reducer = channel.reducer or self._fallback_reducer(channel)
         self.alike = self.reducer.alike
-        self.default = self._default(channel.default)
+        self.default = self._default(channel)
         self.json_schema = as_schema(channel.schema, name, of_stored=True)
         self.schema = ChannelSchema(
             name,
@@ -218,23 +237,25 @@ class BoundChannel:
             "a reducer gets (old, new) and returns the next value",
         )
 
-    def _fallback_reducer(self, default: Any) -> Reducer:
-        if not isinstance(default, (list, tuple)):
+    def _fallback_reducer(self, channel: Channel) -> Reducer:
+        if not isinstance(channel.default, (list, tuple)):
             return overwrite()
         warn(
             f"channel {self.name!r} has a list as default and no reducer: it gets last_n(20), which adds "
             "each update as ONE element, so a list written to it becomes nested. Say reducer='overwrite' to "
             "replace the list, 'append' to collect single values, 'extend' to add lists.",
+            channel.line,
         )
         return last_n(20)
 
-    def _default(self, given: Any) -> Any:
-        if given is not _MISSING:
-            return normalise(given, self.name, max_bytes=sys.maxsize)
+    def _default(self, channel: Channel) -> Any:
+        if channel.default is not _MISSING:
+            return normalise(channel.default, self.name, max_bytes=sys.maxsize)
         if self.reducer.kind == "extreme":
             warn(
                 f"channel {self.name!r}: {self.reducer.text} starts from 0; say default=None to let the "
                 "first update win.",
+                channel.line,
             )
         return self.reducer.default
 
@@ -255,6 +276,8 @@ def bind(
 
 def check_channels(channels: Mapping[str, Channel]) -> None:
     """Refuse what is no dict of channels, and names that are none; raises `GraphInvalid`."""
+    if isinstance(channels, type):
+        raise GraphInvalid(f"the channels are the class {channels.__name__}", _as_channels(channels))
     if not isinstance(channels, Mapping):
         raise GraphInvalid(f"the channels are {in_words(channels)}", 'give a dict, as {"draft": Channel("")}')
     for name, channel in channels.items():
@@ -266,6 +289,26 @@ def check_channels(channels: Mapping[str, Channel]) -> None:
                 else f"write Channel({channel!r})"
             )
             raise GraphInvalid(f"channel {name!r} is {in_words(channel)}", instead)
+
+
+def _as_channels(schema: type) -> str:
+    """What to write instead of a class that declares the state, as a TypedDict or a model does."""
+    from typing import get_type_hints
+
+    try:
+        fields = get_type_hints(schema)
+    except Exception:  # it names what is only known to a type checker
+        fields = {}
+    kinds = {
+        name: kind.__name__ for name, kind in fields.items() if isinstance(kind, type) and kind is not dict
+    }
+    listed = [f'"{name}": Channel(DEFAULT, schema={kind})' for name, kind in list(kinds.items())[:2]]
+    more = ", …" if len(fields) > len(listed) else ""
+    return (
+        f"give a dict, as {{{', '.join(listed)}{more}}}"
+        if listed
+        else 'give a dict, as {"draft": Channel("")}'
+    )
 
 
 def _check_name(name: str) -> None:

@@ -22,8 +22,25 @@ import msgspec
 from hitl_tui.declared import declares
 from hitl_tui.engine.state.canonical import canonical
 from hitl_tui.engine.state.frozen import FrozenDict, FrozenList
-from hitl_tui.engine.state.values import MAX_INT_BITS
-from hitl_tui.errors import GraphInvalid, in_words
+from hitl_tui.engine.state.values import MAX_INT_BITS, normalise
+from hitl_tui.errors import GraphInvalid, ReducerError, in_words
+
+__all__ = [
+    "Reducer",
+    "append",
+    "as_reducer",
+    "by_type",
+    "extend",
+    "last_n",
+    "max",
+    "merge",
+    "merge_deep",
+    "min",
+    "overwrite",
+    "parse_reducer",
+    "set_union",
+    "sum",
+]
 
 IS_FILE = "__hitl_file__"
 """What a module that was loaded from a file alone has its name in: the same wherever the file lies."""
@@ -72,6 +89,20 @@ class Reducer(msgspec.Struct, frozen=True, eq=False):
     wraps: bool = False
     custom: bool = False
     source_hash: str = ""
+
+    def __call__(self, previous: Any, update: Any) -> Any:
+        """Reduce an update of plain values, to try the reducer: `append()([1], 2)` is `[1, 2]`.
+
+        Raises:
+            ReducerError: the reducer refuses them.
+            ValueRejected: one of them is not JSON.
+        """
+        try:
+            return self.reduce(
+                normalise(previous, what="the previous value"), normalise(update, what="the update")
+            )
+        except Refused as refusal:
+            raise ReducerError(f"{self.text}: {refusal}", refusal.hint) from None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Reducer) and (self.text, self.source_hash) == (other.text, other.source_hash)
@@ -202,6 +233,11 @@ def as_reducer(given: ReducerLike) -> Reducer:
         return given
     if isinstance(given, str):
         return parse_reducer(given)
+    if getattr(given, "__module__", "") == __name__ and getattr(given, "__name__", "") in __all__:
+        arguments = {"last_n": "20", "by_type": "{…}"}.get(given.__name__, "")
+        raise GraphInvalid(
+            f"the reducer {given.__name__} is not called", f"write {given.__name__}({arguments})"
+        )
     if callable(given):
         return _custom(given)
     raise GraphInvalid(
@@ -454,3 +490,7 @@ _PLAIN: builtins.dict[str, Reducer] = {
 """The reducers without arguments, by their text: the one place that declares them."""
 
 _ALIASES = {"last": "overwrite"}
+
+
+def __dir__() -> list[str]:
+    return builtins.sorted(__all__)

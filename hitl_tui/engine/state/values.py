@@ -5,6 +5,7 @@ Specified in docs/spec/values.md.
 
 from __future__ import annotations
 
+import builtins
 import datetime
 import decimal
 import enum
@@ -52,8 +53,12 @@ def as_json_hint(value: Any) -> str:
                 return f"make JSON of it, as value.{method}()"
     if inspect.isroutine(value) or isinstance(value, type):
         return "call it: this is the function or class itself"
+    if isinstance(value, Mapping):
+        return "make a dict of it, as dict(value)"
     if isinstance(value, Iterable):
         return "make a list of it, as list(value)"
+    if isinstance(value, datetime.timedelta):
+        return "make a number of it, as value.total_seconds()"
     return GIVE_JSON
 
 
@@ -111,8 +116,9 @@ class _NotJson(Exception):
 
 def normalise(
     value: Any,
-    channel: str,
+    channel: str = "",
     *,
+    what: str = "",
     max_bytes: int = DEFAULT_MAX_BYTES,
     private: bool = False,
     within: int = 0,
@@ -123,6 +129,7 @@ def normalise(
     Args:
         value: anything of the table above.
         channel: named in errors.
+        what: what the value is, in errors, where it is not of a channel.
         max_bytes: upper bound of its canonical size in bytes.
         private: whether errors must not quote anything of it, the keys of a path included.
         within: how many levels of the channel's value are around it, as the list that it is appended to.
@@ -134,17 +141,17 @@ def normalise(
     try:
         frozen, facts = _freeze(value, within, old)
     except _NotJson as error:
+        whose = what or f"channel {channel!r}"
         if private:
-            raise ValueRejected(f"channel {channel!r}: {error.what}", GIVE_JSON) from None
-        raise ValueRejected(
-            f"channel {channel!r}{error.place}: {error.what}", error.hint
-        ) from error.__cause__
+            raise ValueRejected(f"{whose}: {error.what}", GIVE_JSON) from None
+        raise ValueRejected(f"{whose}{error.place}: {error.what}", error.hint) from error.__cause__
     # The estimate never exceeds the canonical size by more than escapes need, so most are settled here.
     if facts >> SIZE_SHIFT > max_bytes // 6:
         exact = len(canonical(frozen))
         if exact > max_bytes:
             raise ValueRejected(
-                f"channel {channel!r}: an update of {exact:,} bytes is over the limit of {max_bytes:,}",
+                f"{what or f'channel {channel!r}'}: an update of {exact:,} bytes is over the limit of "
+                f"{max_bytes:,}",
                 "store it elsewhere, as in a file, and keep a reference to it in the channel; or allow more: "
                 "compile(max_update_bytes=…)",
             )
@@ -325,4 +332,11 @@ def _convert(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, (uuid.UUID, pathlib.PurePath, decimal.Decimal)):
         return str(value)
-    raise _NotJson(f"a value of type {type(value).__name__} is not JSON", as_json_hint(value))
+    raise _NotJson(f"a value of type {_type_name(value)} is not JSON", as_json_hint(value))
+
+
+def _type_name(value: Any) -> str:
+    """The name of a value's type; with its module where a type of Python's own has the same name."""
+    kind = type(value)
+    known = getattr(builtins, kind.__name__, kind)
+    return kind.__name__ if known is kind else f"{kind.__module__}.{kind.__name__}"

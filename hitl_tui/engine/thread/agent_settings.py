@@ -94,7 +94,9 @@ def merged(agents: Mapping[str, Any], now: Settings, changes: Settings) -> dict[
             raise UsageError(f"the graph has no agent {name!r}", f"agents: {known}")
         if not hasattr(agent, "configure"):
             raise UsageError(f"agent {name!r} can't be changed", "it is no Agent of hitl-tui")
-        settings = result.get(name, {}) | thaw(normalise(dict(changed), name))
+        settings = result.get(name, {}) | thaw(
+            normalise(dict(changed), what=f"the settings of agent {name!r}")
+        )
         settings = {setting: value for setting, value in settings.items() if value is not None}
         agent.fresh().configure(settings)
         result[name] = settings

@@ -150,10 +150,11 @@ def _check_login(request: Request, actor: str | None, roles: Sequence[str]) -> N
 def checked_value(request: Request, answer: Any) -> Any:
     """An answer, or what a timeout answers, as JSON that the request allows; raises `AnswerRefused`."""
     try:
-        value = normalise(answer, f"answer to {request.title}")
+        value = normalise(answer, what=f"the answer to {request.title!r}")
         if request.shape:
             value = normalise(
-                approval_formats.own_answer(request.shape, thaw(request.payload), thaw(value)), "answer"
+                approval_formats.own_answer(request.shape, thaw(request.payload), thaw(value)),
+                what="the answer",
             )
         if request.choices and not request.shape:
             check_choice(request.choices, value)
@@ -307,7 +308,7 @@ def gate_request(
         when=when,
         step=cursor.head,
         title=gate.title,
-        payload=normalise(payload, gate.title),
+        payload=normalise(payload, what=f"the payload of the gate {gate.title!r}"),
         subject=gate.subject,
         choices=tuple(choice.choice for choice in gate.choices),
         recommended=gate.recommended,
@@ -357,7 +358,7 @@ def inside_request(
     Raises:
         UsageError, GraphInvalid, ValueRejected: it could not be stored, or never be answered.
     """
-    asked = _read_question(node, question)
+    asked = _read_question(question)
     check_terms(asked.reviewers, asked.quorum, asked.deadline, asked.logins)
     check_escalation(asked.reviewers, asked.escalate_to, asked.escalate_after, asked.deadline)
     plain = not asked.choices and asked.kind in ("ask", "approve")
@@ -417,17 +418,19 @@ def _default_schema(asked: _Asked) -> dict[str, Any] | None:
     return next(({"type": name} for kind, name in _TYPES if isinstance(asked.payload, kind)), None)
 
 
-def _read_question(node: str, question: Any) -> _Asked:
+def _read_question(question: Any) -> _Asked:
     if not _says_kind(question):
-        return _Asked("ask", payload=normalise(question, node))
+        return _Asked("ask", payload=normalise(question, what="the question"))
     given = {name: value for name, value in question.items() if name not in ("schema", "payload")}
     try:
-        asked = msgspec.convert(thaw(normalise(given, node)), _Asked)
+        asked = msgspec.convert(thaw(normalise(given, what="the question")), _Asked)
     except msgspec.ValidationError as error:
         raise UsageError(f"the request to config.interrupt can't be read: {error}") from None
-    asked.payload = normalise(question.get("payload"), node)
+    asked.payload = normalise(question.get("payload"), what="the payload of the question")
     if question.get("schema") is not None:
-        asked.schema = thaw(normalise(as_schema(question["schema"], "answer"), node))
+        asked.schema = thaw(
+            normalise(as_schema(question["schema"], "answer"), what="the schema of the question")
+        )
     return asked
 
 

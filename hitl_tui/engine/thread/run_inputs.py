@@ -20,7 +20,7 @@ from hitl_tui.engine.state.canonical import canonical
 from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.engine.state.frozen import freeze, thaw
 from hitl_tui.engine.state.values import normalise
-from hitl_tui.errors import UsageError, ValueRejected, in_words
+from hitl_tui.errors import UsageError, in_words
 
 INPUT = "input"
 """The kind of the ledger's entries that say what was given."""
@@ -44,11 +44,9 @@ def checked_context(given: Any, private: Collection[str] = ()) -> Mapping[str, A
     for name, value in given.items():
         if not isinstance(name, str) or not name:
             raise UsageError(f"the context has a name that is {in_words(name)}", "name its values by text")
-        try:
-            values[name] = normalise(value, name, max_bytes=MOST_CONTEXT, private=name in private)
-        except ValueRejected as error:
-            what = error.message.removeprefix("channel ")
-            raise ValueRejected(f"the context's {what}", error.hint) from None
+        values[name] = normalise(
+            value, what=f"the context's {name!r}", max_bytes=MOST_CONTEXT, private=name in private
+        )
     if (size := len(canonical(values))) > MOST_CONTEXT:
         raise UsageError(
             f"the context takes {size:,} bytes of JSON, and may take {MOST_CONTEXT:,}",

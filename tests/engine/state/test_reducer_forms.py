@@ -308,3 +308,17 @@ def test_the_function_given_and_the_value_it_is_given_are_frozen_alike() -> None
     assert seen[1][0] == normalise({"a": [1]}, "c")
     with pytest.raises(TypeError, match="read-only"):
         seen[1][0]["a"].append(1)
+
+
+class TestTried:
+    def test_a_reducer_is_called_as_the_channel_calls_it(self) -> None:
+        assert append()(["old"], "new") == ["old", "new"]
+        assert last_n(2)([1, 2], 3) == [2, 3]
+        assert reducers.sum()(None, 2) == 2
+        assert as_reducer(highest)(3, 1) == 3
+
+    def test_what_it_refuses_is_told_as_in_a_run(self) -> None:
+        with pytest.raises(ReducerError, match="append: needs a list to add to, the channel holds text"):
+            append()("old", "new")
+        with pytest.raises(ValueRejected, match="the update: a value of type object is not JSON"):
+            append()([], object())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
 import pydantic
@@ -47,19 +49,27 @@ def pieces() -> Iterator[str]:
         ({"a": 1}.keys, "make a list of it, as list(value)"),
         (lambda: b"text", "make text of it, as value.decode()"),
         (Array, "make JSON of it, as value.tolist()"),
+        (lambda: MappingProxyType({"a": 1}), "make a dict of it, as dict(value)"),
+        (lambda: timedelta(1), "make a number of it, as value.total_seconds()"),
         (Frame, "make JSON of it, as value.to_dict()"),
         (lambda: pieces, "call it: this is the function or class itself"),
         (lambda: Array, "call it: this is the function or class itself"),
         (object, "return text, numbers, lists, dicts, dataclasses or pydantic models"),
     ],
-    ids=["a coroutine", "a generator", "a set", "keys", "bytes", "an array", "a frame", "a function",
-         "a class", "an object"],
+    ids=["a coroutine", "a generator", "a set", "keys", "bytes", "a proxy", "a timedelta", "an array",
+         "a frame", "a function", "a class", "an object"],
 )  # fmt: skip
 def test_the_hint_says_how_it_becomes_json(make: Any, hint: str) -> None:
     with pytest.raises(NodeFailed) as caught:
         one_node({"n": Channel(None)}, lambda state: {"n": make()}).invoke()
     assert "is not JSON" in caught.value.message
     assert caught.value.hint == hint
+
+
+def test_a_type_that_is_called_as_one_of_pythons_is_named_with_its_module() -> None:
+    foreign = type("bool", (), {"__module__": "numpy"})
+    with pytest.raises(NodeFailed, match=r"a value of type numpy\.bool is not JSON"):
+        one_node({"n": Channel(None)}, lambda state: {"n": foreign()}).invoke()
 
 
 def test_a_value_that_is_too_large_may_be_allowed() -> None:
