@@ -29,13 +29,13 @@ from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.graph.limits import OnLimit
 from hitl_tui.engine.graph.names_elsewhere import RUNNING, refuse_attribute
 from hitl_tui.engine.graph.options import check_callback, check_choice
+from hitl_tui.engine.graph.runner_calls import checks_calls
 from hitl_tui.engine.log.events import AppliedUpdate, Event, RunEnded
 from hitl_tui.engine.log.records import Checkpoint, Limits
 from hitl_tui.engine.log.signing import Signer, Signers
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import Stamp, ThreadInfo, check_thread_id
 from hitl_tui.engine.nodes.children import graph_of_child
-from hitl_tui.engine.runner_calls import checks_calls
 from hitl_tui.engine.state.listing import printable
 from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings, fresh_agents
