@@ -53,6 +53,7 @@ class Settings(msgspec.Struct, frozen=True):
         ascii: whether the screen keeps to ASCII, None for what the locale says.
         keys: wishes for keys by action, as they were written; `hitl_tui.view.keymap` judges them.
         retention: what `prune` without options keeps, by the words of the table; empty for no rule.
+        langgraph: `context` and `configurable` that new threads of LangGraph graphs begin with.
         notify: how to tell the person what waits, by the words of the table; its URLs are secrets.
         key_places: where each of these wishes stands, as `file:line`.
         origins: where each setting came from: "flag", an environment variable, `file:line` or "default".
@@ -73,6 +74,7 @@ class Settings(msgspec.Struct, frozen=True):
     ascii: bool | None
     keys: Mapping[str, Any]
     retention: Mapping[str, Any]
+    langgraph: Mapping[str, Mapping[str, Any]]
     notify: Mapping[str, Any]
     key_places: Mapping[str, str]
     origins: Mapping[str, str]
@@ -358,6 +360,20 @@ def _urls(value: object) -> str:
     return "" if right else "must be a list of URLs"
 
 
+def _values(value: object) -> str:
+    """A table of values that a thread can keep."""
+    from hitl_tui.engine.thread.run_inputs import checked_context
+    from hitl_tui.errors import HitlError
+
+    if not isinstance(value, dict):
+        return "must be a table of values by name"
+    try:
+        checked_context(value)
+    except HitlError as error:
+        return str(error)
+    return ""
+
+
 def _after_decision(value: object) -> str:
     return "" if value in ("close", "stay") else 'must be "close" or "stay"'
 
@@ -399,4 +415,5 @@ _TABLES: dict[str, dict[str, Callable[[object], str]]] = {
         "shell": _truth,
         "urls": _urls,
     },
+    "langgraph": {"context": _values, "configurable": _values},
 }

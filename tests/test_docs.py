@@ -96,7 +96,7 @@ def test_every_command_is_documented(name: str) -> None:
 def test_every_setting_is_documented() -> None:
     page = TEXTS["docs/configuration.md"]
     for field in Settings.__struct_fields__:
-        if field in ("keys", "retention", "notify"):
+        if field in ("keys", "retention", "langgraph", "notify"):
             assert f"| `{field}` | | " in page
         elif field not in ("origins", "key_places"):
             assert f"| `{field}` | `HITL_TUI_{field.upper()}` |" in page

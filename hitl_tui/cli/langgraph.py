@@ -51,12 +51,16 @@ class OpenedGraph:
         source: the graph.
         info: its picture, for what is typed.
         url: what names its threads as a store; "memory:" where they end with this process.
+        defaults: `context` and `configurable` that new threads begin with.
     """
 
-    def __init__(self, source: LangGraphSource, info: GraphInfo, url: str) -> None:
+    def __init__(
+        self, source: LangGraphSource, info: GraphInfo, url: str, defaults: Mapping[str, Mapping[str, Any]]
+    ) -> None:
         self.source = source
         self.info = info
         self.url = url
+        self.defaults = defaults
 
 
 _OPENED: WeakKeyDictionary[Checkpointer, OpenedGraph] = WeakKeyDictionary()
@@ -299,7 +303,7 @@ def open_graph_store(
     url = f"{GRAPH_SCHEME}{graph}" if source.mirror else "memory:"
     if file:
         url = f"{CHECKPOINTS_SCHEME}{real_path(expanded(Path(file)))}#{graph}"
-    _OPENED[store] = OpenedGraph(source, describe(source.app, source.name), url)
+    _OPENED[store] = OpenedGraph(source, describe(source.app, source.name), url, settings.langgraph)
     return store
 
 
@@ -367,7 +371,7 @@ def open_server_store(settings: Settings) -> Checkpointer:
     store = _open_mirror(source.mirror, settings)
     _close_with(store, source.close)
     url = server_store(server, graph.graph_id)
-    _OPENED[store] = OpenedGraph(source, describe(source.app, source.name), url)
+    _OPENED[store] = OpenedGraph(source, describe(source.app, source.name), url, settings.langgraph)
     return store
 
 
@@ -523,6 +527,7 @@ def langgraph_hub(store: Checkpointer, signer: Signer | None, observe: Observe |
         observe=observe,
         streams=streaming(),
         ends_with_process=source.mirror is None,
+        defaults=opened.defaults,
     )
 
 

@@ -380,6 +380,36 @@ def test_lines_ask_for_the_context_that_a_graph_needs(
     assert "give --input text=… --context user=…" in asked.err
 
 
+@pytest.mark.slow
+def test_new_threads_begin_with_the_context_of_the_configuration(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HITL_TUI_CONFIG", str(tmp_path / "config.toml"))
+    code = CONTEXT.replace("CLASS", "@dataclass\nclass Needed:\n    user: str\n    tries: int = 3\n")
+    code = code.replace("(state, runtime", "(state, config: RunnableConfig, runtime")
+    code = code.replace(
+        "{runtime.context.tries}", "{runtime.context.tries} {config['configurable']['speaks']}"
+    )
+    (tmp_path / "flow.py").write_text(f"from langchain_core.runnables import RunnableConfig\n{code}")
+    (tmp_path / "config.toml").write_text(
+        "[langgraph.context]\nuser = 'ann'\ntries = 7\nother = 'of another graph'\n"
+        "[langgraph.configurable]\nspeaks = 'fi'\n"
+    )
+
+    def text(thread: str, *given: str) -> str:
+        run = ("run", "flow.py", "--headless", "--input", "{}", "--thread", thread)
+        app.expect(0, *run, *given)
+        shown = app.expect(0, "show", thread, "--json", "--store", "langgraph:flow.py").document
+        return str(shown["state"]["text"])
+
+    assert text("a") == "ann 7 fi"
+    assert text("b", "--context", "user=bob", "--configurable", "speaks=sv") == "bob 7 sv"
+    (tmp_path / "config.toml").write_text("[langgraph]\ncontext = 5\n")
+    told = app.expect(2, "run", "flow.py", "--headless").err
+    assert "config.toml:2: langgraph.context: must be a table of values by name" in told
+
+
 CONTEXT = """
 from dataclasses import dataclass, field
 from typing_extensions import TypedDict

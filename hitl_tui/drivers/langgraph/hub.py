@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from hitl_tui.drivers.hub import LocalHub
@@ -13,7 +14,7 @@ from hitl_tui.drivers.langgraph.items import NO_STORE, find_items
 from hitl_tui.drivers.langgraph.listing import listing_of
 from hitl_tui.drivers.langgraph.mirror import Mirror, SubgraphRun, namespace_of, their_thread
 from hitl_tui.drivers.langgraph.pregel import App
-from hitl_tui.drivers.langgraph.run_context import checked
+from hitl_tui.drivers.langgraph.run_context import checked, with_defaults
 from hitl_tui.drivers.langgraph.server_names import SERVER, new_server_thread
 from hitl_tui.drivers.langgraph.sizes import sizes_of, space_of
 from hitl_tui.drivers.langgraph.window import Window, newest_page
@@ -52,6 +53,7 @@ class LangGraphHub(LocalHub):
         signer, observe: as for `LocalHub`.
         streams: whether its models stream, as for `App`.
         ends_with_process: its checkpoints are in memory; a notice says so when a thread is opened.
+        defaults: `context` and `configurable` that new threads begin with where nothing else is given.
     """
 
     def __init__(
@@ -65,11 +67,13 @@ class LangGraphHub(LocalHub):
         observe: Observe | None = None,
         streams: bool | None = None,
         ends_with_process: bool = False,
+        defaults: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     ) -> None:
         super().__init__(store, _no_builder, signer=signer, observe=observe)
         self.mirror = Mirror(App(graph, streams=streams), store, name, source or {}, signer=signer)
         self._mirroring = Mirroring()
         self._ends_with_process = ends_with_process
+        self._defaults = defaults
         self._list = listing_of(self.mirror)
 
     async def threads(
@@ -177,11 +181,11 @@ class LangGraphHub(LocalHub):
             UsageError: the graph takes no such context.
         """
         thread_id = self.mirror.named(thread_id)
-        given = None if context is None else checked(self.mirror.app.root, context)
+        given = None if context is None else self._with_defaults(context)
         try:
             return await self.open(thread_id, at_once=at_once)
         except UnknownThread:
-            return self._begun(thread_id, actor, given)
+            return self._begun(thread_id, actor, self._with_defaults() if given is None else given)
 
     async def known_graphs(self) -> tuple[KnownGraph, ...]:
         """The graph whose threads these are, alone."""
@@ -189,7 +193,13 @@ class LangGraphHub(LocalHub):
 
     async def start(self, graph: KnownGraph, actor: str | None) -> Driver:
         """See `Hub.start`."""
-        return self._begun(await self._new_name(), actor)
+        return self._begun(await self._new_name(), actor, self._with_defaults())
+
+    def _with_defaults(self, context: Mapping[str, Any] = MappingProxyType({})) -> Mapping[str, Any] | None:
+        """The context that a new thread begins with, None where there is none; raises as `begin`."""
+        root = self.mirror.app.root
+        merged = with_defaults(root, self._defaults, context)
+        return checked(root, merged) if merged else None
 
     def _begun(self, thread_id: str, actor: str | None, context: Mapping[str, Any] | None = None) -> Driver:
         driver = self._drivers[thread_id] = self._of_line(thread_id, "", "", actor, context=context)

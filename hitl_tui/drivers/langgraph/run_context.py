@@ -64,6 +64,21 @@ def checked(app: Any, given: Any) -> Mapping[str, Any]:
     return context
 
 
+def with_defaults(
+    app: Any, defaults: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A context with defaults for what it does not give.
+
+    Args:
+        app: the compiled graph; of the defaults only fields of its context are taken.
+        defaults: a `context` and values of `configurable`.
+    """
+    known = {field.name for field in context_fields(app)}
+    fields = {name: value for name, value in defaults.get("context", {}).items() if name in known}
+    configurable = {**defaults.get(CONFIGURABLE, {}), **given.get(CONFIGURABLE, {})}
+    return {**fields, **given, **({CONFIGURABLE: configurable} if configurable else {})}
+
+
 def context_of(app: Any, kept: Mapping[str, Any]) -> Any:
     """What a run gets as its context; where none was given, one of defaults, as a server makes it.
 
