@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import subprocess
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -16,6 +17,8 @@ from hitl_tui.view.notices import TerminalWay, terminal_bytes
 
 COMMAND_SECONDS = 10.0
 """How long a command may take for a notice; then it is ended."""
+RINGS_APART = 2.0
+"""Seconds between two bells at least: what ends or waits together rings once."""
 
 
 class NotTold(HitlError):
@@ -46,13 +49,26 @@ class TerminalNotice:
 
     name = "terminal"
 
-    def __init__(self, ways: Sequence[TerminalWay], write: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        ways: Sequence[TerminalWay],
+        write: Callable[[str], object],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._ways = ways
         self._write = write
+        self._clock = clock
+        self._rung_at = -RINGS_APART
 
     def tell(self, text: str, document: bytes) -> None:
-        """Write what makes the terminal tell it."""
-        self._write(terminal_bytes(self._ways, text))
+        """Write what makes the terminal tell it; notices that come close together ring once."""
+        now = self._clock()
+        rings = now - self._rung_at >= RINGS_APART
+        ways = [way for way in self._ways if rings or way != "bell"]
+        if rings and "bell" in ways:
+            self._rung_at = now
+        if ways:
+            self._write(terminal_bytes(ways, text))
 
 
 class CommandHook:

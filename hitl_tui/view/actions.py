@@ -616,7 +616,7 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("find.back", "escape", "Back", "Back to the run", "Find"),
     Action("threads.open", "enter", "Open", "Open the selected thread", "Threads"),
     Action("threads.inside", "space", "Inside", "Show or hide what ran inside the selected one", "Threads"),
-    Action("threads.waiting", "w", "Waiting", "The queue of what waits for a human", "Threads"),
+    Action("threads.waiting", "w,Q", "Waiting", "The queue of what waits for a human", "Threads"),
     Action("threads.new", "n", "New", "Start a thread of a graph that is known here", "Threads"),
     Action("threads.workers", "ctrl+g", "Workers", "Who runs what, what is queued, and what nobody can run",
            "Threads"),

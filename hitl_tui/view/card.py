@@ -36,6 +36,7 @@ from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 from hitl_tui.view.taint import taint_words
+from hitl_tui.view.terms import term_lines
 from hitl_tui.view.value_lines import laid_out, value_lines
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ class ReviewCard(msgspec.Struct, frozen=True):
         revised: what became of its last version, where it had one.
         votes: who voted so far, where several must.
         before: what was decided at this node last time, by whom and why; () where nothing was.
+        terms: who may answer, how many must agree, and until when, where a request says so.
         signing: what will sign the answer, or that it must be signed and nothing does.
         attending: whose it is, who has claimed it and who has it open elsewhere.
         bound: "bound to step 4 · sha 5e431cea".
@@ -178,6 +180,7 @@ class ReviewCard(msgspec.Struct, frozen=True):
     revised: Revision | None
     votes: tuple[Line, ...]
     before: tuple[Line, ...]
+    terms: tuple[Line, ...]
     signing: Line
     choices: tuple[ChoiceView, ...]
     attending: tuple[Line, ...]
@@ -237,6 +240,7 @@ def review_card(
         revised=revised if value is not PRIVATE else None,
         votes=_votes(request),
         before=_before(request, view.ledger),
+        terms=tuple(term_lines(request, reader)),
         signing=signing_line(request, view.signing_key),
         attending=tuple(
             (untrusted(words, "human"),) for words in attending_words(request, view.attending, reader)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from itertools import islice
 from math import isinf
 from types import NoneType
@@ -336,6 +337,20 @@ def duration(us: int) -> str:
         return f"{minutes}m {seconds:02}s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h {minutes:02}m" if hours < 48 else f"{hours // 24}d {hours % 24}h"
+
+
+_LAST: Final = 253_370_000_000_000_000
+"""A moment in the year 9999: none is later for a calendar."""
+
+
+def local_time(at: int) -> str:
+    """Return a moment by the user's clock, with the date if that is not today.
+
+    Args:
+        at: microseconds since the epoch.
+    """
+    moment = datetime.fromtimestamp(min(at, _LAST) / 1e6)
+    return f"{moment:%H:%M}" if moment.date() == datetime.now().date() else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def ago(at: int, now: int) -> str:

@@ -71,7 +71,7 @@ class Person(NamedTuple):
 def asked(waiting: Iterable[Waiting], person: Person) -> list[Notice]:
     """What waits for a person."""
     return [
-        _of_request("waits", each.thread, request, request.asked_at)
+        _of_request("waits", each.thread, request, _waits_since(request, person))
         for each in waiting
         for request in _for(each, person)
     ]
@@ -144,9 +144,15 @@ def _is_by(vote: Vote, person: Person, request: Request) -> bool:
     return vote.actor == person.name or bool(request.logins and vote.login in person.roles[:1])
 
 
+def _waits_since(request: Request, person: Person) -> int:
+    """When it was asked, or was last handed over to the person."""
+    handed = request.handed
+    return handed.at if handed is not None and handed.to == person.name else request.asked_at
+
+
 def _of_request(happening: Happening, thread: ThreadSummary, request: Request, at: int) -> Notice:
     name = thread.info.thread_id
-    when = request.deadline if happening == "deadline" else request.asked_at
+    when = request.deadline if happening == "deadline" else at
     return Notice(
         happening,
         name,

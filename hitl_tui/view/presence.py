@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 
 import msgspec
 
 from hitl_tui.engine.log.requests import HandedOn, Request
 from hitl_tui.engine.log.threads import Presence
+from hitl_tui.view.format import local_time
 from hitl_tui.view.sanitise import sanitise_line
 
 _NAME = 40
 _NOTE = 200
-_LAST = 253_370_000_000_000_000
-"""A moment in the year 9999: none is later for a calendar."""
 
 
 def at_request(attending: Iterable[Presence], request: Request) -> tuple[Presence, ...]:
@@ -48,7 +46,7 @@ def claim_words(attending: Sequence[Presence], me: str) -> str:
     for presence in attending:
         if presence.claims:
             who = "you have" if presence.actor == me else f"{_name(presence.actor)} has"
-            return f"{who} claimed it until {_clock(presence.until)}"
+            return f"{who} claimed it until {local_time(presence.until)}"
     return ""
 
 
@@ -74,7 +72,7 @@ def escalation_words(request: Request) -> str:
     names = ", ".join(map(_name, request.escalate_to))
     if request.escalate_at is None:
         return f"escalated to {names}"
-    return f"escalates to {names} at {_clock(request.escalate_at)}"
+    return f"escalates to {names} at {local_time(request.escalate_at)}"
 
 
 def attending_words(request: Request, attending: Iterable[Presence], me: str) -> Iterator[str]:
@@ -93,12 +91,6 @@ def attending_words(request: Request, attending: Iterable[Presence], me: str) ->
             look_words(there, me),
         ),
     )
-
-
-def _clock(at: int) -> str:
-    """A moment as a clock has it where the user is, with the date where that is another day."""
-    moment = datetime.fromtimestamp(min(at, _LAST) / 1e6)
-    return f"{moment:%H:%M}" if moment.date() == datetime.now().date() else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def _name(text: str) -> str:

@@ -148,7 +148,7 @@ def _preview(
     yield from wrap_rich((trusted(row.title, "title"), *risk, trusted(f"   {asked}", "dim")), width)
     if card.facts:
         yield card.facts
-    yield from (row for line in card.attending for row in wrap_rich(line, width))
+    yield from (row for line in (*card.terms, *card.attending) for row in wrap_rich(line, width))
     yield from _part((*card.words, *card.votes, *((card.signing,) if card.signing else ())), width)
     if card.about:
         yield ()

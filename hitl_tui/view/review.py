@@ -35,6 +35,7 @@ from hitl_tui.view.card import (
 from hitl_tui.view.comments import comment_lines, destination, in_order
 from hitl_tui.view.diff_lines import excerpt
 from hitl_tui.view.form import Form, Path, Reading, mismatch, read_form
+from hitl_tui.view.format import local_time
 from hitl_tui.view.keymap import Keymap, Option
 from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.revision import revision
@@ -42,6 +43,7 @@ from hitl_tui.view.rows import wrap_rich, wrapped
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
+from hitl_tui.view.terms import not_yours
 
 GRACE: Final = 0.5
 UNDO: Final = 4.0
@@ -337,6 +339,10 @@ class Review:
         if now < self._typed_until:
             self._typed_until = now + GRACE
             return ()
+        theirs = not_yours(self.request, self._actor)
+        if theirs and option not in _LEADING_ELSEWHERE:  # before they write a reason in vain
+            self._problem = f"nothing was decided: {theirs}"
+            return ()
         if refusal and not self._is_harmless(option, by_letter=by_letter):
             self._problem = f"nothing was decided: {refusal}"
             return ()
@@ -622,7 +628,7 @@ class Review:
             )
         if request.thread and request.choices and free:
             options.append(Option("_inside", "card.edit", "edit it in its own thread first"))
-        return (*options, _LATER)
+        return (*options, _later(request))
 
     def _answers(self) -> list[Option]:
         draft, request = self.draft, self.request
@@ -715,7 +721,7 @@ class Review:
         lines.append((untrusted(card.title, "title"), *((trusted("  "), badge) if card.badge else ())))
         if card.facts:
             lines += _wrapped((card.facts,), width)
-        lines += _wrapped(card.attending, width)
+        lines += _wrapped((*card.terms, *card.attending), width)
         head, body = lines, self._text(width, rows - len(lines), marked=marked)
         again = self._again(width)
         if again and rows and len(head) + len(body) + len(again) + 2 > rows:
@@ -802,6 +808,13 @@ class Review:
 def _note_rows(words: str, role: Role, width: int) -> list[Line]:
     """Anybody's words may be in it; one row where `width` is 0."""
     return wrapped(sanitise_line(words, _NOTE), width, role)
+
+
+def _later(request: Request) -> Option:
+    """Leave it for later, with the time until which that is possible."""
+    if request.deadline is None:
+        return _LATER
+    return replace(_LATER, label=f"later, but by {local_time(request.deadline)}")
 
 
 def _wrapped(lines: tuple[Line, ...], width: int) -> list[Line]:

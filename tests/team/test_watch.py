@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
+from hitl_tui.engine.commands import HandOver
 from hitl_tui.engine.log.requests import Request, Vote
 from hitl_tui.engine.log.threads import Waiting
 from hitl_tui.errors import HitlError, UsageError
@@ -23,7 +24,7 @@ from hitl_tui.stores import Checkpointer, open_store
 from hitl_tui.stores.postgres.store import PostgresCheckpointer
 from hitl_tui.team.told import Told
 from hitl_tui.team.watch import Watch
-from hitl_tui.team.ways import CommandHook, NotTold, Services, TerminalNotice
+from hitl_tui.team.ways import RINGS_APART, CommandHook, NotTold, Services, TerminalNotice
 from hitl_tui.view.notices import Notice, asked, terminal_bytes, title_bytes, was_seen, words
 from hitl_tui.view.notices import Person as Who
 from tests.support import tape as tapes
@@ -119,6 +120,32 @@ class TestWhatIsTold:
         assert look(watch) == []
         assert ann.heard.texts == ["press-q3 waits: Publish it?"]
         assert ann.counts == [0, 1]
+
+    def test_again_once_it_was_handed_over_to_the_person(self, ann: Person) -> None:
+        runner = publishing(ann.store)
+        request = runner.invoke(thread_id="t").pending[0]
+        watch = ann.watch()
+        assert len(look(watch)) == 1
+        runner._execute("t", HandOver(request.id, request.step, "bob", "cy"))
+        assert look(watch) == []
+        runner._execute("t", HandOver(request.id, request.step, "ann", "bob"))
+        assert [notice.happening for notice in look(watch)] == ["waits"]
+        assert look(watch) == []
+
+    def test_what_begins_to_wait_together_rings_once(self, ann: Person) -> None:
+        written: list[str] = []
+        now = [100.0]
+        watch = ann.watch(TerminalNotice(["bell", "osc9"], written.append, lambda: now[0]))
+        runner = publishing(ann.store)
+        for thread in ("one", "two"):
+            runner.invoke(thread_id=thread)
+            assert len(look(watch)) == 1
+        assert [text.count("\a") for text in written] == [1, 0]
+        assert all("\x1b]9;hitl-tui: " in text for text in written)
+        now[0] += RINGS_APART
+        runner.invoke(thread_id="three")
+        look(watch)
+        assert written[-1].count("\a") == 1
 
     def test_not_again_after_a_restart_and_not_by_another(self, ann: Person) -> None:
         publishing(ann.store).invoke(thread_id="t")

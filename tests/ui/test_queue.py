@@ -276,6 +276,9 @@ async def test_the_filter_and_the_order_stay_from_one_look_to_the_next(twelve: S
         await it.press("Q")
         await it.shows("sorted by waiting, the other way round", "4 of 12", "graph:advisor")
         assert shown(it) == ["blog-windows", "blog-closures", "blog-joins", "blog-indexes"]
+        await it.press("slash", *"risk:high", "enter")  # typed over the filter that was kept
+        await it.shows("risk:high")
+        assert json.loads(queue_file().read_text())["filter"] == "risk:high"
         await it.press("slash", "end", *" grph:x", "enter")
         await it.press("slash", "end", *" nothing")
         await it.shows("there is no grph: to filter by; did you mean 'graph'?")
@@ -540,6 +543,10 @@ async def test_the_list_of_threads_leads_there_and_back(twelve: SQLiteCheckpoint
         await it.press("w")
         await it.shows("12 threads")
         await it.press("w")
+        await it.shows("12 WAIT FOR YOU")
+        await it.press("w")
+        await it.shows("12 threads")
+        await it.press("Q")
         await it.shows("12 WAIT FOR YOU")
         await it.press("Q")
         await it.until(lambda: it.app.screen is it.run, "the run screen")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import AnswerRefused, StoreUnusable
 from hitl_tui.view.card import Version
 from hitl_tui.view.form import Reading
+from hitl_tui.view.format import local_time
 from hitl_tui.view.keymap import load_keymap
 from hitl_tui.view.review import GRACE, UNDO, Effects, Review, Send, Since, Write
 from hitl_tui.view.run_view import RunView, open_view
@@ -503,6 +505,33 @@ def test_whose_it_is_stands_above_all_that_may_have_to_be_scrolled() -> None:
     title, _, whose, *rest = card.text(60).splitlines()
     assert (title[:12], whose) == ("The advisor ", "handed to ben by cy: “you know them”")
     assert any("Your comments" in line for line in rest)
+
+
+def test_the_card_says_who_may_answer_how_many_must_agree_and_until_when() -> None:
+    due = int(datetime.now().timestamp() * 1e6) + 3_600_000_000
+    terms = {"reviewers": ("anna", "ben"), "quorum": 2, "deadline": due, "on_timeout": {"choice": "revise"}}
+    card = Card(tapes.verdict_request(**terms)).opened()
+    assert card.text().splitlines()[2:5] == [
+        "Only anna or ben may answer.",
+        "2 people must give the same answer; 0 voted so far.",
+        f"Answer by {local_time(due)}; then the answer is “revise with my words”.",
+    ]
+    assert card.labels[-1] == f"later, but by {local_time(due)}"
+
+
+def test_who_may_not_answer_is_told_before_they_write_a_reason() -> None:
+    card = Card(tapes.verdict_request(reviewers=("ben", "cy"))).opened()
+    assert "You can't answer this: only ben or cy may answer." in card.text()
+    for key in ("a", "r", "enter"):
+        assert card.press(key) == ()
+        assert (card.review.state, card.note) == ("open", "nothing was decided: only ben or cy may answer")
+    assert card.press("escape") == ("later",)
+
+
+def test_who_has_voted_is_told_so() -> None:
+    voted = Vote("anna", "approve", 1)
+    card = Card(tapes.verdict_request(reviewers=("anna", "ben"), quorum=2, votes=(voted,))).opened()
+    assert "You can't answer this: you have voted" in card.text()
 
 
 def test_what_runs_again_stands_where_it_is_seen_however_few_the_rows() -> None:

@@ -596,10 +596,11 @@ class QueueScreen(LiveScreen):
             ask_hand_over(self.app, row.request, self._me, row.seen, lambda handed: self._do(row, handed))
 
     def action_filter(self) -> None:
-        """Type in the filter."""
+        """Type a filter in place of the one there is."""
         field = self.query_one(Input)
         field.remove_class("-empty")
         field.focus()
+        field.select_all()
 
     def action_sort(self) -> None:
         """Ask by which column to sort."""

@@ -1,0 +1,64 @@
+"""The terms of a request, as its card says them: who may answer, how many must agree, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.thread.interrupts import has_voted
+from hitl_tui.view.format import inline, local_time
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, trusted
+
+_NAME = 40
+_ANSWER = 60
+
+
+def not_yours(request: Request, person: str) -> str:
+    """Why a person may not answer a request, "" if they may as far as its reviewers and votes tell.
+
+    Args:
+        person: "" for nobody in particular.
+    """
+    if not person:
+        return ""
+    if request.reviewers and person not in request.reviewers:
+        return f"only {_either(request.reviewers)} may answer"
+    return "you have voted, and somebody else must answer, too" if has_voted(request, person) else ""
+
+
+def term_lines(request: Request, reader: str) -> Iterator[Line]:
+    """The terms that a person must know before they answer; nothing for a request that anybody may answer.
+
+    Args:
+        reader: who reads them.
+    """
+    refusal = not_yours(request, reader)
+    if refusal:
+        yield (trusted(f"You can't answer this: {refusal}.", "error"),)
+    elif request.reviewers:
+        yield (trusted(f"Only {_either(request.reviewers)} may answer.", "dim"),)
+    if request.logins:
+        yield (trusted(f"Only the database logins {_either(request.logins)} may answer.", "dim"),)
+    if request.quorum > 1:
+        votes = f"{request.quorum} people must give the same answer; {len(request.votes)} voted so far."
+        yield (trusted(votes, "accent"),)
+    if request.deadline is not None:
+        yield (trusted(f"Answer by {local_time(request.deadline)}; {_then(request)}.", "accent"),)
+
+
+def _then(request: Request) -> str:
+    """What becomes of a request at its deadline."""
+    answer = request.on_timeout
+    if answer is None:
+        return "then the thread fails"
+    chosen = answer.get("choice") if isinstance(answer, Mapping) else answer
+    label = next((choice.label or choice.id for choice in request.choices if choice.id == chosen), "")
+    said = sanitise_line(label, _ANSWER) if label else inline(answer, _ANSWER)
+    return f"then the answer is “{said}”"
+
+
+def _either(names: Sequence[str]) -> str:
+    """Names, as in "ann, bob or cy"."""
+    *first, last = (sanitise_line(name, _NAME) for name in names)
+    return f"{', '.join(first)} or {last}" if first else last
