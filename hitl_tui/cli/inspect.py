@@ -181,10 +181,10 @@ def _say_step(at: LoggedPlace, values: dict[str, Any], signing_key: str) -> None
 def _say_mine(opened: OpenStored, at: LoggedPlace) -> None:
     """At the newest step: the reader's last decision, what became of it, and how to take it back."""
     if at.step == at.thread.snapshot().progress.head:
-        from hitl_tui.view.followed import followed_lines
+        from hitl_tui.view.followed import dated_lines
 
         for decision in _mine(opened, at.thread.thread_id, 1):
-            say("", "your last decision:", *followed_lines(decision))
+            say("", "your last decision:", *dated_lines(decision))
 
 
 _FACTS = 8

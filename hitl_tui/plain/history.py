@@ -12,7 +12,7 @@ from hitl_tui.drivers.protocol import Check, Checked, Snapshot
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.context import Context, Places
 from hitl_tui.view.findings import MEANING, checked_words, finding_line
-from hitl_tui.view.followed import followed, followed_in, followed_lines
+from hitl_tui.view.followed import dated_lines, followed, followed_in
 from hitl_tui.view.format import capital, count, inline
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.hits import answer_line, hit_line, moment_line
@@ -80,7 +80,7 @@ def _list_mine(context: Context, *, everywhere: bool) -> None:
             followed_in(context.driver, snapshot.progress, snapshot.ledger, context.actor, _DECISIONS)
         )
     for decision in decisions:
-        context.console.say(*followed_lines(decision))
+        context.console.say(*dated_lines(decision))
     if not decisions:
         where = "store" if everywhere else "thread"
         context.console.say(f"{name(context.actor)} has decided nothing in this {where}.")

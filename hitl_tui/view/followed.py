@@ -12,7 +12,7 @@ from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.units import Maybe, Time, about
 from hitl_tui.engine.thread.approval_formats import decided_word
 from hitl_tui.shell import command_line
-from hitl_tui.view.format import ago, inline
+from hitl_tui.view.format import inline, local_time
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span
@@ -143,12 +143,14 @@ def followed_lines(decision: DecisionOutcome) -> list[str]:
     return [*lines, *(line for way in decision.take_back for line in _way_lines(way))]
 
 
-def outcome_lines(decisions: Iterable[DecisionOutcome], width: int, now: int | None = None) -> list[Line]:
-    """Decisions as rows of so many cells; what goes on stands under itself.
+def dated_lines(decision: DecisionOutcome) -> list[str]:
+    """Return what `followed_lines` does, with the time of the decision in front."""
+    title, *rest = followed_lines(decision)
+    return [f"{local_time(decision.at)}  {title}", *rest]
 
-    Args:
-        now: to tell how long ago each was made, in microseconds since the epoch.
-    """
+
+def outcome_lines(decisions: Iterable[DecisionOutcome], width: int) -> list[Line]:
+    """Decisions as rows of so many cells; what goes on stands under itself."""
 
     def rows(line: str, role: Role) -> Iterator[Line]:
         indent = " " * (len(line) - len(line.lstrip()))
@@ -157,9 +159,8 @@ def outcome_lines(decisions: Iterable[DecisionOutcome], width: int, now: int | N
 
     lines: list[Line] = []
     for decision in decisions:
-        title, *rest = followed_lines(decision)
-        when = "" if now is None else f"{ago(decision.at, now)}, "
-        lines += [*rows(f"{when}{title}", "name"), *(row for line in rest for row in rows(line, "plain")), ()]
+        title, *rest = dated_lines(decision)
+        lines += [*rows(title, "name"), *(row for line in rest for row in rows(line, "plain")), ()]
     return lines
 
 

@@ -339,12 +339,9 @@ class Review:
         if now < self._typed_until:
             self._typed_until = now + GRACE
             return ()
-        theirs = not_yours(self.request, self._actor)
-        if theirs and option not in _LEADING_ELSEWHERE:  # before they write a reason in vain
-            self._problem = f"nothing was decided: {theirs}"
-            return ()
-        if refusal and not self._is_harmless(option, by_letter=by_letter):
-            self._problem = f"nothing was decided: {refusal}"
+        against = self._refusal(option, refusal, by_letter=by_letter)
+        if against:
+            self._problem = f"nothing was decided: {against}"
             return ()
         self._pressed = option
         match option:
@@ -373,6 +370,13 @@ class Review:
                 return self.step_back()
             case _:
                 return self._decide(option, now, by_letter=by_letter)
+
+    def _refusal(self, option: str, refusal: str, *, by_letter: bool) -> str:
+        """Why an option is not taken, "" where it is."""
+        theirs = not_yours(self.request, self._actor)
+        if theirs and option not in _LEADING_ELSEWHERE:  # before they write a reason in vain
+            return theirs
+        return "" if self._is_harmless(option, by_letter=by_letter) else refusal
 
     def _is_harmless(self, option: str, *, by_letter: bool) -> bool:
         """Whether an option decides and sends nothing."""

@@ -55,6 +55,7 @@ class ValueText(msgspec.Struct, frozen=True):
         note: what stands below them.
         prose: a text, which is set no wider than one reads with ease.
         heads: what the two versions of a revision are called, where they stand side by side.
+        since: the version it is compared with, where that is not the last one before it.
         rich: the same lines with the roles of their words, where they have any.
         whole: the value itself where it is a text, of two versions the newer one.
     """
@@ -67,6 +68,7 @@ class ValueText(msgspec.Struct, frozen=True):
     note: Line = ()
     prose: bool = False
     heads: tuple[str, str] = ("before", "after")
+    since: str = ""
     rich: Sequence[Line] = ()
     whole: str = ""
 
@@ -104,7 +106,9 @@ async def _shown(session: ViewSession, channel: str, mode: Mode, value: Any, bac
     if mode == "diff":
         versions = await session.versions(channel, step.step, 2 + back)
         if len(versions.found) > 1:
-            return await _diff(session, channel, versions, value)
+            compared = await _diff(session, channel, versions, value)
+            previous = versions.found[-1][0]
+            return replace(compared, since=f"since step {previous.step}") if back else compared
         note = _written(versions)
         first = await _made(session, "first", (value,), lambda: value_lines(value, "text"))
         return ValueText(channel, mode, first, note=note, prose=prose)

@@ -95,7 +95,9 @@ def test_a_whole_run_from_its_input_to_its_end(talk: Talker) -> None:
 def test_what_one_decided_is_told_with_what_became_of_it(app: App, waiting: Talker) -> None:
     app.expect(3, "revise", "r", "--note", "shorter", "--run", "--as", "ann")
     told = waiting("l mine\nl yours\nq\n", "resume", "r", "--plain", "--as", "ann").out
-    assert "r, step 2: revise to “Is this draft good enough?”" in told
+    assert re.search(
+        r"^(\S+ )?\d\d:\d\d  r, step 2: revise to “Is this draft good enough\?”", told, re.MULTILINE
+    )
     assert "then: write, check_approval; asked: “Is this draft good enough?”" in told
     assert "hitl-tui fork r@2 r-again" in told
     assert "'yours' is not listed" in told

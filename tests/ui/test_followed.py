@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
+from hitl_tui.view.format import local_time
 from hitl_tui.view.presence import Attention
 from hitl_tui.view.review import UNDO
 from tests.ui.harness import Clock, live
@@ -27,6 +28,8 @@ async def test_it_tells_what_ran_and_what_is_asked_next() -> None:
         await it.until(lambda: any(entry.kind == "answer" for entry in it.session.view.ledger), "answered")
         await it.press("F")
         await it.shows("What followed your decisions", "approve to “Is it good?”", "take back by fork")
+        (answer,) = (entry for entry in it.session.view.ledger if entry.kind == "answer")
+        await it.shows(f"{local_time(answer.at)}  t, step")
 
 
 @pytest.mark.slow

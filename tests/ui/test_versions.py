@@ -40,6 +40,10 @@ async def test_older_and_newer_versions_stand_beside_the_text_and_w_puts_both_in
         await it.gone("a jar")
         await it.press("w")
         await it.gone("side by side")
+        await it.press("{")
+        await it.shows("draft, since step 1")
+        await it.press("}")
+        await it.gone("since step 1")
         await it.press("w")
         await it.shows("draft, side by side")
 

@@ -285,7 +285,7 @@ def _decided(screen: RunScreen) -> None:
     from hitl_tui.ui.screens.store import DecisionsScreen
 
     keys = screen.keymap.bindings["app.decided"]
-    screen.app.push_screen(DecisionsScreen(screen.hub, screen.actor, screen.now, keys))
+    screen.app.push_screen(DecisionsScreen(screen.hub, screen.actor, keys))
 
 
 def _store(screen: RunScreen, session: ViewSession) -> None:

@@ -265,12 +265,12 @@ class StoreScreen(OverlayScreen):
 class DecisionsScreen(PageScreen):
     """What a person has decided in all threads, with what became of it."""
 
-    def __init__(self, hub: Hub, person: str, now: Callable[[], int], keys: tuple[str, ...]) -> None:
+    def __init__(self, hub: Hub, person: str, keys: tuple[str, ...]) -> None:
         async def load() -> Sequence[Line]:
             decisions = await hub.decided(person, _MOST)
             if not decisions:
                 return [(Span(f"{sanitise_line(person, 40)} has decided nothing in this store", "dim"),)]
             width = max(self.query_one("#help", LineView).scrollable_content_region.width, _MOST)
-            return outcome_lines(map(followed, decisions), width, now())
+            return outcome_lines(map(followed, decisions), width)
 
         super().__init__("What you decided", load, keys)

@@ -154,7 +154,7 @@ class ValuePane(TextView):
     def _tell_way(self, below: str | None = None) -> None:
         """Say in the title where the cursor is and how two versions stand, and something below."""
         if self.text is not None:
-            way = "side by side" if self.is_beside else ""
+            way = "side by side" if self.is_beside else self.text.since
             over = self._over or self.path
             title = f"{over}, {way}" if way else over
             self.set_titles(title, self._titles[1] if below is None else below)
