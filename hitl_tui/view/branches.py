@@ -13,7 +13,7 @@ from hitl_tui.engine.graph.drawing import nodes_at_once
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.engine.log.records import Checkpoint, branch_of
-from hitl_tui.view.format import count, duration, inline, kind, tokens
+from hitl_tui.view.format import count, duration, inline, kind, stopwatch, tokens
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.inside import BranchPhase, BranchView, InsideView, why_failed
 from hitl_tui.view.lens import lens, update_lines
@@ -221,7 +221,7 @@ def _took(branch: BranchView, now: int) -> str:
     if branch.outcome is not None:
         return duration(branch.outcome.duration) if branch.outcome.attempts else ""
     running = branch.phase == "running" and branch.since is not None
-    return duration(now - (branch.since or 0)) if running else ""
+    return stopwatch(now - (branch.since or 0)) if running else ""
 
 
 def _names(names: Sequence[str]) -> str:

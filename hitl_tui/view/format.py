@@ -328,7 +328,14 @@ def filled(size: int) -> str:
 
 
 def duration(us: int) -> str:
-    """ "0.4 s", "8.4 s", "2m 05s", "1h 02m" of microseconds."""
+    """ "< 1 ms", "50 ms", "8.4 s", "2m 05s", "1h 02m": how long something took, of microseconds."""
+    if us < _SECOND // 10:
+        return f"{us // 1_000} ms" if us >= 1_000 else "< 1 ms"
+    return stopwatch(us)
+
+
+def stopwatch(us: int) -> str:
+    """ "0.0 s", "8.4 s", "2m 05s", "1h 02m": a time that is still running, of microseconds."""
     tenths = max(us, 0) // (_SECOND // 10)
     if tenths < 600:
         return f"{tenths / 10:.1f} s"

@@ -23,13 +23,12 @@ from hitl_tui.view.spans import Line, trusted, untrusted
 _NAME: Final = 64
 _ARGUMENTS: Final = 200
 _RESULT: Final = 240
-_SHORT: Final = 100_000
 
 
 def tool_line(event: ToolCalled) -> str:
     """As in `tool weather {"city": "Graz"} -> “sunny” (0.3 s)`; sanitised, whatever a model wrote."""
     call = f"tool {sanitise_line(event.tool, _NAME)} {_arguments(event.arguments)}"
-    took = f" ({_took(event.duration)})" if event.duration else ""
+    took = f" ({duration(event.duration)})" if event.duration else ""
     if event.error is not None:
         return f"{call} failed: {sanitise_line(event.error, _RESULT)}{took}"
     return f"{call} -> {inline(event.result, _RESULT)}{took}"
@@ -75,17 +74,13 @@ def _lines_of(call: ToolUse, glyphs: Glyphs) -> tuple[Line, ...]:
         untrusted(call.tool, "name", _NAME),
         *((trusted(f"  attempt {call.attempt}", "dim"),) if call.attempt > 1 else ()),
     )
-    took = f"{_took(call.duration)}  " if call.duration else ""
+    took = f"{duration(call.duration)}  " if call.duration else ""
     came = trusted(f"  {glyphs.arrow} {took}", "dim")
     if call.error is not None:
         result: Line = (came, trusted("failed: ", "error"), untrusted(call.error, "error", _RESULT))
     else:
         result = (came, trusted(inline(call.result, _RESULT), "value"))
     return (title, (trusted("  "), trusted(_arguments(call.arguments), "value")), result)
-
-
-def _took(us: int) -> str:
-    return f"{us / 1000:.0f} ms" if us < _SHORT else duration(us)
 
 
 def _arguments(value: Any) -> str:

@@ -13,7 +13,7 @@ from hitl_tui.engine.log.records import END, ROLLBACK, LedgerEntry, Status
 from hitl_tui.engine.log.requests import Request, RequestKind
 from hitl_tui.errors import ExitCode
 from hitl_tui.view.failed_branches import failed_branches
-from hitl_tui.view.format import cost, duration, tokens
+from hitl_tui.view.format import cost, duration, stopwatch, tokens
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.lines import name, sentence
 from hitl_tui.view.sanitise import sanitise_line
@@ -87,7 +87,7 @@ def status(
     turn = _turn(view, flying, now_us, pausing, keys)
     brief = _brief(view, turn, pausing, keys)
     if waits_for:
-        turn, brief = (f"{words} · {duration(flying)}" for words in (waits_for, waits_for.partition(",")[0]))
+        turn, brief = (f"{words} · {stopwatch(flying)}" for words in (waits_for, waits_for.partition(",")[0]))
     active = progress.active + flying
     return StatusLine(
         glyph=glyph,
@@ -308,7 +308,7 @@ def _running(view: RunView, flying: int, pausing: bool) -> str:
     attempt = f", attempt {view.running_attempt}" if view.running_attempt > 1 else ""
     stops = f" — pausing after {node}" if pausing else ""
     inside = _inside(view)
-    return f"{node}{attempt}{inside} · {duration(flying)}{stops}"
+    return f"{node}{attempt}{inside} · {stopwatch(flying)}{stops}"
 
 
 def _inside(view: RunView) -> str:
