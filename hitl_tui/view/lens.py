@@ -12,9 +12,19 @@ from functools import cache, lru_cache
 from typing import Any, Final
 
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
-from hitl_tui.engine.log.records import tool_of
+from hitl_tui.engine.log.records import Checkpoint, tool_of
 from hitl_tui.engine.state.reducers import logged_reducer
-from hitl_tui.view.format import PRIVATE_TEXT, REPLACED, count, inline, is_set_by_person, kind, person, size
+from hitl_tui.view.format import (
+    PRIVATE_TEXT,
+    REPLACED,
+    count,
+    inline,
+    is_set_by_person,
+    kind,
+    person,
+    size,
+    writer,
+)
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.leaves import ABSENT, changed_leaves, changed_words, has_leaves, leaf_line, leaf_lines
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
@@ -27,6 +37,11 @@ _LONG_TEXT: Final = 160
 _LEAVES: Final = 8
 """Lines for the parts of a value that changed."""
 _ADDS: Final = frozenset({"element", "members", "merge", "sum"})
+
+
+def step_title(point: Checkpoint) -> Line:
+    """The number of a step and who wrote it, above what it changed."""
+    return (Span(f"step {point.step}  ", "dim"), untrusted(writer(point), "node"))
 
 
 def lens(updates: Sequence[AppliedUpdate], glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:

@@ -383,7 +383,7 @@ def _failed(view: RunView, keys: Mapping[str, str]) -> str:
         return reason
     if not error.node:
         return f"{_short(error.title)} — {keys['step']} or {keys['continue']} goes on once it can"
-    return f"{_short(error.node)}: {reason} — {ways}"
+    return f"{_short(error.node)} — {ways}"  # the rows below say why
 
 
 def _limit(progress: Progress) -> str:

@@ -159,6 +159,14 @@ async def test_a_failed_node_is_told_at_its_step():
         await it.until(lambda: it.commands("step"))
 
 
+async def test_why_a_node_failed_is_told_twice_and_apart_from_what_the_step_before_changed():
+    async with desk(tapes.failed_tape()) as it:
+        await it.shows("advisor failed", "the log file")
+        assert it.text().count("KeyError: 'verdict'") == 2
+        told = it.text().partition("the log file")[2]
+        assert told.index("step 1  worker") < told.index("latest_draft  overwrite")
+
+
 @pytest.mark.slow
 async def test_threads_are_listed_searched_and_opened():
     async with desk() as it:

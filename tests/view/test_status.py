@@ -86,7 +86,7 @@ def played(tape: tapes.Tape) -> RunView:
             tapes.failed_tape(),
             {},
             "FAILED",
-            "advisor: KeyError: 'verdict' — press s to try again, e to edit, f to fork",
+            "advisor — press s to try again, e to edit, f to fork",
             id="a node failed",
         ),
         pytest.param(

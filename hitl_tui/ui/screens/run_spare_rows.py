@@ -16,7 +16,7 @@ from hitl_tui.ui.widgets.stream import StreamPane
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.ui.work import start_work
-from hitl_tui.view.format import writer
+from hitl_tui.view.lens import step_title
 from hitl_tui.view.rows import GrowingText
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, untrusted
@@ -178,7 +178,7 @@ class SpareRows:
         for point, text in await session.streams_before(step, max(room // 3, 0)):
             written = GrowingText(stream.scrollable_content_region.width)
             written.append(text.rstrip("\n"))
-            told = [_title(point), *((Span(row),) for row in written.rows), ()]
+            told = [step_title(point), *((Span(row),) for row in written.rows), ()]
             if len(rows) + len(told) > room:
                 break
             rows += told
@@ -231,15 +231,11 @@ def _contracts(session: ViewSession, room: int) -> tuple[Line, ...]:
     return contracts(others, room)
 
 
-def _title(point: Checkpoint) -> Line:
-    return (Span(f"step {point.step}  ", "dim"), untrusted(writer(point), "node"))
-
-
 def _before(changes: Sequence[tuple[Checkpoint, tuple[Line, ...]]], room: int) -> tuple[Line, ...]:
     """As many steps as there is room for, whole."""
     rows: list[Line] = []
     for point, lines in changes:
-        told = [(), _title(point), *(lines or [(Span("no channel was changed", "dim"),)])]
+        told = [(), step_title(point), *(lines or [(Span("no channel was changed", "dim"),)])]
         if len(rows) + len(told) > room:
             break
         rows += told

@@ -8,6 +8,7 @@ from textual import on
 
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.view.banner import failed_what, failure_lines
+from hitl_tui.view.lens import step_title
 from hitl_tui.view.rows import wrap_line, wrap_spans
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.session import ViewSession
@@ -41,7 +42,10 @@ class LensPane(LineView):
         self._columns = self.scrollable_content_region.width or self._columns
         width = self._columns - (not self.show_vertical_scrollbar)
         failed = failure_lines(session, self._ways, width) if not session.is_past else ()
-        lines = (*failed, *self._lines(session, width))
+        own = self._lines(session, width)
+        # What failed is no part of the newest step.
+        title = (step_title(step.checkpoint),) if failed and own and step.checkpoint else ()
+        lines = (*failed, *title, *own)
         if not step.updates and not failed:
             nothing = "no channel was changed" if step.checkpoint else "the first step fills this"
             lines = (*lines, (Span(nothing, "dim"),))
@@ -51,8 +55,8 @@ class LensPane(LineView):
         if lines != tuple(self.lines):
             self.show(lines, home=True)
         failing = session.view.error if failed else None
-        title = f"What step {step.step} changed" if step.checkpoint else "What changed"
-        self.set_titles(failed_what(failing) if failing else title)
+        changed = f"What step {step.step} changed" if step.checkpoint else "What changed"
+        self.set_titles(failed_what(failing) if failing else changed)
 
     def show_before(self, session: ViewSession, lines: tuple[Line, ...]) -> None:
         """Tell what the steps before the shown one changed, below that."""
