@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
+import threading
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from hitl_tui import Agent, RetryPolicy
 from hitl_tui.agents.backend import Use
 from hitl_tui.engine.commands import CancelAttempt, Pause, Run, Start
-from hitl_tui.engine.log.events import NodeStarted, RunEnded, TextStreamed
+from hitl_tui.engine.log.events import AttemptDropped, NodeStarted, RunEnded, TextStreamed
 from tests.drivers.conftest import Bench
 from tests.support.flows import check_log, line, say
 from tests.support.spec import spec
@@ -89,6 +90,26 @@ async def test_what_the_call_used_is_counted_though_nothing_is_committed(bench: 
 async def test_closing_while_a_model_streams(bench: Bench) -> None:
     watcher, _ = await streaming(bench, "sync")
     assert "'a' was running" in await watcher.driver.close()
+
+
+async def test_code_of_a_sync_node_that_is_given_up_is_said_to_run_on(bench: Bench) -> None:
+    begun, released, seen = threading.Event(), threading.Event(), list[bool]()
+
+    def hangs(_state: Any, config: Any) -> None:
+        begun.set()
+        released.wait()
+        seen.append(config.cancelled)
+
+    watcher = await bench.watch(line(bench.store, hangs, say("after")))
+    await watcher.driver.execute(Start({}))
+    await watcher.driver.execute(Run())
+    await asyncio.to_thread(begun.wait)
+    await watcher.driver.execute(CancelAttempt())
+    await watcher.until(lambda view: view.progress.status == "waiting" and watcher.told(RunEnded))
+    released.set()
+    assert [event.why for event in watcher.told(AttemptDropped)] == [
+        "stopped by you; its code still runs in its thread"
+    ]
 
 
 async def test_giving_up_when_nothing_runs_does_nothing(bench: Bench) -> None:

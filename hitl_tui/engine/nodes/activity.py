@@ -25,6 +25,7 @@ from hitl_tui.engine.thread.call_log import CallLog, CallRecord, CallState
 if TYPE_CHECKING:
     from hitl_tui.engine.graph.limits import Budget
     from hitl_tui.engine.log.records import Cursor
+    from hitl_tui.engine.nodes.calling import StartedCode
     from hitl_tui.engine.state.workflow_state import WorkflowState
     from hitl_tui.engine.thread.interrupts import InterruptRaised
 
@@ -308,6 +309,8 @@ class Activity:
     """The thread's cursor, with the answers for the node; None outside a graph."""
     check_updates: Callable[[Iterable[tuple[str, Any]]], Sequence[tuple[str, Any]]] | None = None
     """Checks updates that a tool makes; None outside a graph."""
+    code: StartedCode | None = None
+    """What its node's function has started in other threads; None where it runs in this one."""
     _memory: RecordedCalls | None = None
     _in_flight: InFlight | None = None
     _cancelled = False

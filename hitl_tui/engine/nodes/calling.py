@@ -17,7 +17,7 @@ from contextvars import Context, copy_context
 from time import perf_counter
 from traceback import walk_stack
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from weakref import WeakSet
 
 from hitl_tui.engine.graph.functions import code_behind
@@ -308,8 +308,18 @@ class StartedCode:
         return self.is_sync_running or any(not task.done() for task in self.tasks)
 
 
+class Caller(Protocol):
+    """Whoever calls; it can look at what it has started."""
+
+    code: StartedCode | None
+
+
 async def call(
-    function: Callable[..., Any], args: tuple[Any, ...], threads: SyncCaller | None, timeout: float | None
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    threads: SyncCaller | None,
+    timeout: float | None,
+    caller: Caller | None = None,
 ) -> Any:
     """Call a node's function, sync or async.
 
@@ -320,14 +330,17 @@ async def call(
     Raises:
         CallTimedOut: it took longer.
     """
+    started = StartedCode()
+    if caller is not None:
+        caller.code = started
     if timeout is None:
         if threads is None or not (job := threads.quick(function, args)):
-            return await _call(function, args, threads, StartedCode())
+            return await _call(function, args, threads, started)
+        started.job = job
         result = await job
         if type(result) is dict or not inspect.isawaitable(result):
             return result
         return await threads.finish(result, [])
-    started = StartedCode()
     stack: list[tuple[FrameType, int]] = []
 
     def note_stack() -> None:

@@ -14,6 +14,17 @@ from hitl_tui.errors import NodeFailed
 
 _POLL_SECONDS: Final = 0.02
 """Seconds; code that runs in a thread doesn't say when it ends."""
+_LOOKS: Final = 10
+"""How often it is looked at whether code that was stopped has ended: it may just be about to."""
+
+
+async def still_runs(code: StartedCode | None) -> bool:
+    """Return whether code runs that nothing can stop, a moment after its attempt was stopped."""
+    for _ in range(_LOOKS):
+        if code is None or not code.is_sync_running:
+            return False
+        await asyncio.sleep(_POLL_SECONDS)
+    return True
 
 
 class TimedOutAttempts:

@@ -37,7 +37,7 @@ from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, StreamKee
 from hitl_tui.engine.nodes.attempt import masks_of, run_attempt
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.children import abandon, can_continue, refresh
-from hitl_tui.engine.nodes.overlap import TimedOutAttempts
+from hitl_tui.engine.nodes.overlap import TimedOutAttempts, still_runs
 from hitl_tui.engine.nodes.results import (
     BranchesFailed,
     BranchesWait,
@@ -535,6 +535,8 @@ class RunLoop:
             self._open_branches(name, wait, self._waiting_cursor(uses, started))
             return False
         except (asyncio.CancelledError, AttemptCancelled):
+            if self._stop_reason:
+                await self._note_running_code()
             self._wait_before_node(uses, started)
             if not self._stop_reason:
                 raise
@@ -676,6 +678,12 @@ class RunLoop:
         """Let the thread wait before a node that was stopped."""
         cursor = self._after_attempt(uses, started)
         self.session.commit_cursor(replace(cursor, status="waiting", reason="paused"))
+
+    async def _note_running_code(self) -> None:
+        """Add to the reason of a stop that code of the node still runs, as nothing can stop a sync node."""
+        activity, self._activity = self._activity, None  # stopping it again would break the wait
+        if activity and await still_runs(activity.code):
+            self._stop_reason += "; its code still runs in its thread"
 
     def _emit_dropped(self, name: str, attempt: int) -> None:
         """Emit that `stop_attempt` has stopped the node.
