@@ -12,12 +12,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import faulthandler
 import logging
 import os
 import random
 import shutil
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections import deque
@@ -50,6 +52,8 @@ KINDS: Final = ("failing", "private", "texting", "mapped", "counting", "done")
 THREADS: Final = 50
 FROZEN: Final = 20.0
 """Seconds of this process's CPU time that one input may take."""
+HANGS: Final = 300.0
+"""Seconds after which an input that has not been handled is given up, and the process with it."""
 SIZES: Final = ((120, 40), (80, 24), (200, 60), (60, 20), (40, 10), (20, 5), (1, 1), (140, 24), (100, 60))
 
 OPENED_BY: Final[Mapping[str, str]] = {
@@ -194,7 +198,8 @@ class Fuzzer:
                 while self.sent < end and time.monotonic() < until and not app._exit:
                     await self._open(pilot, screen)
                     for _ in range(self._random.randint(5, 60)):
-                        await self._send(pilot, self._input(app))
+                        with self._watched():
+                            await self._send(pilot, self._input(app))
                         if app._exit or self.sent >= end:
                             break
                 app.caught_errors = []
@@ -269,6 +274,22 @@ class Fuzzer:
             self._find(f"{type(error).__name__}: {error} at {where}")
         app.caught_errors = []
         app._error_times.clear()
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        watchdog = threading.Timer(HANGS, self._end_hanging)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            yield
+        finally:
+            watchdog.cancel()
+
+    def _end_hanging(self) -> None:
+        """Print where the app hangs and after what, and end: nothing else gets through to its loop."""
+        print(f"HANGS on {self._app} after {' '.join(self._inputs)}", flush=True)
+        faulthandler.dump_traceback(all_threads=True)
+        os._exit(1)
 
     async def _answers(self, app: HitlApp, pilot: Any, before: float) -> None:
         """Wait until the app has handled all; what takes too much CPU time has frozen it."""

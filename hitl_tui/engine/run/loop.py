@@ -535,8 +535,7 @@ class RunLoop:
             self._open_branches(name, wait, self._waiting_cursor(uses, started))
             return False
         except (asyncio.CancelledError, AttemptCancelled):
-            if self._stop_reason:
-                await self._note_running_code()
+            await self._note_running_code()
             self._wait_before_node(uses, started)
             if not self._stop_reason:
                 raise
@@ -681,6 +680,8 @@ class RunLoop:
 
     async def _note_running_code(self) -> None:
         """Add to the reason of a stop that code of the node still runs, as nothing can stop a sync node."""
+        if not self._stop_reason:
+            return
         activity, self._activity = self._activity, None  # stopping it again would break the wait
         if activity and await still_runs(activity.code):
             self._stop_reason += "; its code still runs in its thread"
