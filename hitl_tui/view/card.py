@@ -14,7 +14,7 @@ from hitl_tui.engine.log.requests import Choice, Request, Vote
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction, actions_of, choices_of
 from hitl_tui.engine.thread.comments import Comment, comments_of
-from hitl_tui.engine.thread.interrupts import deadlocked
+from hitl_tui.engine.thread.interrupts import is_deadlocked
 from hitl_tui.errors import UsageError
 from hitl_tui.view.comments import comment_lines
 from hitl_tui.view.form import Form, form_of, form_of_value
@@ -274,7 +274,7 @@ def _notes(request: Request) -> tuple[Line, ...]:
 
 def _votes(request: Request) -> tuple[Line, ...]:
     lines = tuple(_vote(request, vote) for vote in request.votes)
-    if deadlocked(request):
+    if is_deadlocked(request):
         split = f"they disagree, and {request.quorum} alike are needed: each may change their vote"
         return (*lines, (trusted(split, "accent"),))
     return lines

@@ -160,7 +160,7 @@ async def test_behind_a_changed_route_the_way_is_chosen_anew(bench: Bench) -> No
     watcher = await bench.ran()
     bench.change('state["n"] >= 2', 'state["n"] >= 1')
     repeats = await plan(watcher)
-    assert (repeats.step, repeats.changed, repeats.rerouted) == (3, ("the way on after merge",), True)
+    assert (repeats.step, repeats.changed, repeats.rerouted) == (3, ("the route after merge",), True)
     fork = await bench.rerun(watcher)
     assert (fork.view.progress.status, fork.view.progress.head, fork.view.fork_step) == ("completed", 3, 3)
 
@@ -181,7 +181,7 @@ async def test_a_changed_route_that_leads_where_it_led_keeps_the_steps_after_it(
     bench.change('state["n"] >= 2', 'not state["n"] < 2')
     repeats = await plan(watcher)
     assert (repeats.step, repeats.nodes, repeats.rerouted) == (6, (), False)
-    assert repeats.changed == ("the way on after merge",)
+    assert repeats.changed == ("the route after merge",)
     bench.change("count * 10", "count * 10 + (count > 1)", file=bench.helper)
     repeats = await plan(watcher)
     assert (repeats.step, repeats.rerouted) == (1, False)

@@ -18,7 +18,7 @@ from hitl_tui.drivers.langgraph.pregel import Saved, TaskRun, saved_of
 from hitl_tui.drivers.langgraph.steps import branch_path, in_order
 from hitl_tui.drivers.langgraph.values import as_json, bounded
 from hitl_tui.engine.audit.costs import spent_by
-from hitl_tui.engine.audit.rerun import outside_of
+from hitl_tui.engine.audit.rerun import side_effects_of
 from hitl_tui.engine.log.outcomes import KeptAnswer
 from hitl_tui.engine.log.repeats import NodeRepeat, Repeats
 from hitl_tui.engine.log.requests import Request, Terms
@@ -330,7 +330,7 @@ def repeats_of_answer(
     return Repeats(
         cursor.head,
         cursor.head,
-        tuple(NodeRepeat(node, times, outside_of(graph, node)) for node, times in runs.items()),
+        tuple(NodeRepeat(node, times, side_effects_of(graph, node)) for node, times in runs.items()),
         tokens_in=spent.tokens_in,
         tokens_out=spent.tokens_out,
         cost=spent.cost,

@@ -527,7 +527,7 @@ class PregelLoop:
         begun = idle = False
         code = 0
         try:
-            with session.writing(self._begun_at_once()) as taken, session.keeping():
+            with session.writing(self._begun_at_once()) as taken, session.keeping_lease():
                 try:
                     if taken or self._may_begin():
                         self._guard = self._answers_given()
@@ -884,7 +884,7 @@ class PregelLoop:
         """Keep what an attempt that saved no checkpoint has used, and what was written for good."""
         session, unkept, texts = self.session, superstep.unkept(), superstep.finished_texts()
         if unkept or texts:
-            cursor = journal.spent(session.cursor, unkept, 0)
+            cursor = journal.with_use(session.cursor, unkept, 0)
             streamed = newest_texts((*cursor.streamed, *texts))
             session.commit_cursor(replace(cursor, uses=(*cursor.uses, *unkept), streamed=streamed))
 

@@ -59,7 +59,7 @@ class Owners:
             for _inner, outer, line in self._around():
                 session = outer.open(line)
                 self._stack.enter_context(session.writing())
-                self._stack.enter_context(session.keeping())
+                self._stack.enter_context(session.keeping_lease())
                 self._held.append((outer, session))
         except BaseException:
             self.release()

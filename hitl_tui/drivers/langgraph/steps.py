@@ -28,7 +28,7 @@ from hitl_tui.engine.state.canonical import canonical, channel_hash, extend_chai
 from hitl_tui.engine.state.changes import Change
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.state.state import LiveState
-from hitl_tui.engine.thread.journal import StepFacts, spent
+from hitl_tui.engine.thread.journal import StepFacts, with_use
 
 RAN: Final[tuple[Source, ...]] = ("node", "map", "subgraph")
 """The sources of steps that nodes have made."""
@@ -314,7 +314,7 @@ def moved(cursor: Cursor, facts: StepFacts, after: Saved) -> Cursor:
         ran_now = at_once if named else [facts.node]
         visits = {**visits, **{node: visits.get(node, 0) + 1 for node in ran_now}}
     if facts.uses or facts.duration:
-        cursor = spent(cursor, facts.uses, facts.duration)
+        cursor = with_use(cursor, facts.uses, facts.duration)
     return replace(
         cursor,
         status="pending" if begins else "running",

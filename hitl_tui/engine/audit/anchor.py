@@ -1,7 +1,7 @@
-"""An anchor: where a thread stood at a time, one line to be kept outside the store.
+"""An anchor: a line with the newest hashes of a thread at one time, to be kept outside the store.
 
-The chains show that a log agrees with itself; only something from elsewhere shows that it is still the same
-log, after a store was put back to an earlier copy or written anew as a whole.
+The chains show that a log agrees with itself. Only something from elsewhere shows that it is still the same
+log, and not an earlier copy of the store or a log that was written again as a whole.
 
 Specified in docs/spec/log.md.
 """
@@ -21,19 +21,22 @@ from hitl_tui.engine.log.threads import Part
 from hitl_tui.engine.log.units import about
 from hitl_tui.engine.state.canonical import show_hash
 from hitl_tui.engine.thread.hashes import chained
-from hitl_tui.engine.thread.logged import standing
+from hitl_tui.engine.thread.logged import checked_cursor
 from hitl_tui.errors import LogCorrupt, UsageError
 
 _HINT = "give what `hitl-tui anchor` wrote"
 
 
 class Anchor(msgspec.Struct, frozen=True):
-    """Where a thread stood: `str()` is its line, a JSON document; `read_anchor` reads one.
+    """The newest hashes of a thread at one time: `str()` is its line, a JSON document.
+
+    `read_anchor` reads one.
 
     Args:
-        step, checkpoint_hash: its newest step, -1 where it has none, and what the next one is chained to.
-        decision, ledger_hash: the number of its newest decision, and what the next one is chained to.
-        at: when that was, in microseconds since the Unix epoch.
+        step, checkpoint_hash: its newest step, -1 for none, and the hash to which the next one is chained.
+        decision, ledger_hash: the number of its newest decision, and the hash to which the next one is
+            chained.
+        at: when it was made, in microseconds since the Unix epoch.
     """
 
     thread: Annotated[str, about("The thread.")]
@@ -49,19 +52,19 @@ class Anchor(msgspec.Struct, frozen=True):
 
 
 def anchor(store: Store, thread_id: str, at: int) -> Anchor:
-    """Where a thread stands now.
+    """Make an anchor of a thread as it is now.
 
     Raises:
         UnknownThread: there is no such thread.
-        LogCorrupt: its newest step or its decisions are not what was written.
+        LogCorrupt: its newest step or its decisions were changed.
     """
-    _, cursor = standing(store, thread_id)
+    _, cursor = checked_cursor(store, thread_id)
     link, decided = show_hash(cursor.checkpoint_hash), show_hash(cursor.ledger_hash)
     return Anchor(thread_id, cursor.head, link, cursor.ledger_n, decided, at)
 
 
 def read_anchor(line: str | bytes) -> Anchor:
-    """An anchor from its line; raises `UsageError`."""
+    """Read an anchor from its line; raises `UsageError`."""
     try:
         return msgspec.json.decode(line, type=Anchor)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -69,13 +72,15 @@ def read_anchor(line: str | bytes) -> Anchor:
 
 
 def anchors_of(store: Store, thread_id: str, anchors: Iterable[Anchor]) -> tuple[Anchor, ...]:
-    """The anchors that say something of a thread: under its name, or one that its rows were written under."""
+    """Return the anchors about a thread: with its name, or with a name under which its rows were written."""
     parts = store.parts(thread_id)
-    return tuple([anchor for anchor in anchors if anchor.thread == thread_id or _within(anchor, parts)])
+    return tuple(
+        [anchor for anchor in anchors if anchor.thread == thread_id or _is_about_origin(anchor, parts)]
+    )
 
 
-def _within(anchor: Anchor, parts: list[Part]) -> bool:
-    """Whether a thread that this one was forked or carried from stood there before that."""
+def _is_about_origin(anchor: Anchor, parts: list[Part]) -> bool:
+    """Whether an anchor is about the part of a parent or original thread that this thread has taken over."""
     return any(
         part.name == anchor.thread
         and anchor.step <= following.after_step
@@ -84,39 +89,46 @@ def _within(anchor: Anchor, parts: list[Part]) -> bool:
     )
 
 
-def moved(store: Store, thread_id: str, anchors: Iterable[Anchor]) -> Iterator[Mismatch]:
-    """What of a thread is not as its anchors have it; of others' anchors nothing."""
+def differences_from_anchors(store: Store, thread_id: str, anchors: Iterable[Anchor]) -> Iterator[Mismatch]:
+    """Yield what is different in a thread from its anchors; anchors of other threads are ignored."""
     known = anchors_of(store, thread_id, anchors)
     if not known:
         return
     parts = store.parts(thread_id)
     entries: dict[int, bytes] | None = None
-    with suppress(LogCorrupt):  # the check of the ledger reports it; the steps are compared all the same
+    with suppress(LogCorrupt):  # the check of the ledger reports it; the steps are still compared
         entries = {entry.n: entry.hash for entry in store.ledger(thread_id)}
     for anchor in known:
-        with suppress(LogCorrupt):  # the check of the steps reports it; the ledger is compared all the same
+        with suppress(LogCorrupt):  # the check of the steps reports it; the ledger is still compared
             points = store.checkpoints(thread_id, anchor.step + 1, 1) if anchor.step >= 0 else []
             link = points[0].checkpoint_hash if points and points[0].step == anchor.step else b""
-            stood = _stood(link, [part.facts for part in parts if part.after_step == anchor.step])
-            if anchor.checkpoint_hash not in stood or (anchor.step >= 0 and not link):
-                actual = stood[0] if link else None
+            possible = _possible_hashes(
+                link, [part.facts for part in parts if part.after_step == anchor.step]
+            )
+            if anchor.checkpoint_hash not in possible or (anchor.step >= 0 and not link):
+                actual = possible[0] if link else None
                 expected = anchor.checkpoint_hash
                 yield Mismatch("anchor", None, anchor.step, None, "checkpoint_hash", expected, actual)
         if entries is None:
             continue
         last = entries.get(anchor.decision, b"")
-        stood = _stood(last, [part.facts for part in parts if part.after_entry == anchor.decision])
-        if anchor.ledger_hash not in stood or (anchor.decision and not last):
-            now = stood[0] if last else None
+        possible = _possible_hashes(
+            last, [part.facts for part in parts if part.after_entry == anchor.decision]
+        )
+        if anchor.ledger_hash not in possible or (anchor.decision and not last):
+            now = possible[0] if last else None
             yield Mismatch(
                 "anchor", anchor.decision, anchor.step, None, "ledger_hash", anchor.ledger_hash, now
             )
 
 
-def _stood(link: bytes, begun: Iterable[bytes]) -> list[str]:
-    """Where a chain may have stood after a link: there, or with the facts of threads that begin behind it."""
-    stood = [show_hash(link)]
-    for facts in begun:
+def _possible_hashes(link: bytes, facts_of_threads: Iterable[bytes]) -> list[str]:
+    """Return the hashes that a chain may have after a link.
+
+    These are the link's own, and those with the facts of threads that start there.
+    """
+    possible = [show_hash(link)]
+    for facts in facts_of_threads:
         link = chained(link, facts)
-        stood.append(show_hash(link))
-    return stood
+        possible.append(show_hash(link))
+    return possible

@@ -1,4 +1,4 @@
-"""What a thread has used: by agent, by node and by step, and where it stands.
+"""What a thread has used, by agent, node and step; and the record of its run.
 
 Specified in docs/spec/graphs.md.
 """
@@ -23,7 +23,7 @@ _ALL = 1 << 31
 
 
 class CostLine(msgspec.Struct, frozen=True):
-    """What one agent used of one model; `cost` is US dollars, None where a price is unknown."""
+    """What one agent used of one model; `cost` is in US dollars, None if a price is unknown."""
 
     agent: Annotated[str, about("The agent.")]
     provider: Annotated[str, about("The provider.")]
@@ -35,7 +35,7 @@ class CostLine(msgspec.Struct, frozen=True):
 
 
 class ModelUseTotal(msgspec.Struct, frozen=True):
-    """A sum of model calls; `cost` is US dollars, a lower bound where `cost_known` is False."""
+    """A sum of model calls; `cost` is in US dollars, a lower bound if `cost_known` is False."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -44,7 +44,7 @@ class ModelUseTotal(msgspec.Struct, frozen=True):
     cost_known: bool = True
 
     def plus(self, use: ModelUse) -> ModelUseTotal:
-        """The sum with one more call."""
+        """Return the sum with one more call."""
         return ModelUseTotal(
             self.calls + 1,
             self.tokens_in + use.tokens_in,
@@ -55,7 +55,7 @@ class ModelUseTotal(msgspec.Struct, frozen=True):
 
 
 class StepCost(msgspec.Struct, frozen=True):
-    """What one step of a node used, its failed attempts included."""
+    """What one step of a node used, including its failed attempts."""
 
     step: Annotated[int, about("The step.")]
     node: Annotated[str, about("Its node.")]
@@ -64,7 +64,7 @@ class StepCost(msgspec.Struct, frozen=True):
 
 
 class NodeCost(msgspec.Struct, frozen=True):
-    """What all runs of one node used; a node that asks no model has 0 calls."""
+    """What all runs of one node used; a node without models has 0 calls."""
 
     node: Annotated[str, about("The node.")]
     runs: Annotated[int, about("How often it ran.")]
@@ -75,12 +75,12 @@ class NodeCost(msgspec.Struct, frozen=True):
 class CostReport(Sequence[CostLine]):
     """A table by agent, provider and model, in order of first use; `str` of it is readable.
 
-    Agents that were never called follow, with 0 calls of the model that they would ask.
+    Agents that were never called come last, with 0 calls of their model.
 
     Attributes:
         steps: every step of a node, oldest first.
-        lost: what attempts used that no step has yet, as a failed one or one that was given up; it is in the
-            lines and in the total.
+        lost: what attempts used that belong to no step yet, such as failed or stopped ones; it is included in
+            the lines and in the total.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class CostReport(Sequence[CostLine]):
         self._lines = (*lines, *_uncalled(agents, {line.agent for line in lines}))
 
     def by_node(self) -> tuple[NodeCost, ...]:
-        """Which part costs what: the nodes in the order of their first run."""
+        """Return the cost of each node, in the order of their first run."""
         nodes: dict[str, NodeCost] = {}
         for step in self.steps:
             known = nodes.get(step.node, NodeCost(step.node, 0, ModelUseTotal()))
@@ -137,12 +137,13 @@ class CostReport(Sequence[CostLine]):
 
 
 def cost_report(store: Store, thread_id: str | None = None, agents: Iterable[Any] = ()) -> CostReport:
-    """What a thread's model calls have used, those of attempts that failed included.
+    """Return what a thread's model calls have used, including those of failed attempts.
 
-    Without a thread all of the store's: forks with what they did themselves, subgraphs with their parents.
+    Without a thread, it covers all threads of the store: forks with only their own steps, subgraphs as part
+    of their parents.
 
     Args:
-        agents: those of the graph, which have a line also where they were never called.
+        agents: the graph's agents, which get a line even if they were never called.
     """
     threads = _top(store) if thread_id is None else [(thread_id, -1)]
     points: list[Checkpoint] = []
@@ -156,14 +157,14 @@ def cost_report(store: Store, thread_id: str | None = None, agents: Iterable[Any
 
 
 def _top(store: Store) -> Iterator[tuple[str, int]]:
-    """The threads that ran inside no other, and up to which step they are those of a parent."""
+    """Yield the threads that are not child threads, and up to which step they share those of a parent."""
     for row in all_threads(store, within=""):
-        # A fork that was carried here without its parent owns all of its steps.
+        # A fork that was imported without its parent owns all of its steps.
         yield row.info.thread_id, row.info.fork_step if row.info.parent else -1
 
 
 def spent_by(uses: Iterable[ModelUse]) -> ModelUseTotal:
-    """The sum of some calls."""
+    """Return the sum of model calls."""
     total = ModelUseTotal()
     for use in uses:
         total = total.plus(use)
@@ -182,7 +183,7 @@ def _by_agent(uses: Iterable[ModelUse]) -> tuple[CostLine, ...]:
 
 
 def _uncalled(agents: Iterable[Any], called: Container[str]) -> Iterator[CostLine]:
-    """Lines of agents that were never called; what has no name and no model of its own asks none."""
+    """Yield lines for agents that were never called; an agent without a name and a model calls none."""
     for agent in agents:
         name, model = getattr(agent, "name", None), getattr(agent, "model", None)
         if isinstance(name, str) and name not in called and model is not None:
@@ -201,11 +202,11 @@ def _sum(first: ModelUseTotal, other: ModelUseTotal) -> ModelUseTotal:
 
 
 class RunInfo(msgspec.Struct, frozen=True):
-    """Return the run's own record.
+    """The record of a thread's run.
 
-    Durations in microseconds, times in microseconds since the epoch, cost in US dollars
-    (a lower bound where `cost_known` is False); `rollback` is what can be undone, last one first; of
-    `context` private values are masked.
+    Durations are in microseconds, times in microseconds since the epoch, cost in US dollars (a lower bound if
+    `cost_known` is False). `rollback` is what can be undone, the last entry first. Private values in
+    `context` are masked.
     """
 
     thread_id: str
@@ -232,7 +233,7 @@ class RunInfo(msgspec.Struct, frozen=True):
 
 
 def run_info(session: Session) -> RunInfo:
-    """The record of a thread's run."""
+    """Return the record of a thread's run."""
     cursor, info = session.cursor, session.info
     return RunInfo(
         thread_id=info.thread_id,

@@ -1,4 +1,4 @@
-"""What a check of a log has found.
+"""The findings of a check of a log.
 
 Specified in docs/spec/log.md.
 """
@@ -39,21 +39,21 @@ class Mismatch(msgspec.Struct, frozen=True):
     """One thing that is not as it should be.
 
     Args:
-        kind: "gap" (a record, a step or, with the field "thread", the log of a subgraph's run is missing),
-            "record" (a record was changed), "value" (an update or its result is not what was hashed),
-            "channel" (a record does not begin where the one before it ended), "reducer" (strict: the graph
-            reduces otherwise today), "taint" (it does not follow from what the node brought in and read),
-            "checkpoint", "snapshot", "ledger", "request" (one that waits is not what its newest decision
-            says), "cursor", "thread" (what is fixed about it), "row" (stored beside the log, and not what it
-            should be), "gate" (strict: a step behind a gate that no decision lets pass, or not so; `field` is
-            what is missing), "anchor" (the store is not what it was then), "signature" (of a decision:
-            missing where it was wanted, wrong, or not that of who decided), "unreadable", of a replay "node"
-            (the graph goes another way today), or "origin" (of a mirror: the checkpointer that it mirrors has
+        kind: "gap" (a record, a step or, with the field "thread", the log of a child thread is missing),
+            "record" (a record was changed), "value" (an update or its result does not match its hash),
+            "channel" (a record does not start with the value that the one before it left), "reducer" (strict:
+            the current graph reduces differently), "taint" (it does not follow from what the node brought in
+            and read), "checkpoint", "snapshot", "ledger", "request" (a pending one is not as its newest
+            decision says), "cursor", "thread" (what is fixed about it), "row" (stored outside the log, and
+            wrong), "gate" (strict: a step after a gate without a sufficient answer; `field` is what is
+            missing), "anchor" (the store has changed since), "signature" (of a decision: missing although
+            required, wrong, or not that of the person who decided), "unreadable"; in a replay "node" (the
+            current graph takes another route); or "origin" (in a mirror: the mirrored checkpointer has
             something else).
-        seq: of the record, or number of the decision; None for other findings.
+        seq: of the record, or the number of the decision; None for other findings.
         field: of the record, checkpoint, entry or cursor.
-        expected, actual: hashes as text, `[private]` for a private channel's.
-        thread: of a subgraph's run, or of the line of a mirror, whose log it is; "" for the thread's own.
+        expected, actual: hashes as text, `[private]` for a private channel.
+        thread: the child thread, or the thread of a mirror, whose log it is; "" for the thread itself.
     """
 
     kind: Annotated[Kind, about("What kind of thing, as `record`, `snapshot`, `anchor`, `signature`.")]
@@ -73,13 +73,13 @@ class VerifyReport(msgspec.Struct, frozen=True):
 
     Args:
         records: how many were checked.
-        unchecked: checkpoints whose state_hash could not be compared: without the graph's channels the
+        unchecked: checkpoints whose state_hash could not be compared: without the graph's channels, the
             defaults of channels that nothing has written yet are unknown.
-        threads: of subgraphs' runs below, which were checked, too.
-        missing: threads of such runs that are not in this store; each is a finding, too.
-        decisions: who has signed what; None where nobody's signature was checked.
-        since: the first step that was checked; an anchor vouches for what lies before it.
-        notes: what is not wrong, but worth knowing: answers that no question has used.
+        threads: child threads that were checked, too.
+        missing: child threads that are not in this store; each is a finding, too.
+        decisions: who has signed what; None if no signatures were checked.
+        since: the first step that was checked; an anchor vouches for the steps before it.
+        notes: not wrong, but worth knowing: answers that no request has used.
     """
 
     mismatches: tuple[Mismatch, ...] = ()
@@ -94,5 +94,5 @@ class VerifyReport(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """True where nothing was found."""
+        """Whether nothing was found."""
         return not self.mismatches

@@ -1,6 +1,6 @@
-"""Following a thread past its gates, as `verify --strict` does: no step without an answer.
+"""Follows a thread past its gates for `verify --strict`: no step after a gate without an answer.
 
-Which gates there are is told by the graphs that the log holds as data; nothing is built.
+The gates are those of the graphs that the log holds as data; nothing is built.
 
 Specified in docs/spec/threads.md and docs/spec/log.md.
 """
@@ -27,13 +27,13 @@ from hitl_tui.errors import HitlError, LogCorrupt
 
 _BINDS = ("request", "rebound", "vote", "handed_over", "escalated")
 _SETTLES = ("answer", "timeout")
-# After these a thread waits for nothing that it asked before.
+# After these, requests from before no longer wait.
 _DROPS = ("failed", "cancel", "rollback", "fork")
-"""What a node asked before these no longer waits: it asks again, or never runs again."""
+"""After these, a node's earlier requests no longer wait: it asks again, or never runs again."""
 
 
 class GateFinding(NamedTuple):
-    """What lets a thread not have gone where it went; `n` is the number of the decision, if it is one."""
+    """Why a thread should not have continued; `n` is the number of the decision, if it is about one."""
 
     n: int | None
     field: str
@@ -42,13 +42,13 @@ class GateFinding(NamedTuple):
 
 
 class _Question(NamedTuple):
-    """A question that must be answered before a step, and what counts as an answer.
+    """A request that must be answered before a step, and what counts as an answer.
 
     Args:
         choices: the ids of the answers, empty for any.
-        on_timeout: what counts when the deadline has passed, None where nothing does.
-        request: the id of the one request that it is, where no other will do.
-        about: the channels that it is about, whose values an answer is given for.
+        on_timeout: the answer when the deadline has passed, None for none.
+        request: the id of the request, if only this one counts.
+        about: the channels whose values an answer is about.
     """
 
     node: str
@@ -88,7 +88,7 @@ class _Question(NamedTuple):
 
     @classmethod
     def of_node(cls, node: str, asked: LedgerEntry, data: Mapping[str, Any]) -> _Question:
-        """What a node asked itself, which its request alone tells of."""
+        """Make the question of a node itself, which is only known from its request."""
         quorum = data.get("quorum")
         return cls(
             node,
@@ -110,7 +110,7 @@ class _Question(NamedTuple):
 
 
 class _Graphs:
-    """The graph that a thread ran on, at any of its decisions, as far as the store has it."""
+    """The graph on which a thread ran at any of its decisions, if the store has it."""
 
     def __init__(self, store: Store, parts: Sequence[Part], ledger: Sequence[LedgerEntry]) -> None:
         self._store = store
@@ -124,7 +124,7 @@ class _Graphs:
             info = self._store.info(part.thread_id)
             first = part.after_entry + 1 if place else 0
             if info is not None and info.parent is None and info.fork_step >= 0:
-                # What it shares was another thread's doing, which is not in this store.
+                # Shared decisions are those of another thread, which is not in this store.
                 forks = [
                     entry.n
                     for entry in ledger
@@ -137,7 +137,7 @@ class _Graphs:
                 yield entry.n, str(_data(entry).get("is", ""))
 
     def at(self, n: int) -> GraphInfo | None:
-        """The graph after `n` decisions, None where it is not known."""
+        """Return the graph after `n` decisions, None if it is not known."""
         digest = ""
         for since, change in self._changes:
             if since > n:
@@ -152,26 +152,26 @@ class _Graphs:
             stored = self._store.graph(digest)
             return GraphInfo.of(stored) if stored else None
         except LogCorrupt:
-            return None  # told where the thread's facts are checked
+            return None  # reported by the check of the thread's facts
 
     def gate(self, n: int, node: str, when: str) -> GateInfo | None:
-        """The gate at a node after `n` decisions."""
+        """Return the gate at a node after `n` decisions."""
         graph = self.at(n)
         gates = graph.gates if graph else ()
         return next((gate for gate in gates if (gate.node, gate.when) == (node, when)), None)
 
 
 class GateTrace:
-    """One thread, followed step by step and decision by decision.
+    """Follows one thread step by step and decision by decision.
 
-    A gate counts where the graph had it when the thread reached it. A new invocation and a rollback leave
-    the gates before them behind. An edit or a fork as a node (`as_node`) passes every gate on the way to that
-    node, so each of them needs its answer, and the gate after the node guards the route on.
+    A gate counts if the graph had it when the thread reached it. After a new invocation or a rollback,
+    earlier gates no longer count. An edit or a fork as a node (`as_node`) passes every gate on the way to
+    that node, so each of them needs its answer, and the gate after the node guards the route from there.
 
     Args:
-        ledger: the thread's, without gaps.
-        mirror: whether another engine runs the thread. It goes to several nodes at once, and where no edge
-            leads; its own checkpoints tell where the thread was.
+        ledger: the thread's ledger, without gaps.
+        mirror: whether another engine runs the thread. That one runs several nodes at once, also without an
+            edge; its own checkpoints show where the thread was.
     """
 
     def __init__(
@@ -184,31 +184,31 @@ class GateTrace:
         self._graphs = _Graphs(store, parts, ledger)
         self._of_parents: list[LedgerEntry] | None = None
         self._unreadable: dict[str, GateFinding] = {}
-        # Where the thread is, as a cursor has it.
+        # The thread's position, as in a cursor.
         self._position = f"route:{START}"
         self._point: Checkpoint | None = None
-        # Decisions up to the newest step, and up to where the thread came to the place where it is.
+        # The number of decisions at the newest step, and when the thread came to its position.
         self._n = self._since = 0
-        # The node that ran last, decisions before it was committed, and with it.
+        # The node that ran last, and the number of decisions before and with its commit.
         self._ran: tuple[str, int, int] | None = None
         self._known = True
-        # The first step of the invocation, decisions before it, and whether all since then is known.
+        # The first step of the invocation, the number of decisions before it, and whether all since is known.
         self._first, self._begun, self._whole = 0, 0, True
         # The newest step of each node.
         self._ran_at: dict[str, int] = {}
-        # The hashes of the channels now, and as they were with each answer since the last node ran.
+        # The hashes of the channels now, and at each answer since the last node ran.
         self._hashes: dict[str, bytes] = {}
         self._answered: dict[int, dict[str, bytes]] = {}
 
     def lose(self) -> None:
-        """Something between is missing: what was asked and answered is known from the next place on."""
+        """Note a gap: requests and answers are known again from the next position on."""
         self._known, self._ran, self._point, self._whole = False, None, None, False
 
     def follow(self, point: Checkpoint, records: Sequence[UpdateRecord], n: int | None) -> list[GateFinding]:
-        """Go one step further.
+        """Follow the thread one step further.
 
         Args:
-            n: how many decisions there were at the step's own commit; None where that is not known.
+            n: the number of decisions at the step's commit; None if that is not known.
         """
         if n is None:
             self.lose()
@@ -218,7 +218,7 @@ class GateTrace:
         findings: list[GateFinding] = []
         for record in records:
             if record.channel not in self._hashes:
-                # Until its first record a channel had its default, also when an answer was given.
+                # Before its first record a channel had its default, also when an answer was given.
                 for known in (self._hashes, *self._answered.values()):
                     known.setdefault(record.channel, record.previous_hash)
         if self._point is None or point.invocation != self._point.invocation:
@@ -247,7 +247,7 @@ class GateTrace:
         return findings
 
     def _forked(self, entries: Sequence[LedgerEntry]) -> list[GateFinding]:
-        """Follow a fork that was made as a node, and has changed nothing with it."""
+        """Follow a fork that was made as a node without changing anything."""
         findings: list[GateFinding] = []
         for entry in entries:
             if entry.kind == "fork" and (as_node := _data(entry).get("as_node")) is not None:
@@ -255,10 +255,12 @@ class GateTrace:
         return findings
 
     def _place(self, as_node: str, n: int) -> list[GateFinding]:
-        """Place the thread elsewhere: after a node, "" or START for the entry; gives the gates this passes.
+        """Place the thread after a node ("" or START for the entry).
+
+        Return findings for the gates that this passes.
 
         Args:
-            n: the decisions there are then.
+            n: the number of decisions at that time.
         """
         is_node = as_node not in ("", START)
         findings: list[GateFinding] = []
@@ -270,7 +272,7 @@ class GateTrace:
         return findings
 
     def _skipped(self, as_node: str, n: int) -> Iterator[GateFinding]:
-        """The gates and questions on the way to a node that have no answer in this invocation."""
+        """Yield findings for unanswered gates and requests on the way to a node."""
         graph = self._graphs.at(n)
         if graph is None:
             return
@@ -291,7 +293,7 @@ class GateTrace:
         yield from self._skipped_questions(graph, as_node, n)
 
     def _skipped_questions(self, graph: GraphInfo, as_node: str, n: int) -> Iterator[GateFinding]:
-        """What waited where the thread was, and what nodes on the way are known to ask themselves."""
+        """Yield findings for requests that waited, and for those that nodes on the way are known to make."""
         decided = self._ledger[:n]
         of_parents = self._parents_decisions(decided[-1]) if decided else []
         asking = asking_nodes([*of_parents, *decided])
@@ -317,7 +319,7 @@ class GateTrace:
         return self._ran_at.get(node, -1) > step
 
     def _parents_decisions(self, before: LedgerEntry) -> list[LedgerEntry]:
-        """The decisions of the threads that this one was forked from, up to the time of one of its own."""
+        """Return the decisions of the thread's parents, up to the time of one of its own."""
         if self._of_parents is None:
             self._of_parents = []
             with self._noting_unreadable():
@@ -325,7 +327,7 @@ class GateTrace:
         return [entry for entry in self._of_parents if entry.at <= before.at]
 
     def _decided_in_parent(self, fork: LedgerEntry) -> list[LedgerEntry]:
-        """The decisions that a thread had when it was forked, those after the forked step among them."""
+        """Return the decisions that a parent had when it was forked, including those after the step."""
         parent = str(_data(fork).get("parent"))
         if parent in (part.thread_id for part in self._parts[:-1]):
             with self._noting_unreadable():
@@ -335,7 +337,7 @@ class GateTrace:
 
     @contextmanager
     def _noting_unreadable(self) -> Iterator[None]:
-        """Go on without the decisions of a parent that cannot be read, and report that at the end."""
+        """Continue without the decisions of a parent that can't be read, and report that at the end."""
         try:
             yield
         except LogCorrupt as error:
@@ -344,7 +346,7 @@ class GateTrace:
     def _note_answers(
         self, point: Checkpoint, records: Sequence[UpdateRecord], entries: Sequence[LedgerEntry]
     ) -> None:
-        """Note what the channels held with a step's decisions; what an answer sets is a part of it."""
+        """Note the channels' hashes at a step's decisions, including what its answer sets."""
         for entry in entries:
             if entry.kind in _SETTLES:
                 own = point.source == "human" and point.decision is not None
@@ -352,7 +354,7 @@ class GateTrace:
                 self._answered[entry.n] = self._hashes | written
 
     def end(self, cursor: Cursor) -> list[GateFinding]:
-        """Check that no gate is open before the thread's position; report what could not be read."""
+        """Check that no gate before the thread's position is open; report what could not be read."""
         return [*self._at_the_end(cursor), *self._unreadable.values()]
 
     def _at_the_end(self, cursor: Cursor) -> list[GateFinding]:
@@ -366,7 +368,7 @@ class GateTrace:
             return early
         kind, _, node = cursor.position.partition(":")
         waits = any(request.when == "after" and not request.thread for request in cursor.pending)
-        # At the route of a node the gate after it is asked before the thread continues.
+        # At the route of a node, the gate after the node is asked before the thread continues.
         waits = waits or (self._ran is not None and (kind, node) == ("route", self._ran[0]))
         findings = early if waits else [*early, *self._after_last_node(n, has_run=False)]
         findings += self._elsewhere(n, cursor.position)
@@ -377,9 +379,9 @@ class GateTrace:
     # -- gates --------------------------------------------------------------------------------------
 
     def _elsewhere(self, n: int, position: str) -> Iterator[GateFinding]:
-        """Whether a thread comes to a place where it was not, and to which no edge leads from the last node.
+        """Whether a thread comes to a new position to which no edge leads from the last node.
 
-        No decision placed the thread there, so what is asked in between was not asked.
+        No decision placed the thread there, so requests in between were skipped.
         """
         graph = self._graphs.at(n)
         kind, _, node = position.partition(":")
@@ -393,7 +395,7 @@ class GateTrace:
             yield GateFinding(None, "position", self._position, position)
 
     def _passed(self, n: int, node: str) -> Iterator[GateFinding]:
-        """What a node did not wait for that has run."""
+        """Yield findings for requests for which a node that has run did not wait."""
         yield from self._after_last_node(n)
         if not self._known:
             return
@@ -406,12 +408,12 @@ class GateTrace:
         yield from self._inside(n, node)
 
     def _after_last_node(self, n: int, *, has_run: bool = True) -> Iterator[GateFinding]:
-        """Whether a thread went on past the gate after the node that ran last."""
+        """Yield findings if a thread has passed the gate after the node that ran last."""
         if self._ran is None:
             return
         node, since, committed = self._ran
         gate = self._graphs.gate(committed, node, "after")
-        # A graph without it ends only a gate that anyone may answer.
+        # Another graph without the gate ends it only if anyone may answer it.
         if gate is not None and (gate.names_people or self._graphs.gate(n, node, "after") is not None):
             yield from self._unanswered(_Question.of_gate(gate), since, n, has_run=has_run)
 
@@ -423,7 +425,7 @@ class GateTrace:
             yield from self._unanswered(question, self._since, n, has_run=has_run)
 
     def _reads_tainted(self, n: int, node: str) -> bool:
-        """Whether the policy of a node made it ask before it ran."""
+        """Yield findings if a node's taint policy should have asked before it ran, and has no answer."""
         graph = self._graphs.at(n)
         info = graph.node(node) if graph else None
         if graph is None or info is None or info.on_taint != "approve" or self._point is None:
@@ -434,7 +436,10 @@ class GateTrace:
         return bool(tainted & (named | public if "*" in named else named))
 
     def _inside(self, n: int, node: str) -> Iterator[GateFinding]:
-        """What a node asked itself and did not wait for; the thread of a subgraph answers for itself."""
+        """Yield findings for a node's own requests without an answer.
+
+        Child threads are checked themselves.
+        """
         graph = self._graphs.at(n)
         if graph is None:
             return
@@ -443,7 +448,7 @@ class GateTrace:
         for entry in self._ledger[self._since : n]:
             data = _data(entry)
             if entry.kind == "request" and data.get("node") in names and data.get("when") == "inside":
-                # What the thread of a subgraph asks is hashed, and checked, there.
+                # Requests of a child thread are hashed, and checked, there.
                 if HASHED in data or graph.kind_of(str(data["node"])) != "subgraph":
                     asked[entry.request_id or ""] = entry
             elif entry.kind in ("withdrawn", "reopened"):
@@ -457,7 +462,7 @@ class GateTrace:
     def _decided(
         self, point: Checkpoint, records: Sequence[UpdateRecord], entries: Sequence[LedgerEntry]
     ) -> Iterator[GateFinding]:
-        """Whether a step that an answer made is what its answer says."""
+        """Yield findings for a step made by an answer that is not what the answer says."""
         if any(entry.kind == "declassify" for entry in entries):
             return
         settled = [entry for entry in entries if entry.kind in _SETTLES]
@@ -499,7 +504,7 @@ class GateTrace:
         return None
 
     def _asked_otherwise(self) -> Iterator[GateFinding]:
-        """Requests that ask something else than their hash says."""
+        """Yield findings for requests that do not match their hash."""
         for entry in self._ledger:
             if entry.kind != "request" or not isinstance(entry.data, Mapping):
                 continue  # an export without private values has no data
@@ -514,12 +519,12 @@ class GateTrace:
                 yield GateFinding(entry.n, "request_hash", is_now, stored or None)
 
     def _asks_itself(self, entry: LedgerEntry) -> bool:
-        """Whether a thread asks a request of its own; what a subgraph's thread asks is checked there."""
+        """Whether a request is the thread's own; those of a child thread are checked there."""
         graph = self._graphs.at(entry.n)
         return graph is not None and graph.kind_of(str(_data(entry).get("node"))) != "subgraph"
 
     def _timed_out_early(self) -> Iterator[GateFinding]:
-        """Deadlines that are said to have passed before their time, whether the thread went on or failed."""
+        """Yield findings for deadlines that were applied before their time."""
         due: dict[str | None, Any] = {}
         for entry in self._ledger:
             if entry.kind == "request":
@@ -534,13 +539,13 @@ class GateTrace:
     def _unanswered(
         self, question: _Question, since: int, n: int, *, has_run: bool = True
     ) -> Iterator[GateFinding]:
-        """Why no decision between two numbers lets a thread pass a question; nothing where one does.
+        """Return why no decision since a number lets a thread pass a question; nothing if one does.
 
-        Of several requests at one place the newest counts: the others were asked about something else.
+        Of several requests at one place, only the newest counts: the others were about something else.
 
         Args:
-            has_run: a node ran after the question, on the state as it is; else it will be asked again before
-                one does, where something that it is about has changed.
+            has_run: a node ran after the question, on the current state; otherwise the question will be asked
+                again before a node runs, if something that it is about has changed.
         """
         why: GateFinding | None = None
         passed: LedgerEntry | None = None
@@ -567,7 +572,7 @@ class GateTrace:
 
 
 def _names_in(graph: GraphInfo, place: str) -> Collection[str]:
-    """The nodes that ran in a step: several, joined by "+", where a superstep of LangGraph had several."""
+    """Return the nodes that ran in a step: several, joined by "+" in the log, for a LangGraph superstep."""
     return (place,) if graph.node(place) is not None else {place, *place.split("+")}
 
 
@@ -582,10 +587,10 @@ def _is_about(entry: LedgerEntry, question: _Question) -> bool:
 def _insufficient(
     question: _Question, bound: Sequence[LedgerEntry], answer: LedgerEntry, store: Store
 ) -> GateFinding | None:
-    """Why an answer, or what counted when the deadline had passed, does not let a thread pass.
+    """Return why an answer, or the one of a deadline, does not let a thread pass.
 
     Args:
-        bound: what the ledger says of the request before: that it was asked, bound to a step, voted on.
+        bound: earlier entries of the ledger about the request: asked, bound to a step, voted on.
     """
     value = _data(answer).get("answer")
     chosen = _chosen(value)
@@ -611,7 +616,7 @@ def _insufficient(
 
 
 def _escalated_early(question: _Question, bound: Sequence[LedgerEntry]) -> GateFinding | None:
-    """Whether others were let in who should not have been, or not yet."""
+    """Whether a request was escalated to the wrong people, or too early."""
     for entry in bound:
         if entry.kind != "escalated":
             continue
@@ -624,7 +629,7 @@ def _escalated_early(question: _Question, bound: Sequence[LedgerEntry]) -> GateF
 
 
 def _alike(bound: Sequence[LedgerEntry], answer: LedgerEntry) -> list[LedgerEntry]:
-    """An answer, and the votes for the same on the same step, the newest of each person."""
+    """Return an answer and the votes for the same answer on the same step, the newest of each person."""
     votes: dict[str | None, LedgerEntry] = {}
     for entry in bound:
         if entry.kind == "vote" and entry.request_hash == answer.request_hash:
@@ -651,7 +656,7 @@ def _too_few(question: _Question, votes: Sequence[LedgerEntry], answer: LedgerEn
 
 
 def _strangers(question: _Question, votes: Sequence[LedgerEntry], store: Store) -> GateFinding | None:
-    """Why the logins of the database that an answer and its votes came from may not give them."""
+    """Return why the database logins of an answer and its votes may not give them."""
     if not question.logins:
         return None
     for vote in votes:
@@ -662,12 +667,15 @@ def _strangers(question: _Question, votes: Sequence[LedgerEntry], store: Store) 
 
 
 def _made_before(point: Checkpoint, entries: Sequence[LedgerEntry]) -> int:
-    """How many decisions were made before a step; its own commit may have asked the question after it."""
+    """Return how many decisions were made before a step.
+
+    Its own commit may have opened the request after it.
+    """
     return sum(entry.step is None or entry.step < point.step for entry in entries)
 
 
 def _left(point: Checkpoint, before: Checkpoint | None, entries: Iterable[LedgerEntry]) -> bool:
-    """Whether a step put its thread elsewhere, so that what was asked where it stood counts no more."""
+    """Whether a step moved its thread elsewhere, so that requests at its old position no longer count."""
     if point.source == "rollback":
         return True
     if point.source == "input":
@@ -676,7 +684,7 @@ def _left(point: Checkpoint, before: Checkpoint | None, entries: Iterable[Ledger
 
 
 def _acted_as(point: Checkpoint, entries: Iterable[LedgerEntry]) -> str:
-    """The node that a step has placed its thread after, START for the entry; "" for none."""
+    """Return the node after which a step has placed its thread, START for the entry; "" for none."""
     kind, step = ("fork", point.step - 1) if point.source == "fork" else ("update_state", point.step)
     for entry in entries:
         if entry.kind == kind and entry.step == step:
@@ -694,5 +702,5 @@ def _names(data: Mapping[str, Any], field: str) -> tuple[str, ...]:
 
 
 def _chosen(answer: Any) -> Any:
-    """What an answer decides, without the words that go with it."""
+    """Return what an answer decides, without its comment."""
     return answer["choice"] if isinstance(answer, Mapping) and "choice" in answer else answer

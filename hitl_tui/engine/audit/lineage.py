@@ -1,4 +1,4 @@
-"""Why a channel is tainted: what brought it in, and through which nodes it came.
+"""Explains why a channel is tainted: which source brought it in, and through which nodes it came.
 
 Specified in docs/spec/data.md.
 """
@@ -15,12 +15,12 @@ from hitl_tui.engine.log.units import Maybe, about
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """One way by which taint came into a channel.
+    """One step by which taint came into a channel.
 
     Args:
         path: the branch of a map or a parallel, "" for a plain node.
-        sources: what the node brought in from outside itself.
-        channels: the tainted channels it had read.
+        sources: the sources of untrusted data that the node itself used.
+        channels: the tainted channels that it had read.
     """
 
     channel: Annotated[str, about("The channel.")]
@@ -32,7 +32,7 @@ class Arrival(msgspec.Struct, frozen=True):
 
 
 def lineage(records: Iterable[UpdateRecord], channel: str) -> tuple[Arrival, ...]:
-    """Everything that tainted a channel since it was last cleared, and what tainted that, oldest first.
+    """Return all that tainted a channel since it was last cleared, and what tainted that, oldest first.
 
     Args:
         records: those of the thread up to the step in question.
@@ -44,7 +44,7 @@ def lineage(records: Iterable[UpdateRecord], channel: str) -> tuple[Arrival, ...
             continue
         ways = arrivals.setdefault(record.channel, [])
         if cause.cleared:
-            # What was written from it before keeps this part of its past, so it is not forgotten.
+            # Channels written from it before keep this part of their history.
             ways.append(Arrival(record.channel, record.step, "", "", (), ()))
         else:
             ways.append(
@@ -64,7 +64,7 @@ def lineage(records: Iterable[UpdateRecord], channel: str) -> tuple[Arrival, ...
 
 
 def _since_cleared(ways: Iterable[Arrival], before: int | None) -> list[Arrival]:
-    """A channel's arrivals before a step (None: all) that its last clearing has not undone."""
+    """Return a channel's arrivals before a step (None: all) since it was last cleared."""
     arrivals: list[Arrival] = []
     for way in ways:
         if before is not None and way.step >= before:

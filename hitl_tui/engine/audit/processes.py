@@ -1,7 +1,7 @@
-"""Checks of one store in processes of their own, so that all cores work on a long log.
+"""Checks a store in several processes, so that all cores work on a long log.
 
-Each opens the store for reading by itself, and nothing of a user's graph is loaded there.  What a process
-does not bring back, as one that was killed, is done again by who asked.
+Each process opens the store for reading, and loads nothing of a user's graph. What a process does not return,
+for example because it was killed, is done again by the caller.
 """
 
 from __future__ import annotations
@@ -27,24 +27,26 @@ from hitl_tui.engine.log.threads import Fault
 from hitl_tui.errors import LogCorrupt
 
 SMALLEST = 20_000
-"""Steps of a thread for which starting processes is worth it."""
+"""From this number of steps on, starting processes is worth it."""
 _MOST = 8
 _RANGES = 4
-"""Ranges for each process: what is left at the end is spread, and what has to be done again is little."""
-_TOLD_EVERY = 0.1
+"""Ranges for each process: with several, the work is even at the end, and little must be done again."""
+_REPORT_EVERY = 0.1
 """Seconds."""
 _FEW_COLLECTIONS = 100_000
-"""New objects between two collections of garbage: a check makes many objects and hardly a circle of them."""
-# Nothing is imported from the current directory, which may be anybody's.
+"""New objects between two garbage collections: a check makes many objects but hardly any cycles."""
+# Nothing is imported from the current directory, where anybody may have put files.
 _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[1:]; from hitl_tui.engine.audit.processes import serve; serve()"
 )
 
 
 class Faults(NamedTuple):
-    """What lies beside the log of a thread, or of a store as a whole; `unreadable` is why that is not known.
+    """Wrong rows outside the log of a thread, or of a store as a whole.
 
-    `version` is the thread's cursor's, -1 where there is none.
+    `unreadable` is why that is not known.
+
+    `version` is that of the thread's cursor, -1 for none.
     """
 
     faults: tuple[Fault, ...]
@@ -53,11 +55,11 @@ class Faults(NamedTuple):
 
     @classmethod
     def of(cls, store: Store, thread_id: str | None, since: int = 0) -> Faults:
-        """As `Store.faults` has them."""
+        """Read the faults with `Store.faults`."""
         faults: list[Fault] = []
         version = -1
         try:
-            faults.extend(store.faults(thread_id, since))  # what comes before an error is kept
+            faults.extend(store.faults(thread_id, since))  # what was found before an error is kept
             cursor = store.cursor(thread_id, unchecked=True) if thread_id is not None else None
             version = cursor.version if cursor else -1
         except LogCorrupt as error:
@@ -74,8 +76,8 @@ class _Faults(NamedTuple):
     since: int
 
 
-class _Far(NamedTuple):
-    """Steps checked since the last word."""
+class _ProgressReport(NamedTuple):
+    """Steps that were checked since the last report."""
 
     steps: int
 
@@ -83,34 +85,34 @@ class _Far(NamedTuple):
 class Checks:
     """Ranges that are being checked."""
 
-    def __init__(self, first: int, futures: Sequence[Future[Any]], far: Callable[[int], object]) -> None:
+    def __init__(self, first: int, futures: Sequence[Future[Any]], report: Callable[[int], object]) -> None:
         self._steps = first
         self._lock = threading.Lock()
         self._futures = futures
-        self._far = far
+        self._report = report
 
     def result(self, index: int) -> RangeReport | None:
-        """What the check of a range came to; None where that is not known."""
+        """Return the report of a range; None if it is not known."""
         while True:
             self.report_progress()
             try:
-                report = self._futures[index].result(_TOLD_EVERY)
+                report = self._futures[index].result(_REPORT_EVERY)
             except TimeoutError:
                 continue
             return report if isinstance(report, RangeReport) else None
 
     def report_progress(self, _step: int = 0) -> None:
-        """Say how far they are, all together."""
-        self._far(self._steps)
+        """Report the progress of all ranges together."""
+        self._report(self._steps)
 
     def count(self, steps: int) -> None:
-        """So many more steps are checked."""
+        """Count more checked steps."""
         with self._lock:
             self._steps += steps
 
 
 class PendingFaults(NamedTuple):
-    """Faults that are being looked for."""
+    """A search for faults that is running."""
 
     store: Store
     job: _Faults
@@ -135,7 +137,7 @@ class Processes:
         self._threads: list[threading.Thread] = []
 
     def begin(self, reader: Reader, count: int) -> None:
-        """Begin so many processes."""
+        """Start a number of processes."""
         for _ in range(count):
             child = _Child()
             self._children.append(child)
@@ -145,14 +147,17 @@ class Processes:
             thread.start()
 
     def ranges(self, steps: int) -> int:
-        """In how many ranges to check so many steps."""
+        """Return into how many ranges to split a number of steps."""
         return max(1, min(len(self._children) * _RANGES, steps * _RANGES // SMALLEST))
 
     @contextmanager
-    def checks(self, tasks: Sequence[Task], far: Callable[[int], object]) -> Iterator[Checks]:
-        """Check ranges of steps; `far` is told the next step now and then, and what it raises ends it."""
+    def checks(self, tasks: Sequence[Task], report: Callable[[int], object]) -> Iterator[Checks]:
+        """Check ranges of steps.
+
+        `report` is called with the next step now and then, and ends the check by raising.
+        """
         futures: list[Future[Any]] = [Future() for _ in tasks]
-        checks = Checks(tasks[0].first, futures, far)
+        checks = Checks(tasks[0].first, futures, report)
         for task, future in zip(tasks, futures, strict=True):
             self._jobs.put((_Range(task), future, checks.count))
         try:
@@ -162,7 +167,7 @@ class Processes:
                 future.cancel()
 
     def faults(self, thread_id: str | None, since: int = 0) -> PendingFaults:
-        """Look for faults, as `Faults.of` does."""
+        """Search for faults, as `Faults.of` does."""
         job, future = _Faults(thread_id, since), Future[Any]()
         self._jobs.put((job, future, lambda steps: None))
         return PendingFaults(self._store, job, future)
@@ -174,26 +179,26 @@ class Processes:
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads:
-            if thread.ident is not None:  # it had begun when all was given up
+            if thread.ident is not None:  # it started while all were being ended
                 thread.join()
         for child in self._children:
             child.release()
 
     def _serve(self, child: _Child) -> None:
         while (job := self._jobs.get()) is not None:
-            work, future, told = job
+            work, future, report = job
             if future.set_running_or_notify_cancel():
-                future.set_result(child.do(work, told))
+                future.set_result(child.do(work, report))
 
 
 class _Child:
-    """One process."""
+    """One process that checks ranges."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
     def begin(self, reader: Reader) -> None:
-        """Begin it; it ends by itself when nobody holds the other end of its pipes."""
+        """Start it; it ends itself when its pipes are closed."""
         argv = [sys.executable, "-P", "-c", _PROGRAM, *filter(None, sys.path)]
         with suppress(OSError):
             self._process = subprocess.Popen(
@@ -203,27 +208,27 @@ class _Child:
 
     @property
     def pid(self) -> int:
-        """Its number, 0 where it could not begin."""
+        """Its process id, 0 if it could not be started."""
         return self._process.pid if self._process else 0
 
-    def do(self, work: Any, told: Callable[[int], object]) -> Any:
-        """What comes of a job; None where that is not known."""
+    def do(self, work: Any, report: Callable[[int], object]) -> Any:
+        """Return the result of a job; None if it is not known."""
         try:
             self._send(work)
-            while isinstance(answer := self._receive(), _Far):
-                told(answer.steps)
+            while isinstance(answer := self._receive(), _ProgressReport):
+                report(answer.steps)
             return answer
         except (OSError, ValueError, EOFError, pickle.PickleError):
             return None
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     def release(self) -> None:
-        """Close the pipes to it, which nobody uses any more."""
+        """Close the pipes to it."""
         for pipe in (self._process.stdin, self._process.stdout) if self._process else ():
             with suppress(OSError):
                 if pipe is not None:
@@ -246,14 +251,17 @@ def _write(pipe: IO[bytes], what: Any) -> None:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return how many cores this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
 @contextmanager
 def processes_for(store: Store, steps: int) -> Iterator[Processes | None]:
-    """Processes for the check of a thread; None where it is short, or its store only this process's."""
+    """Return processes for the check of a thread.
+
+    None if it is short, or only this process can read its store.
+    """
     count = min(cores(), _MOST)
     reader = store.reader() if steps >= SMALLEST and count > 1 and sys.executable else None
     if reader is None:
@@ -271,8 +279,8 @@ def processes_for(store: Store, steps: int) -> Iterator[Processes | None]:
 
 
 def serve() -> None:
-    """Do what is asked on stdin, until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who began it ends it
+    """Do the jobs from stdin until it is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends it
     gc.freeze()
     gc.set_threshold(_FEW_COLLECTIONS)
     answers, sys.stdout = sys.stdout.buffer, sys.stderr
@@ -285,7 +293,7 @@ def serve() -> None:
         job = jobs.get()
         try:
             answer = _done(store, job, answers)
-        except Exception:  # whoever asked does it again, and sees what is wrong
+        except Exception:  # the caller does it again, and gets the error itself
             answer = None
         _write(answers, answer)
 
@@ -295,21 +303,21 @@ def _listen(asked: IO[bytes], jobs: queue.SimpleQueue[Any]) -> None:
         while True:
             jobs.put(pickle.load(asked))
     except Exception:
-        os._exit(0)  # nobody waits for what is being done
+        os._exit(0)  # nobody waits for the current job
 
 
 def _done(store: Store, job: _Range | _Faults, answers: IO[bytes]) -> RangeReport | Faults:
     if isinstance(job, _Faults):
         return Faults.of(store, *job)
     task = job.task
-    told, next_word = task.first, 0.0
+    reported, next_report = task.first, 0.0
 
-    def far(step: int) -> None:
-        nonlocal told, next_word
-        if (now := time.monotonic()) >= next_word:
-            _write(answers, _Far(step - told))
-            told, next_word = step, now + _TOLD_EVERY
+    def report_step(step: int) -> None:
+        nonlocal reported, next_report
+        if (now := time.monotonic()) >= next_report:
+            _write(answers, _ProgressReport(step - reported))
+            reported, next_report = step, now + _REPORT_EVERY
 
-    report = check_range(store, task, watch=far)
-    _write(answers, _Far(task.last + 1 - told))
+    report = check_range(store, task, watch=report_step)
+    _write(answers, _ProgressReport(task.last + 1 - reported))
     return report

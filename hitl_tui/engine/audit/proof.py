@@ -1,4 +1,4 @@
-"""Whether the answers by which a thread would continue are in its ledger, from logins that may give them."""
+"""Checks that the answers with which a thread would continue are in its ledger, from allowed logins."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _ENDS = (*_ANSWERS, "withdrawn", "reopened")
 
 
 def missing_answer(store: Store, cursor: Cursor) -> str:
-    """Return why a thread must not continue from its cursor, or empty.
+    """Return why a thread must not continue from its cursor, or "".
 
-    Each answer that the cursor keeps must be an entry of the ledger with the same hash. Where its request
-    names logins, the answer and its votes must come from them. A gate at the newest step that the cursor does
-    not ask any more must have been answered or withdrawn.
+    Each answer that the cursor keeps must be an entry of the ledger with the same hash. If its request names
+    logins, the answer and its votes must come from them. A gate at the newest step that the cursor no longer
+    asks must have been answered or withdrawn.
     """
     kept = list(_kept(cursor))
     if not kept and cursor.status != "waiting":
@@ -50,7 +50,7 @@ def _hash(entry: LedgerEntry) -> str:
 
 
 def _stranger(store: Store, ledger: Iterable[LedgerEntry], answer: LedgerEntry) -> str:
-    """Why an answer or a vote came from a login that its request does not name, or empty."""
+    """Return why an answer or a vote came from a login that its request does not name, or ""."""
     about = [entry for entry in ledger if entry.request_id == answer.request_id and entry.n <= answer.n]
     for request in about:
         data = request.data if request.kind == "request" and isinstance(request.data, Mapping) else {}
@@ -64,7 +64,7 @@ def _stranger(store: Store, ledger: Iterable[LedgerEntry], answer: LedgerEntry) 
 
 
 def _unanswered(cursor: Cursor, ledger: Iterable[LedgerEntry]) -> str:
-    """Why a gate at the newest step, which the cursor does not ask, may not be passed, or empty."""
+    """Return why a gate at the newest step, which the cursor does not ask, may not be passed, or ""."""
     asked: dict[str | None, LedgerEntry] = {}
     for entry in ledger:
         if entry.kind == "request" and entry.thread_id == cursor.thread_id and entry.step == cursor.head:

@@ -1,8 +1,8 @@
-"""Replay: the graph is run again with the results its nodes once had.
+"""Replay: runs the graph on the recorded results of its nodes.
 
-Routes and termination conditions are asked for real, updates go through the reducers of today; no node, no
-handler and no model is called, and nothing is written.  What did not come from a node - input, edits,
-answers, forks, undone steps - is taken as it was recorded, and so is where it left the thread.
+Routes and termination conditions are really called, and updates go through the current reducers. No node, no
+handler and no model is called, and nothing is written. What did not come from a node (input, edits, answers,
+forks, undone steps) is taken from the log, together with the position that it left.
 
 Specified in docs/spec/log.md.
 """
@@ -27,7 +27,7 @@ from hitl_tui.engine.state.changes import reduced, set_values
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.rebuild import next_value, update_of
-from hitl_tui.engine.thread.run_inputs import as_of, inputs_at_steps
+from hitl_tui.engine.thread.run_inputs import inputs_at, inputs_at_steps
 from hitl_tui.engine.thread.session import ThreadState, length_of
 from hitl_tui.errors import HitlError, ReplayMismatch, UnknownThread
 
@@ -41,10 +41,10 @@ class ReplayReport(msgspec.Struct, frozen=True):
     """What a replay found.
 
     Args:
-        mismatches: `expected` is what was recorded, `actual` what the graph makes of it today.  Kind "node":
-            it goes another way, and the replay ends there; "value": an update makes another value; "reducer":
-            the channel has another reducer now; "checkpoint": the state's hash differs.
-        steps, records, nodes: how many were replayed; nodes are those whose results were served.
+        mismatches: `expected` is what was recorded, `actual` is the result of the current graph. Kind "node":
+            it takes another route, and the replay ends there; "value": an update gives another value;
+            "reducer": the channel has another reducer now; "checkpoint": the state's hash differs.
+        steps, records, nodes: how many were replayed; nodes are those whose results were used.
     """
 
     mismatches: tuple[Mismatch, ...] = ()
@@ -54,16 +54,16 @@ class ReplayReport(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """True where the graph does today what it did then."""
+        """Whether the current graph does what it did then."""
         return not self.mismatches
 
     @property
     def changed_reducers(self) -> tuple[str, ...]:
-        """The channels whose reducer is another one than when they were written."""
+        """Return the channels whose reducer has changed since they were written."""
         return tuple(mismatch.channel or "" for mismatch in self.mismatches if mismatch.field == "reducer")
 
     def check(self) -> None:
-        """Raise `ReplayMismatch` where the graph went another way."""
+        """Raise `ReplayMismatch` if the graph took another route."""
         for mismatch in self.mismatches:
             if mismatch.kind == "node":
                 raise ReplayMismatch(
@@ -77,7 +77,7 @@ class ReplayReport(msgspec.Struct, frozen=True):
 
 
 def replay(store: Store, graph: CompiledGraph, thread_id: str, watch: Watch | None = None) -> ReplayReport:
-    """Replay a thread; the first other node ends it.
+    """Replay a thread; the first different node ends it.
 
     Args:
         watch: called with (steps done, steps in all).
@@ -95,17 +95,17 @@ def replay(store: Store, graph: CompiledGraph, thread_id: str, watch: Watch | No
 def first_other_route(
     store: Store, graph: CompiledGraph, cursor: Cursor, after: Container[int], last: int
 ) -> int | None:
-    """Return the first step that the routes of a graph do not lead to, as they are now.
+    """Return the first step to which the current routes of a graph do not lead.
 
     Args:
-        after: the steps after which the route is asked.
-        last: the last step that is looked at; behind the newest one it is where the thread goes next.
+        after: the steps after which the route is called.
+        last: the last step that is checked; the one after the newest is where the thread goes next.
     """
     return _Routes(store, graph, cursor).first_other(after, last)
 
 
 class _Replay(ThreadState):
-    """One thread, from its first step on."""
+    """The replay of one thread, from its first step on."""
 
     def __init__(self, store: Store, graph: CompiledGraph, cursor: Cursor) -> None:
         self.store = store
@@ -114,7 +114,7 @@ class _Replay(ThreadState):
         ledger = store.ledger(cursor.thread_id)
         self.given = inputs_at_steps(ledger)
         self.channels = ReplayedChannels(store, cursor.thread_id, graph.channels, ledger)
-        self.cursor = Cursor(cursor.thread_id, **as_of(-1, self.given, cursor))
+        self.cursor = Cursor(cursor.thread_id, **inputs_at(-1, self.given, cursor))
         self.state = LiveState.initial(graph.channels)
         self.mismatches: list[Mismatch] = []
         self.records = self.nodes = 0
@@ -151,7 +151,7 @@ class _Replay(ThreadState):
     # -- where it goes ------------------------------------------------------------------------------
 
     def _goes_to(self, point: Checkpoint) -> bool:
-        """Whether the graph runs the recorded node now."""
+        """Whether the graph runs the recorded node next."""
         node = self._next_node()
         if node == point.node:
             self.nodes += 1
@@ -160,10 +160,10 @@ class _Replay(ThreadState):
         return False
 
     def _next_node(self) -> str:
-        """What the graph would run next, END with the reason where it would stop."""
+        """Return what the graph would run next, or END with the reason if it would stop."""
         position = self.cursor.position
         if position == ROLLBACK:
-            # Only a fork goes on from there, and what was undone is as it was at the beginning.
+            # Only a fork continues from there, and after a rollback the graph starts again.
             position = f"node:{self.graph.entry}"
         try:
             target, ended = self.next_target(position)
@@ -172,14 +172,14 @@ class _Replay(ThreadState):
         return f"{END} ({ended})" if ended else target or "no way on"
 
     def _ends(self, head: int) -> None:
-        # What failed attempts cost is in the cursor alone, and a condition may have counted it.
+        # The cost of failed attempts is only in the cursor, and a condition may have counted it.
         self.cursor = replace(self.cursor, cost=self.recorded.cost)
         node = self._next_node()
         if not node.startswith(END):
             self._add("node", "node", _name(END), _name(node), step=head)
 
     def _moved(self, point: Checkpoint) -> str:
-        """The position after a step, as the graph has it: of nodes their own, else as it was recorded."""
+        """Return the position after a step: after a node, that of the graph; otherwise the recorded one."""
         before, self._position = self._position, point.position
         if point.source in _RUN and point.node in self.graph.nodes:
             return f"route:{point.node}"
@@ -232,13 +232,13 @@ class _Replay(ThreadState):
         )
 
     def _known_to_differ(self) -> bool:
-        """Once told, a state that differs is not told again at each step after it."""
+        """Note that the state differs, so that it is not reported again at each later step."""
         return any(mismatch.kind in ("channel", "checkpoint") for mismatch in self.mismatches)
 
     def _reduce(
         self, channel: BoundChannel, before: Any, before_hash: bytes, record: UpdateRecord
     ) -> tuple[Any, bytes]:
-        """The value and its hash after a record; those that were recorded where they differ."""
+        """Return the value and its hash after a record; the recorded ones if they differ."""
         place = {"step": record.step, "seq": record.seq, "channel": channel.name}
         private = "private" in (record.visibility, channel.visibility)
         known = (channel.name, record.reducer)
@@ -254,8 +254,8 @@ class _Replay(ThreadState):
             else:
                 change = reduced(channel, before, channel.accept(update, before), before_hash)
         except Exception as error:
-            told = error.message if isinstance(error, HitlError) else f"{type(error).__name__}: {error}"
-            self._add("value", "update", "an update that fits", PRIVATE if private else told, **place)
+            message = error.message if isinstance(error, HitlError) else f"{type(error).__name__}: {error}"
+            self._add("value", "update", "an update that fits", PRIVATE if private else message, **place)
         else:
             if change.after_hash == record.next_hash:
                 return change.after, change.after_hash
@@ -271,14 +271,14 @@ class _Replay(ThreadState):
 
 
 class _Routes(_Replay):
-    """Asks the routes only: where a run ends by a condition, its steps were made all the same."""
+    """Calls only the routes: termination conditions are ignored, since the recorded steps were made."""
 
     def terminated(self, state: LiveState | None = None, cursor: Cursor | None = None) -> str:
-        """Say that no condition holds."""
+        """Return "": no condition counts."""
         return ""
 
     def first_other(self, after: Container[int], last: int) -> int | None:
-        """Return the first step, up to `last`, that the routes do not lead to."""
+        """Return the first step, up to `last`, to which the routes do not lead."""
         head = self.recorded.head
         for point, records in self._steps(min(last, head)):
             asked = point.source in _RUN and point.step - 1 in after
@@ -288,7 +288,7 @@ class _Routes(_Replay):
         return head + 1 if last > head and head in after and self._leads_elsewhere() else None
 
     def _leads_elsewhere(self) -> bool:
-        """Whether the thread would leave its newest step otherwise than it is recorded."""
+        """Whether the thread would continue from its newest step in another way than recorded."""
         kind, _, target = self.recorded.position.partition(":")
         if kind == "end":
             return self.recorded.reason == "end" and self._next_node() != END

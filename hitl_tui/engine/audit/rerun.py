@@ -28,22 +28,22 @@ from hitl_tui.errors import LogCorrupt
 
 _PAGE: Final = 500
 _MOST: Final = 5_000
-"""Steps behind the kept one that are looked at one by one; of more only sums and names are told."""
+"""Most steps after the kept one that are read one by one; for more, only sums and names are reported."""
 _MADE_BY_PEOPLE: Final = ("human", "fork")
 
 
 def rerun_plan(store: Store, cursor: Cursor, graph: CompiledGraph) -> Repeats:
-    """The last step of a thread that stands under a graph, and what runs again behind it."""
-    falls = _first_fallen(store, cursor, graph)
-    repeats = repeats_after(store, cursor, falls.step - 1, graph.info)
-    return replace(repeats, changed=falls.changed, unknown=falls.unknown, rerouted=falls.rerouted)
+    """Return the last step that is still valid under a graph, and what would run again after it."""
+    first = _first_invalid(store, cursor, graph)
+    repeats = repeats_after(store, cursor, first.step - 1, graph.info)
+    return replace(repeats, changed=first.changed, unknown=first.unknown, rerouted=first.rerouted)
 
 
 def repeats_after(store: Store, cursor: Cursor, step: int, graph: GraphInfo) -> Repeats:
-    """What a fork from a step would run again, and what that used in this thread.
+    """Return what a fork from a step would run again, and what that used in this thread.
 
     Args:
-        graph: the one that it would run on.
+        graph: the fork's graph.
     """
     totals = store.totals(cursor.thread_id, step)
     followers = _checkpoints(store, cursor, step + 1, min(cursor.head, step + _MOST))
@@ -62,24 +62,24 @@ def repeats_after(store: Store, cursor: Cursor, step: int, graph: GraphInfo) -> 
         step,
         cursor.head,
         tuple(
-            NodeRepeat(node, max(runs.get(node, 0), 0), _outside(graph.node(node), reach.get(node, ())))
+            NodeRepeat(node, max(runs.get(node, 0), 0), _side_effects(graph.node(node), reach.get(node, ())))
             for node in (*reach, *ran)
         ),
         decisions,
         tokens_in=tokens_in,
         tokens_out=tokens_out,
         cost=max(cursor.cost - totals.cost, 0.0),
-        # One that is unknown up to here is not told apart from one that was unknown before.
+        # A price that is unknown now may have been unknown before the step.
         cost_known=cursor.cost_known or not (tokens_in or tokens_out),
         duration=max(cursor.active - totals.active, 0),
     )
 
 
 def repeats_of_retry(cursor: Cursor, graph: GraphInfo) -> Repeats | None:
-    """What going on would try again: a node that failed or was given up; None where it repeats nothing."""
+    """Return what continuing would try again: a failed or stopped node; None if nothing is repeated."""
     node = cursor.next_node or ""
     failed = cursor.status == "failed" and cursor.error is not None and cursor.error.node == node
-    # Calls that completed are recorded, and not made again.
+    # Completed calls are recorded, and not made again.
     given_up = bool(cursor.uses or cursor.calls) and not cursor.first_call
     if not node or graph.node(node) is None or not (failed or given_up):
         return None
@@ -88,7 +88,7 @@ def repeats_of_retry(cursor: Cursor, graph: GraphInfo) -> Repeats | None:
     return Repeats(
         cursor.head,
         cursor.head,
-        (NodeRepeat(node, 0, _outside(graph.node(node), _reached(calls, ()))),),
+        (NodeRepeat(node, 0, _side_effects(graph.node(node), _reached(calls, ()))),),
         tokens_in=spent.tokens_in,
         tokens_out=spent.tokens_out,
         cost=spent.cost,
@@ -102,13 +102,13 @@ def _reached(calls: Iterable[ToolUse], compensations: Iterable[Compensation]) ->
     yield from (f"did what {entry.handler} undoes" for entry in compensations)
 
 
-def outside_of(graph: GraphInfo, name: str) -> tuple[str, ...]:
-    """How a node is known to reach outside by what it declares, in words."""
-    return _outside(graph.node(name), ())
+def side_effects_of(graph: GraphInfo, name: str) -> tuple[str, ...]:
+    """Return the side effects that a node declares, as text."""
+    return _side_effects(graph.node(name), ())
 
 
-def _outside(node: NodeInfo | None, known: Iterable[str]) -> tuple[str, ...]:
-    """What reaches outside, without saying anything twice."""
+def _side_effects(node: NodeInfo | None, known: Iterable[str]) -> tuple[str, ...]:
+    """Yield the side effects of a node that are not in `known` yet."""
     return tuple(dict.fromkeys((*known, *(_declared(node) if node else ()))))
 
 
@@ -120,11 +120,11 @@ def _declared(node: NodeInfo) -> Iterator[str]:
         yield from _declared(inner)
 
 
-class _Fallen(msgspec.Struct):
-    """The first step that does not stand, one behind the newest where all do, and why.
+class _FirstInvalid(msgspec.Struct):
+    """The first step that is no longer valid, and why; the step after the newest if all are valid.
 
     Attributes:
-        changed: what is another since that step ran; where all stand, since any of them did.
+        changed: what has changed since that step ran; if all are valid, since any of them ran.
     """
 
     step: int
@@ -133,38 +133,38 @@ class _Fallen(msgspec.Struct):
     rerouted: bool = False
 
 
-def _first_fallen(store: Store, cursor: Cursor, graph: CompiledGraph) -> _Fallen:
+def _first_invalid(store: Store, cursor: Cursor, graph: CompiledGraph) -> _FirstInvalid:
     graphs = _graphs_by_step(store, cursor.thread_id)
     compared = [_Comparison(store, digest, graph.info) for _, digest in graphs]
-    fallen = _Fallen(
+    invalid = _FirstInvalid(
         cursor.head + 1,
         tuple(dict.fromkeys(word for each in compared for word in each.words)),
         next((each.unknown for each in compared if each.unknown), ""),
     )
-    if not fallen.changed:
-        return fallen
+    if not invalid.changed:
+        return invalid
     written: set[str] = set()
     words_after: dict[int, tuple[str, ...]] = {}
     at = 0
     for point, channels in _with_channels(store, cursor, any(each.channels for each in compared)):
         while at + 1 < len(graphs) and graphs[at + 1][0] < point.step:
             at += 1
-        if point.step and compared[at].falls(point, channels, written):
-            fallen.step, fallen.changed = point.step, compared[at].words
+        if point.step and compared[at].is_invalid(point, channels, written):
+            invalid.step, invalid.changed = point.step, compared[at].words
             break
         written |= channels
-        if compared[at].turns(point):
+        if compared[at].may_reroute(point):
             words_after[point.step] = compared[at].words
     if (
         words_after
-        and (step := first_other_route(store, graph, cursor, words_after, fallen.step)) is not None
+        and (step := first_other_route(store, graph, cursor, words_after, invalid.step)) is not None
     ):
-        fallen.step, fallen.rerouted, fallen.changed = step, True, words_after[step - 1]
-    return fallen
+        invalid.step, invalid.rerouted, invalid.changed = step, True, words_after[step - 1]
+    return invalid
 
 
 def _graphs_by_step(store: Store, thread_id: str) -> list[tuple[int, str]]:
-    """The digests of the graphs that a thread ran on, each with the step behind which it did."""
+    """Return the digests of the graphs on which a thread ran, each with the step after which it did."""
     changes: list[tuple[float, int, str]] = []
     for place, part in enumerate(store.parts(thread_id)):
         info = store.info(part.thread_id)
@@ -179,7 +179,7 @@ def _graphs_by_step(store: Store, thread_id: str) -> list[tuple[int, str]]:
 
 
 def _with_channels(store: Store, cursor: Cursor, wanted: bool) -> Iterator[tuple[Checkpoint, frozenset[str]]]:
-    """All steps, oldest first, with the channels that each wrote where those are wanted."""
+    """Yield all steps, oldest first, each with the channels that it wrote if they are wanted."""
     for first in range(0, cursor.head + 1, _PAGE):
         last = min(first + _PAGE - 1, cursor.head)
         by_step: dict[int, set[str]] = {}
@@ -194,11 +194,11 @@ def _checkpoints(store: Store, cursor: Cursor, first: int, last: int) -> list[Ch
 
 
 class _Comparison:
-    """What of a graph that a thread ran on is another in the graph as it is now.
+    """The differences between a graph on which a thread ran and the current graph.
 
     Attributes:
-        words: what, each named for people.
-        unknown: why not everything could be compared, "" where it could.
+        words: the differences, as text for people.
+        unknown: why not everything could be compared, "" if it could.
     """
 
     def __init__(self, store: Store, digest: str, now: GraphInfo) -> None:
@@ -206,7 +206,7 @@ class _Comparison:
         self.unknown = ""
         self.channels: frozenset[str] = frozenset()
         self._nodes: frozenset[str] = frozenset()
-        self._ways: frozenset[str] = frozenset()
+        self._routes_changed: frozenset[str] = frozenset()
         self._defaults: frozenset[str] = frozenset()
         then = self._read(store, digest)
         if then is None:
@@ -223,12 +223,16 @@ class _Comparison:
         try:
             return GraphInfo.of(stored) if stored else None
         except LogCorrupt:
-            return None  # `verify` tells of it
+            return None  # `verify` reports it
 
     def _compare(self, then: GraphInfo, now: GraphInfo) -> None:
         names = [node.name for node in then.nodes]
-        self._nodes = frozenset(name for name in names if _does(then, name) != _does(now, name))
-        self._ways = frozenset(name for name in (START, *names) if _leads(then, name) != _leads(now, name))
+        self._nodes = frozenset(
+            name for name in names if _determines_steps(then, name) != _determines_steps(now, name)
+        )
+        self._routes_changed = frozenset(
+            name for name in (START, *names) if _determines_route(then, name) != _determines_route(now, name)
+        )
         later = {channel.name: channel for channel in now.channels}
         known = [(channel, later[channel.name]) for channel in then.channels if channel.name in later]
         self.channels = frozenset(
@@ -239,16 +243,16 @@ class _Comparison:
         self._defaults = frozenset(old.name for old, new in known if old.default != new.default)
         self.words = (
             *(name for name in names if name in self._nodes),
-            *(f"the way on after {name}" for name in (START, *names) if name in self._ways),
+            *(f"the route after {name}" for name in (START, *names) if name in self._routes_changed),
             *(f"channel {name}" for name in later if name in self.channels | self._defaults),
         )
 
-    def falls(self, point: Checkpoint, channels: frozenset[str], written: set[str]) -> bool:
-        """Whether a step would not be made as it was.
+    def is_invalid(self, point: Checkpoint, channels: frozenset[str], written: set[str]) -> bool:
+        """Whether a step is no longer valid.
 
         Args:
             channels: those that it wrote.
-            written: those that the steps before it wrote: their defaults no longer matter.
+            written: those that earlier steps wrote: their defaults no longer matter.
         """
         if point.source not in RAN:
             return False
@@ -259,13 +263,13 @@ class _Comparison:
             or bool(defaults and (not point.read or defaults & set(point.read)))
         )
 
-    def turns(self, point: Checkpoint) -> bool:
-        """Whether the way on after a step may be another now."""
-        return (START if point.source == "input" else point.node) in self._ways
+    def may_reroute(self, point: Checkpoint) -> bool:
+        """Whether the route after a step may have changed."""
+        return (START if point.source == "input" else point.node) in self._routes_changed
 
 
-def _does(graph: GraphInfo, name: str) -> Any:
-    """What makes a node's steps what they are."""
+def _determines_steps(graph: GraphInfo, name: str) -> Any:
+    """Return what determines a node's steps."""
     node = graph.node(name)
     return node and (_made_by(node), [gate for gate in graph.gates if gate.node == name])
 
@@ -281,15 +285,15 @@ def _made_by(node: NodeInfo) -> NodeInfo:
     )
 
 
-def _leads(graph: GraphInfo, name: str) -> Any:
-    """What makes the way on after a node what it is."""
+def _determines_route(graph: GraphInfo, name: str) -> Any:
+    """Return what determines the route after a node."""
     node = graph.node(name)
-    ways = {(edge.label, edge.target) for edge in graph.edges if edge.source == name}
-    return ways, node.route_code if node else ""
+    edges = {(edge.label, edge.target) for edge in graph.edges if edge.source == name}
+    return edges, node.route_code if node else ""
 
 
 def _without_code(graph: GraphInfo) -> GraphInfo:
-    """A graph as it is declared alone."""
+    """Return a graph without its code, as it is declared."""
 
     def bare(node: NodeInfo) -> NodeInfo:
         inner = _without_code(node.graph) if node.graph else None

@@ -1,6 +1,6 @@
-"""A recorded step as a pytest: the state before it, what models and tools said, what it must come to.
+"""Writes a recorded step as a pytest: the state before it, recorded replies, and the expected result.
 
-All that is recorded is written as literals: the test runs nothing that the log says, but the graph it names.
+All recorded values are written as literals. The test runs only the graph that the log names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hitl_tui.engine.log.threads import WITHIN
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.logged import LoggedThread, defaults_of
 from hitl_tui.engine.thread.rebuild import next_value, state_at, update_of
-from hitl_tui.engine.thread.run_inputs import as_of, inputs_at_steps
+from hitl_tui.engine.thread.run_inputs import inputs_at, inputs_at_steps
 from hitl_tui.engine.thread.session import first_input
 from hitl_tui.errors import UsageError
 
@@ -32,8 +32,8 @@ class _Step(NamedTuple):
     """A run of a node, committed or failed.
 
     Attributes:
-        point: its checkpoint; None where it failed.
-        error: what it failed of.
+        point: its checkpoint; None if it failed.
+        error: why it failed.
     """
 
     thread: LoggedThread
@@ -49,16 +49,16 @@ class _Step(NamedTuple):
 def step_test(
     store: Store, thread_id: str, step: int | None = None, *, graph: str = "", private: bool = False
 ) -> str:
-    """The text of a test file.
+    """Return the text of a test file.
 
     Args:
-        step: None for the newest one, or the failed run of a node behind it; that one is also the step after
-            the newest.
-        graph: names the graph, where the thread's record does not.
-        private: whether values of private channels are written into it.
+        step: None for the newest one, or for the failed run of a node after it; that one also has the number
+            after the newest.
+        graph: names the graph, if the thread's record does not.
+        private: whether the text may have values of private channels.
 
     Raises:
-        UnknownThread, LogCorrupt: there is no such thread, or it is not what was written.
+        UnknownThread, LogCorrupt: there is no such thread, or its log was changed.
         UsageError: there is no such step, or no test can be made of it; says why.
     """
     thread = LoggedThread.checked(store, thread_id)
@@ -67,7 +67,7 @@ def step_test(
     defaults = defaults_of(thread.declared)
     before = state_at(store, thread_id, found.number - 1, defaults)
     records = list(store.records(thread_id, found.number, found.number)) if found.point else []
-    given = as_of(found.number, inputs_at_steps(store.ledger(thread_id)), thread.cursor)
+    given = inputs_at(found.number, inputs_at_steps(store.ledger(thread_id)), thread.cursor)
     hidden = _hidden(found, before, defaults, records, given["private_context"])
     if hidden and not private:
         raise UsageError(
@@ -92,7 +92,7 @@ def step_test(
 
 
 def _step(store: Store, thread: LoggedThread, step: int | None) -> _Step:
-    """The run of a node that is meant; raises `UsageError` where there is none."""
+    """Return the wanted run of a node; raises `UsageError` if there is none."""
     cursor = thread.cursor
     error = cursor.error if (cursor.status, cursor.reason) == ("failed", "node_error") else None
     if error and error.node and step in (None, cursor.head + 1):
@@ -146,7 +146,7 @@ def _refuse_questions(store: Store, point: Checkpoint) -> None:
 
 
 def _graph_of(thread: LoggedThread, graph: str) -> tuple[str, Mapping[str, Any]]:
-    """What names the graph, and its options."""
+    """Return the name of the graph, and its options."""
     source = thread.info.source
     if source.get(WITHIN):
         raise UsageError(
@@ -172,7 +172,7 @@ def _hidden(
     records: Sequence[UpdateRecord],
     context: Collection[str],
 ) -> set[str]:
-    """What is private and can't be left out: the node may read it, or has written it."""
+    """Return the private values that can't be left out: the node may read them, or has written them."""
     reads = {name.partition(".")[0] for name in step.node.reads}
     read = step.point.read if step.point else ()
     if reads == {"*"}:
@@ -186,7 +186,7 @@ def _hidden(
 def _updates(
     records: Sequence[UpdateRecord], before: Mapping[str, Any]
 ) -> tuple[list[tuple[str, Any]], dict[str, list[tuple[str, Any]]]]:
-    """All updates in their order, and those of tools by tool."""
+    """Return all updates in their order, and those of tools by tool."""
     values, updates = dict(before), []
     tools: dict[str, list[tuple[str, Any]]] = {}
     for record in records:
@@ -201,7 +201,7 @@ def _updates(
 def _given(
     store: Store, step: _Step, defaults: dict[str, Any], secret: Collection[str]
 ) -> dict[str, Any] | None:
-    """What the run's input began list channels with."""
+    """Return the first entries that the run's input put into list channels."""
     given = {}
     for name, value in defaults.items():
         if isinstance(value, list) and name not in secret:
@@ -216,7 +216,7 @@ def _iteration(step: _Step) -> int:
 
 
 class _Code(str):
-    """Python as it is to be written."""
+    """Python source text, which `repr` does not quote."""
 
     __slots__ = ()
 
@@ -225,10 +225,10 @@ class _Code(str):
 
 
 def _replies(step: _Step) -> dict[str, list[Any]] | None:
-    """What the model of each agent answered, in the attempt that counts."""
+    """Return the replies of each agent's model, in the attempt that was committed."""
     replies: dict[str, list[Any]] = {}
     for writer in step.streamed:
-        # An agent's thinking is a text of its own, without replies.
+        # An agent's thinking is a separate text without replies.
         if not writer.replies or writer.attempt != step.attempt or writer.path:
             continue
         text = writer.text + writer.end
@@ -251,7 +251,7 @@ def _calls_of(step: _Step, agent: str) -> Iterator[ToolUse]:
 
 
 def _tools(step: _Step, updates: Mapping[str, Sequence[tuple[str, Any]]]) -> dict[str, list[Any]] | None:
-    """How the calls of each tool ended."""
+    """Return the results of the calls of each tool."""
     left = {tool: list(made) for tool, made in updates.items()}
     tools: dict[str, list[Any]] = {}
     for use in step.calls:
@@ -267,7 +267,7 @@ def _tools(step: _Step, updates: Mapping[str, Sequence[tuple[str, Any]]]) -> dic
 
 
 def _leads_to(store: Store, step: _Step) -> str:
-    """The node that the graph went on to, "" where that can't be told."""
+    """Return the node that came next, "" if it is not known."""
     if step.point is None:
         return ""
     known = next_of(step.point.position)
@@ -336,6 +336,6 @@ def _file(
 
 
 def _cause(error: ErrorInfo) -> str:
-    """What the node failed of, without its name, its attempt and their count."""
+    """Return why the node failed, without its name, its attempt and the number of attempts."""
     message = error.message.partition(f"attempt {error.attempt}: ")[2] or error.message
     return re.sub(r" \(after \d+ attempts\)$", "", message)

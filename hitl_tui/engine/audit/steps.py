@@ -1,7 +1,7 @@
-"""The check of a range of a thread's steps, from where its chains stood before to where they stand after it.
+"""Checks a range of a thread's steps.
 
-A range is checked alike whoever does it: what comes in is a `Seam`, and what goes out is the next one, so
-ranges may be checked apart (see `processes`) and are joined where one's end is the other's beginning.
+A check starts from a `Seam`, the state of the check between two steps, and ends with another one. So ranges
+can be checked separately (see `processes`), and are joined if the end of one is the start of the next.
 """
 
 from __future__ import annotations
@@ -34,20 +34,22 @@ Watch = Callable[[int, int], object]
 Step = tuple[int, Checkpoint | None, list[UpdateRecord]]
 
 WINDOW = 256
-"""Steps read at a time; ranges begin at multiples of it."""
+"""Steps that are read at a time; ranges start at multiples of it."""
 
 
 class Seam(msgspec.Struct, frozen=True):
-    """Where a check stands between two steps.
+    """The state of a check between two steps.
 
     Args:
         seq: the newest record.
-        previous, link: what the next record and checkpoint are chained to; None after a gap.
-        channels: how far each channel was followed, by name.
-        written: those that a record has named; private: those that are; told: what was said of reducers.
-        tainted: None where it is not known.
+        previous, link: the hashes to which the next record and checkpoint are chained; None after a gap.
+        channels: the channels as far as they were followed, by name.
+        written: the channels that a record has named.
+        private: the private channels.
+        reported: changed reducers that were reported.
+        tainted: the tainted channels, None if they are not known.
         complete: all channels are known, so that a state can be hashed.
-        unreadable: what was said of snapshots that can't be read.
+        unreadable: unreadable snapshots that were reported.
     """
 
     seq: int = 0
@@ -56,14 +58,14 @@ class Seam(msgspec.Struct, frozen=True):
     channels: dict[str, Standing] = {}
     written: frozenset[str] = frozenset()
     private: frozenset[str] = frozenset()
-    told: frozenset[tuple[str, str]] = frozenset()
+    reported: frozenset[tuple[str, str]] = frozenset()
     tainted: Tainted | None = {}
     complete: bool = False
     unreadable: str = ""
 
     @classmethod
     def first(cls, channels: Mapping[str, BoundChannel] | None) -> Seam:
-        """Where the check of a thread begins, with the defaults of the graph's channels where it is there."""
+        """Return the seam at the start of a thread, with the defaults of the given channels."""
         known = (channels or {}).values()
         return cls(
             channels={
@@ -74,15 +76,23 @@ class Seam(msgspec.Struct, frozen=True):
             complete=channels is not None,
         )
 
-    def joins(self, other: Seam, *, loosely: bool) -> bool:
-        """Whether two are the same; a value that is known is the one of its hash.
+    def is_same_as(self, other: Seam, *, loosely: bool) -> bool:
+        """Whether two seams are the same; known values are compared by their hashes.
 
         Args:
-            loosely: leave aside which channels were written and which are private.
+            loosely: ignore which channels were written and which are private.
         """
-        facts = (self.seq, self.previous, self.link, self.tainted, self.told, self.complete, self.unreadable)
+        facts = (
+            self.seq,
+            self.previous,
+            self.link,
+            self.tainted,
+            self.reported,
+            self.complete,
+            self.unreadable,
+        )
         others = (
-            *(other.seq, other.previous, other.link, other.tainted, other.told),
+            *(other.seq, other.previous, other.link, other.tainted, other.reported),
             *(other.complete, other.unreadable),
         )
         return (
@@ -97,12 +107,12 @@ class Task(msgspec.Struct, frozen=True):
     """A range of steps to be checked.
 
     Args:
-        entry: where the check stands before it; None reads that from the snapshot before it.
-        declared: the channels of the graph are at hand.
+        entry: the seam before it; None reads that from the snapshot before it.
+        declared: whether the channels of the graph are given.
         private: the graph's private channels.
-        anew: the steps from which on there are the channels of their snapshot and no others.
-        stood: where the ledger stood at some time, by the hash there; None where that is not known.
-        begun: the thread was begun with a graph, so its first step has a snapshot.
+        new_channels_at: the steps from which on there are exactly the channels of their snapshot.
+        decision_by_hash: the number of a decision by its ledger hash; None if the ledger is not known.
+        has_graph: the thread was started with a graph, so its first step has a snapshot.
     """
 
     thread_id: str
@@ -111,17 +121,17 @@ class Task(msgspec.Struct, frozen=True):
     entry: Seam | None
     declared: bool
     private: frozenset[str]
-    anew: frozenset[int]
-    stood: dict[bytes, int] | None
-    begun: bool
+    new_channels_at: frozenset[int]
+    decision_by_hash: dict[bytes, int] | None
+    has_graph: bool
 
 
 class RangeReport(msgspec.Struct, frozen=True):
-    """What the check of a range came to, from `entry` to `end`.
+    """The result of the check of a range, from `entry` to `end`.
 
     Args:
-        loose: it would be the same whichever channels were written and private before.
-        inner: threads of subgraphs' runs that its steps name, each with the step.
+        loose: it does not depend on which channels were written and private before.
+        inner: child threads that its steps name, each with the step.
     """
 
     entry: Seam
@@ -134,11 +144,11 @@ class RangeReport(msgspec.Struct, frozen=True):
     inner: tuple[tuple[str, int], ...]
 
     def follows(self, seam: Seam) -> bool:
-        """Whether it is what a check that begins at that seam comes to."""
-        return self.entry.joins(seam, loosely=self.loose)
+        """Whether a check that starts at a seam would have this result."""
+        return self.entry.is_same_as(seam, loosely=self.loose)
 
     def end_after(self, seam: Seam) -> Seam:
-        """Where the check stands after it, as one that began at that seam, which it follows."""
+        """Return the seam after it for a check that started at the given seam."""
         return replace(
             self.end, written=self.end.written | seam.written, private=self.end.private | seam.private
         )
@@ -155,12 +165,12 @@ def check_range(
     """Check a range of a thread's steps.
 
     Args:
-        channels: the graph's, to reduce every update again; None takes stored results.
-        gates: followed along; `end` of it is for the caller.
-        watch: called with the next step now and then; what it raises ends the check.
+        channels: those of the graph, to reduce every update again; None uses stored results.
+        gates: follows the steps; the caller must call its `end`.
+        watch: called with the next step now and then; an error that it raises ends the check.
 
     Raises:
-        LogCorrupt: it has no entry, and there is none to be read.
+        LogCorrupt: the task has no entry, and none can be read.
     """
     entry = task.entry or seam_before(store, task)
     check = RangeCheck(store, task, entry, channels, gates)
@@ -178,9 +188,10 @@ def check_range(
 
 
 def seam_before(store: Store, task: Task) -> Seam:
-    """Where a check of a whole log without findings stands before a range.
+    """Return the seam before a range, as a check of the whole log would have it without findings.
 
-    By the newest snapshot before it whose step has records, and the check of the steps from there on.
+    It is made from the newest snapshot before the range whose step has records, by checking the steps from
+    there on.
 
     Raises:
         LogCorrupt: there is no such snapshot, or it can't be read.
@@ -228,12 +239,14 @@ class RangeCheck:
         self.thread_id = task.thread_id
         self.gates = gates
         self.trace = Trace(
-            *(entry.channels, entry.written, entry.private, entry.told), strict=channels, before=self._before
+            *(entry.channels, entry.written, entry.private, entry.reported),
+            strict=channels,
+            before=self._before,
         )
         self.taint = TaintTrace(entry.tainted)
         self.seq, self.previous, self.link = entry.seq, entry.previous, entry.link
         self.complete, self.unreadable = entry.complete, entry.unreadable
-        # The facts of the threads whose own steps begin with a step.
+        # The facts of threads, by the first of their own steps.
         self._begins: dict[int, list[bytes]] = {}
         for part in store.parts(task.thread_id):
             self._begins.setdefault(part.after_step + 1, []).append(part.facts)
@@ -243,12 +256,12 @@ class RangeCheck:
         self._hashes = GrowingHashes()
 
     def _before(self, record: UpdateRecord) -> Any:
-        """What a record's channel held before its step, by the snapshots and the log."""
+        """Return the value of a record's channel before its step, from snapshots and log."""
         values = state_at(self.store, self.thread_id, record.step - 1, only=(record.channel,))
         return values.get(record.channel)
 
     def seam(self) -> Seam:
-        """Where it stands now."""
+        """Return the current seam."""
         trace = self.trace
         return Seam(
             seq=self.seq,
@@ -257,21 +270,21 @@ class RangeCheck:
             channels=trace.standings(),
             written=frozenset(trace.written),
             private=frozenset(trace.private),
-            told=frozenset(trace.told),
+            reported=frozenset(trace.reported),
             tainted=self.taint.known,
             complete=self.complete,
             unreadable=self.unreadable,
         )
 
     def run(self, first: int, last: int, watch: Callable[[int], object] | None = None) -> None:
-        """Go through the steps of a range."""
+        """Check the steps of a range."""
         while first <= last:
             if watch:
                 watch(first)
             end = min(first + WINDOW - first % WINDOW - 1, last)
             snapshots = self._snapshots(first, end)
-            # Values that no record names are in the first snapshot alone.
-            if first == 0 and self.task.begun and 0 not in snapshots and not self.unreadable:
+            # Values that no record names are only in the first snapshot.
+            if first == 0 and self.task.has_graph and 0 not in snapshots and not self.unreadable:
                 self._add("gap", "snapshot", 0, None, step=0)
             for step, point, records in self._window(first, end):
                 self._step(step, point, records, snapshots.get(step))
@@ -285,7 +298,7 @@ class RangeCheck:
     # -- steps ------------------------------------------------------------------------------------
 
     def _window(self, first: int, last: int) -> Iterable[Step]:
-        """The steps of a range, one by one where the range can't be read as a whole."""
+        """Yield the steps of a range, one by one if the range can't be read as a whole."""
         try:
             return self._read(first, last)
         except LogCorrupt as error:
@@ -297,14 +310,14 @@ class RangeCheck:
             return ()
 
     def _halves(self, first: int, middle: int, last: int) -> Iterator[Step]:
-        # A generator: what can't be read is noted in its place, after the steps before it.
+        # A generator, so that what can't be read is reported in its place, after the steps before it.
         yield from self._window(first, middle)
         yield from self._window(middle + 1, last)
 
     def _read(self, first: int, last: int) -> list[Step]:
         points = self.store.checkpoints(self.thread_id, last + 1, last + 1 - first)[::-1]
         records = list(self.store.records(self.thread_id, first, last))
-        return _in_order(first, last, points, records) or _sorted_out(first, last, points, records)
+        return _in_order(first, last, points, records) or _with_moved_records(first, last, points, records)
 
     def _step(
         self, step: int, point: Checkpoint | None, records: list[UpdateRecord], snapshot: bytes | None
@@ -317,8 +330,8 @@ class RangeCheck:
         intact = True
         for record in records:
             intact = self._record(step, record) and intact
-        if step in self.task.anew and snapshot is not None:
-            with suppress(Exception):  # told where the snapshot is checked
+        if step in self.task.new_channels_at and snapshot is not None:
+            with suppress(Exception):  # reported by the check of the snapshot
                 self.trace.keep(decode_snapshot(snapshot))
         if point is None:
             self._add("gap", "step", step, None, step=step)
@@ -337,11 +350,14 @@ class RangeCheck:
             self._taint(point, records, intact)
         self._linked(point, wrong)
         if self.gates:
-            decided = (self.task.stood or {}).get(point.ledger_hash)
+            decided = (self.task.decision_by_hash or {}).get(point.ledger_hash)
             self._gates(step, self.gates.follow(point, records, decided))
 
     def _place(self, point: Checkpoint, records: Sequence[UpdateRecord], first: int) -> Mapping[str, Any]:
-        """Check where a checkpoint stands among others and its records; what is wrong, as it should be."""
+        """Check a checkpoint against its neighbours and its records.
+
+        Return wrong fields as they should be.
+        """
         step, record = point.step, records[0] if records else None
         if (
             point.parent_step == step - 1
@@ -377,18 +393,18 @@ class RangeCheck:
         self.mismatches += gate_mismatches(step, findings)
 
     def enter(self, step: int) -> None:
-        """Go on to a step: the chains go on with the facts of threads that begin with it."""
+        """Go on to a step: the chains include the facts of threads that start with it."""
         for facts in self._begins.get(step, ()):
-            self.previous, self.link = begun(self.previous, facts), begun(self.link, facts)
+            self.previous, self.link = with_facts(self.previous, facts), with_facts(self.link, facts)
 
     def _linked(self, point: Checkpoint, wrong: Mapping[str, Any]) -> None:
         """Check a checkpoint's own hash, and the decision that it names.
 
         Args:
-            wrong: fields that were told already, as they should be.
+            wrong: fields that were reported already, as they should be.
         """
-        stood = self.task.stood
-        names_none = stood is not None and point.ledger_hash not in stood
+        decision_by_hash = self.task.decision_by_hash
+        names_none = decision_by_hash is not None and point.ledger_hash not in decision_by_hash
         if names_none:
             self._add("checkpoint", "ledger_hash", None, point.ledger_hash, step=point.step)
         own = point.checkpoint_hash
@@ -413,7 +429,7 @@ class RangeCheck:
         self.link = (own, true)
 
     def _state(self, point: Checkpoint) -> bytes | None:
-        """Check a checkpoint's state_hash; gives it as it should be where it was told."""
+        """Check a checkpoint's state_hash; return it as it should be if it was reported."""
         trace = self.trace
         expected = trace.state_hash()
         if not expected:
@@ -430,14 +446,14 @@ class RangeCheck:
         return None
 
     def _was_saved(self, point: Checkpoint) -> bool:
-        """Whether a state has no channels but those that were written, as in a thread made by `save`."""
+        """Whether a state has only channels that were written, as in a thread made by `save`."""
         if not self.task.declared:
             return False
         self.trace.depends = True
         return point.state_hash == state_hash(self.trace.written_digests())
 
     def _lose(self) -> None:
-        """Go on after something that is missing: only what follows can tell how it ended."""
+        """Continue after a gap: only later steps show how it ended."""
         self.previous = self.link = None
         self.trace.lose()
         self.taint.lose()
@@ -447,7 +463,7 @@ class RangeCheck:
     # -- records ----------------------------------------------------------------------------------
 
     def _record(self, step: int, record: UpdateRecord) -> bool:
-        """Check a record; True where it is as it was written."""
+        """Check a record; return whether it is unchanged."""
         self.records += 1
         true = record_hash(record)
         intact = true == record.record_hash
@@ -465,13 +481,13 @@ class RangeCheck:
         return True
 
     def _altered(self, step: int, record: UpdateRecord, true: bytes, intact: bool) -> bool:
-        """Check a record that was changed or does not follow on the one before it."""
+        """Check a record that was changed or does not follow the one before it."""
         place = {"seq": record.seq, "step": step, "channel": record.channel}
         expected: dict[str, Any] = {"seq": self.seq + 1, "step": step}
         if record.seq > self.seq + 1 and record_hash(replace(record, seq=self.seq + 1)) != record.record_hash:
             self._add("gap", "seq", self.seq + 1, record.seq, **place)
             self._lose()
-            # A store that derives the hash of the record before has lost that, too.
+            # A store that derives the hash of the record before it has lost that, too.
             intact = True
         if intact:
             expected = {"step": step}
@@ -513,7 +529,7 @@ class RangeCheck:
     # -- snapshots ----------------------------------------------------------------------------------
 
     def _snapshots(self, first: int, last: int) -> dict[int, bytes]:
-        """The snapshots of a range of steps, one by one where they can't be read as a whole."""
+        """Return the snapshots of a range of steps, one by one if they can't be read as a whole."""
         hashes: dict[int, bytes] = {}
         with suppress(LogCorrupt):
             return dict(self.store.snapshots(self.thread_id, first, last))
@@ -549,13 +565,13 @@ class RangeCheck:
                 shown = (PRIVATE, PRIVATE) if name in trace.private else (expected, digest)
                 self._add("snapshot", "value", *shown, step=step, channel=name)
             elif expected is None:
-                trace.learn(name, value, digest)
+                trace.set_from_snapshot(name, value, digest)
             else:
-                trace.know(name, value)
+                trace.set_value(name, value)
         for name in trace.missing(values):
             self._add("snapshot", "channel", name, None, step=step, channel=name)
-        told = any(mismatch.step == step for mismatch in self.mismatches[known - 1 if known else 0 :])
-        if point is not None and not told and state_hash(digests) != point.state_hash:
+        reported = any(mismatch.step == step for mismatch in self.mismatches[known - 1 if known else 0 :])
+        if point is not None and not reported and state_hash(digests) != point.state_hash:
             self._add("snapshot", "state_hash", point.state_hash, state_hash(digests), step=step)
 
 
@@ -564,29 +580,29 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def mismatch(kind: Kind, field: str, expected: Any, actual: Any, **place: Any) -> Mismatch:
-    """A finding; hashes are shown as text."""
+    """Make a finding; hashes are shown as text."""
     shown = [show_hash(value) if isinstance(value, bytes) else value for value in (expected, actual)]
     at: dict[str, Any] = {"seq": None, "step": None, "channel": None, **place}
     return Mismatch(kind=kind, field=field, expected=shown[0], actual=shown[1], **at)
 
 
 def gate_mismatches(step: int, findings: Iterable[GateFinding]) -> list[Mismatch]:
-    """Findings about gates, as those of a step."""
+    """Yield findings about gates as findings of a step."""
     return [
         mismatch("gate", finding.field, finding.expected, finding.actual, step=step, seq=finding.n)
         for finding in findings
     ]
 
 
-def begun(link: Link | None, facts: bytes) -> Link | None:
-    """A link with the facts of a thread that begins behind it."""
+def with_facts(link: Link | None, facts: bytes) -> Link | None:
+    """Return a link chained to the facts of a thread that starts after it."""
     return link and (chained(link[0], facts), chained(link[1], facts))
 
 
 def _in_order(
     first: int, last: int, points: Sequence[Checkpoint], records: list[UpdateRecord]
 ) -> list[Step] | None:
-    """The steps of a range where each record lies in its own, None where something is out of place."""
+    """Return the steps of a range if each record belongs to its step; None if something is out of place."""
     if len(points) != last + 1 - first or points[0].step != first or points[-1].step != last:
         return None
     steps: list[Step] = []
@@ -606,24 +622,24 @@ def _in_order(
     return steps if place == len(records) else None
 
 
-def _sorted_out(
+def _with_moved_records(
     first: int, last: int, points: Sequence[Checkpoint], records: Iterable[UpdateRecord]
 ) -> list[Step]:
-    """The steps of a range, where records may have been moved."""
+    """Return the steps of a range whose records may have been moved."""
     by_step = {point.step: point for point in points}
     own: dict[int, list[UpdateRecord]] = {step: [] for step in range(first, last + 1)}
     by_seq = _steps_by_seq([by_step[step] for step in sorted(by_step)])
     step = first
     for record in records:
-        # Either its step or its seq may have been changed, not both in the same way.
-        told = (record.step, by_seq.get(record.seq, record.step))
-        step = min((candidate for candidate in told if step <= candidate <= last), default=step)
+        # Either its step or its seq may have been changed, but not both consistently.
+        reported = (record.step, by_seq.get(record.seq, record.step))
+        step = min((candidate for candidate in reported if step <= candidate <= last), default=step)
         own[step].append(record)
     return [(step, by_step.get(step), some) for step, some in own.items()]
 
 
 def _steps_by_seq(points: list[Checkpoint]) -> dict[int, int]:
-    """The step of each seq, from checkpoints that go on where the one before them ended."""
+    """Return the step of each seq, from checkpoints that start where the one before them ended."""
     steps: dict[int, int] = {}
     for before, point, following in zip([None, *points], points, [*points[1:], None], strict=False):
         joined = before is None or before.last_seq + 1 == point.first_seq

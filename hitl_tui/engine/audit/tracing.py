@@ -1,4 +1,4 @@
-"""Following channels and taint through a log by their hashes, as `verify` does.
+"""Follows channels and taint through a log by their hashes, for `verify`.
 
 Specified in docs/spec/data.md and docs/spec/log.md.
 """
@@ -26,11 +26,11 @@ from hitl_tui.errors import HitlError, LogCorrupt, UnknownThread
 
 
 class ReplayedChannels:
-    """The channels of a thread, as a replay with the graph of today follows them.
+    """The channels of a thread, followed in a replay with the current graph.
 
     Args:
-        channels: the graph's.
-        ledger: the thread's.
+        channels: those of the graph.
+        ledger: that of the thread.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class ReplayedChannels:
         self._names = frozenset(channels)
         self._steps = {0}
         self._left: set[str] = set()
-        # The hashes of channels that the thread has lost since, as the log has them.
+        # The hashes, from the log, of channels that the thread has lost since.
         self._lost: dict[str, bytes] = {}
         for entry in ledger:
             if entry.kind == CHANNELS:
@@ -54,18 +54,18 @@ class ReplayedChannels:
                 self._left = self._left.union(entry.data["gone"]).difference(entry.data["new"])
 
     def lost(self, record: UpdateRecord) -> bool:
-        """Whether a record is of a channel that the graph lacks because the thread has lost it since."""
+        """Whether a record is about a channel that the graph lacks because the thread has lost it since."""
         known = record.channel in self._left and record.channel not in self._channels
         if known:
             self._lost[record.channel] = record.next_hash
         return known
 
     def follow(self, step: int, written: set[str], values: dict[str, Any], digests: dict[str, bytes]) -> None:
-        """After the records of a step: channels that came or went with it have their values anew.
+        """Apply a step, after its records: channels that it added or removed get their new values.
 
         Args:
             written: the channels that the step has written.
-            values, digests: of the graph's channels, replayed so far; changed in place.
+            values, digests: those of the graph's channels, replayed so far; changed in place.
         """
         kept = self._kept(step) if step in self._steps else None
         if kept is None:
@@ -81,13 +81,13 @@ class ReplayedChannels:
         self._names = frozenset(kept)
 
     def hashed(self, digests: dict[str, bytes]) -> dict[str, bytes]:
-        """The hashes that the hash of the state is over."""
+        """Return the hashes from which the hash of the state is made."""
         if self._names == digests.keys():
             return digests
         return {name: digest for name, digest in (self._lost | digests).items() if name in self._names}
 
     def _kept(self, step: int) -> dict[str, Any] | None:
-        """The whole state that a step keeps, None where it can't be read, which is for `verify` to tell."""
+        """Return the whole state that a step keeps; None if it can't be read, which `verify` reports."""
         with suppress(LogCorrupt):
             snapshot = self._store.snapshot(self._thread_id, step)
             if snapshot and snapshot[0] == step:
@@ -96,7 +96,7 @@ class ReplayedChannels:
 
 
 class TaintFinding(NamedTuple):
-    """Taint that does not follow from the records; `record` is None where the checkpoint says it."""
+    """Taint that does not follow from the records; `record` is None if it is in the checkpoint."""
 
     record: UpdateRecord | None
     field: str
@@ -105,17 +105,17 @@ class TaintFinding(NamedTuple):
 
 
 class TaintTrace:
-    """The tainted channels of a thread, followed step by step; unknown after a gap until the next step."""
+    """The tainted channels of a thread, followed step by step; after a gap unknown until the next step."""
 
     def __init__(self, known: Tainted | None = MappingProxyType({})) -> None:
         self.known = known
 
     def lose(self) -> None:
-        """Something between is missing."""
+        """Note a gap."""
         self.known = None
 
     def is_plain(self, point: Checkpoint, records: Sequence[UpdateRecord]) -> bool:
-        """Whether a step has nothing to do with taint; then it is taken with it."""
+        """Whether a step has nothing to do with taint; such a step is then followed."""
         if self.known or point.tainted:
             return False
         for record in records:
@@ -127,7 +127,7 @@ class TaintTrace:
     def follow(
         self, point: Checkpoint, records: Sequence[UpdateRecord], intact: bool
     ) -> tuple[TaintFinding, ...]:
-        """Take the taint one step further; what follows is checked against what the checkpoint says.
+        """Follow the taint one step further, and check the result against the checkpoint.
 
         Args:
             intact: no record of the step was changed, so their lineages are as they were written.
@@ -175,17 +175,17 @@ def _of_record(
 
 _UNKNOWN: Any = object()
 _PLAIN = frozenset((str, int, bool, type(None)))
-"""What msgspec writes as its canonical form has it."""
+"""Types of which msgspec's JSON is the canonical form."""
 _encode = msgspec.json.Encoder().encode
 _NULL = item_hash(None)
-# What a channel may hold before anything was written to it, to be recognised by its hash.
+# Usual defaults of channels, recognised by their hashes.
 _USUAL_DEFAULTS = {
     channel_hash(value): value for value in (None, FrozenList(), FrozenDict(), 0, 1, "", True, False)
 }
 
 
 class TraceFinding(NamedTuple):
-    """Something wrong with a record that none of its own hashes shows."""
+    """An error in a record that none of its own hashes shows."""
 
     kind: Literal["value", "reducer"]
     field: str
@@ -194,16 +194,16 @@ class TraceFinding(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """Which hashes of a record are not what they should be, by field, and what else was found."""
+    """The wrong hashes of a record as they should be, by field, and other findings."""
 
     expected: dict[str, bytes]
     findings: list[TraceFinding]
 
 
 class Standing(NamedTuple):
-    """How far a channel was followed: its hash as it should be and as written, None where that is unknown.
+    """A channel as far as it was followed: its hash as it should be and as written, None if that is unknown.
 
-    `value` is that of `digest` where it is `known`.
+    `value` is that of `digest` if it is `known`.
     """
 
     digest: bytes | None
@@ -213,7 +213,7 @@ class Standing(NamedTuple):
 
 
 class _Channel:
-    """How far one channel was followed; `stored` is its last hash as written, `digest` as it should be."""
+    """One channel while it is followed; `stored` is its last hash as written, `digest` as it should be."""
 
     __slots__ = ("digest", "stored", "value")
 
@@ -229,13 +229,15 @@ class Trace:
     """All channels of a thread, followed record by record.
 
     Args:
-        channels: how far they were followed before; `written`, `private`, `told`: which a record has named,
-            which are private, and of which reducers was told that they are others today.
-        strict: the graph's channels, to reduce by them again instead of taking stored results.
-        before: looks up what a record's channel held before its step.
+        channels: the channels as far as they were followed before.
+        written: the channels that a record has named.
+        private: the private channels.
+        reported: changed reducers that were reported.
+        strict: the graph's channels, to reduce updates again instead of using stored results.
+        before: looks up the value of a record's channel before its step.
 
     Attributes:
-        depends: something depended on which channels were written before this began.
+        depends: something depended on which channels were written before the start.
     """
 
     def __init__(
@@ -243,14 +245,14 @@ class Trace:
         channels: Mapping[str, Standing],
         written: Iterable[str] = (),
         private: Iterable[str] = (),
-        told: Iterable[tuple[str, str]] = (),
+        reported: Iterable[tuple[str, str]] = (),
         *,
         strict: Mapping[str, BoundChannel] | None = None,
         before: Callable[[UpdateRecord], Any] | None = None,
     ) -> None:
         self.strict = strict
         self._before = before
-        self.written, self.private, self.told = set(written), set(private), set(told)
+        self.written, self.private, self.reported = set(written), set(private), set(reported)
         self.depends = False
         self._named: set[str] = set()
         self._all = {
@@ -259,14 +261,14 @@ class Trace:
             )
             for name, standing in channels.items()
         }
-        # What goes into the hash of the state, by channel; those that have changed since it was made.
+        # The parts of the state's hash by channel, and the channels that have changed since it was made.
         self._parts: dict[str, str] = {}
         self._order: list[str] = []
         self._changed = set(self._all)
         self._state_hash: bytes | None = None
 
     def standings(self) -> dict[str, Standing]:
-        """How far each channel is followed."""
+        """Return each channel as far as it was followed."""
         return {
             name: Standing(channel.digest, channel.stored, known, channel.value if known else None)
             for name, channel in self._all.items()
@@ -274,12 +276,12 @@ class Trace:
         }
 
     def digest(self, name: str) -> bytes | None:
-        """A channel's hash as it should be, None while it is unknown."""
+        """Return a channel's hash as it should be, None while it is unknown."""
         channel = self._all.get(name)
         return channel.digest if channel else None
 
     def state_hash(self) -> bytes:
-        """The hash of the state, b"" while that of a channel is unknown."""
+        """Return the hash of the state, b"" while that of a channel is unknown."""
         if self._state_hash is not None and not self._changed:
             return self._state_hash
         parts = self._parts
@@ -295,7 +297,7 @@ class Trace:
         return self._state_hash
 
     def written_digests(self) -> dict[str, bytes]:
-        """The hashes of the channels that a record names."""
+        """Return the hashes of the channels that a record names."""
         return {
             name: channel.digest
             for name, channel in self._all.items()
@@ -303,23 +305,23 @@ class Trace:
         }
 
     def missing(self, values: Mapping[str, Any]) -> list[str]:
-        """The channels that a record names, and that a whole state lacks."""
+        """Return the channels that a record names and a whole state lacks."""
         if self._all.keys() <= values.keys():
             return []
         self.depends = self.depends or not self._all.keys() - values.keys() <= self._named
         return sorted(self.written_digests().keys() - values.keys())
 
-    def learn(self, name: str, value: Any, digest: bytes) -> None:
-        """Take a channel's value and hash from a snapshot."""
+    def set_from_snapshot(self, name: str, value: Any, digest: bytes) -> None:
+        """Set a channel's value and hash from a snapshot."""
         self._all[name] = _Channel(value, digest, digest)
         self._changed.add(name)
 
-    def know(self, name: str, value: Any) -> None:
-        """Take a channel's value, which has the hash that it should have."""
+    def set_value(self, name: str, value: Any) -> None:
+        """Set a channel's value, which has the right hash."""
         self._all[name].value = value
 
     def keep(self, values: Mapping[str, Any]) -> None:
-        """From here on there are these channels and no others; what was not followed has these values."""
+        """Continue with exactly these channels; channels that were not followed get these values."""
         self.depends = self.depends or not self._all.keys() <= values.keys()
         self._all = {name: self._all.get(name) or _Channel() for name in values}
         self.written &= values.keys()
@@ -327,16 +329,16 @@ class Trace:
         self._parts, self._order, self._changed = {}, [], set(self._all)
         for name, channel in self._all.items():
             if channel.digest is None:
-                self.learn(name, values[name], channel_hash(values[name]))
+                self.set_from_snapshot(name, values[name], channel_hash(values[name]))
 
     def lose(self) -> None:
-        """Forget where the channels stand: something between is missing."""
+        """Forget the values of all channels, after a gap."""
         for channel in self._all.values():
             channel.value, channel.digest, channel.stored = _UNKNOWN, None, None
         self._changed = set(self._all)
 
     def follow(self, record: UpdateRecord, intact: bool) -> Followed | None:
-        """Take a channel one record further; None where all is as it should be.
+        """Follow a channel one record further; return None if all is as it should be.
 
         Args:
             intact: the record's own hash is right, so its hashes are as they were written.
@@ -353,9 +355,9 @@ class Trace:
             channel = self._all[name] = _Channel()
         if self.strict is None and _is_replaced(record, channel):
             return None
-        return self._traced(channel, record, intact)
+        return self._trace(channel, record, intact)
 
-    def _traced(self, channel: _Channel, record: UpdateRecord, intact: bool) -> Followed | None:
+    def _trace(self, channel: _Channel, record: UpdateRecord, intact: bool) -> Followed | None:
         expected: dict[str, bytes] = {}
         findings: list[TraceFinding] = []
         if channel.digest is None:
@@ -365,7 +367,7 @@ class Trace:
             expected["previous_hash"] = channel.digest
         if record.patched:
             if channel.value is _UNKNOWN:
-                channel.value = self._looked_up(record, channel)
+                channel.value = self._look_up(record, channel)
             update = self._update(record, channel.value)
         else:
             update = freeze(record.update)
@@ -400,7 +402,7 @@ class Trace:
         update_hash: bytes,
         findings: list[TraceFinding],
     ) -> bytes | None:
-        """The channel's hash after a record, None where it can't be told."""
+        """Return the channel's hash after a record, None if it is not known."""
         previous = channel.value
         channel.value = _UNKNOWN
         if update is _UNKNOWN:
@@ -435,7 +437,7 @@ class Trace:
         record: UpdateRecord,
         findings: list[TraceFinding],
     ) -> bytes | None:
-        """The hash of what a record says that a user's reducer made."""
+        """Return the hash of a custom reducer's result as the record has it."""
         if "result" in record.patched and previous is _UNKNOWN:
             return None
         try:
@@ -448,7 +450,7 @@ class Trace:
         return channel_hash(channel.value)
 
     def _update(self, record: UpdateRecord, previous: Any) -> Any:
-        """The update of a record; what it holds itself where that is a patch of another value."""
+        """Return the update of a record; its raw content if it is a patch of another value."""
         if "update" in record.patched and previous is _UNKNOWN:
             return _UNKNOWN
         try:
@@ -456,8 +458,8 @@ class Trace:
         except LogCorrupt:
             return record.update
 
-    def _looked_up(self, record: UpdateRecord, channel: _Channel) -> Any:
-        """The value that a record changes, where following the log from its begin did not tell it."""
+    def _look_up(self, record: UpdateRecord, channel: _Channel) -> Any:
+        """Look up the value that a record changes, if it is not known from following the log."""
         if self._before is None:
             return _UNKNOWN
         with suppress(LogCorrupt, UnknownThread):
@@ -469,7 +471,7 @@ class Trace:
     def _reduced_again(
         self, previous: Any, update: Any, record: UpdateRecord, channels: Mapping[str, BoundChannel]
     ) -> list[TraceFinding]:
-        """Run a user's reducer on what it got then."""
+        """Run a custom reducer on its recorded arguments."""
         own = channels.get(record.channel)
         if own is None or previous is _UNKNOWN:
             return []
@@ -485,25 +487,25 @@ class Trace:
     def _changed_reducer(
         self, record: UpdateRecord, channels: Mapping[str, BoundChannel]
     ) -> list[TraceFinding]:
-        """The graph's reducer where it is another one than the record's, told once.
+        """Return the graph's reducer if it differs from the record's; reported once.
 
-        Of a channel that the graph has no more there is none to compare; the ledger tells that it went.
+        For a channel that the graph no longer has there is none to compare; the ledger has its removal.
         """
         own = channels.get(record.channel)
         if record.op == "set" or own is None:
             return []
         today = own.reducer.signature
         known = (record.channel, record.reducer)
-        if today == record.reducer or known in self.told:
+        if today == record.reducer or known in self.reported:
             return []
-        self.told.add(known)
+        self.reported.add(known)
         return [TraceFinding("reducer", "reducer", record.reducer, today)]
 
 
 def _is_replaced(record: UpdateRecord, channel: _Channel) -> bool:
-    """Whether a record puts a text, a number or the like in place of a value, and all hashes are right.
+    """Whether a record replaces a value by a text, a number or the like, and all hashes are right.
 
-    The channel is taken with it then.  Nearly all records of many logs do no more.
+    The channel is then followed. In many logs nearly all records do only this.
     """
     update, digest = record.update, record.next_hash
     if (
@@ -522,7 +524,7 @@ def _is_replaced(record: UpdateRecord, channel: _Channel) -> bool:
 
 @lru_cache
 def _kind_by_digests(op: Operation, name: str) -> Kind | None:
-    """How the digest after a record comes from digests alone, None where it takes the value before it.
+    """Return how the digest after a record follows from digests alone; None if the value before it is needed.
 
     Args:
         op, name: the record's operation and reducer.

@@ -1,4 +1,4 @@
-"""Whether the logs of a thread and of the threads below it agree with themselves.
+"""Checks the logs of a thread and of its child threads.
 
 Specified in docs/spec/branches.md and docs/spec/log.md.
 """
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from hitl_tui.engine.audit.anchor import Anchor, anchors_of, moved
+from hitl_tui.engine.audit.anchor import Anchor, anchors_of, differences_from_anchors
 from hitl_tui.engine.audit.findings import Kind, Mismatch, VerifyReport
 from hitl_tui.engine.audit.gate_trace import GateTrace
 from hitl_tui.engine.audit.processes import Faults, Processes, processes_for
@@ -22,11 +22,11 @@ from hitl_tui.engine.audit.steps import (
     Seam,
     Task,
     Watch,
-    begun,
     check_range,
     gate_mismatches,
     mismatch,
     seam_before,
+    with_facts,
 )
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.events import PRIVATE
@@ -39,8 +39,8 @@ from hitl_tui.engine.state.canonical import canonical
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.hashes import chained, cursor_hash, ledger_hash, signed_words
-from hitl_tui.engine.thread.logged import chained_cursor_hash, ledger_links, unbound
-from hitl_tui.engine.thread.run_inputs import as_of, inputs_at_steps
+from hitl_tui.engine.thread.logged import chained_cursor_hash, ledger_links, request_mismatch
+from hitl_tui.engine.thread.run_inputs import inputs_at, inputs_at_steps
 from hitl_tui.errors import GraphInvalid, LogCorrupt, UnknownThread, UsageError
 from hitl_tui.shell import command_line
 
@@ -61,24 +61,24 @@ def verify(
     """Check a thread's log and change nothing.
 
     Args:
-        channels: the graph's; without them defaults are taken from the log as far as it tells them.
-        strict: reduce every update again, custom reducers included, as the graph does it today; and want an
+        channels: those of the graph; without them defaults are taken from the log, as far as it has them.
+        strict: reduce every update again with the current reducers, including custom ones; and require an
             answer in the ledger for every gate that the thread has passed.
-        signers: checks the signatures of decisions; None checks only that those are there that must be.
-        watch: called with (steps done, steps in all) now and then; what it raises ends the check.
-        since: check only this step and those after it; what they build on is taken as it is stored.
-        processes: check ranges of steps in these at once.
+        signers: checks the signatures of decisions; None checks only that required ones exist.
+        watch: called now and then with (steps checked, all steps); an error that it raises ends the check.
+        since: check only this step and those after it; earlier ones are used as they are stored.
+        processes: check ranges of steps in these at the same time.
 
     Raises:
         UnknownThread: there is no such thread.
-        UsageError: strict without channels or since a step, or there is no such step.
+        UsageError: strict without channels or with `since`, or there is no such step.
     """
     options = _Options(strict, watch, signers, since, processes)
     return _verified(store, thread_id, channels, options).report
 
 
 class _Options(NamedTuple):
-    """How to check: see `verify`."""
+    """Options of a check: see `verify`."""
 
     strict: bool = False
     watch: Watch | None = None
@@ -89,7 +89,7 @@ class _Options(NamedTuple):
 
 
 class _Verified(NamedTuple):
-    """What a check found, and the threads that the thread's steps name, each with the step."""
+    """The report of a check, and the child threads that the thread's steps name, each with the step."""
 
     report: VerifyReport
     inner: tuple[tuple[str, int], ...]
@@ -121,31 +121,33 @@ class _Check:
         self.cursor = cursor
         self.channels = channels
         self.options = options
-        # The ledger; the gates are followed by it where all of it is there.
+        # The ledger; gates are followed with it if it is complete.
         self.decided: list[LedgerEntry] = []
         self.signed: list[SignedDecision] = []
         self.mismatches: list[Mismatch] = []
         self.parts = store.parts(self.thread_id)
-        # Where the ledger stood at some time, by the hash there; None where that is not known.
-        self.stood: dict[bytes, int] | None = {}
+        # The number of a decision by its ledger hash; None if the ledger is not known.
+        self.decision_by_hash: dict[bytes, int] | None = {}
 
     def run(self) -> _Verified:
         head, options = self.cursor.head, self.options
         processes = options.processes
         faults = processes.faults(self.thread_id, options.since) if processes else None
-        begun_with_graph = self._threads()
+        has_graph = self._threads()
         ledger = self._ledger()
         gates = None
-        if (options.strict or options.answers) and self.stood is not None:
+        if (options.strict or options.answers) and self.decision_by_hash is not None:
             gates = GateTrace(self.store, self.parts, self.decided, mirror=not options.strict)
-        reports = list(self._ranges(begun_with_graph, gates))
+        reports = list(self._ranges(has_graph, gates))
         for report in reports:
             self.mismatches += report.mismatches
         seam = reports[-1].end if reports else Seam.first(self.channels)
         for part in self.parts:
             if part.after_step == head:
                 seam = replace(
-                    seam, previous=begun(seam.previous, part.facts), link=begun(seam.link, part.facts)
+                    seam,
+                    previous=with_facts(seam.previous, part.facts),
+                    link=with_facts(seam.link, part.facts),
                 )
         self.mismatches += gate_mismatches(head, gates.end(self.cursor) if gates else ())
         self.mismatches += ledger
@@ -164,8 +166,8 @@ class _Check:
         )
         return _Verified(verified, tuple([pair for report in reports for pair in report.inner]))
 
-    def _ranges(self, begun_with_graph: bool, gates: GateTrace | None) -> Iterator[RangeReport]:
-        """The checks of all steps, range by range; each goes on where the one before it ended."""
+    def _ranges(self, has_graph: bool, gates: GateTrace | None) -> Iterator[RangeReport]:
+        """Yield the checks of all steps, range by range; each continues where the one before it ended."""
         whole = Task(
             thread_id=self.thread_id,
             first=self.options.since,
@@ -173,14 +175,14 @@ class _Check:
             entry=Seam.first(self.channels),
             declared=self.channels is not None,
             private=Seam.first(self.channels).private,
-            anew=self._anew(),
-            stood=self.stood,
-            begun=begun_with_graph,
+            new_channels_at=self._new_channels_at(),
+            decision_by_hash=self.decision_by_hash,
+            has_graph=has_graph,
         )
         if whole.first:
             try:
                 whole = replace(whole, entry=seam_before(self.store, replace(whole, entry=None)))
-            except LogCorrupt:  # nothing to begin with
+            except LogCorrupt:  # no seam to start from
                 whole = replace(whole, first=0)
         if whole.first > whole.last:
             return
@@ -190,7 +192,9 @@ class _Check:
         seam = whole.entry
         assert seam is not None
         with ExitStack() as stack:
-            begun_checks = stack.enter_context(processes.checks(tasks, self._far)) if processes else None
+            begun_checks = (
+                stack.enter_context(processes.checks(tasks, self._report_progress)) if processes else None
+            )
             for index, task in enumerate(tasks):
                 report = begun_checks.result(index) if begun_checks else None
                 if report is None or not report.follows(seam):
@@ -199,51 +203,53 @@ class _Check:
                         replace(task, entry=seam),
                         channels=strict,
                         gates=gates,
-                        watch=begun_checks.report_progress if begun_checks else self._far,
+                        watch=begun_checks.report_progress if begun_checks else self._report_progress,
                     )
                 yield report
                 seam = report.end_after(seam)
 
-    def _far(self, step: int) -> None:
-        """Tell how far the check is."""
+    def _report_progress(self, step: int) -> None:
+        """Report the progress of the check."""
         if self.options.watch:
             first = self.options.since
             self.options.watch(step - first, self.cursor.head + 1 - first)
 
-    def _anew(self) -> frozenset[int]:
-        """The steps from which on there are other channels than before."""
-        # The graph at hand may not be the one that the thread began with.
+    def _new_channels_at(self) -> frozenset[int]:
+        """Return the steps from which on there are other channels than before."""
+        # The given graph may not be the one with which the thread started.
         begins = {0} if self.channels is not None else set()
         return frozenset(begins | {entry.step for entry in self.decided if entry.kind == CHANNELS})
 
     def _add(self, kind: Kind, field: str, expected: Any, actual: Any, **place: Any) -> None:
         self.mismatches.append(mismatch(kind, field, expected, actual, **place))
 
-    # -- what stands beside the steps ---------------------------------------------------------------
+    # -- besides the steps --------------------------------------------------------------------------
 
     def _threads(self) -> bool:
-        """What is fixed about the thread, and about those that it was forked from; True where it has begun
-        with a graph."""
-        begun = False
+        """Check what is fixed about the thread and its parents.
+
+        Return whether it was started with a graph.
+        """
+        has_graph = False
         for thread_id in dict.fromkeys(part.thread_id for part in self.parts):
             info, facts = self.store.info(thread_id), self.store.facts(thread_id)
             if info is not None and info.graph_digest and info.parent is None:
-                begun = self.cursor.head >= 0
+                has_graph = self.cursor.head >= 0
             if info is not None and info.facts_hash != facts:
                 self._add("thread", "facts_hash", facts, info.facts_hash)
                 self.mismatches[-1] = replace(
                     self.mismatches[-1], thread="" if thread_id == self.thread_id else thread_id
                 )
-        return begun
+        return has_graph
 
     def _ledger(self) -> list[Mismatch]:
-        """What is wrong with the decisions, and with what waits for one."""
+        """Check the decisions, and the requests that wait for one."""
         before, self.mismatches = self.mismatches, []
         try:
             self._decisions(self.store.ledger(self.thread_id))
         except LogCorrupt as error:
             self._add("unreadable", "ledger", None, error.message)
-            self.stood = None
+            self.decision_by_hash = None
         mismatches, self.mismatches = self.mismatches, before
         return mismatches
 
@@ -252,15 +258,15 @@ class _Check:
         n = 0
         now = self.store.cursor(self.thread_id, unchecked=True)
         if now is not None and now.version != self.cursor.version:
-            # The thread has gone on meanwhile: what is new is for the next check.
+            # The thread has continued meanwhile: new entries are for the next check.
             entries = entries[: self.cursor.ledger_n]
-        stood = {}
+        decision_by_hash = {}
         gaps = len(self.mismatches)
         for entry in entries:
             for part in self.parts:
                 if part.after_entry == n:
                     stored, true = chained(stored, part.facts), chained(true, part.facts)
-                    stood[stored] = stood[true] = n
+                    decision_by_hash[stored] = decision_by_hash[true] = n
             n += 1
             place = {"seq": entry.n, "step": entry.step}
             own = ledger_hash(entry)
@@ -277,20 +283,20 @@ class _Check:
                 self._add("ledger", "prev_hash", true, entry.prev_hash, **place)
                 own = entry.hash
             elif own != entry.hash:
-                # Only the hash it is chained to was changed, which was told there.
+                # Only the hash to which it is chained was changed, which was reported there.
                 own = entry.hash
             stored, true = entry.hash, own
-            stood[stored] = stood[true] = n
+            decision_by_hash[stored] = decision_by_hash[true] = n
         for part in self.parts:
             if part.after_entry == n:
                 stored, true = chained(stored, part.facts), chained(true, part.facts)
-                stood[stored] = stood[true] = n
+                decision_by_hash[stored] = decision_by_hash[true] = n
         self._signatures(entries)
         lost = any(mismatch.kind == "gap" for mismatch in self.mismatches[gaps:])
-        self.stood = None if lost else stood
+        self.decision_by_hash = None if lost else decision_by_hash
         self.decided = entries
         for request in self.cursor.pending:
-            if (wrong := unbound(request, entries)) is not None:
+            if (wrong := request_mismatch(request, entries)) is not None:
                 self._add("request", request.id, *wrong, step=request.step)
         for name, expected in (("ledger_n", n), ("ledger_hash", (stored, true))):
             self._same(name, expected)
@@ -316,11 +322,11 @@ class _Check:
             self._add("cursor", "digest", None, error.message, step=self.cursor.head)
 
     def _chained_cursor(self) -> None:
-        """Compare the cursor with what the log says of it: the inputs as they were given, and its hash."""
+        """Compare the cursor with the log: its inputs, and its hash."""
         cursor, entries = self.cursor, self.decided
-        if self.stood is None or len(entries) != cursor.ledger_n:
+        if self.decision_by_hash is None or len(entries) != cursor.ledger_n:
             return  # the check of the ledger reports it
-        for name, given in as_of(cursor.head, inputs_at_steps(entries), cursor).items():
+        for name, given in inputs_at(cursor.head, inputs_at_steps(entries), cursor).items():
             if canonical(thaw(given)) != canonical(thaw(getattr(cursor, name))):
                 self._add("cursor", name, PRIVATE, PRIVATE, step=cursor.head)
         info = self.store.info(self.thread_id)
@@ -336,9 +342,9 @@ class _Check:
                 self._add("cursor", "cursor_hash", should, own, step=cursor.head)
 
     def _faults(self, faults: Faults) -> None:
-        """What lies beside the log."""
+        """Report wrong rows outside the log."""
         info = self.store.info(self.thread_id)
-        # A graph's hash is its name, which is among the thread's facts and in its cursor.
+        # A graph is named by its hash, which is in the thread's facts and in its cursor.
         named = {info.graph_digest if info else "", self.cursor.graph} - {""}
         for digest in sorted(named | self._earlier_graphs()):
             try:
@@ -346,7 +352,7 @@ class _Check:
             except LogCorrupt as error:
                 self._add("unreadable", "graph", digest, error.message)
                 continue
-            # An export carries the first and the newest graph alone, so that one between them may be missing.
+            # An export has only the first and the newest graph, so others may be missing.
             is_missing = stored is None and digest in named and self.cursor.version
             if is_missing or (stored is not None and sha256(stored.body).hexdigest() != digest):
                 self._add("thread", "graph", digest, None if stored is None else "another graph")
@@ -357,7 +363,7 @@ class _Check:
                 self._add("row", fault.field, fault.expected, fault.actual, seq=fault.number)
 
     def _earlier_graphs(self) -> set[str]:
-        """The graphs that the thread ran on before, by the ledger."""
+        """Return the graphs on which the thread ran before, by the ledger."""
         data = [entry.data for entry in self.decided if entry.kind == GRAPH and isinstance(entry.data, dict)]
         return {str(facts.get(name)) for facts in data for name in ("was", "is")} - {""}
 
@@ -369,7 +375,7 @@ class _Check:
 
 
 def _split(whole: Task, count: int) -> list[Task]:
-    """A range as so many that follow one another; only the first knows where it begins."""
+    """Split a range into consecutive ones; only the first has an entry."""
     if count == 1:
         return [whole]
     steps = -(-(whole.last + 1 - whole.first) // count)
@@ -394,22 +400,22 @@ def verify_tree(
     since: int = 0,
     answers: bool = False,
 ) -> VerifyReport:
-    """Check a thread and the threads of its subgraphs' runs, and change nothing.
+    """Check a thread and its child threads, and change nothing.
 
     A long thread of a store that other processes can read is checked on all cores.
 
     Args:
-        graph: the thread's; the threads below are checked with the graphs inside it.
+        graph: that of the thread; child threads are checked with its subgraphs.
         strict, watch, signers: as for `verify`.
-        anchors: where threads stood; those of other threads than these are passed over.
-        since: check only this step and what came after it, on the word of an anchor that stood there: what
-            lies before it, the store as a whole and threads that ran inside earlier steps are not looked at.
-        answers: of a thread that another engine runs, want an answer for every question that a step was
-            behind, as `strict` does, and reduce nothing again.
+        anchors: anchors of these threads; others are ignored.
+        since: check only this step and later ones, relying on an anchor at this step: earlier steps and their
+            child threads, and the store as a whole, are not checked.
+        answers: for a thread that another engine runs, require an answer for every gate that it has passed,
+            as `strict` does, but reduce nothing again.
 
     Raises:
-        UnknownThread, UsageError: as `verify`.
-        UsageError: no anchor is about the thread, or about that step of it.
+        UnknownThread, UsageError: those of `verify`.
+        UsageError: no anchor is about the thread, or about that step.
     """
     known = anchors_of(store, thread_id, anchors) if anchors else ()
     if anchors and not known:
@@ -430,7 +436,7 @@ def verify_tree(
     report = _verify_tree(store, thread_id, graph, options)
     for name in (thread_id, *report.threads) if anchors else ():
         try:
-            mismatches = tuple(moved(store, name, anchors))
+            mismatches = tuple(differences_from_anchors(store, name, anchors))
         except LogCorrupt:
             continue  # the check of that thread reports it
         inside = "" if name == thread_id else name
@@ -454,7 +460,7 @@ def _verify_tree(
             store_wide = (*_of_store(faults), *_store_ledger(store))
             report = replace(report, mismatches=(*store_wide, *report.mismatches))
     cursor = readable_cursor(store, thread_id)
-    # A log with findings may tell otherwise of what is below than the check of it has come upon.
+    # In a log with findings, the steps may name other child threads than the check has found.
     checked = named if options.since or report.ok else None
     for thread in descendants(store, cursor, steps=checked, with_left=not options.since):
         if _is_missing(store, thread.thread_id):
@@ -467,7 +473,7 @@ def _verify_tree(
 
 
 def _of_store(faults: Faults) -> Iterator[Mismatch]:
-    """What is wrong with the store as a whole."""
+    """Yield errors in the store as a whole."""
     for fault in faults.faults:
         yield Mismatch("row", fault.number, None, None, fault.field, fault.expected, fault.actual)
     if faults.unreadable is not None:
@@ -475,7 +481,7 @@ def _of_store(faults: Faults) -> Iterator[Mismatch]:
 
 
 def _store_ledger(store: Store) -> Iterator[Mismatch]:
-    """What is wrong with the ledger of the threads that were deleted."""
+    """Yield errors in the ledger of deleted threads."""
     try:
         entries = store.store_ledger()
     except LogCorrupt as error:
@@ -495,12 +501,12 @@ def _store_ledger(store: Store) -> Iterator[Mismatch]:
 
 
 def _ownership(store: Store, inner: ChildThread) -> Iterator[Mismatch]:
-    """Whether a thread that made a step is one that ran for it: names alone are no part of the hashes."""
+    """Check that a child thread that made a step belongs to it: names alone are not part of the hashes."""
     try:
         info = store.info(inner.thread_id)
         owners = {inner.parent, *(part.thread_id for part in store.parts(inner.parent))}
     except LogCorrupt:
-        return  # told of the thread itself
+        return  # reported by the check of the thread itself
     owner = info.owner.thread_id if info and info.owner else None
     if owner not in owners:
         yield Mismatch("thread", None, inner.step, None, "owner", inner.parent, owner)
@@ -510,11 +516,11 @@ def _is_missing(store: Store, thread_id: str) -> bool:
     try:
         return store.info(thread_id) is None
     except LogCorrupt:
-        return False  # it is there, and what is wrong with it is told
+        return False  # it exists, and its errors are reported
 
 
 def _without(report: VerifyReport, gone: ChildThread, root: str) -> VerifyReport:
-    """The report with a gap: the log of a thread that made a step is not there to be checked."""
+    """Return the report with a gap: the log of a child thread that made a step is missing."""
     place = "" if gone.parent == root else gone.parent
     gap = Mismatch("gap", None, gone.step, None, "thread", gone.thread_id, None, place)
     return replace(report, mismatches=(*report.mismatches, gap), missing=(*report.missing, gone.thread_id))
@@ -568,7 +574,7 @@ def _added(report: VerifyReport, thread_id: str, below: VerifyReport) -> VerifyR
 
 
 def _unsigned_answers(ledger: Iterable[LedgerEntry]) -> list[Mismatch]:
-    """Answers that their requests want signed, and that are not."""
+    """Yield answers that are not signed although their requests require it."""
     wanted: set[str | None] = set()
     mismatches = []
     for entry in ledger:
@@ -580,7 +586,7 @@ def _unsigned_answers(ledger: Iterable[LedgerEntry]) -> list[Mismatch]:
 
 
 def _decisions(ledger: Sequence[LedgerEntry], signers: Signers) -> list[SignedDecision]:
-    """Every decision of a ledger, with what is known of its signature."""
+    """Yield every decision of a ledger, with what is known about its signature."""
     return [
         SignedDecision(
             n=entry.n,
@@ -600,7 +606,7 @@ def _decisions(ledger: Sequence[LedgerEntry], signers: Signers) -> list[SignedDe
 
 
 def _wrong_signatures(signed: Iterable[SignedDecision]) -> list[Mismatch]:
-    """What is wrong with signatures that are there."""
+    """Yield findings about wrong signatures."""
     mismatches = []
     for decision in signed:
         if decision.found.verdict == "wrong":

@@ -151,9 +151,9 @@ def execute(session: Session, command: Command[R]) -> R:
     try:
         result: R = handler_of(type(command))(session, command)
     except Exception as error:  # raised by the function of a gate or of a choice, or by a reducer
-        from hitl_tui.engine.thread.private import concealed
+        from hitl_tui.engine.thread.private import error_without_private
 
-        if (hidden := concealed(error, session.private())) is None:
+        if (hidden := error_without_private(error, session.private())) is None:
             raise
         raise hidden from None
     return result

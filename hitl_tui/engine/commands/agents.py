@@ -18,7 +18,14 @@ from hitl_tui.engine.log.records import Cursor, LedgerEntry
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.thread import journal
-from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings, agent_info, apply, differences, merged
+from hitl_tui.engine.thread.agent_settings import (
+    AgentInfo,
+    Settings,
+    agent_info,
+    apply_settings,
+    differences,
+    merged_settings,
+)
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import UsageError
 
@@ -29,7 +36,7 @@ def configure_agents(session: Session, command: ConfigureAgents) -> None:
     """Carry out `ConfigureAgents`."""
     _refuse_unstarted(session)
     before = session.cursor.agents
-    now = merged(session.agents, before, command.agents)
+    now = merged_settings(session.agents, before, command.agents)
     ledger = agent_entries(
         session.cursor,
         before,
@@ -40,7 +47,7 @@ def configure_agents(session: Session, command: ConfigureAgents) -> None:
         signer=session.signer,
     )
     session.commit_cursor(replace(session.cursor, agents=now), ledger)
-    apply(session.agents, now)
+    apply_settings(session.agents, now)
 
 
 def agent_entries(
@@ -65,7 +72,7 @@ def agent_entries(
 
 def changed_agent(session: Session, name: str, settings: Mapping[str, Any]) -> Any:
     """Return a new copy of an agent with other settings; raises the errors of `ConfigureAgents`."""
-    now = merged(session.agents, session.cursor.agents, {name: settings})
+    now = merged_settings(session.agents, session.cursor.agents, {name: settings})
     agent = session.agents[name].fresh()
     agent.configure(now.get(name, {}))
     return agent

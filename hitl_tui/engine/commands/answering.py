@@ -26,20 +26,20 @@ from hitl_tui.engine.state.changes import Change, after, set_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.state.values import normalise
 from hitl_tui.engine.thread.allowances import APPROVE, Allowance, allowed_by
-from hitl_tui.engine.thread.comments import as_facts, commented
+from hitl_tui.engine.thread.comments import as_facts, with_comments
 from hitl_tui.engine.thread.graph_change import note_graph
 from hitl_tui.engine.thread.interrupts import (
     check_answer,
     checked_value,
-    deadlocked,
     find_request,
     gate_of,
     how_it_ended,
+    is_deadlocked,
     vote,
 )
 from hitl_tui.engine.thread.journal import StepFacts, account
-from hitl_tui.engine.thread.private import concealed
-from hitl_tui.engine.thread.reopening import asked_now, reopen_changed, reopened
+from hitl_tui.engine.thread.private import error_without_private
+from hitl_tui.engine.thread.reopening import asked_on, reopen_changed, with_reopened
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.engine.thread.taint_policy import refuses
 from hitl_tui.errors import AnswerRefused, HitlError
@@ -55,7 +55,7 @@ def answer(session: Session, command: Answer) -> int:
         request = find_request(session.cursor, request_id, how_it_ended(session, request_id))
         value = check_answer(
             request,
-            commented(request, value, command.comments),
+            with_comments(request, value, command.comments),
             step=command.step,
             head=session.cursor.head,
             actor=actor,
@@ -140,7 +140,7 @@ def _apply_answer(
     data = {"answer": value, **head_origin(session), **(facts or {})}
     if not settled and kind == "answer":
         pending = tuple(voted if other.id == request.id else other for other in cursor.pending)
-        if deadlocked(voted):
+        if is_deadlocked(voted):
             data["deadlocked"] = True
         entry = decision_entry(
             session, [], "vote", request=voted, actor=actor, note=note, seen=seen, data=data, made_by=made_by
@@ -163,7 +163,7 @@ def _apply_answer(
         session.commit_cursor(_after_gate_answer(session, request, cursor, state), [entry])
         return session.cursor.head
     ledger = [entry]
-    cursor = reopened(session, cursor, state, ledger, step=cursor.head + 1, actor=actor)
+    cursor = with_reopened(session, cursor, state, ledger, step=cursor.head + 1, actor=actor)
     session.commit_step(
         _after_gate_answer(session, request, cursor, state),
         changes,
@@ -189,11 +189,11 @@ def _required_hash(session: Session, request: Request, changes: Sequence[Change]
     own = request.request_hash
     if all(change.before_hash == change.after_hash for change in changes):
         return own
-    before = asked_now(session, request, session.cursor, session.state)
+    before = asked_on(session, request, session.cursor, session.state)
     if before is None or before.request_hash != own:
         return own
     at_step = replace(session.cursor, head=session.cursor.head + 1)
-    now = asked_now(session, request, at_step, state)
+    now = asked_on(session, request, at_step, state)
     return now.request_hash if now else own
 
 
@@ -206,7 +206,7 @@ def _after_gate_answer(session: Session, request: Request, cursor: Cursor, state
     """Return the cursor after the answer to a request after a node: completed if nothing else is to run."""
     if request.when != "after" or cursor.pending:
         return cursor
-    return session.advanced(cursor, request.node, state)
+    return session.cursor_after_node(cursor, request.node, state)
 
 
 def _with_answer(session: Session, request: Request, value: Any, *, n: int, holds: str) -> Cursor:
@@ -286,7 +286,7 @@ def expire(session: Session) -> bool:
     try:
         return _expire(session)
     except Exception as error:  # raised by the function of a choice
-        if (hidden := concealed(error, session.private())) is None:
+        if (hidden := error_without_private(error, session.private())) is None:
             raise
         raise hidden from None
 

@@ -27,7 +27,7 @@ from hitl_tui.engine.state.values import normalise
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.interrupts import unused_entry
 from hitl_tui.engine.thread.journal import StepFacts, with_branches
-from hitl_tui.engine.thread.reopening import reopened
+from hitl_tui.engine.thread.reopening import with_reopened
 from hitl_tui.engine.thread.run_inputs import INPUT, check_same_context, checked_context, context_facts
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, StaleWriter, UsageError, in_words
@@ -147,7 +147,7 @@ def start(
         ledger.append(entry)
     cursor = replace(cursor, **run_inputs, **context)
     if cursor.pending:
-        cursor = reopened(session, cursor, after(session.state, changes), ledger, step=step, actor=actor)
+        cursor = with_reopened(session, cursor, after(session.state, changes), ledger, step=step, actor=actor)
     session.commit_step(
         cursor, changes, StepFacts(source="input", actor=actor, made_by="person"), ledger=ledger
     )
@@ -230,7 +230,7 @@ def update_state(session: Session, command: UpdateState) -> int:
         cursor = _moved_cursor(session, position, ledger, actor)
         cursor = replace(cursor, status="waiting", reason="paused")
     else:
-        cursor = reopened(session, cursor, after(session.state, changes), ledger, step=step, actor=actor)
+        cursor = with_reopened(session, cursor, after(session.state, changes), ledger, step=step, actor=actor)
         cursor = replace(cursor, branches=branches_after_edit(cursor.branches))
     session.commit_step(
         cursor, changes, StepFacts(source="human", actor=actor, note=note, made_by="person"), ledger=ledger

@@ -18,7 +18,7 @@ from hitl_tui.engine.state.changes import Change, after, set_values
 from hitl_tui.engine.state.state import undeclared
 from hitl_tui.engine.thread.journal import StepFacts
 from hitl_tui.engine.thread.rebuild import state_at
-from hitl_tui.engine.thread.reopening import reopened
+from hitl_tui.engine.thread.reopening import with_reopened
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import StaleWriter, UsageError
 
@@ -54,7 +54,7 @@ def declassify(session: Session, command: Declassify) -> int:
     ledger = [said]
     changes = [_without_taint(session, channel, step)]
     if cursor.pending:
-        cursor = reopened(session, cursor, after(session.state, changes), ledger, step=step, actor=actor)
+        cursor = with_reopened(session, cursor, after(session.state, changes), ledger, step=step, actor=actor)
     session.commit_step(
         cursor,
         changes,

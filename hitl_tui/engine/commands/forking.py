@@ -29,15 +29,15 @@ from hitl_tui.engine.state.canonical import show_hash
 from hitl_tui.engine.state.changes import after, set_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
-from hitl_tui.engine.thread.agent_settings import merged, settings_at
+from hitl_tui.engine.thread.agent_settings import merged_settings, settings_at
 from hitl_tui.engine.thread.earlier import request_of
 from hitl_tui.engine.thread.graph_change import refuse_lost_gates
 from hitl_tui.engine.thread.hashes import chained, facts_hash
-from hitl_tui.engine.thread.interrupts import make_request, waiting
+from hitl_tui.engine.thread.interrupts import make_request, with_request
 from hitl_tui.engine.thread.journal import StepFacts
 from hitl_tui.engine.thread.logged import check_steps, decisions
 from hitl_tui.engine.thread.rebuild import live_state
-from hitl_tui.engine.thread.run_inputs import as_of, inputs_at_steps
+from hitl_tui.engine.thread.run_inputs import inputs_at, inputs_at_steps
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import UnknownThread, UsageError
 
@@ -75,7 +75,7 @@ def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:
     else:
         point = ForkPoint(session.thread_id, step, decided, position)
         refuse_skipping(child, command.as_node, state=after(state, written), passed=passed, fork=point)
-    settings = merged(child.agents, cursor.agents, command.agents or {})
+    settings = merged_settings(child.agents, cursor.agents, command.agents or {})
     data: dict[str, Any] = {"parent": session.thread_id, "step": step, **origin_of(checkpoint)}
     if command.as_node is not None:
         data["as_node"] = command.as_node
@@ -94,7 +94,7 @@ def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:
         at_step = replace(cursor, head=step + bool(written))
         request = make_request(child, node, "after", cursor=at_step, state=after(child.state, written))
         ledger.append(journal.request_entry(journal.after_entries(cursor, ledger), request, now))
-        cursor = waiting(cursor, request)
+        cursor = with_request(cursor, request)
     with child.writing():
         if changes:
             child.commit_step(
@@ -185,7 +185,7 @@ def _fork_cursor(
         active=totals.active,
         limits=session.cursor.limits,
         agents=settings_at(decided),
-        **as_of(step, inputs_at_steps(ledger), session.cursor),
+        **inputs_at(step, inputs_at_steps(ledger), session.cursor),
         snapshot_bytes=session.cursor.snapshot_bytes,
         compensated=session.cursor.compensated,
         created_at=now,

@@ -16,7 +16,7 @@ from hitl_tui.engine.nodes.children import waiting_child
 from hitl_tui.engine.state.changes import Change, after, set_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.interrupts import find_request, gate_of
-from hitl_tui.engine.thread.private import concealed
+from hitl_tui.engine.thread.private import error_without_private
 from hitl_tui.engine.thread.rebuild import live_state
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.engine.thread.taint_policy import refuses
@@ -35,7 +35,7 @@ def preview(session: Session, command: UpdateState | Answer) -> Preview:
             return _preview_answer(session, command.request_id, command.value)
         return _preview_edit(session, command)
     except Exception as error:  # raised by the function of a gate, of a choice or of a route
-        if (hidden := concealed(error, session.private())) is None:
+        if (hidden := error_without_private(error, session.private())) is None:
             raise
         raise hidden from None
 

@@ -35,7 +35,7 @@ from hitl_tui.engine.state.state import LiveState, undeclared
 from hitl_tui.engine.state.values import keepable
 from hitl_tui.engine.state.workflow_state import NotedState, StateView, WorkflowState
 from hitl_tui.engine.thread.binding import digests_of
-from hitl_tui.engine.thread.interrupts import InterruptRaised, identified, inside_request, with_schema
+from hitl_tui.engine.thread.interrupts import InterruptRaised, inside_request, with_identity, with_schema
 from hitl_tui.engine.thread.private import private_values
 from hitl_tui.engine.thread.taint_policy import check_source, mark
 from hitl_tui.errors import (
@@ -285,14 +285,14 @@ class NodeConfig:
             digests=self._digests,
             item=b"" if self.item is None else item_hash(self.item),
         )
-        first = identified(self._cursor, request)
+        first = with_identity(self._cursor, request)
         with _counting:
             asked = self._asked = self._asked or {}
             number = asked.get(first.request_hash, 0)
             asked[first.request_hash] = number + 1
         if not number:
             return first
-        return identified(self._cursor, replace(request, terms=replace(request.terms, index=number)))
+        return with_identity(self._cursor, replace(request, terms=replace(request.terms, index=number)))
 
     def _digests(self, names: Sequence[str]) -> Mapping[str, bytes]:
         """Return digests of values in the state that the node runs on."""

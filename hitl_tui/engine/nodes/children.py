@@ -257,11 +257,11 @@ def refresh(session: Session, ledger: Sequence[LedgerEntry] = (), *, runs_next: 
     ended = child is not None and not runs_next and _ended_badly(session, child)
     if tuple(requests) == session.cursor.pending and not ledger and not ended:
         return
-    from hitl_tui.engine.thread.interrupts import waiting
+    from hitl_tui.engine.thread.interrupts import with_request
 
     cursor = replace(session.cursor, pending=())
     for request in requests:
-        cursor = waiting(cursor, request)
+        cursor = with_request(cursor, request)
     if session.cursor.pending and not requests:
         cursor = replace(cursor, status="waiting", reason="paused")
     if child is not None and ended:

@@ -39,7 +39,7 @@ from hitl_tui.engine.nodes.results import (
 from hitl_tui.engine.nodes.stopping import stop_at_branch, stop_at_tool
 from hitl_tui.engine.state.changes import Change, reduce_calls, without_values
 from hitl_tui.engine.state.state import LiveState
-from hitl_tui.engine.thread.earlier import compared
+from hitl_tui.engine.thread.earlier import with_earlier_answer
 from hitl_tui.engine.thread.interrupts import InterruptRaised
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, NodeFailed
@@ -216,7 +216,9 @@ class _FanOut:
             result, changes = await self._attempts(branch, first)
         except InterruptRaised as asked:
             if not self._is_decided():
-                branch.request = compared(session, asked.request, asked.earlier.n if asked.earlier else None)
+                branch.request = with_earlier_answer(
+                    session, asked.request, asked.earlier.n if asked.earlier else None
+                )
                 session.emit(BranchWaits(self.node.name, branch.path, asked.request.title))
         except LimitStop as stop:
             self.limit = stop.words

@@ -51,18 +51,18 @@ from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.allowances import allowances_for
 from hitl_tui.engine.thread.breakpoints import Stops
-from hitl_tui.engine.thread.earlier import compared
+from hitl_tui.engine.thread.earlier import with_earlier_answer
 from hitl_tui.engine.thread.graph_change import note_graph
 from hitl_tui.engine.thread.interrupts import (
     InterruptRaised,
     ask,
     make_request,
-    unpassed,
+    unanswered_request,
     unused_entry,
-    waiting,
-    withdrawn,
+    with_request,
+    withdrawal_entries,
 )
-from hitl_tui.engine.thread.journal import StepFacts, spent, with_branches
+from hitl_tui.engine.thread.journal import StepFacts, with_branches, with_use
 from hitl_tui.engine.thread.logged import logged_digest
 from hitl_tui.engine.thread.private import hidden_error, without_private
 from hitl_tui.engine.thread.reopening import reopen_changed
@@ -300,7 +300,7 @@ class RunLoop:
         self._task = asyncio.current_task()
         started, broken = False, None
         try:
-            with session.writing(self._running_if_paused()) as taken, session.keeping():
+            with session.writing(self._running_if_paused()) as taken, session.keeping_lease():
                 try:
                     if taken or self._begin():
                         started = True
@@ -397,7 +397,7 @@ class RunLoop:
         # Breakpoints don't stop a single step before its own node.
         if self._stops and not self._once and (why := self._stops.before(session, name, first)):
             return self._stop_paused(why)
-        if name in session.graph.before and (request := unpassed(session, name, "before")):
+        if name in session.graph.before and (request := unanswered_request(session, name, "before")):
             self._open([request])
             return ""
         return self._guarded(name) if session.state.taint else name
@@ -410,7 +410,7 @@ class RunLoop:
             node = next((gate.node for gate in cursor.passed if gate.when == "after"), "")
         # A plain breakpoint stops only where its node has just run.
         is_gate = session.graph.after.get(node) is not None
-        request = unpassed(session, node, "after") if is_gate else None
+        request = unanswered_request(session, node, "after") if is_gate else None
         if request is None:
             return False
         if cursor.branches:  # these belong to the node that the route has led to, which may change now
@@ -561,7 +561,9 @@ class RunLoop:
 
         What its attempt used is spent, although the node starts again with the answer.
         """
-        new = compared(self.session, interrupt.request, interrupt.earlier.n if interrupt.earlier else None)
+        new = with_earlier_answer(
+            self.session, interrupt.request, interrupt.earlier.n if interrupt.earlier else None
+        )
         self._open([self._with_taint(name, new)], cursor)
 
     def _fail_node(self, name: str, error: NodeFailed, cursor: Cursor) -> None:
@@ -598,7 +600,7 @@ class RunLoop:
             session.commit_cursor(session.cursor, entries)
 
     def _waiting_cursor(self, uses: Sequence[ModelUse], started: int) -> Cursor:
-        cursor = spent(self.session.cursor, uses, self.session.clock() - started)
+        cursor = with_use(self.session.cursor, uses, self.session.clock() - started)
         return replace(
             cursor,
             uses=(*cursor.uses, *uses),
@@ -620,7 +622,7 @@ class RunLoop:
         now = session.clock()
         duration, before = now - started, session.cursor
         cursor = replace(
-            _without_node_fields(spent(before, all_uses, duration) if all_uses else before),
+            _without_node_fields(with_use(before, all_uses, duration) if all_uses else before),
             active=before.active + duration,
             position=f"route:{name}",
             iteration=before.iteration + 1,
@@ -630,7 +632,7 @@ class RunLoop:
         )
         if session.graph.termination is not None:
             session.note_changes(changes, output.source, cursor)
-        ledger = withdrawn(session) if before.pending else []
+        ledger = withdrawal_entries(session) if before.pending else []
         for kept in output.unused:
             ledger.append(unused_entry(session, journal.after_entries(before, ledger), kept, name))
         if name in session.graph.after:
@@ -639,9 +641,9 @@ class RunLoop:
             ledger.append(
                 journal.request_entry(journal.after_entries(cursor, ledger), request, session.clock())
             )
-            cursor = waiting(cursor, request)
+            cursor = with_request(cursor, request)
         else:
-            cursor = session.advanced(cursor, name, state)
+            cursor = session.cursor_after_node(cursor, name, state)
         step = StepFacts(
             source=output.source,
             node=name,
@@ -698,7 +700,7 @@ class RunLoop:
 
     def _after_attempt(self, uses: Sequence[ModelUse], started: int) -> Cursor:
         """Return the cursor after an attempt that committed nothing; its cost counts."""
-        cursor = spent(self.session.cursor, uses, self.session.clock() - started)
+        cursor = with_use(self.session.cursor, uses, self.session.clock() - started)
         return replace(
             cursor,
             attempt=cursor.attempt + 1,

@@ -32,7 +32,7 @@ from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.run.subgraph import ChildEvents
 from hitl_tui.engine.state.changes import Change
 from hitl_tui.engine.state.frozen import thaw
-from hitl_tui.engine.thread.journal import StepFacts, spent
+from hitl_tui.engine.thread.journal import StepFacts, with_use
 from hitl_tui.engine.thread.logged import check_steps, decisions, logged_graph
 from hitl_tui.engine.thread.private import without_private
 from hitl_tui.engine.thread.rebuild import state_at
@@ -367,7 +367,7 @@ class RollbackLoop(RunLoop):
         all_uses = (*uses, *(result.usage or ()))
         duration = session.clock() - started
         session.commit_step(
-            replace(spent(session.cursor, all_uses, duration), attempt=1, uses=(), calls=()),
+            replace(with_use(session.cursor, all_uses, duration), attempt=1, uses=(), calls=()),
             changes,
             StepFacts(
                 source="rollback",
@@ -520,16 +520,16 @@ class ChildRollbackRun:
 
     def _count(self, before: Cursor, after: Cursor) -> None:
         """Count what the handlers have spent as the parent's spending, too."""
-        spent = (after.tokens_in - before.tokens_in, after.tokens_out - before.tokens_out)
+        with_use = (after.tokens_in - before.tokens_in, after.tokens_out - before.tokens_out)
         cost = after.cost - before.cost
-        if not any(spent) and not cost and after.cost_known == before.cost_known:
+        if not any(with_use) and not cost and after.cost_known == before.cost_known:
             return
         cursor = self.session.cursor
         self.session.commit_cursor(
             replace(
                 cursor,
-                tokens_in=cursor.tokens_in + spent[0],
-                tokens_out=cursor.tokens_out + spent[1],
+                tokens_in=cursor.tokens_in + with_use[0],
+                tokens_out=cursor.tokens_out + with_use[1],
                 cost=cursor.cost + cost,
                 cost_known=cursor.cost_known and after.cost_known,
             )

@@ -1,1 +1,1 @@
-"""One thread, open for reading and writing: its cursor, its state, its agents and its commits."""
+"""One thread, open for reading and writing: its cursor, state, agents and commits."""

@@ -1,7 +1,7 @@
-"""A thread's own agents: fresh memories, and other models or instructions from its next step on.
+"""A thread's own agents: new chat histories, and changed models or instructions from its next step on.
 
-The engine knows no models.  An agent is anything; one that can be changed has `configure(settings)`,
-`settings`, and what `AgentInfo` tells as attributes.
+The engine knows no models. An agent is any object; one that can be changed has `configure(settings)`,
+`settings`, and the attributes that `AgentInfo` shows.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from hitl_tui.engine.log.records import LedgerEntry
 
 Settings = Mapping[str, Mapping[str, Any]]
-"""Settings by agent, as {"worker": {"model": "...", "temperature": 0}}; None takes one back."""
+"""Settings by agent, such as {"worker": {"model": "...", "temperature": 0}}; None resets one."""
 
 
 class AgentInfo(msgspec.Struct, frozen=True):
-    """An agent of a thread as it is for the next step.
+    """An agent of a thread as it will be in the next step.
 
-    `changed` are the settings that a human has changed since the graph was made.  Calls, tokens and cost
-    (US dollars, None where a price is unknown) are those of the thread's committed steps.  `turns` is
-    its chat: of this process alone, which a restore, an edit or a fork does not touch, or the
-    value of the channel `history` where that keeps them.  `last` is its newest model call, `tools` the names
-    of what it may call.
+    `changed` are the settings that a person has changed since the graph was made. Calls, tokens and cost
+    (US dollars, None if a price is unknown) are those of the thread's committed steps. `turns` is its chat:
+    the value of the channel `history` if that keeps it, otherwise the chat in this process, which a restore,
+    an edit or a fork does not change. `last` is its newest model call, `tools` are the names of the tools
+    that it may call.
     """
 
     name: Annotated[str, about("Its name.")]
@@ -58,7 +58,7 @@ class AgentInfo(msgspec.Struct, frozen=True):
 
 
 class Agents(dict[str, Any]):
-    """What a node finds as `config.agents`: agents by name, with an error that names them for a wrong one."""
+    """`config.agents` of a node: agents by name; the error for a wrong name lists the right ones."""
 
     def __missing__(self, name: str) -> Any:
         known = f"agents: {', '.join(self)}" if self else f"hand it over: compile(agents={{{name!r}: …}})"
@@ -66,25 +66,25 @@ class Agents(dict[str, Any]):
 
 
 def fresh_agents(graph: CompiledGraph) -> dict[str, Any]:
-    """The graph's agents with chat histories of their own, where they know how to start afresh."""
+    """Return the graph's agents with new chat histories, if they can make them."""
     return Agents(
         (name, agent.fresh() if hasattr(agent, "fresh") else agent) for name, agent in graph.agents.items()
     )
 
 
-def apply(agents: Mapping[str, Any], settings: Settings) -> None:
-    """Give agents the settings of their thread; those that it says nothing of go back to the graph's."""
+def apply_settings(agents: Mapping[str, Any], settings: Settings) -> None:
+    """Give agents the settings of their thread; other settings are reset to the graph's."""
     for name, agent in agents.items():
         wanted = settings.get(name, {})
         if hasattr(agent, "configure") and dict(agent.settings) != dict(wanted):
             agent.configure(wanted)
 
 
-def merged(agents: Mapping[str, Any], now: Settings, changes: Settings) -> dict[str, dict[str, Any]]:
-    """The settings once changes are made, checked on fresh copies of the agents.
+def merged_settings(agents: Mapping[str, Any], now: Settings, changes: Settings) -> dict[str, dict[str, Any]]:
+    """Return the settings after changes, checked on new copies of the agents.
 
     Raises:
-        UsageError: no such agent, one that can't be changed, or a setting it does not take.
+        UsageError: no such agent, one that can't be changed, or a setting that it does not have.
     """
     result = {name: dict(settings) for name, settings in now.items()}
     for name, changed in changes.items():
@@ -104,7 +104,7 @@ def merged(agents: Mapping[str, Any], now: Settings, changes: Settings) -> dict[
 
 
 def settings_at(ledger: Iterable[LedgerEntry]) -> dict[str, dict[str, Any]]:
-    """The settings in force after these entries of a ledger."""
+    """Return the settings in force after these entries of a ledger."""
     by_agent: dict[str, dict[str, Any]] = {}
     for entry in ledger:
         if entry.kind == "agent" and isinstance(entry.data, Mapping) and "is" in entry.data:
@@ -113,7 +113,7 @@ def settings_at(ledger: Iterable[LedgerEntry]) -> dict[str, dict[str, Any]]:
 
 
 def differences(before: Settings, now: Settings) -> list[dict[str, Any]]:
-    """What the ledger keeps of a change: one fact for each agent that is not as it was."""
+    """Yield what the ledger keeps of a change: one fact for each changed agent."""
     return [
         {"agent": name, "was": dict(before.get(name, {})), "is": dict(now.get(name, {}))}
         for name in sorted(before.keys() | now.keys())
@@ -122,11 +122,11 @@ def differences(before: Settings, now: Settings) -> list[dict[str, Any]]:
 
 
 def agent_info(name: str, agent: Any, uses: Iterable[ModelUse], channel_turns: Any) -> AgentInfo:
-    """An agent as data.
+    """Return an agent as data.
 
     Args:
-        uses: the model calls it has made in the thread, oldest first.
-        channel_turns: the value of the channel that keeps its turns, None where none does.
+        uses: the model calls that it has made in the thread, oldest first.
+        channel_turns: the value of the channel that keeps its turns, None if none does.
     """
     calls = list(uses)
     costs = [use.cost for use in calls]

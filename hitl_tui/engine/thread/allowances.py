@@ -1,6 +1,6 @@
-"""Allowances: a person's word, kept in the ledger, that calls like these need no approval in a thread.
+"""Allowances: decisions in the ledger that certain calls need no approval in a thread.
 
-They are read from the ledger, so that nothing but a decision makes one; a fork has none of its parent's.
+They are read from the ledger, so only a decision makes one; a fork has none of its parent's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ALLOWED: Final = "allowed"
 """The kind of the ledger's entry for a new allowance."""
 REVOKED: Final = "allowance_revoked"
 APPROVE: Final = "approve"
-"""What an allowance answers."""
+"""The answer that an allowance gives."""
 
 
 class Allowance(msgspec.Struct, frozen=True):
@@ -33,8 +33,8 @@ class Allowance(msgspec.Struct, frozen=True):
 
     Args:
         args: by the name of an argument, what it must be: a text is a pattern (`*`, `?`, `[a-z]`) for texts,
-            any other value must be equal.  What is not named may be anything, unless it is `exact`.
-        exact: the arguments are these and no others, taken as they stand.
+            any other value must be equal. Other arguments may be anything, unless `exact` is set.
+        exact: the arguments are exactly these, and texts are not patterns.
     """
 
     id: Annotated[str, about("What `--revoke` names.")]
@@ -49,7 +49,7 @@ class Allowance(msgspec.Struct, frozen=True):
     thread: Annotated[str, about("The thread that it is for, with what runs inside it.")]
 
     def holds(self, action: ToolAction) -> bool:
-        """Whether a call is one of those that are allowed."""
+        """Whether a call is allowed by it."""
         if action.name != self.tool or APPROVE not in action.allowed:
             return False
         given, wanted = thaw(action.args), thaw(self.args)
@@ -57,17 +57,17 @@ class Allowance(msgspec.Struct, frozen=True):
             return equal(given, wanted)
         if not isinstance(given, Mapping):
             return not wanted
-        return all(name in given and _like(given[name], pattern) for name, pattern in wanted.items())
+        return all(name in given and _matches(given[name], pattern) for name, pattern in wanted.items())
 
 
-def _like(value: Any, pattern: Any) -> bool:
+def _matches(value: Any, pattern: Any) -> bool:
     if isinstance(pattern, str):
         return isinstance(value, str) and fnmatchcase(value, pattern)
     return equal(value, pattern)
 
 
 def allowances(ledger: Iterable[LedgerEntry], thread_id: str) -> tuple[Allowance, ...]:
-    """The allowances of a thread that were not revoked, oldest first."""
+    """Return the allowances of a thread that were not revoked, oldest first."""
     standing: dict[str, Allowance] = {}
     for entry in ledger:
         if entry.thread_id != thread_id or not isinstance(entry.data, Mapping):
@@ -93,7 +93,7 @@ def allowances(ledger: Iterable[LedgerEntry], thread_id: str) -> tuple[Allowance
 
 
 def allowances_for(store: Store, info: ThreadInfo) -> tuple[Allowance, ...]:
-    """The allowances that hold in a thread: its own, and those of the threads that it runs inside."""
+    """Return the allowances that apply in a thread: its own, and those of the threads that contain it."""
     known: list[Allowance] = []
     above: ThreadInfo | None = info
     while above is not None:
@@ -103,7 +103,7 @@ def allowances_for(store: Store, info: ThreadInfo) -> tuple[Allowance, ...]:
 
 
 def allowed_by(known: Iterable[Allowance], request: Request) -> tuple[Allowance, ...]:
-    """The allowances that answer a request, one for each of its calls; () where a person must."""
+    """Return the allowances that answer a request, one for each of its calls; () if a person must answer."""
     if not request.shape or request.reviewers or request.logins or request.quorum > 1 or request.signed:
         return ()
     fitting = [

@@ -1,9 +1,9 @@
-"""Approvals of tool calls in the shapes other tools use: recognised by their keys, answered as they promise.
+"""Approvals of tool calls in the formats of other tools: recognised by their keys, answered in their format.
 
-Three shapes are known: Agent Inbox (`action_request` and `config`, answered with a list), the middleware of
+Three formats are known: Agent Inbox (`action_request` and `config`, answered with a list), the middleware of
 LangChain 1.x (`action_requests` and `review_configs`, answered with `decisions`), and its single calls
-(`type` is "tool_approval", answered with one decision).  A person decides in one vocabulary (approve, edit,
-respond, reject, ignore); the node receives the answer in the shape of its own question.
+(`type` is "tool_approval", answered with one decision).  A person always has the same choices (approve, edit,
+respond, reject, ignore); the node receives the answer in the format of its request.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _MIDDLEWARE_ALLOWS: Final = ("approve", "edit", "reject", "respond")
 
 
 class ToolAction(msgspec.Struct, frozen=True):
-    """One call that wants a decision.
+    """One call that needs a decision.
 
     Args:
-        name, args: what would be called, and with what.
-        description: what the asker says about it, "" for nothing.
-        allowed: the decisions it may get, of approve, edit, respond, reject, ignore.
-        schema: the JSON Schema of `args`, where the asker says one ("args_schema").
+        name, args: the tool and the arguments of the call.
+        description: what the request says about it, "" for nothing.
+        allowed: the allowed decisions, of approve, edit, respond, reject, ignore.
+        schema: the JSON Schema of `args`, if the request has one ("args_schema").
     """
 
     name: str
@@ -53,7 +53,10 @@ class ToolAction(msgspec.Struct, frozen=True):
 
 
 class ActionDecision(msgspec.Struct, frozen=True):
-    """What is decided about one action; `args` of an edit replace those of the action, `name` must not."""
+    """The decision about one action.
+
+    `args` of an edit replace those of the action, `name` must stay the same.
+    """
 
     type: str
     text: str = ""
@@ -62,7 +65,7 @@ class ActionDecision(msgspec.Struct, frozen=True):
 
 
 def shape_of(payload: Any) -> Shape:
-    """The shape of a payload, "" for one of no known shape."""
+    """Return the format of a payload, "" for an unknown one."""
     payload = _parsed(payload)
     if isinstance(payload, list):
         return "agent_inbox" if payload and all(map(_is_inbox, payload)) else ""
@@ -77,7 +80,7 @@ def shape_of(payload: Any) -> Shape:
 
 
 def actions_of(shape: Shape, payload: Any) -> tuple[ToolAction, ...]:
-    """The actions of a payload of a known shape, in their order."""
+    """Return the actions of a payload in a known format, in their order."""
     payload = _parsed(payload)
     if shape == "agent_inbox":
         return tuple(_inbox_action(part) for part in (payload if isinstance(payload, list) else [payload]))
@@ -90,7 +93,7 @@ def actions_of(shape: Shape, payload: Any) -> tuple[ToolAction, ...]:
 
 
 def choices_of(actions: Sequence[ToolAction]) -> tuple[Choice, ...]:
-    """The decisions that can be given to all the actions at once."""
+    """Return the decisions that are allowed for all the actions at once."""
     first = actions[0].allowed if actions else ()
     common = [choice for choice in first if all(choice in action.allowed for action in actions)]
     if len(actions) > 1:
@@ -106,12 +109,12 @@ def title_of(actions: Sequence[ToolAction]) -> str:
 
 
 def own_answer(shape: Shape, payload: Any, answer: Any) -> Any:
-    """An answer as the node of such a payload expects it.
+    """Return an answer in the format that the node of such a payload expects.
 
     Args:
         answer: a decision for all actions (`"approve"`, `{"choice": "reject", "text": "…"}`), a list of
-            decisions, one for each action in order, or an answer in the shape's own form.  A decision to edit
-            names the whole new arguments: `{"choice": "edit", "args": {…}}`.
+            decisions, one for each action in order, or an answer in the payload's own format. A decision to
+            edit gives all the new arguments: `{"choice": "edit", "args": {…}}`.
 
     Raises:
         AnswerRefused: a decision that isn't allowed, or not one for each action.
@@ -126,7 +129,7 @@ def own_answer(shape: Shape, payload: Any, answer: Any) -> Any:
     decided = []
     for decision, action in zip(given, actions, strict=True):
         if other := other_tool(decision, action.name):
-            # Another tool has rules of its own, which nobody has asked about.
+            # Another tool would have other rules for approval.
             raise AnswerRefused(
                 f"an edit can't turn {action.name!r} into {other!r}", "change its arguments alone"
             )
@@ -140,13 +143,13 @@ def own_answer(shape: Shape, payload: Any, answer: Any) -> Any:
 
 
 def other_tool(decision: Any, tool: str) -> str:
-    """The tool that a decision to edit names in place of `tool`, in whichever format; "" for none."""
+    """Return the other tool that a decision to edit names instead of `tool`, in any format; "" for none."""
     if not isinstance(decision, Mapping) or decision.get("choice", decision.get("type")) != "edit":
         return ""
     parts = [decision, *(decision.get(name) for name in ("edited_action", "function"))]
     args = decision.get("args")
     if isinstance(args, Mapping) and "type" in decision and isinstance(args.get("action"), str):
-        parts.append(args)  # as Agent Inbox writes it
+        parts.append(args)  # Agent Inbox's format
     names = [part.get(name) for part in parts if isinstance(part, Mapping) for name in _TOOL_NAMES]
     return next((name for name in names if isinstance(name, str) and name != tool), "")
 
@@ -155,7 +158,7 @@ _TOOL_NAMES: Final = ("name", "action", "tool", "tool_name", "function")
 
 
 def decided_word(answer: Any) -> str:
-    """What an answer decides in a word, as "approve" or "2 approve, 1 reject"; "" where it is no decision."""
+    """Return what an answer decides, as "approve" or "2 approve, 1 reject"; "" if it is not a decision."""
     if isinstance(answer, Mapping) and isinstance(answer.get("decisions"), list | tuple):
         answer = answer["decisions"]
     if isinstance(answer, list | tuple):
@@ -169,7 +172,7 @@ def decided_word(answer: Any) -> str:
 
 
 def _parsed(payload: Any) -> Any:
-    """Agent Inbox also takes its payload as JSON text."""
+    """Return a payload, parsed if it is JSON text, as Agent Inbox accepts it."""
     if isinstance(payload, str) and '"action_request"' in payload:
         try:
             return json.loads(payload)
@@ -237,7 +240,7 @@ def _decisions(answer: Any, count: int) -> list[Any]:
 
 
 def _decision(given: Any, action: ToolAction) -> ActionDecision:
-    """One decision about an action, in our words or in those of a shape."""
+    """Read one decision about an action, in our format or in another one."""
     if isinstance(given, str):
         given = {"choice": given}
     kind = given.get("choice", given.get("type")) if isinstance(given, Mapping) else None
@@ -262,7 +265,7 @@ def _decision(given: Any, action: ToolAction) -> ActionDecision:
 
 
 def _holds_arguments(args: Any, action: ToolAction) -> bool:
-    """Whether the arguments of an edit are wrapped once more, as Agent Inbox does, without the action."""
+    """Whether the arguments of an edit are wrapped as in Agent Inbox, without the action."""
     wrapped = isinstance(args, Mapping) and args.keys() == {"args"} and isinstance(args["args"], Mapping)
     return wrapped and not (isinstance(action.args, Mapping) and "args" in action.args)
 
@@ -291,7 +294,7 @@ def _checked(decision: ActionDecision, action: ToolAction) -> ActionDecision:
 
 
 def _check_args(args: Any, action: ToolAction) -> None:
-    """Refuse edited arguments that the tool would not take."""
+    """Refuse edited arguments that the tool would not accept."""
     if action.schema is None:
         return
     try:

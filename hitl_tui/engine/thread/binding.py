@@ -1,9 +1,9 @@
-"""What a request asks, as a hash: an answer applies only to a request with the same one.
+"""The hash of what a request asks: an answer applies only to a request with the same hash.
 
-The hash covers the question (kind, title, payload, the values of the channels it is about), its terms
-(allowed answers, reviewers, quorum, deadline, risk), and its place (node, branch, key, how many identical
-requests came before it).  It leaves out what may change while nothing that is asked does: times, the step,
-the id, votes, who has the request now.
+The hash covers the question (kind, title, payload, the values of the channels that it is about), its
+conditions (allowed answers, reviewers, quorum, deadline, risk), and its place (node, branch, key, how many
+identical requests came before it). It leaves out what can change while the question stays the same: times,
+the step, the id, votes, who has claimed the request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.errors import UndeclaredChannel, UsageError, in_words
 
 CALL_PARTS: Final = ("name", "args")
-"""The parts of a tool call's payload that count: the tool and its exact arguments."""
+"""The parts of a tool call's payload that an answer is about: the tool and its exact arguments."""
 _TOOL_CALL: Final = "tool_approval"
 _SHOWN: Final = (
     "kind", "node", "when", "payload", "policy", "reviewers", "quorum", "one_account", "logins", "signed",
@@ -33,7 +33,7 @@ _LONGEST: Final = 60
 
 
 class _Hashed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Fields of a request that its hash covers and that the ledger's entry does not show by themselves."""
+    """Fields of a request that its hash covers and that are no separate fields of the ledger's entry."""
 
     subject: str | None = None
     schema: dict[str, Any] | None = None
@@ -90,7 +90,7 @@ def request_hash(request: Request) -> str:
 
 
 def hashed_facts(request: Request) -> dict[str, Any]:
-    """Return what the ledger keeps of a request, unseen, so that its hash can be computed again."""
+    """Return what the ledger keeps of a request only so that its hash can be computed again."""
     facts = {name: getattr(request, name) for name in _Hashed.__struct_fields__}
     kept: dict[str, Any] = msgspec.to_builtins(
         _Hashed(**{name: thaw(value) for name, value in facts.items()})
@@ -99,13 +99,13 @@ def hashed_facts(request: Request) -> dict[str, Any]:
 
 
 def logged_hash(title: str | None, data: Mapping[str, Any]) -> str:
-    """Return the hash of a request by what its entry in the ledger says.
+    """Return the hash of a request from its entry in the ledger.
 
     Args:
         title: the entry's note.
 
     Raises:
-        ValidationError, UsageError, ValueRejected: the entry does not say what a request asks.
+        ValidationError, UsageError, ValueRejected: the entry does not describe a request.
     """
     shown = {name: data[name] for name in _SHOWN if name in data}
     asked = {"id": "", "step": 0, "title": title or "", **shown, **data.get(HASHED, {})}
@@ -113,7 +113,7 @@ def logged_hash(title: str | None, data: Mapping[str, Any]) -> str:
 
 
 def bound_parts(payload: Any, binds: Sequence[str]) -> dict[str, Any]:
-    """The named parts of a payload; a dotted name leads into a mapping in it.
+    """Return the named parts of a payload; a dotted name names a part of a nested mapping.
 
     Raises:
         UsageError: the payload has no such part.
@@ -133,12 +133,12 @@ def bound_parts(payload: Any, binds: Sequence[str]) -> dict[str, Any]:
 
 
 def digests_of(state: LiveState, view: WorkflowState, names: Iterable[str]) -> dict[str, bytes]:
-    """The digests of values in a state by name, dotted names included; b"" for what is not there."""
+    """Return the digests of values in a state by name, also dotted names; b"" for missing ones."""
     return {name: _digest(state.digests, view, name) for name in names}
 
 
 def about_hash(about: Mapping[str, bytes]) -> str:
-    """The hash of the values that a request is about; "" where it is about none."""
+    """Return the hash of the values that a request is about; "" for none."""
     return show_hash(item_hash({name: digest.hex() for name, digest in about.items()})) if about else ""
 
 
@@ -151,11 +151,11 @@ def _digest(digests: Mapping[str, bytes], view: WorkflowState, name: str) -> byt
         return b""
 
 
-# What differs between two requests
+# The differences between two requests
 
 
 def differences(before: Any, now: Any) -> tuple[str, ...]:
-    """The parts in which two payloads differ, by their dotted names; "" for the payload as a whole."""
+    """Return the parts in which two payloads differ, by their dotted names; "" for the payload as a whole."""
     return tuple(_differences(thaw(before), thaw(now), ""))
 
 
@@ -171,8 +171,8 @@ def _differences(before: Any, now: Any, place: str) -> Iterator[str]:
         yield place
 
 
-def short(value: Any) -> str:
-    """A value in a few words, for a sentence that quotes it."""
+def short_text(value: Any) -> str:
+    """Return a value as short text, to be quoted in a sentence."""
     if not isinstance(value, str):
         value = msgspec.json.encode(thaw(value)).decode()
     text = " ".join(value.split())

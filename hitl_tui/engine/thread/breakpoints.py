@@ -1,4 +1,4 @@
-"""Breakpoints as data, and what a run asks of them; `drivers.breakpoints` answers."""
+"""Breakpoints as data, and the protocol by which a run checks them; `drivers.breakpoints` implements it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ StopKind = Literal["before", "after", "change", "tool", "error"]
 
 
 class Breakpoint(Declaration, frozen=True, omit_defaults=True):
-    """A place at which a run stops, or says a line and goes on.
+    """A place at which a run stops, or logs a line and continues.
 
     Args:
-        place: before, after: a node; error: a node, "" for any; change: a channel, or a path below one; tool:
-            a tool's name, "" for any.  What is inside stands behind a slash: `outer/inner` is a node of a
-            subgraph, `group/member` a branch of a parallel, `scan[2]` or `scan[*]` one of a map.
-        hit: it counts at this hit alone, from 1; 0 for each.
-        log: a text with values as `n={n}`, told in place of a stop; "" stops.
+        place: for before and after, a node; for error, a node, "" for any; for change, a channel or a path in
+            one; for tool, a tool's name, "" for any. Places inside a node follow a slash: `outer/inner` is a
+            node of a subgraph, `group/member` a branch of a parallel, `scan[2]` or `scan[*]` one of a map.
+        hit: it applies only at this hit, from 1; 0 for each.
+        log: a text with values such as `n={n}`, logged instead of a stop; "" stops.
         off: it does nothing.
     """
 
@@ -37,28 +37,30 @@ class Breakpoint(Declaration, frozen=True, omit_defaults=True):
 
 
 class Stops(Protocol):
-    """What stops a run; each method says why, "" to go on.  Thread-safe: tools are called from any thread."""
+    """The breakpoints of a run; each method returns why to stop, "" to continue.
+
+    Thread-safe: tools are called from any thread."""
 
     def before(self, session: Session, node: str, first: bool) -> str:
-        """Asked before a node; `first` where the run begins with it."""
+        """Check before a node; `first` says whether the run starts with it."""
 
     def after(self, session: Session, node: str, state: LiveState) -> str:
-        """Asked once a node is committed; `state` is the one before it."""
+        """Check after a node was committed; `state` is the one before it."""
 
     def shows_return(self, node: str) -> bool:
-        """Whether some of them want to show where a node returns."""
+        """Whether a breakpoint shows where a node returns."""
 
     def returned(self, node: str, frames: tuple[Frame, ...]) -> None:
-        """Told of where a node returns."""
+        """Take the frames of a node that returns."""
 
     def branch(self, session: Session, path: str, item: Any, index: int) -> str:
-        """Asked before a branch of a map or a parallel."""
+        """Check before a branch of a map or a parallel."""
 
     def error(self, session: Session, path: str, error: Exception) -> str:
-        """Asked when an attempt has failed; `path` is the node or the branch."""
+        """Check after an attempt has failed; `path` is the node or the branch."""
 
     def tool(self, session: Session, path: str, tool: str, arguments: Mapping[str, Any] | str) -> str:
-        """Asked before a tool is called, from any thread."""
+        """Check before a tool is called, from any thread."""
 
     def inside(self, node: str) -> Stops | None:
-        """What stops the run of a subgraph's thread, None where nothing does."""
+        """Return the breakpoints for the run of a subgraph's thread, None for none."""

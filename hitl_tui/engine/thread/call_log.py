@@ -1,4 +1,4 @@
-"""The completed model and tool calls of one run of a node, written down one by one as they complete."""
+"""The completed model and tool calls of one run of a node, stored one by one as they complete."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ CallState = Literal["done", "started", "dropped"]
 
 
 class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the ledger keeps of a call.
+    """The record of a call in the ledger.
 
     Args:
         key: identifies the call among all calls of this run of the node.
-        node, path: who made it; `path` is the branch, "" for a plain node.
-        invocation, iteration: which run of the node it belongs to.
+        node, path: the node and branch that made it; `path` is "" for a plain node.
+        invocation, iteration: the run of the node that it belongs to.
         state: "started" and "dropped" are written only for tools with `effects="once"`: a call that was
             started and not completed may have been made, unless it was dropped before it did anything.
         value: a model's reply or a tool's outcome.
-        uses, tool: what the call counts for, for a step whose attempt died before it could count it.
+        uses, tool: what the call used, for a step whose attempt died before it could count that.
     """
 
     key: str
@@ -43,11 +43,11 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def as_data(record: CallRecord) -> Any:
-    """A record as JSON, exactly as it will be read back."""
+    """Return a record as JSON, exactly as it will be read back."""
     builtins = msgspec.to_builtins(record)
     try:
         return msgspec.json.decode(msgspec.json.encode(builtins))
-    except UnicodeEncodeError:  # a model may write halves of characters, which no store can keep
+    except UnicodeEncodeError:  # a model may write lone surrogates, which no store can keep
         return msgspec.json.decode(msgspec.json.encode(_keepable(builtins)))
 
 
@@ -60,7 +60,7 @@ def _keepable(value: Any) -> Any:
 
 
 def calls_since(entries: Iterable[LedgerEntry], cursor: Cursor, node: str) -> list[tuple[int, CallRecord]]:
-    """The calls of the run of `node` that is next by a cursor, each with its entry's number."""
+    """Yield the calls of the next run of `node` after a cursor, each with its entry's number."""
     wanted = node, cursor.invocation, cursor.iteration
     records = []
     for entry in entries:
@@ -76,7 +76,7 @@ class CallLog:
 
     Args:
         known: calls of earlier attempts.
-        write: commits one record and blocks until that is done; None where there is no store.
+        write: commits one record and blocks until that is done; None without a store.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class CallLog:
             self._take(record)
 
     def value(self, key: str, default: Any) -> Any:
-        """What a completed call gave."""
+        """Return the result of a completed call."""
         return self._values.get(key, default)
 
     def starts(self, key: str) -> int:
-        """How often a call was started that may have been made."""
+        """Return how often a call that may have been made was started."""
         return self._starts.get(key, 0)
 
     def _take(self, record: CallRecord) -> None:
@@ -108,28 +108,28 @@ class CallLog:
             self._starts.pop(record.key, None)
 
     async def add(self, record: CallRecord) -> None:
-        """Keep a record and commit it; the caller's event loop is not blocked meanwhile.
+        """Keep a record and commit it, without blocking the caller's event loop.
 
         Raises:
             StoreUnusable, StaleWriter, ThreadBusy: it could not be committed.
         """
         if not self._begin(record):
             return
-        import asyncio  # commands that only look at a thread load no event loop
+        import asyncio  # commands that only show a thread don't load asyncio
 
         loop = asyncio.get_running_loop()
-        # A task that is cancelled now has made its call: the record is written all the same.
+        # A task that is cancelled now has already made its call: the record is still written.
         writing = loop.run_in_executor(None, self._commit, record)
         writing.add_done_callback(_look_at)
         await asyncio.shield(writing)
 
     def add_sync(self, record: CallRecord) -> None:
-        """As `add`, in a thread that may block."""
+        """Do what `add` does, in a thread that may block."""
         if self._begin(record):
             self._commit(record)
 
     def _begin(self, record: CallRecord) -> bool:
-        """Keep a record; says whether it is to be committed."""
+        """Keep a record; return whether it must be committed."""
         with self._settled:
             self._take(record)
             if self._closed:
@@ -152,13 +152,13 @@ class CallLog:
             self._closed = self._write is None
 
     def close(self) -> None:
-        """Wait until what has completed is committed; nothing is committed from here on."""
+        """Wait until completed calls are committed; after that nothing is committed."""
         with self._settled:
             self._closed = True
             self._settled.wait_for(lambda: not self._being_written)
 
 
 def _look_at(writing: asyncio.Future[None]) -> None:
-    """An error goes to the task that waits; where that is gone, nobody is left to hear of it."""
+    """Retrieve the error of a write: the waiting task gets it; if that is gone, it is ignored."""
     if not writing.cancelled():
         writing.exception()

@@ -1,4 +1,4 @@
-"""Comments pinned to passages of what is decided about, and how a node gets them.
+"""Comments on passages of the subject of a decision, and how a node gets them.
 
 Specified in docs/spec/threads.md.
 """
@@ -18,15 +18,15 @@ from hitl_tui.errors import AnswerRefused
 
 MOST: Final = 100
 LONGEST: Final = 4_000
-"""Characters of a quotation, and of what is said about it."""
+"""Most characters of a quotation, and of the comment on it."""
 
 
 class Comment(Declaration, frozen=True):
-    """What a reviewer says about a passage.
+    """A reviewer's comment on a passage.
 
     Args:
-        path: where the passage stands: the channel, and the way into its value, as in `plan[1].worker`.
-        offset: the character of the text at which it begins, from 0.
+        path: the place of the passage: the channel and the path in its value, as in `plan[1].worker`.
+        offset: the index of its first character in the text, from 0.
     """
 
     quote: Annotated[str, about("The passage, word for word.")]
@@ -35,13 +35,13 @@ class Comment(Declaration, frozen=True):
     offset: Annotated[int, about("The character at which it begins, from 0.")] = 0
 
 
-def commented(request: Request, value: Any, comments: Sequence[Comment]) -> Any:
-    """An answer with the comments as a part of its words, which is what the node gets.
+def with_comments(request: Request, value: Any, comments: Sequence[Comment]) -> Any:
+    """Return an answer with the comments added to its text, as the node gets it.
 
-    Where an answer has no words, as the fields of a form, they are in the ledger alone.
+    If an answer has no text, such as the fields of a form, the comments are only in the ledger.
 
     Raises:
-        AnswerRefused: too many or too long, or one that says nothing.
+        AnswerRefused: too many or too long comments, or an empty one.
     """
     _check(comments)
     if not comments or request.shape:
@@ -58,7 +58,7 @@ def commented(request: Request, value: Any, comments: Sequence[Comment]) -> Any:
 
 
 def comment_words(words: str, comments: Sequence[Comment]) -> str:
-    """The reason, then each passage and what is said about it, numbered in the order of the text.
+    """Return the reason, then each passage and its comment, numbered in the order of the text.
 
     >>> print(comment_words("Shorter.", [Comment("a jar", "keep one image")]))
     Shorter.
@@ -73,12 +73,12 @@ def comment_words(words: str, comments: Sequence[Comment]) -> str:
 
 
 def as_facts(comments: Sequence[Comment]) -> dict[str, Any]:
-    """The comments as the ledger keeps them beside the answer."""
+    """Return the comments as the ledger keeps them with the answer."""
     return {"comments": [msgspec.structs.asdict(comment) for comment in comments]} if comments else {}
 
 
 def comments_of(data: Any) -> tuple[Comment, ...]:
-    """The comments that a ledger's entry holds; () where it holds none, whatever else it holds."""
+    """Return the comments in the data of a ledger entry; () if there are none or they are malformed."""
     kept = data.get("comments") if isinstance(data, Mapping) else None
     try:
         return msgspec.convert(kept or (), tuple[Comment, ...], strict=True, from_attributes=False)

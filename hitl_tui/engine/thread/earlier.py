@@ -1,4 +1,4 @@
-"""What a new request says about the answer that another request at its place was given."""
+"""Tells a new request about the answer to an earlier, different request at the same place."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from msgspec.structs import replace
 
 from hitl_tui.engine.log.records import NO_PERSON, LedgerEntry
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.engine.thread.binding import differences, short
+from hitl_tui.engine.thread.binding import differences, short_text
 from hitl_tui.engine.thread.logged import decisions
 from hitl_tui.engine.thread.session import Session
 
 TITLE: Final = "title"
-"""Stands for the title among the parts in which two requests differ."""
+"""Name of the title among the parts in which two requests differ."""
 _COUNTING: Final = "name the parts that count:"
 BINDING: Final = "binds=[{}]"
 _SAID: Final = {"approve": "approved", "reject": "rejected", "continue": "continued"}
 _MOST_PARTS: Final = 3
 
 
-def compared(session: Session, request: Request, n: int | None) -> Request:
-    """A new request, which says what was answered at its place before and what it asks about now.
+def with_earlier_answer(session: Session, request: Request, n: int | None) -> Request:
+    """Return a new request that says what was answered at its place before, and what is different now.
 
     Args:
         n: the ledger entry of that answer; None for none.
@@ -38,18 +38,19 @@ def compared(session: Session, request: Request, n: int | None) -> Request:
 
 
 def request_of(ledger: Sequence[LedgerEntry], request_id: str | None) -> LedgerEntry | None:
-    """The entry of the ledger that opened a request."""
+    """Return the entry of the ledger that opened a request."""
     return next((e for e in reversed(ledger) if e.kind == "request" and e.request_id == request_id), None)
 
 
 def with_earlier(
     request: Request, asked: LedgerEntry, answer: LedgerEntry | None, binding: str = BINDING
 ) -> Request:
-    """A request that says how it differs from one that was asked, and perhaps answered, at its place.
+    """Return a request that says how it differs from an earlier one at its place, and how that was answered.
 
     Args:
-        asked, answer: the ledger's entries of that request and of its answer.
-        binding: how the author names the parts of a payload that count, with {} for their names.
+        asked, answer: the ledger's entries of the earlier request and of its answer, if there is one.
+        binding: how the author can name the parts of a payload that an answer is about, with {} for their
+            names.
     """
     data = asked.data if isinstance(asked.data, Mapping) else {}
     old, new = data.get("payload"), request.payload
@@ -59,7 +60,7 @@ def with_earlier(
     if payload:
         change = f"{before}; now it asks about {now}"
     elif differs:
-        change = f"“{short(asked.note or '')}”; now it asks “{short(request.title)}”"
+        change = f"“{short_text(asked.note or '')}”; now it asks “{short_text(request.title)}”"
     else:
         what = request.subject or "what it is about, or who may answer,"
         change = f"this; {what} has changed since"
@@ -77,22 +78,22 @@ def _said(answer: LedgerEntry) -> str:
     value = answer.data.get("answer") if isinstance(answer.data, Mapping) else None
     chosen = value.get("choice") if isinstance(value, Mapping) else value
     known = _SAID.get(chosen) if isinstance(chosen, str) else None
-    return known or f"answered {short(value)} to"
+    return known or f"answered {short_text(value)} to"
 
 
 def _parts(payload: Any, names: Sequence[str]) -> str:
-    """Parts of a payload in words, as `amount 10, to ann`."""
+    """Describe parts of a payload, as `amount 10, to ann`."""
     parts = []
     for name in names[:_MOST_PARTS]:
         value = payload
         for step in name.split(".") if name else ():
             value = value.get(step) if isinstance(value, Mapping) else None
-        parts.append(f"{name} {short(value)}" if name else short(value))
+        parts.append(f"{name} {short_text(value)}" if name else short_text(value))
     return ", ".join(parts) + (" …" if len(names) > _MOST_PARTS else "")
 
 
 def _advice(differs: Sequence[str], payload: Any, binding: str) -> str:
-    """What to do about a question that is another one each time it is asked."""
+    """Return advice for a request that is different each time it is asked."""
     named = " and ".join(name or "the payload" for name in differs)
     often = f"This question was asked again twice because of {named}, which differs each time."
     others = (

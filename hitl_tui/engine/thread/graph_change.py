@@ -1,4 +1,4 @@
-"""The graph that a thread runs on: which one the log knows, and going on with another.
+"""The graph of a thread: which one the log knows, and how a thread continues with another one.
 
 Specified in docs/spec/threads.md.
 """
@@ -14,18 +14,18 @@ from hitl_tui.engine.graph.guards import names_people, who_may_answer
 from hitl_tui.engine.log.records import RAN
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread import journal
-from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
-from hitl_tui.engine.thread.interrupts import passed_at
+from hitl_tui.engine.thread.agent_settings import apply_settings, fresh_agents
+from hitl_tui.engine.thread.interrupts import passing_answer
 from hitl_tui.engine.thread.logged import decisions, logged_digest
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import GateUnanswered, GraphDiffers, HitlError
 
 
 def note_graph(session: Session) -> None:
-    """Before a run: write down that the graph is another than the log knows, if it has the thread's place.
+    """Record, before a run, that the graph is not the one in the log, if it has the thread's position.
 
     Raises:
-        GraphDiffers: it does not; nothing was changed.
+        GraphDiffers: the graph does not have it; nothing was changed.
     """
     refuse_gone(session)
     was = logged_digest(session.info, session.cursor)
@@ -34,7 +34,7 @@ def note_graph(session: Session) -> None:
 
 
 def refuse_gone(session: Session) -> None:
-    """A thread stands at a node; a graph without that node can't take it on.
+    """Refuse a graph without the node at the thread's position.
 
     Raises:
         GraphDiffers: the graph has no such node.
@@ -51,7 +51,7 @@ def refuse_gone(session: Session) -> None:
 
 
 def refuse_lost_gates(graph: CompiledGraph, thread_id: str, pending: Iterable[Request]) -> None:
-    """A gate that waits is answered by the people it names; a graph without this gate does not end that.
+    """Refuse a graph without a gate that waits: only the people that the gate names may answer it.
 
     Raises:
         GateUnanswered: the graph has no such gate.
@@ -71,10 +71,10 @@ def refuse_lost_gates(graph: CompiledGraph, thread_id: str, pending: Iterable[Re
 
 
 def change_graph(session: Session, graph: CompiledGraph, *, actor: str | None = None) -> None:
-    """Go on with another version of the thread's graph; logged with the digests of both.
+    """Continue with another version of the thread's graph; logged with the digests of both.
 
     Raises:
-        LogCorrupt: the log does not make this graph's state; the thread keeps the graph it had.
+        LogCorrupt: the log does not reproduce this graph's state; the thread keeps the graph that it had.
     """
     was = logged_digest(session.info, session.cursor)
     take_graph(session, graph)
@@ -83,15 +83,15 @@ def change_graph(session: Session, graph: CompiledGraph, *, actor: str | None = 
 
 
 def take_graph(session: Session, graph: CompiledGraph) -> None:
-    """Give an open thread another graph, in this process alone; nothing is written.
+    """Give an open thread another graph in this process, without storing anything.
 
     Raises:
-        LogCorrupt: the log does not make this graph's state; the thread keeps the graph it had.
+        LogCorrupt: the log does not reproduce this graph's state; the thread keeps the graph that it had.
     """
     before, agents = session.graph, session.agents
     session.graph, session.agents = graph, fresh_agents(graph)
     try:
-        apply(session.agents, session.cursor.agents)
+        apply_settings(session.agents, session.cursor.agents)
         session.load_state()
     except HitlError:
         session.graph, session.agents = before, agents
@@ -99,24 +99,27 @@ def take_graph(session: Session, graph: CompiledGraph) -> None:
 
 
 def _note(session: Session, was: str, actor: str | None) -> None:
-    """Write down the graph that a thread goes on with, with the digests of both."""
+    """Record the graph with which a thread continues, with the digests of both."""
     digest, now = session.graph.digest, session.clock()
     entry = journal.graph_entry(session.cursor, was, digest, at=now, actor=actor)
     session.commit_cursor(replace(session.cursor, graph=digest, position=_position(session)), [entry])
 
 
 def _position(session: Session) -> str:
-    """Where a thread continues on its graph: at the route of its last node if a new gate is after that."""
+    """Return where a thread continues on its graph.
+
+    That is at the route of its last node if the graph has a new gate after that node.
+    """
     cursor, after = session.cursor, session.graph.after
     if not cursor.position.startswith("node:") or cursor.branches or not any(after.values()):
         return cursor.position
     last = last_node(session)
-    is_new = after.get(last) is not None and passed_at(cursor, last, "after") is None
+    is_new = after.get(last) is not None and passing_answer(cursor, last, "after") is None
     return f"route:{last}" if is_new else cursor.position
 
 
 def last_node(session: Session) -> str:
-    """The node whose route a thread is on: the last that ran or that an edit placed it after; "" for none."""
+    """Return the node that ran last, or after which an edit has placed the thread; "" for none."""
     store, cursor = session.store, session.cursor
     step, node = cursor.head, ""
     while store is not None and (point := store.checkpoint(session.thread_id, step)) is not None:

@@ -1,12 +1,11 @@
 """The hashes that chain a thread's log, and what each of them covers.
 
-Three chains run side by side: update records, checkpoints and ledger entries.  Each begins with what is
-fixed about its thread (`chained`); a fork's go on from where its parent's stood.  A checkpoint names the
-newest record and the newest ledger entry at its commit, so its hash stands for all that was written
-until then.
+There are three chains: update records, checkpoints and ledger entries. Each starts with what is fixed about
+its thread (`chained`); those of a fork continue from its parent's. A checkpoint names the newest record and
+the newest ledger entry at its commit, so its hash covers all that was written until then.
 
-Hashes are over msgspec's JSON of fields in a fixed order, which comes out the same after a value was stored
-and read back.
+Hashes are made of msgspec's JSON of fields in a fixed order, which is the same after a value was stored and
+read back.
 
 Specified in docs/spec/log.md.
 """
@@ -29,19 +28,19 @@ from hitl_tui.engine.state.canonical import canonical
 from hitl_tui.errors import ValueRejected
 
 _encode = msgspec.json.Encoder().encode
-# Values and hashes of a record stand between the facts that go into its own hash, in the order of its fields;
-# of a checkpoint the hash of the state does.
+# In a record's own hash, its values and their hashes come between the other fields, in the fields' order;
+# in a checkpoint's hash, the hash of the state does.
 _place = UpdateRecord.__struct_fields__.index
 _VALUES, _REST, _CHAINED = _place("update"), _place("tainted"), _place("prev_record_hash")
 _place = Checkpoint.__struct_fields__.index
 _STATE_HASH, _ORIGIN, _LEDGER_HASH = _place("state_hash"), _place("origin"), _place("ledger_hash")
 _UNCHAINED: Final = frozenset(
     (
-        # What the chains and the thread's facts say themselves.
+        # Fields that the chains and the thread's facts already cover.
         *("thread_id", "head", "last_seq", "last_record_hash", "checkpoint_hash", "ledger_n", "ledger_hash"),
-        # What says nothing about the run: how many commits there were, and when the last one was.
+        # Fields that are not about the run: the number of commits, and the time of the last one.
         *("version", "updated_at"),
-        # These enter the hash in another form.
+        # These are part of the hash in another form.
         *("status", "reason", "pending", "branches"),
     )
 )
@@ -50,19 +49,19 @@ _chained_of: Final = attrgetter(*(name for name in Cursor.__struct_fields__ if n
 
 
 def chained(previous: bytes, facts: bytes) -> bytes:
-    """What the first link of a thread is chained to.
+    """Return the hash to which the first link of a thread is chained.
 
     Args:
-        previous: where the parent's chain stood at the fork; b"" for a thread of its own.
+        previous: the parent's hash at the fork; b"" for a thread that is not a fork.
         facts: the thread's `facts_hash`.
     """
     return sha256(previous + facts).digest()
 
 
 def source_hash(source: Mapping[str, Any]) -> bytes:
-    """The digest of how a thread's graph is built, but for the path to it inside another graph.
+    """Return the digest of how a thread's graph is built, without its path inside another graph.
 
-    An export leaves the source out and carries this digest in its place.
+    An export leaves the source out and has this digest instead.
     """
     return sha256(_encoded({name: part for name, part in source.items() if name != WITHIN})).digest()
 
@@ -70,11 +69,11 @@ def source_hash(source: Mapping[str, Any]) -> bytes:
 def facts_hash(
     info: ThreadInfo, shared_entries: int = 0, past: Sequence[Any] = (), source: bytes | None = None
 ) -> bytes:
-    """The digest of all that never changes about a thread.
+    """Return the digest of all that never changes about a thread.
 
     Args:
         shared_entries: how many of its parent's decisions a fork shares.
-        past: of a thread that was imported, under which names its rows were written.
+        past: for an imported thread, the names under which its rows were written.
         source: the `source_hash`; None computes it.
     """
     facts = (
@@ -96,7 +95,7 @@ def facts_hash(
 
 
 def record_hash(record: UpdateRecord) -> bytes:
-    """The digest of a record, chained to the one before it; values enter by their hashes."""
+    """Return the digest of a record, chained to the one before it; it contains the hashes of values."""
     fields = astuple(record)
     facts = _encode(fields[:_VALUES] + fields[_REST:_CHAINED])
     if record.lineage is not None:
@@ -104,7 +103,7 @@ def record_hash(record: UpdateRecord) -> bytes:
     if record.result is not msgspec.UNSET:
         facts += b"result"  # its value is in `next_hash`
     if record.patched:
-        # Their values are in their hashes, but there are many ways to say what changed.
+        # Their values are covered by their hashes; there are many ways to write what changed.
         edits = [getattr(record, name) for name in record.patched]
         facts += _encode((record.patched, [None if edit is msgspec.UNSET else edit for edit in edits]))
     if record.made_by != "node":
@@ -114,14 +113,14 @@ def record_hash(record: UpdateRecord) -> bytes:
 
 
 def checkpoint_hash(point: Checkpoint, previous: bytes, record: bytes) -> bytes:
-    """The digest of all fields of a checkpoint.
+    """Return the digest of all fields of a checkpoint.
 
     Args:
         previous: the hash of the checkpoint before it.
         record: the hash of the newest record at its commit.
     """
     if point.branches:
-        # The thread of a subgraph's run gets a new name with its parent's; its own part stays.
+        # A child thread is renamed together with its parent; its own part of the name stays.
         branches = [replace(branch, thread=own_part(branch.thread)) for branch in point.branches]
         point = replace(point, branches=tuple(branches))
     fields = astuple(point)
@@ -132,16 +131,16 @@ def checkpoint_hash(point: Checkpoint, previous: bytes, record: bytes) -> bytes:
 
 
 def chained_part(cursor: Cursor) -> tuple[Any, ...]:
-    """The part of a cursor that its hash covers."""
+    """Return the part of a cursor that its hash covers."""
     return _standing(cursor), cursor.pending, cursor.branches, _chained_of(cursor)
 
 
 def cursor_hash(cursor: Cursor) -> bytes:
-    """The digest of a cursor, which the newest entry of the chains keeps: a checkpoint or a ledger entry.
+    """Return the digest of a cursor, which the newest checkpoint or ledger entry keeps.
 
-    It covers all that affects the run.  What the chains and the facts of the thread say anyway is left out,
-    and so are the number of commits and the time of the last one.  Whether the run has yet to begin, is
-    under way or is paused makes no difference: a run begins and pauses without an entry.
+    It covers all that affects the run. It leaves out what the chains and the facts of the thread already
+    cover, the number of commits and the time of the last one. A run that has not started, one that is running
+    and one that is paused have the same digest, because a run starts and pauses without an entry.
     """
     standing, pending, branches, rest = chained_part(cursor)
     if pending:
@@ -157,7 +156,7 @@ def _standing(cursor: Cursor) -> tuple[str, str]:
 
 
 def _renamed(branch: BranchState) -> BranchState:
-    """A branch without the part of its thread's name that changes with the thread around it."""
+    """Return a branch without the part of its thread's name that changes with its parent's name."""
     child = branch.child
     return (
         branch
@@ -167,27 +166,27 @@ def _renamed(branch: BranchState) -> BranchState:
 
 
 def own_part(thread_id: str) -> str:
-    """Of the name of a thread inside another, `node#n`: what stays when the other is called otherwise."""
+    """Return the part `node#n` of a child's name, which stays when its parent is renamed."""
     return thread_id.rpartition("/")[2]
 
 
 def pending_hash(request: Request) -> bytes:
-    """The digest of a whole request as it stands, which its newest ledger entry keeps."""
+    """Return the digest of a whole request as it is now, which its newest ledger entry keeps."""
     if request.thread:
         request = replace(request, thread=own_part(request.thread))
     return sha256(_encoded(request)).digest()
 
 
 def question_hash(request: Request) -> bytes:
-    """The digest of what a request asks about and what of it: what has become of it since is left out."""
+    """Return the digest of what a request asks, without what has happened to it since."""
     return pending_hash(replace(request, votes=(), reviewers=(), escalate_at=None, handed=None))
 
 
 def signed_words(entry: LedgerEntry) -> bytes:
-    """What a person's signature of a decision is over, as canonical JSON: all of it, and where it stands.
+    """Return what a signature of a decision covers, as canonical JSON: the whole decision and its place.
 
     Raises:
-        ValueRejected: an answer or a note that is no text that can be written.
+        ValueRejected: an answer or a note can't be encoded as text.
     """
     facts = {
         "thread": entry.thread_id,
@@ -213,7 +212,7 @@ def signed_words(entry: LedgerEntry) -> bytes:
 
 
 def ledger_hash(entry: LedgerEntry) -> bytes:
-    """The digest of a ledger entry, chained to the one before it."""
+    """Return the digest of a ledger entry, chained to the one before it."""
     facts = [
         entry.thread_id,
         entry.n,

@@ -1,4 +1,4 @@
-"""Interrupts: requests that stop a run, their ledger entries, and which answers they take.
+"""Interrupts: requests that stop a run, their ledger entries, and the answers that they accept.
 
 Specified in docs/spec/threads.md.
 """
@@ -34,7 +34,7 @@ from hitl_tui.engine.state.values import keepable, normalise
 from hitl_tui.engine.state.workflow_state import StateView, WorkflowState
 from hitl_tui.engine.thread import approval_formats, journal
 from hitl_tui.engine.thread.binding import about_hash, digests_of, request_hash
-from hitl_tui.engine.thread.earlier import compared, request_of
+from hitl_tui.engine.thread.earlier import request_of, with_earlier_answer
 from hitl_tui.engine.thread.logged import decisions
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import AnswerRefused, SchemaMismatch, UsageError, ValueRejected
@@ -46,10 +46,10 @@ _GONE = {
 
 
 def find_request(cursor: Cursor, wanted: str, ended: str = "") -> Request:
-    """The pending request of an id.
+    """Return the pending request with an id.
 
     Args:
-        ended: how the ledger says that it has ended, as `how_it_ended` gives it; "" where it doesn't.
+        ended: how it has ended by the ledger, as `how_it_ended` returns it; "" if it has not.
 
     Raises:
         AnswerRefused: unknown, or no longer waiting.
@@ -61,10 +61,10 @@ def find_request(cursor: Cursor, wanted: str, ended: str = "") -> Request:
         raise AnswerRefused(f"request {wanted} has been answered already", "see the decisions of the thread")
     if ended == "timeout":
         raise AnswerRefused(f"request {wanted} has expired", "the thread continued without the answer")
-    waiting = ", ".join(f"{request.id} ({request.title})" for request in cursor.pending) or "none"
+    with_request = ", ".join(f"{request.id} ({request.title})" for request in cursor.pending) or "none"
     where = f"waits in thread {cursor.thread_id!r}"
     gone = f"request {wanted!r} no longer {where}: {_GONE[ended]}" if ended in _GONE else ""
-    raise AnswerRefused(gone or f"no request {wanted!r} {where}", f"waiting: {waiting}")
+    raise AnswerRefused(gone or f"no request {wanted!r} {where}", f"waiting: {with_request}")
 
 
 def check_answer(
@@ -79,12 +79,12 @@ def check_answer(
     signer: Signer | None,
     now: int,
 ) -> Any:
-    """An answer that may be applied, as JSON.
+    """Check that an answer may be applied; return it as JSON.
 
     Args:
-        step: the one that the answer names: that of the request, or a later one that has not changed it.
+        step: the step that the answer names: that of the request, or a later one that has not changed it.
         head: the newest step.
-        roles: the login of the database that it comes from and the groups of that, as `Store.roles` has them.
+        roles: the database login that it comes from and the groups of that, as `Store.roles` has them.
 
     Raises:
         AnswerRefused: late, stale, unauthorised, a second vote, not signed, or not an allowed answer.
@@ -117,7 +117,7 @@ def check_answer(
 
 
 def check_reviewer(request: Request, actor: str | None) -> None:
-    """Refuse somebody who may not answer a request, or has answered it; raises `AnswerRefused`."""
+    """Refuse a person who may not answer a request, or has answered it; raises `AnswerRefused`."""
     if request.reviewers and actor not in request.reviewers:
         raise AnswerRefused(
             f"{actor or 'an unnamed person'} may not answer {request.title!r}",
@@ -128,7 +128,7 @@ def check_reviewer(request: Request, actor: str | None) -> None:
 
 
 def _check_login(request: Request, actor: str | None, roles: Sequence[str]) -> None:
-    """Refuse a login of the database that may not answer a request, or has answered it."""
+    """Refuse a database login that may not answer a request, or has answered it."""
     if not request.logins:
         return
     wanted = f"logins: {', '.join(request.logins)}"
@@ -148,7 +148,7 @@ def _check_login(request: Request, actor: str | None, roles: Sequence[str]) -> N
 
 
 def checked_value(request: Request, answer: Any) -> Any:
-    """An answer, or what a timeout answers, as JSON that the request allows; raises `AnswerRefused`."""
+    """Return an answer, or the one of a deadline, as JSON that the request allows; raises `AnswerRefused`."""
     try:
         value = normalise(answer, what=f"the answer to {request.title!r}")
         if request.shape:
@@ -166,39 +166,39 @@ def checked_value(request: Request, answer: Any) -> Any:
 
 
 def answer_schema(request: Request) -> ChannelSchema:
-    """What checks the answers to a request without choices; raises `GraphInvalid` where it is no schema."""
+    """Return the schema for answers to a request without choices; raises `GraphInvalid` if it is invalid."""
     return ChannelSchema("answer", request.schema or {}, "whole")
 
 
 def vote(
     request: Request, answer: Any, actor: str | None, note: str | None, *, account: str, login: str, now: int
 ) -> tuple[Request, bool]:
-    """The request with one more vote, and whether that settles it."""
+    """Return the request with one more vote, and whether that reaches the quorum."""
     if request.quorum <= 1:
         return request, True
     others = (cast for cast in request.votes if cast.actor != actor)
     votes = (*others, Vote(actor or "", answer, now, note, account, login))
-    return msgspec.structs.replace(request, votes=votes), _alike(votes, answer) >= request.quorum
+    return msgspec.structs.replace(request, votes=votes), _votes_like(votes, answer) >= request.quorum
 
 
 def has_voted(request: Request, actor: str | None) -> bool:
-    """Whether somebody's vote counts already, so that another one of theirs is refused."""
-    return any(vote.actor == actor for vote in request.votes) and not deadlocked(request)
+    """Whether a person has voted already, so that another vote of theirs is refused."""
+    return any(vote.actor == actor for vote in request.votes) and not is_deadlocked(request)
 
 
-def deadlocked(request: Request) -> bool:
-    """Whether its reviewers disagree so that no answer can reach the quorum any more.
+def is_deadlocked(request: Request) -> bool:
+    """Whether its reviewers disagree so much that no answer can reach the quorum.
 
-    Then each of them may change their vote; until somebody does, it waits, for its deadline at most.
+    Then each of them may change their vote. Until one does, the request waits, at most until its deadline.
     """
     if not request.reviewers or not request.votes:
         return False
     still_to_vote = len(set(request.reviewers) - {vote.actor for vote in request.votes})
-    best = max(_alike(request.votes, vote.answer) for vote in request.votes)
+    best = max(_votes_like(request.votes, vote.answer) for vote in request.votes)
     return best + still_to_vote < request.quorum
 
 
-def _alike(votes: Sequence[Vote], answer: Any) -> int:
+def _votes_like(votes: Sequence[Vote], answer: Any) -> int:
     return sum(equal(_decided(vote.answer), _decided(answer)) for vote in votes)
 
 
@@ -212,8 +212,8 @@ _GO_ON = (Choice("continue", "go on", "c"),)
 _TYPES = ((bool, "boolean"), (str, "string"), (int | float, "number"), (list, "array"), (dict, "object"))
 
 
-class _Asked(msgspec.Struct, forbid_unknown_fields=True):
-    """What a node may say about its question: the fields of `Request` that are its to choose."""
+class _QuestionFields(msgspec.Struct, forbid_unknown_fields=True):
+    """The fields of `Request` that a node may set in its question."""
 
     kind: RequestKind
     title: str | None = None
@@ -236,10 +236,10 @@ class _Asked(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class InterruptRaised(BaseException):
-    """A node asked a human; not an Exception, so that a node's own `except Exception` lets it pass.
+    """A node asks a person; not an Exception, so that a node's own `except Exception` does not catch it.
 
     Args:
-        earlier: an answer to another question at the same place, which the node has not asked again.
+        earlier: an answer to a different request at the same place, which the node has not made again.
     """
 
     def __init__(self, request: Request, earlier: KeptAnswer | None = None) -> None:
@@ -248,8 +248,8 @@ class InterruptRaised(BaseException):
         self.earlier = earlier
 
 
-def identified(cursor: Cursor, request: Request) -> Request:
-    """The request with the hash of what it asks, and an id that no other request of the thread has."""
+def with_identity(cursor: Cursor, request: Request) -> Request:
+    """Return the request with the hash of what it asks, and an id that no other request of the thread has."""
     asks = request_hash(request)
     facts = f"{cursor.thread_id}\0{cursor.invocation}\0{cursor.head}\0{cursor.ledger_n}\0{asks}"
     own = hashlib.sha256(facts.encode(errors="replace")).hexdigest()[:12]
@@ -257,7 +257,7 @@ def identified(cursor: Cursor, request: Request) -> Request:
 
 
 def breakpoint_request(cursor: Cursor, node: str, when: When, now: int, title: str = "") -> Request:
-    """The request of a plain `interrupt_before` / `interrupt_after`; resuming passes it."""
+    """Make the request of a plain `interrupt_before` / `interrupt_after`; resuming answers it."""
     request = Request(
         id="",
         kind="approve",
@@ -270,11 +270,11 @@ def breakpoint_request(cursor: Cursor, node: str, when: When, now: int, title: s
         breakpoint=True,
         asked_at=now,
     )
-    return identified(cursor, request)
+    return with_identity(cursor, request)
 
 
 def stop_request(cursor: Cursor, node: str, why: str, now: int, *, key: str, path: str = "") -> Request:
-    """The request of a breakpoint inside a node; resuming passes it."""
+    """Make the request of a breakpoint inside a node; resuming answers it."""
     request = Request(
         id="",
         kind="approve",
@@ -289,13 +289,13 @@ def stop_request(cursor: Cursor, node: str, why: str, now: int, *, key: str, pat
         key=key,
         path=path,
     )
-    return identified(cursor, request)
+    return with_identity(cursor, request)
 
 
 def gate_request(
     cursor: Cursor, gate: Gate, when: When, state: WorkflowState, *, now: int, about: Mapping[str, bytes]
 ) -> Request:
-    """The request of a gate on the state as it is.
+    """Make the request of a gate on the current state.
 
     Args:
         about: the digests of the values that it is about.
@@ -326,7 +326,7 @@ def gate_request(
         about_hash=about_hash(about),
         terms=Terms(gate.deadline, gate.escalate_after, tuple(gate.binds)),
     )
-    return identified(cursor, request)
+    return with_identity(cursor, request)
 
 
 def inside_request(
@@ -341,22 +341,22 @@ def inside_request(
     digests: Callable[[Sequence[str]], Mapping[str, bytes]] = lambda _names: {},
     item: bytes = b"",
 ) -> Request:
-    """The request of `config.interrupt(question)`: a mapping with a known `kind`, or any payload.
+    """Make the request of `config.interrupt(question)`: a mapping with a known `kind`, or any payload.
 
-    What a kind leaves open has a default: `approve` takes approve or reject, `edit` a value of the
-    payload's type, `ask` anything; `choose` must say its choices.  A payload in the shape of another
-    tool (see `approval_formats`) is answered in that shape, which a schema checks where one is given, too.
+    Kinds have defaults: `approve` accepts approve or reject, `edit` a value of the payload's type, `ask`
+    anything; `choose` must have choices. A payload in the format of another tool (see `approval_formats`) is
+    answered in that format, which is also checked by a schema if one is given.
 
     Args:
-        binds: the parts of the payload that count, besides those that the question itself names.
-        digests: gives the digests of values of the state, by name.
+        binds: the parts of the payload that an answer is about, besides those that the question itself names.
+        digests: returns the digests of values in the state, by name.
         item: the digest of the item of a map's branch.
 
     Returns:
-        The request, which `identified` gives its hash and its id.
+        The request, which `with_identity` gives its hash and its id.
 
     Raises:
-        UsageError, GraphInvalid, ValueRejected: it could not be stored, or never be answered.
+        UsageError, GraphInvalid, ValueRejected: it can't be stored, or could never be answered.
     """
     asked = _read_question(question)
     check_terms(asked.reviewers, asked.quorum, asked.deadline, asked.logins)
@@ -401,7 +401,7 @@ def inside_request(
     return replace(request, about_hash=about, terms=terms)
 
 
-def _choices(asked: _Asked) -> tuple[Choice, ...]:
+def _choices(asked: _QuestionFields) -> tuple[Choice, ...]:
     if not asked.choices and asked.kind == "choose":
         raise UsageError(
             "a request of kind choose has no choices",
@@ -411,19 +411,19 @@ def _choices(asked: _Asked) -> tuple[Choice, ...]:
     return choices or (_APPROVE if asked.kind == "approve" else ())
 
 
-def _default_schema(asked: _Asked) -> dict[str, Any] | None:
-    """What an edited payload may be: a value of the same type."""
+def _default_schema(asked: _QuestionFields) -> dict[str, Any] | None:
+    """Return the schema of an edited payload: a value of the same type."""
     if asked.kind != "edit" or asked.choices:
         return None
     return next(({"type": name} for kind, name in _TYPES if isinstance(asked.payload, kind)), None)
 
 
-def _read_question(question: Any) -> _Asked:
+def _read_question(question: Any) -> _QuestionFields:
     if not _says_kind(question):
-        return _Asked("ask", payload=normalise(question, what="the question"))
+        return _QuestionFields("ask", payload=normalise(question, what="the question"))
     given = {name: value for name, value in question.items() if name not in ("schema", "payload")}
     try:
-        asked = msgspec.convert(thaw(normalise(given, what="the question")), _Asked)
+        asked = msgspec.convert(thaw(normalise(given, what="the question")), _QuestionFields)
     except msgspec.ValidationError as error:
         raise UsageError(f"the request to config.interrupt can't be read: {error}") from None
     asked.payload = normalise(question.get("payload"), what="the payload of the question")
@@ -435,7 +435,7 @@ def _read_question(question: Any) -> _Asked:
 
 
 def with_schema(question: Any, schema: Any) -> Any:
-    """A question whose answer must fit a schema: a mapping with a known `kind`, or a payload."""
+    """Return a question with a schema for its answer: a mapping with a known `kind`, or a payload."""
     if _says_kind(question):
         return {**question, "schema": schema}
     return {"kind": "ask", "payload": question, "schema": schema}
@@ -445,14 +445,14 @@ def _says_kind(question: Any) -> bool:
     return (
         isinstance(question, Mapping)
         and question.get("kind") in KINDS
-        and set(question) <= set(_Asked.__struct_fields__)
+        and set(question) <= set(_QuestionFields.__struct_fields__)
     )
 
 
 def taint_request(
     cursor: Cursor, node: str, tainted: Sequence[Taint], now: int, about: Mapping[str, bytes]
 ) -> Request:
-    """The request of a node with `on_taint="approve"`, about the tainted channels it would read.
+    """Make the request of a node with `on_taint="approve"`, about the tainted channels that it would read.
 
     Args:
         about: the digests of all that it would read.
@@ -479,11 +479,11 @@ def taint_request(
         policy="on_taint",
         about_hash=about_hash(about),
     )
-    return identified(cursor, request)
+    return with_identity(cursor, request)
 
 
 def gate_of(session: Session, request: Request) -> Gate | None:
-    """The gate a request came from; None for breakpoints, policies and questions of a node itself."""
+    """Return the gate that made a request; None for breakpoints, policies and requests of a node itself."""
     if request.policy:
         return None
     graph = session.graph
@@ -494,10 +494,10 @@ def gate_of(session: Session, request: Request) -> Gate | None:
 def make_request(
     session: Session, node: str, when: When, *, cursor: Cursor | None = None, state: LiveState | None = None
 ) -> Request:
-    """The request to open at a node.
+    """Make the request to open at a node.
 
     Args:
-        cursor, state: as they will be once the step is committed; the session's own by default.
+        cursor, state: as they will be after the commit of the step; by default the session's own.
     """
     cursor = cursor or session.cursor
     gate = (session.graph.before if when == "before" else session.graph.after)[node]
@@ -512,7 +512,7 @@ def make_request(
 
 
 def declared_reads(graph: CompiledGraph, node: str) -> list[str]:
-    """What a node says that it reads, by name; nothing where it does not say."""
+    """Return what a node declares to read, by name; nothing without a declaration."""
     reads = graph.nodes[node].reads
     if reads is None:
         return []
@@ -520,28 +520,31 @@ def declared_reads(graph: CompiledGraph, node: str) -> list[str]:
     return [*view, *(name for name in reads if "." in name and name.partition(".")[0] not in view)]
 
 
-def passed_at(cursor: Cursor, node: str, when: When, policy: str = "") -> PassedGate | None:
-    """The newest answer that lets a run past the gate, breakpoint or policy at a node; None for none."""
+def passing_answer(cursor: Cursor, node: str, when: When, policy: str = "") -> PassedGate | None:
+    """Return the newest answer with which a run passes the gate, breakpoint or policy at a node.
+
+    None for none.
+    """
     place = (node, when, policy)
     return next(
         (gate for gate in reversed(cursor.passed) if (gate.node, gate.when, gate.policy) == place), None
     )
 
 
-def unpassed(session: Session, node: str, when: When) -> Request | None:
-    """What is still to be answered before a run goes past a gate; None where nothing is.
+def unanswered_request(session: Session, node: str, when: When) -> Request | None:
+    """Return the request that must be answered before a run passes a gate; None if there is none.
 
-    The question is made anew: an answer to another one does not let the run pass.
+    The request is made again from the current state: an answer to a different one does not let the run pass.
     """
     asked = make_request(session, node, when)
-    passed = passed_at(session.cursor, node, when)
+    passed = passing_answer(session.cursor, node, when)
     if passed and passed.holds == asked.request_hash:
         return None
-    return compared(session, asked, passed.n if passed else None)
+    return with_earlier_answer(session, asked, passed.n if passed else None)
 
 
-def waiting(cursor: Cursor, request: Request) -> Cursor:
-    """The cursor with one more request to wait for."""
+def with_request(cursor: Cursor, request: Request) -> Cursor:
+    """Return the cursor with one more request to wait for."""
     asks = request.breakpoint or request.kind in ("ask", "edit")
     return replace(
         cursor,
@@ -552,17 +555,17 @@ def waiting(cursor: Cursor, request: Request) -> Cursor:
 
 
 def ask(session: Session, requests: Sequence[Request], cursor: Cursor) -> None:
-    """Stop a node for requests: new ones are logged, those that wait already stay, the rest is withdrawn.
+    """Stop a node for requests: new ones are logged, those that wait already stay, others are withdrawn.
 
     Raises:
-        UsageError: the runner has no store, so that nobody could ever answer.
+        UsageError: the runner has no store, so nobody could ever answer.
     """
     if session.store is None:
         raise UsageError(
             f"node {requests[0].node!r} asks a person, but this runner has no store and could not continue",
             "compile(checkpointer=MemoryCheckpointer()), or SQLiteCheckpointer(path)",
         )
-    entries = withdrawn(session, {request.id for request in requests})
+    entries = withdrawal_entries(session, {request.id for request in requests})
     waited = {request.id for request in session.cursor.pending}
     place = "route" if requests[0].when == "after" else "node"
     asked = {(request.node, request.when, request.policy) for request in requests}
@@ -572,12 +575,12 @@ def ask(session: Session, requests: Sequence[Request], cursor: Cursor) -> None:
         if request.id not in waited:
             at = journal.after_entries(session.cursor, entries)
             entries.append(journal.request_entry(at, request, session.clock()))
-        cursor = waiting(cursor, request)
+        cursor = with_request(cursor, request)
     session.commit_cursor(cursor, entries)
 
 
 def unused_entry(session: Session, cursor: Cursor, kept: KeptAnswer, node: str) -> LedgerEntry:
-    """The entry for an answer that no question of a node has used.
+    """Return the ledger entry for an answer that no request of a node has used.
 
     Args:
         cursor: after the entries before it.
@@ -596,8 +599,8 @@ def unused_entry(session: Session, cursor: Cursor, kept: KeptAnswer, node: str) 
     )
 
 
-def withdrawn(session: Session, but: Collection[str] = ()) -> list[LedgerEntry]:
-    """Entries for the pending requests that nobody waits for any more, all `but` some."""
+def withdrawal_entries(session: Session, but: Collection[str] = ()) -> list[LedgerEntry]:
+    """Return ledger entries that withdraw all pending requests `but` some."""
     entries: list[LedgerEntry] = []
     for request in session.cursor.pending:
         if request.id not in but:
@@ -607,7 +610,7 @@ def withdrawn(session: Session, but: Collection[str] = ()) -> list[LedgerEntry]:
 
 
 def how_it_ended(session: Session, request_id: str) -> str:
-    """What the ledger says became of a request: answer, timeout, withdrawn, reopened; "" for nothing."""
+    """Return how a request ended by the ledger: answer, timeout, withdrawn, reopened; "" if it has not."""
     if session.store is None or any(request.id == request_id for request in session.cursor.pending):
         return ""
     ends = [

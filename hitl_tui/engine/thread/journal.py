@@ -1,4 +1,4 @@
-"""Writing a thread down: records, checkpoints, ledger entries and snapshots in their chains.
+"""Makes what is stored of a thread: records, checkpoints, ledger entries and snapshots in their chains.
 
 Specified in docs/spec/log.md.
 """
@@ -50,8 +50,8 @@ from hitl_tui.engine.thread.hashes import cursor_hash, ledger_hash, pending_hash
 from hitl_tui.errors import StoreUnusable, UsageError, in_words
 
 
-def spent(cursor: Cursor, uses: Sequence[ModelUse], duration: int) -> Cursor:
-    """The cursor with model calls and active time (microseconds) added to its totals."""
+def with_use(cursor: Cursor, uses: Sequence[ModelUse], duration: int) -> Cursor:
+    """Return the cursor with model calls and active time (microseconds) added to its totals."""
     if not uses:
         return replace(cursor, active=cursor.active + duration)
     return replace(
@@ -65,7 +65,7 @@ def spent(cursor: Cursor, uses: Sequence[ModelUse], duration: int) -> Cursor:
 
 
 def cost_of(uses: Sequence[ModelUse]) -> float | None:
-    """What model calls cost together, None where a price is unknown."""
+    """Return the total cost of model calls, None if a price is unknown."""
     if not uses:
         return 0.0
     costs = [use.cost for use in uses]
@@ -73,7 +73,7 @@ def cost_of(uses: Sequence[ModelUse]) -> float | None:
 
 
 def with_branches(cursor: Cursor, branches: tuple[BranchState, ...] = ()) -> Cursor:
-    """The cursor with other branches; what a child thread used that is left behind stays counted."""
+    """Return the cursor with other branches; what a dropped child thread has used stays counted."""
     kept = {state.child.thread_id for state in branches if state.child}
     left = [state.child for state in cursor.branches if state.child and state.child.thread_id not in kept]
     uses = (*cursor.uses, *(use for child in left for use in child.uses))
@@ -82,19 +82,19 @@ def with_branches(cursor: Cursor, branches: tuple[BranchState, ...] = ()) -> Cur
 
 _encode = msgspec.json.Encoder().encode
 
-# From how many bytes on it is looked for what changed in a value, and what part of them that may take.
+# From this size (bytes) on, only what changed in a value is recorded, if that is at most this part of it.
 _SMALLEST_PATCHED = 512
 _PATCH_PART = 2
-# What a record takes in the log besides its update, for the balance of log and snapshots.
+# Bytes of a record in the log besides its update, to decide when a snapshot is due.
 _RECORD_OVERHEAD = 200
 _SMALLEST_SNAPSHOT = 16_384
-# To reduce a record takes a rebuild as long as to read so many bytes of a snapshot, and some always may be.
+# Reducing one record takes as long as reading this many bytes of a snapshot, and so many records are allowed.
 _RECORD_WORTH = 1_600
 _FEWEST_RECORDS = 80
 
 
-def _edits(before: Any, value: Any, size: int) -> list[Edit] | None:
-    """What to change in the value before to get one, None where the value itself is not much larger.
+def _edits_between(before: Any, value: Any, size: int) -> list[Edit] | None:
+    """Return the edits that turn the value before into a new one; None if the new value is not much larger.
 
     Args:
         size: about the value's canonical size in bytes.
@@ -104,9 +104,9 @@ def _edits(before: Any, value: Any, size: int) -> list[Edit] | None:
 
 @cache
 def account() -> str:
-    """The operating system's account of this process and its host, as "ann@box".
+    """Return the operating system's account of this process and its host, as "ann@box".
 
-    By the user's number, not by variables of the environment, which anybody may set.
+    It is found by the user's number, not by environment variables, which anybody can set.
     """
     try:
         import pwd
@@ -139,11 +139,11 @@ _MADE_BY: Mapping[str, MadeBy] = {
     GRAPH: "program",
     CHANNELS: "program",
 }
-"""Who makes entries of a kind, where it is not a person."""
+"""Who makes entries of a kind, for kinds that are not made by a person."""
 
 
-def _raw(shown: str) -> bytes:
-    """The digest that `show_hash` has written; b"" for none."""
+def _digest_bytes(shown: str) -> bytes:
+    """Return the digest in the text that `show_hash` has written; b"" for none."""
     return bytes.fromhex(shown.partition(":")[2])
 
 
@@ -162,17 +162,17 @@ def ledger_entry(
     signer: Signer | None = None,
     made_by: MadeBy | None = None,
 ) -> LedgerEntry:
-    """The next entry of the decision ledger after the cursor's last one; see `after_entries`.
+    """Make the next entry of the decision ledger after the cursor's last one; see `after_entries`.
 
     Args:
-        request, request_id: the request it is about, as it stands after it; or its id alone where there is
-            none (any more).
-        signer: signs it, where it is a decision of somebody named.
-        made_by: who decided; by default whoever makes entries of its kind.
+        request, request_id: the request that it is about, as it will be after the entry; or only its id if
+            there is no request now.
+        signer: signs it, if it is a decision with a name.
+        made_by: who decided; the default depends on its kind.
 
     Raises:
         SigningFailed: nothing was decided.
-        UsageError: the actor or the note is no text, as which it would be read again.
+        UsageError: the actor or the note is not text, so it could not be read back.
     """
     for name, text in (("actor", actor), ("note", note)):
         if text is not None and not isinstance(text, str):
@@ -191,7 +191,7 @@ def ledger_entry(
         prev_hash=cursor.ledger_hash,
         hash=b"",
         pending_hash=pending_hash(request) if request else b"",
-        request_hash=_raw(request.request_hash) if request else b"",
+        request_hash=_digest_bytes(request.request_hash) if request else b"",
         made_by=made_by or _MADE_BY.get(kind, "person"),
         account=account(),
     )
@@ -201,13 +201,13 @@ def ledger_entry(
 
 
 def with_cursor(entry: LedgerEntry, cursor: Cursor) -> LedgerEntry:
-    """The last entry of a commit without a step, with the hash of the cursor after it."""
+    """Return the last entry of a commit without a step, with the hash of the cursor after it."""
     entry = msgspec.structs.replace(entry, cursor_hash=cursor_hash(cursor))
     return msgspec.structs.replace(entry, hash=ledger_hash(entry))
 
 
 def request_entry(cursor: Cursor, request: Request, at: int) -> LedgerEntry:
-    """The ledger's entry for a request that was opened."""
+    """Return the ledger's entry for a request that was opened."""
     data = {"node": request.node, "when": request.when, "kind": request.kind, "payload": request.payload}
     terms: dict[str, Any] = {
         "policy": request.policy,
@@ -228,7 +228,9 @@ def request_entry(cursor: Cursor, request: Request, at: int) -> LedgerEntry:
         data["notes"] = list(request.notes)
     if request.differs:
         data["differs"] = list(request.differs)
-    if request.request_hash and not request.thread:  # what a subgraph's thread asks is hashed there
+    if (
+        request.request_hash and not request.thread
+    ):  # the request of a subgraph's thread is hashed in that thread
         data[HASHED] = hashed_facts(request)
     return ledger_entry(
         cursor, "request", at=at, step=request.step, request=request, note=request.title, data=data
@@ -236,7 +238,7 @@ def request_entry(cursor: Cursor, request: Request, at: int) -> LedgerEntry:
 
 
 def after_entries(cursor: Cursor, ledger: Sequence[LedgerEntry]) -> Cursor:
-    """The cursor as the next entry follows on it, after entries that are not committed yet."""
+    """Return the cursor for the next entry, after entries that are not committed yet."""
     last = ledger[-1] if ledger else None
     return msgspec.structs.replace(cursor, ledger_n=last.n, ledger_hash=last.hash) if last else cursor
 
@@ -244,24 +246,24 @@ def after_entries(cursor: Cursor, ledger: Sequence[LedgerEntry]) -> Cursor:
 def with_channels(
     ledger: Sequence[LedgerEntry], cursor: Cursor, step: int, other: OtherChannels, at: int
 ) -> tuple[LedgerEntry, ...]:
-    """The entries of a step's commit, and one that says that from it on the state has other channels."""
+    """Return the entries of a step's commit, with one more if the state has other channels from now on."""
     data = {"new": list(other.new), "gone": list(other.gone)}
     return (*ledger, ledger_entry(after_entries(cursor, ledger), CHANNELS, at=at, step=step, data=data))
 
 
 def graph_entry(cursor: Cursor, was: str, digest: str, *, at: int, actor: str | None = None) -> LedgerEntry:
-    """What is written down when a thread goes on with another graph, with the digests of both."""
+    """Return the entry for a thread that continues with another graph, with the digests of both."""
     return ledger_entry(cursor, GRAPH, at=at, actor=actor, data={"was": was, "is": digest})
 
 
 def takeover_entry(cursor: Cursor, dead: Lease, at: int) -> LedgerEntry:
-    """What is written down when a thread is taken over from a process that died; its note says from whom."""
+    """Return the entry for a thread that is taken over from a dead process; its note names that process."""
     who = f"{dead.user}@{dead.host}, process {dead.pid}"
     return ledger_entry(cursor, "takeover", at=at, note=who, data={"status": cursor.status})
 
 
 def log_size(changes: Sequence[Change], records: Sequence[UpdateRecord]) -> int:
-    """About how many bytes the records of changes add to the log."""
+    """Return about how many bytes the records of changes add to the log."""
     size = _RECORD_OVERHEAD * len(changes)
     for change, record in zip(changes, records, strict=True):
         size += len(_encode(record.update)) if record.patched else change.size
@@ -271,14 +273,14 @@ def log_size(changes: Sequence[Change], records: Sequence[UpdateRecord]) -> int:
 def snapshot_of(
     cursor: Cursor, log_bytes: int, records: int, values: dict[str, Any], *, always: bool = False
 ) -> tuple[bytes | None, int, int, int]:
-    """The snapshot of a step as JSON, where one is due or `always` wanted.
+    """Return the snapshot of a step as JSON, if one is due or `always` is set; and the new sizes.
 
-    Gives the balance behind it, too: `log_bytes`, `log_records` and `snapshot_bytes` of the cursor.  One is
-    due when the log since the last has outgrown that, so that all together stay a constant factor of the
-    log, and a rebuild costs about one state.
+    The sizes are `log_bytes`, `log_records` and `snapshot_bytes` of the cursor. A snapshot is due when the
+    log since the last snapshot is larger than that one. So all snapshots together stay within a constant
+    factor of the log, and a rebuild costs about as much as reading one state.
 
     Args:
-        cursor: with the balance before the step.
+        cursor: has the sizes before the step.
         log_bytes, records: what the step adds to the log.
     """
     log_bytes, last = log_bytes + cursor.log_bytes, cursor.snapshot_bytes
@@ -289,7 +291,7 @@ def snapshot_of(
         and (records <= _FEWEST_RECORDS or records <= last // _RECORD_WORTH)
     ):
         return None, log_bytes, records, last
-    data = _encode(values)  # how small it is stored is the store's business
+    data = _encode(values)  # a store may compress it
     return data, 0, 0, len(data)
 
 
@@ -297,17 +299,17 @@ class StepFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What happened in a step, besides its changes.
 
     Attributes:
-        source: who made it.
-        node: the node that ran, "" for the input and for humans.
-        decision: the id of the choice that made it, where it is a human's answer.
-        made_by: who made it; by default the node, and a person where there is none.
-        text: what the node said.
+        source: the kind of the step.
+        node: the node that ran, "" for the input and for steps of people.
+        decision: the id of the choice, for a step that an answer made.
+        made_by: who made it; by default the node, or a person if there is no node.
+        text: the node's summary.
         duration: microseconds.
-        uses, calls: what its agents asked of models and tools, in failed attempts, too.
-        streamed: what was printed and streamed in them.
-        artifacts: what its node gave besides its updates.
+        uses, calls: calls of models and tools by its agents, also in failed attempts.
+        streamed: what was printed and streamed in these attempts.
+        artifacts: files that the node returned.
         origin: the checkpoint of another engine that it mirrors.
-        read: what the node read, where that was noted.
+        read: what the node read, if that was recorded.
     """
 
     source: Source
@@ -332,17 +334,19 @@ class StepFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 def records_of(
     step: StepFacts, cursor: Cursor, changes: Sequence[Change], at: int, *, follows: bool = True
 ) -> tuple[UpdateRecord, ...]:
-    """The records of a step's changes, behind those that `cursor`, the one before the step, tells of.
+    """Make the records of a step's changes, following the last record of `cursor`.
+
+    That cursor is the one before the step.
 
     Args:
         at: microseconds since the epoch.
-        follows: the log gives the values before the step, so that a record may say what changed in them.
+        follows: the log has the values before the step, so a record may contain only what changed in them.
     """
     records = []
     thread_id, invocation, number = cursor.thread_id, cursor.invocation, cursor.head + 1
     node, source, attempt, actor, note = step.node, step.source, step.attempt, step.actor, step.note
     made_by = step.made_by
-    follows = follows and cursor.head >= 0  # what channels begin with is in no log before the first step
+    follows = follows and cursor.head >= 0  # before the first step the log has no values of channels
     previous = cursor.last_record_hash
     for seq, change in enumerate(changes, cursor.last_seq + 1):
         channel = change.channel
@@ -350,13 +354,13 @@ def records_of(
         result: Any = change.after if channel.reducer.custom and change.op == "reduce" else msgspec.UNSET
         fields: Patched = ()
         if follows and channel.alike:
-            if (edits := _edits(change.before, update, change.size)) is not None:
+            if (edits := _edits_between(change.before, update, change.size)) is not None:
                 update, fields = edits, ("update",)
             if result is not msgspec.UNSET:
-                edits = _edits(change.before, result, known(result) >> SIZE_SHIFT)
+                edits = _edits_between(change.before, result, known(result) >> SIZE_SHIFT)
                 if edits is not None:
                     result, fields = edits, (*fields, "result")
-        # By place, in the order of its fields: finding so many by their names takes ten times as long.
+        # Positional arguments, in the order of the fields: keyword arguments take ten times as long.
         record = UpdateRecord(
             thread_id,
             seq,
@@ -386,7 +390,7 @@ def records_of(
             made_by,
         )
         previous = record_hash(record)
-        # Nobody has seen it yet; a copy of so many fields would take longer than making them.
+        # Nothing else refers to it yet; a copy of so many fields would take longer than making it.
         msgspec.structs.force_setattr(record, "record_hash", previous)
         records.append(record)
     return tuple(records)
@@ -402,17 +406,17 @@ def checkpoint_of(
     ledger_hash: bytes,
     at: int,
 ) -> Checkpoint:
-    """The checkpoint of a step, still without its own hash.
+    """Make the checkpoint of a step, still without its own hash.
 
     Args:
-        cursor: the one after the step, whose head and last record are still those before it.
-        records: how many the step has.
+        cursor: the one after the step, but with the head and last record from before it.
+        records: how many records the step has.
         parent_thread: the thread of the step before.
-        ledger_hash: of the newest decision.
+        ledger_hash: the hash of the newest decision.
         at: microseconds since the epoch.
     """
     number, uses = cursor.head + 1, step.uses
-    # By place, in the order of its fields: finding so many by their names takes ten times as long.
+    # Positional arguments, in the order of the fields: keyword arguments take ten times as long.
     return Checkpoint(
         cursor.thread_id,
         number,
@@ -479,22 +483,22 @@ _said_by = attrgetter(
 
 
 def check_readable(commit: Commit, before: Cursor) -> None:
-    """Refuse a commit that could not be read again, before anything of it is stored.
+    """Refuse a commit that could not be read back, before any of it is stored.
 
-    What people and nodes say in words of their own is read back as a store would read it: requests, answers
-    and other decisions, and what a step says besides its updates, which were normalised already.  A step
-    that says nothing costs nothing here.
+    Texts of people and nodes are encoded and decoded as a store would do it: requests, answers and other
+    decisions, and a step's texts besides its updates, which were normalised already. A step without texts
+    costs nothing.
 
     Args:
-        before: the cursor that it follows on; what is the same in it was read back then.
+        before: the cursor before the commit; what is the same in both was checked then.
 
     Raises:
-        StoreUnusable: says what could not be read; nothing is stored, and the thread is as it was.
+        StoreUnusable: says what could not be read back; nothing is stored, and the thread is unchanged.
     """
     cursor, point = commit.cursor, commit.checkpoint
     parts: list[Any] = [*commit.ledger]
     if any(map(is_not, _free_of(cursor), _free_of(before))):
-        # What is empty is left out of it, but for an empty dict of a kind of its own.
+        # Empty fields are left out, except an empty dict of its own type.
         parts.append(cursor if cursor.context else replace(cursor, context={}))
     if point is not None and any(_said_by(point)):
         parts.append(point)

@@ -1,4 +1,4 @@
-"""A thread as its log has it, checked: for looking at it, with nothing of its graph built.
+"""A thread as its log has it, checked: for viewing it without building its graph.
 
 Specified in docs/spec/log.md.
 """
@@ -30,12 +30,12 @@ _BINDS = ("request", "rebound", "vote", "handed_over", "escalated")
 _ENDS = ("answer", "timeout", "withdrawn", "reopened")
 
 
-def standing(store: Store, thread_id: str) -> tuple[ThreadInfo, Cursor]:
-    """A thread's facts and cursor, once they agree with the newest step and with the decisions.
+def checked_cursor(store: Store, thread_id: str) -> tuple[ThreadInfo, Cursor]:
+    """Return a thread's facts and cursor, after checking them against the newest step and the decisions.
 
     Raises:
         UnknownThread: there is no such thread.
-        LogCorrupt: something of it is not what was written; says what.
+        LogCorrupt: something was changed; says what.
     """
     info, cursor = store.info(thread_id), store.cursor(thread_id)
     if info is None or cursor is None:
@@ -50,7 +50,7 @@ def standing(store: Store, thread_id: str) -> tuple[ThreadInfo, Cursor]:
 
 
 def _check_cursor(store: Store, info: ThreadInfo, cursor: Cursor, newest: Checkpoint | None) -> None:
-    """Refuse a cursor that is not the one whose hash the newest entry of the chains keeps."""
+    """Refuse a cursor that does not have the hash that the newest entry of the chains keeps."""
     last = store.ledger(cursor.thread_id, cursor.ledger_n - 1)[:1] if cursor.ledger_n else []
     parts = store.parts(cursor.thread_id)
     links = ledger_links(last[0] if last else None, parts)
@@ -62,8 +62,10 @@ def _check_cursor(store: Store, info: ThreadInfo, cursor: Cursor, newest: Checkp
 
 
 def ledger_links(last: LedgerEntry | None, parts: Sequence[Part]) -> list[bytes]:
-    """The hashes that the ledger has after an entry: its own, and those with the facts of the threads that
-    begin after it."""
+    """Return the hashes that the ledger can have after an entry.
+
+    These are the entry's own hash, and those chained to the facts of the threads that start after it.
+    """
     n, link = (last.n, last.hash) if last else (0, b"")
     links = [link]
     for part in parts:
@@ -80,46 +82,46 @@ def chained_cursor_hash(
     last: LedgerEntry | None,
     links: Sequence[bytes],
 ) -> bytes:
-    """The hash of the cursor that the newest entry of the chains keeps.
+    """Return the hash of the cursor that the newest entry of the chains keeps.
 
     Args:
         newest: the newest checkpoint.
-        last: the newest entry of the ledger, and `links` as `ledger_links` has them.
+        last, links: the newest entry of the ledger, and its `ledger_links`.
     """
     if newest is not None and (last is None or not last.cursor_hash or newest.ledger_hash in links):
         return newest.cursor_hash
     if last is not None:
         return last.cursor_hash
-    # Nothing was written yet but the thread itself.
+    # Only the thread itself was written yet.
     return cursor_hash(Cursor(cursor.thread_id, created_at=info.created_at))
 
 
 def check_requests(cursor: Cursor, store: Store) -> None:
-    """Refuse requests that are not what the newest decision about each of them says.
+    """Refuse requests that are not as the newest decision about each of them says.
 
     Raises:
-        LogCorrupt: a request is another one, or a decision from the newest about it on is.
+        LogCorrupt: a request was changed, or a decision since the newest one about it.
     """
     known = decisions(store, cursor.thread_id, upto=cursor)
     for request in cursor.pending:
-        if unbound(request, known) is not None:
+        if request_mismatch(request, known) is not None:
             raise _changed(cursor.thread_id, f"the request {request.id} ({request.title!r})")
 
 
 def decisions(
     store: Store, thread_id: str, after: int = 0, *, calls: bool = False, upto: Cursor | None = None
 ) -> list[LedgerEntry]:
-    """Return a thread's decisions, once they agree with the hash that its cursor keeps.
+    """Return a thread's decisions, after checking them against the hash that its cursor keeps.
 
-    Whatever a run takes from the ledger (answers, allowances, replies of models) is read by this function.
+    All that a run uses from the ledger (answers, allowances, replies of models) is read by this function.
 
     Args:
         after: only entries with a greater number.
-        calls: with the data of recorded calls, which are checked too; without it they are only links.
+        calls: also return and check the data of recorded calls; otherwise they are only links of the chain.
         upto: a cursor of the thread that was read before: entries after it are left out.
 
     Raises:
-        LogCorrupt: an entry is not what was written.
+        LogCorrupt: an entry was changed.
     """
     cursor = upto or store.cursor(thread_id)
     last = cursor.ledger_n if cursor else 0
@@ -141,8 +143,10 @@ def decisions(
     return entries
 
 
-def unbound(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[bytes | str | None, bytes] | None:
-    """What the newest decision about a pending request says of it, and what it is; None where they agree."""
+def request_mismatch(
+    request: Request, ledger: Sequence[LedgerEntry]
+) -> tuple[bytes | str | None, bytes] | None:
+    """Return how a pending request should be by its newest decision, and how it is; None if they agree."""
     is_now = pending_hash(request)
     for entry in reversed(ledger):
         if _settles(entry, request):
@@ -152,12 +156,12 @@ def unbound(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[bytes | st
 
 
 def _settles(entry: LedgerEntry, request: Request) -> bool:
-    """Whether a decision says what a request is, or that it waits no more."""
+    """Whether a decision says how a request is, or that it no longer waits."""
     return entry.request_id == request.id and entry.kind in (*_BINDS, *_ENDS)
 
 
 def _check_head(store: Store, cursor: Cursor) -> Checkpoint | None:
-    """The newest checkpoint, once it is known to be the cursor's, and as it was written."""
+    """Return the newest checkpoint, after checking that it is the cursor's and unchanged."""
     link = b""
     newest = store.checkpoints(cursor.thread_id, cursor.head + 1, 2)
     parts = store.parts(cursor.thread_id)
@@ -167,7 +171,7 @@ def _check_head(store: Store, cursor: Cursor) -> Checkpoint | None:
         if newest[0].last_seq != cursor.last_seq:
             raise _changed(cursor.thread_id, f"its step {cursor.head}, or what that counts,")
         before = newest[1].checkpoint_hash if len(newest) > 1 else b""
-        # A fork has no step of its own yet: what it shares is its parent's to check.
+        # A fork without its own step: shared steps are checked with its parent.
         for part in parts:
             if part.after_step == cursor.head - 1:
                 before = chained(before, part.facts)
@@ -183,10 +187,10 @@ def _check_head(store: Store, cursor: Cursor) -> Checkpoint | None:
 
 
 def check_steps(store: Store, cursor: Cursor, since: int = 0) -> None:
-    """Refuse a thread one of whose checkpoints is not the one that was written.
+    """Refuse a thread with a changed checkpoint.
 
-    A fork continues from an old checkpoint and a rollback runs what old ones keep, so the newest one alone is
-    not enough.
+    A fork continues from an old checkpoint, and a rollback runs handlers that old ones name, so it is not
+    enough to check the newest one.
 
     Args:
         since: leave out the steps before this one.
@@ -195,7 +199,7 @@ def check_steps(store: Store, cursor: Cursor, since: int = 0) -> None:
         LogCorrupt: names the step.
     """
     thread_id, parts = cursor.thread_id, store.parts(cursor.thread_id)
-    # The hash of a checkpoint covers the newest record before it: begin after a step with records.
+    # The hash of a checkpoint covers the newest record before it, so start after a step with records.
     while since > 0 and not (before := list(store.records(thread_id, since - 1, since - 1))):
         since -= 1
     link, record = (_hash_of(store, thread_id, since - 1), before[-1].record_hash) if since else (b"", b"")
@@ -219,7 +223,7 @@ def _hash_of(store: Store, thread_id: str, step: int) -> bytes:
 
 
 def _with_parts(link: bytes, parts: Sequence[Part], step: int) -> bytes:
-    """A link after a step, with the facts of the threads that begin there."""
+    """Return a link after a step, chained to the facts of the threads that start there."""
     for part in parts:
         link = chained(link, part.facts) if part.after_step == step else link
     return link
@@ -232,8 +236,8 @@ def _changed(thread_id: str, what: str) -> LogCorrupt:
     )
 
 
-def frozen(cursor: Cursor) -> Cursor:
-    """A cursor from a store, with inputs that no node can change."""
+def with_frozen_inputs(cursor: Cursor) -> Cursor:
+    """Return a cursor from a store with read-only inputs, so that no node can change them."""
     if cursor.goal is None and cursor.constraints is None and not cursor.context:
         return cursor
     given = {name: freeze(getattr(cursor, name)) for name in (*RUN_INPUTS, "context")}
@@ -241,17 +245,17 @@ def frozen(cursor: Cursor) -> Cursor:
 
 
 def logged_digest(info: ThreadInfo, cursor: Cursor) -> str:
-    """The digest of the graph that the thread's log was last written with, "" where it tells none."""
+    """Return the digest of the graph that the thread's log was last written with, "" if it has none."""
     return cursor.graph or info.graph_digest
 
 
 def logged_graph(store: Store, info: ThreadInfo, cursor: Cursor) -> GraphInfo:
-    """The graph that a thread last ran on, as its log holds it.
+    """Return the graph that a thread last ran on, from its log.
 
-    Where nothing but `save` has written the log, the channels of its newest state, which are all public.
+    If only `save` has written the log, the graph has just the channels of the newest state, all public.
 
     Raises:
-        LogCorrupt: the store has lost it, or it is not as it was stored.
+        LogCorrupt: the store has lost the graph, or it was changed.
     """
     digest = logged_digest(info, cursor)
     if not digest or cursor.version == 0:
@@ -269,11 +273,11 @@ def logged_graph(store: Store, info: ThreadInfo, cursor: Cursor) -> GraphInfo:
 
 
 def progress_of(cursor: Cursor, next_node: str | None, limits: Limits) -> Progress:
-    """Where a cursor stands, for status lines.
+    """Return the progress of a cursor, for status lines.
 
     Args:
-        next_node: the node that runs next as far as that is settled.
-        limits: what the run that goes on now may use up.
+        next_node: the node that runs next, if that is known.
+        limits: those of the current run.
     """
     return Progress(
         status=cursor.status,
@@ -297,22 +301,22 @@ def progress_of(cursor: Cursor, next_node: str | None, limits: Limits) -> Progre
 
 
 class LoggedThread:
-    """A thread of a store to look at: where it stands, its graph as data, its newest values."""
+    """A thread of a store for viewing: its cursor, its graph as data, its newest values."""
 
     def __init__(self, info: ThreadInfo, cursor: Cursor, declared: GraphInfo, values: dict[str, Any]) -> None:
         self.info = info
-        self.cursor = frozen(cursor)
+        self.cursor = with_frozen_inputs(cursor)
         self.declared = declared
         self.values = values
 
     @classmethod
     def checked(cls, store: Store, thread_id: str) -> LoggedThread:
-        """Read a thread, and refuse one whose place or newest values are not what was written.
+        """Read a thread, and refuse one whose position or newest values were changed.
 
         Raises:
             UnknownThread, LogCorrupt.
         """
-        info, cursor = standing(store, thread_id)
+        info, cursor = checked_cursor(store, thread_id)
         declared = logged_graph(store, info, cursor)
         values = defaults_of(declared)
         if cursor.head >= 0:
@@ -326,16 +330,16 @@ class LoggedThread:
 
     @property
     def exists(self) -> bool:
-        """True once the thread has been written."""
+        """Whether the thread has been written."""
         return self.cursor.version > 0
 
     @property
     def progress(self) -> Progress:
-        """Where the thread stands, for status lines."""
+        """The progress of the thread, for status lines."""
         return progress_of(self.cursor, self._next_node(), self.cursor.limits)
 
     def _next_node(self) -> str | None:
-        """The node that runs next; None where a router has yet to be asked, or there is no way on."""
+        """Return the node that runs next; None if a routing function decides it, or there is none."""
         kind, _, node = self.cursor.position.partition(":")
         if kind != "route":
             return self.cursor.next_node
@@ -344,5 +348,5 @@ class LoggedThread:
 
 
 def defaults_of(graph: GraphInfo) -> dict[str, Any]:
-    """What the channels of a graph hold before any node has written."""
+    """Return the values of a graph's channels before any node has written."""
     return {channel.name: freeze(channel.default) for channel in graph.channels}

@@ -1,4 +1,4 @@
-"""What a thread keeps private, and errors without it."""
+"""The private values of a thread, and how they are removed from errors."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ def private_values(
     values: Mapping[str, Any],
     updates: Iterable[tuple[str, Any]] = (),
 ) -> dict[str, Any]:
-    """The values of private channels and of private parts of the context, by name.
+    """Return the values of private channels and of private parts of the context, by name.
 
     Args:
         values: the state.
-        updates: what is about to be written to channels, hidden beside the values that those have.
+        updates: values that are about to be written to channels; they are hidden together with the current
+            ones.
     """
     private = {name for name, channel in graph.channels.items() if channel.visibility == "private"}
     hidden: dict[str, Any] = {name: values[name] for name in private if name in values}
@@ -35,7 +36,7 @@ def private_values(
 
 
 def without_private(error: E, private: Mapping[str, Any]) -> E:
-    """The same error, with private values hidden in its words."""
+    """Hide private values in an error's message, and return the same error."""
     if private:
         hide = hiding(private)
         error.message, error.hint, error.details = map(hide, (error.message, error.hint, error.details))
@@ -44,7 +45,7 @@ def without_private(error: E, private: Mapping[str, Any]) -> E:
 
 
 def hidden_error(error: Exception, private: Mapping[str, Any]) -> Exception:
-    """A user's error that ends a command or a run, as one of ours where it quotes private values."""
+    """Return a user's error that ends a command or a run; one that quotes private values is replaced."""
     if isinstance(error, HitlError) or not private:
         return error
     hide, words = hiding(private), described(error)
@@ -55,8 +56,10 @@ def hidden_error(error: Exception, private: Mapping[str, Any]) -> Exception:
     return hidden
 
 
-def concealed(error: Exception, private: Mapping[str, Any]) -> Exception | None:
-    """The error to raise in place of one that quotes private values, its causes included; None for itself.
+def error_without_private(error: Exception, private: Mapping[str, Any]) -> Exception | None:
+    """Return the error to raise instead of one that quotes private values, also in its causes.
+
+    None for itself.
 
     Raise it `from None`.
     """

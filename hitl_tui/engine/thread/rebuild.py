@@ -1,6 +1,6 @@
-"""State at any step, from the nearest snapshot and the records after it.
+"""Rebuilds the state at any step from the nearest snapshot before it and the records after that.
 
-Looking at history never runs user code: results of custom reducers are in their records.
+This never runs user code: results of custom reducers are in their records.
 
 Specified in docs/spec/log.md.
 """
@@ -29,33 +29,33 @@ _decode_values = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def decode_snapshot(data: bytes, only: Container[str] | None = None) -> dict[str, Any]:
-    """The state back from `encode_snapshot`, frozen; with `only` no more than the channels of these names.
+    """Decode a state from `encode_snapshot`, frozen; with `only`, just the channels with these names.
 
     Raises:
-        LogCorrupt: that is not what it is.
+        LogCorrupt: it is not a snapshot.
     """
     try:
         if only is None:
-            return {name: _kept(data, value) for name, value in _decode(data).items()}
+            return {name: _decoded_value(data, value) for name, value in _decode(data).items()}
         raws = {name: raw for name, raw in _decode_values(data).items() if name in only}
-        return {name: _kept(raw, _decode(raw)) for name, raw in raws.items()}
+        return {name: _decoded_value(raw, _decode(raw)) for name, raw in raws.items()}
     except (msgspec.MsgspecError, ValueError, AttributeError, RecursionError) as error:
         raise LogCorrupt(f"a snapshot is damaged: {error}", "go back to a copy of the store") from error
 
 
-def _kept(data: bytes | msgspec.Raw, value: Any) -> Any:
+def _decoded_value(data: bytes | msgspec.Raw, value: Any) -> Any:
     check_nesting(data, value)
     return freeze(value)
 
 
 class Decoded:
-    """The snapshot that was read last, decoded: the states that are made of it share their parts."""
+    """Cache of the decoded snapshot that was read last; states that are built from it share their parts."""
 
     def __init__(self) -> None:
         self._kept: tuple[bytes, dict[str, Any]] = (b"", {})
 
     def values(self, data: bytes, only: Container[str] | None) -> dict[str, Any]:
-        """As `decode_snapshot`; a very large one is not kept."""
+        """Do what `decode_snapshot` does; a very large snapshot is not kept."""
         if len(data) > _MOST_KEPT:
             return decode_snapshot(data, only)
         if data != self._kept[0]:
@@ -64,7 +64,7 @@ class Decoded:
 
 
 _MOST_KEPT = 4 << 20
-"""Bytes of a snapshot."""
+"""Most bytes of a snapshot that is kept."""
 
 
 def state_at(
@@ -76,18 +76,18 @@ def state_at(
     *,
     decoded: Decoded | None = None,
 ) -> dict[str, Any]:
-    """All channel values as of a step, or those of some channels.
+    """Return all channel values at a step, or those of some channels.
 
     Args:
-        defaults: values of channels that no record names yet; without them those are left out.
-        only: the names of the channels that are wanted, None for all of them.
-        decoded: keeps the snapshot that it is made of for the next call.
+        defaults: values of channels that no record names yet; without them these channels are left out.
+        only: the names of the wanted channels, None for all.
+        decoded: keeps the snapshot for the next call.
 
     Raises:
         UnknownThread: no such thread or step.
     """
     _point_at(store, thread_id, step)
-    return _rebuilt(store, thread_id, step, defaults, only, decoded=decoded)
+    return _rebuild(store, thread_id, step, defaults, only, decoded=decoded)
 
 
 def _point_at(store: Store, thread_id: str, step: int) -> Checkpoint:
@@ -97,7 +97,7 @@ def _point_at(store: Store, thread_id: str, step: int) -> Checkpoint:
     return point
 
 
-def _rebuilt(
+def _rebuild(
     store: Store,
     thread_id: str,
     step: int,
@@ -106,7 +106,7 @@ def _rebuilt(
     *,
     decoded: Decoded | None = None,
 ) -> dict[str, Any]:
-    """As `state_at`, of a step that is there."""
+    """Do what `state_at` does, for an existing step."""
     snapshot = store.snapshot(thread_id, step)
     first = snapshot[0] + 1 if snapshot else 0
     begun = {name: value for name, value in (defaults or {}).items() if only is None or name in only}
@@ -120,7 +120,7 @@ def _rebuilt(
         reducer = logged_reducer(record.reducer) if record.op == "reduce" else None
         grows = reducer is not None and reducer.kind == "element" and reducer.appends
         if grows and name in own_lists:
-            # A list made here and seen by nobody yet may grow in place; copying it per record is quadratic.
+            # A list that was made here can grow in place; copying it for each record would be quadratic.
             list.append(values[name], freeze(record.update))
             continue
         values[name] = next_value(record, values.get(name))
@@ -132,7 +132,7 @@ def _rebuilt(
 
 
 def update_of(record: UpdateRecord | Effect, previous: Any) -> Any:
-    """The update of a record, given the channel's value before it.
+    """Return the update of a record, given the channel's value before it.
 
     Raises:
         LogCorrupt: it is a patch of another value.
@@ -141,11 +141,11 @@ def update_of(record: UpdateRecord | Effect, previous: Any) -> Any:
 
 
 def next_value(record: UpdateRecord | Effect, previous: Any) -> Any:
-    """What a record makes of the value before it.
+    """Return the channel's value after a record, given the value before it.
 
     Raises:
-        LogCorrupt: its reducer is none of ours, and what came of it is not in the record; or it is a patch of
-            another value.
+        LogCorrupt: its reducer is custom and its result is not in the record; or it is a patch of another
+            value.
     """
     if record.op == "set":
         return update_of(record, previous)
@@ -177,7 +177,7 @@ def _value_of(record: UpdateRecord | Effect, field: Literal["update", "result"],
 def checked_state(
     store: Store, thread_id: str, step: int, defaults: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, bytes], set[str], Checkpoint]:
-    """The values of channels at a step, their hashes, which of them the log has, and the step's checkpoint.
+    """Return the channel values at a step, their hashes, which of them the log has, and the checkpoint.
 
     Args:
         defaults: the values of the graph's channels before any node has written.
@@ -187,10 +187,10 @@ def checked_state(
         LogCorrupt: the log does not reproduce the state that was committed.
     """
     checkpoint = _point_at(store, thread_id, step)
-    stored = _rebuilt(store, thread_id, step)
+    stored = _rebuild(store, thread_id, step)
     values = {**defaults, **stored}
     digests = {name: channel_hash(value) for name, value in values.items()}
-    # A channel that the graph got since then is in its state, but not in what was committed.
+    # A channel that the graph got later is in its state, but not in what was committed.
     candidates = (digests, {name: digests[name] for name in stored})
     if set(values) == set(defaults) and all(
         state_hash(candidate) != checkpoint.state_hash for candidate in candidates
@@ -203,7 +203,7 @@ def checked_state(
 
 
 def live_state(store: Store, thread_id: str, step: int, channels: Mapping[str, BoundChannel]) -> LiveState:
-    """The state at a step with its digests, checked against the checkpoint's hash.
+    """Return the state at a step with its digests, checked against the checkpoint's hash.
 
     Raises:
         LogCorrupt: the log does not reproduce the state that was committed.
@@ -222,7 +222,10 @@ def live_state(store: Store, thread_id: str, step: int, channels: Mapping[str, B
 def applied_updates(
     records: Iterable[UpdateRecord], values: Mapping[str, Any]
 ) -> tuple[tuple[AppliedUpdate, ...], dict[str, Any]]:
-    """A step's updates for the lens, from its records and the values before it; and the values after."""
+    """Return a step's updates for display, from its records and the values before it.
+
+    And the values after.
+    """
     current = dict(values)
     updates = []
     for record in records:

@@ -1,4 +1,4 @@
-"""A thread's graph as its log has it: for looking at it, without building anything.
+"""A thread's graph as its log has it: for viewing the thread without building the graph.
 
 Specified in docs/spec/log.md.
 """
@@ -20,9 +20,9 @@ from hitl_tui.errors import GraphInvalid
 
 
 class RecordedGraph(CompiledGraph, frozen=True):
-    """A graph as data alone: it draws, masks and knows its ways, and nothing of it can run.
+    """A graph that is only data: it can be drawn and knows its channels and edges, but it can't run.
 
-    Its channels keep no schema and no reducer of their own: `info` tells of both as they were declared.
+    Its channels have no schema and no reducer; `info` has both as they were declared.
     """
 
     declared: GraphInfo | None = None
@@ -36,22 +36,22 @@ class RecordedGraph(CompiledGraph, frozen=True):
 
     @property
     def digest(self) -> str:
-        """The digest that the log names it by, "" where it names none."""
+        """The digest by which the log names it, "" if it names none."""
         return self.stored_digest
 
 
 def recorded_graph(store: Store, info: ThreadInfo, cursor: Cursor) -> RecordedGraph:
-    """The graph of a thread as `logged_graph` has it, in the place of one that was built."""
+    """Return the graph from `logged_graph`, to be used instead of a built one."""
     return graph_of_info(
         logged_graph(store, info, cursor), logged_digest(info, cursor) if cursor.version else ""
     )
 
 
 def graph_of_info(info: GraphInfo, digest: str) -> RecordedGraph:
-    """A graph as data in the place of one that was built.
+    """Return a graph that is only data, to be used instead of a built one.
 
     Args:
-        digest: what the log names it by, "" where it names none.
+        digest: the digest by which the log names it, "" if it names none.
     """
     ways = [edge for edge in info.edges if edge.source != START]
     fixed = {edge.source: edge.target for edge in ways if not edge.label}
@@ -77,11 +77,11 @@ def graph_of_info(info: GraphInfo, digest: str) -> RecordedGraph:
 
 
 def _channel(info: ChannelInfo) -> BoundChannel:
-    # The text of a reducer may name a function: it is told, and never looked for.
+    # The text of a reducer may name a function: it is shown, and never imported.
     channel = Channel(
         info.default, reducer="overwrite", visibility=info.visibility, description=info.description
     )
-    # Graphs of others may call their channels as ours may not be called.
+    # Graphs of other engines may have channel names that ours may not have.
     return BoundChannel(info.name, channel, checked=False)
 
 

@@ -1,4 +1,4 @@
-"""Requests that are asked again because something they are about has changed while they waited."""
+"""Asks requests again when something that they are about has changed while they waited."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.binding import about_hash, digests_of
 from hitl_tui.engine.thread.earlier import request_of, with_earlier
 from hitl_tui.engine.thread.graph_change import note_graph, refuse_lost_gates
-from hitl_tui.engine.thread.interrupts import make_request, waiting
+from hitl_tui.engine.thread.interrupts import make_request, with_request
 from hitl_tui.engine.thread.logged import decisions, logged_digest
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.engine.thread.taint_policy import taint_question
@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 
 def reopen_changed(session: Session) -> None:
-    """Ask again, in a commit of its own, what is not asked any more as it waits.
+    """Ask pending requests again, in one commit, if they would be asked differently now.
 
-    Another program may have written to the thread since, or the thread's graph may be another one now.
+    Another program may have written to the thread, or the thread's graph may have changed.
     """
     cursor = session.cursor
     digest = logged_digest(session.info, cursor)
@@ -38,12 +38,12 @@ def reopen_changed(session: Session) -> None:
     if other_graph:
         note_graph(session)
     ledger: list[LedgerEntry] = []
-    moved = reopened(session, session.cursor, session.state, ledger)
+    moved = with_reopened(session, session.cursor, session.state, ledger)
     if ledger:
         session.commit_cursor(moved, ledger)
 
 
-def reopened(
+def with_reopened(
     session: Session,
     cursor: Cursor,
     state: LiveState,
@@ -52,18 +52,20 @@ def reopened(
     step: int | None = None,
     actor: str | None = None,
 ) -> Cursor:
-    """The cursor with its pending requests as they are asked on a state; each that differs has a new id.
+    """Return the cursor with its pending requests as they would be asked on a state.
 
-    A question inside a node is asked by the node alone: once its subject has changed it no longer waits, and
+    Changed ones get a new id.
+
+    Only a node itself can ask its own requests: once the subject of one has changed, it no longer waits, and
     the node asks again when it runs.
 
     Args:
         ledger: gets the entries of requests that were opened again or no longer wait.
-        step: the step of that state, where it is being made; the newest by default.
+        step: the step of that state, if it is being made; the newest by default.
         actor: who made the change.
 
     Raises:
-        GateUnanswered: a gate that waits is none of the graph any more.
+        GateUnanswered: the graph no longer has a gate that waits.
     """
     refuse_lost_gates(session.graph, session.thread_id, cursor.pending)
     head = cursor.head if step is None else step
@@ -71,9 +73,9 @@ def reopened(
     changed = False
     for request in pending:
         at = replace(journal.after_entries(session.cursor, ledger), head=head, invocation=cursor.invocation)
-        now = asked_now(session, request, at, state)
+        now = asked_on(session, request, at, state)
         if now is not None and now.request_hash == request.request_hash:
-            cursor = waiting(cursor, request)
+            cursor = with_request(cursor, request)
             continue
         changed = True
         kind = "withdrawn" if now is None and _is_asked_by_graph(request) else "reopened"
@@ -89,14 +91,14 @@ def reopened(
             now = with_earlier(now, asked, None) if asked else now
             at = journal.after_entries(session.cursor, ledger)
             ledger.append(journal.request_entry(at, now, session.clock()))
-            cursor = waiting(cursor, now)
+            cursor = with_request(cursor, now)
     if changed and not cursor.pending and cursor.status == "waiting":
         cursor = replace(cursor, status="waiting", reason="paused")
     return cursor
 
 
-def asked_now(session: Session, request: Request, cursor: Cursor, state: LiveState) -> Request | None:
-    """A pending request as it would be asked on a state; None where it would not be asked.
+def asked_on(session: Session, request: Request, cursor: Cursor, state: LiveState) -> Request | None:
+    """Return a pending request as it would be asked on a state; None if it would not be asked.
 
     Args:
         cursor: at the step of that state.
@@ -112,14 +114,14 @@ def asked_now(session: Session, request: Request, cursor: Cursor, state: LiveSta
         if request.node not in gates:
             return None
         return make_request(session, request.node, request.when, cursor=cursor, state=state)
-    except Exception as error:  # what a gate shows is made by a function of the user's: the run reports it
+    except Exception as error:  # raised by the user's function for the payload: the run reports it
         why = hiding(session.private())(str(error))
         log.warning("%r can't be asked as it is now: %s", request.title, why)
         return None
 
 
 def _about(session: Session, request: Request, state: LiveState) -> str:
-    """The hash of what a question inside a node is about, by a state."""
+    """Return the hash of the values that a node's own request is about, in a state."""
     if request.subject is None:
         return ""
     return about_hash(digests_of(state, session.view(state), [request.subject]))

@@ -1,7 +1,7 @@
-"""What is given to a run besides its channels: goal, constraints, and its context.
+"""Inputs of a run besides its channels: goal, constraints, and context.
 
-They are in the ledger, in the entry of the step that they came with, so that resuming, forking and replaying
-a thread find them again.
+They are in the ledger entry of the step that they came with, so that resuming, forking and replaying a thread
+find them again.
 
 Specified in docs/spec/channels.md and docs/spec/graphs.md.
 """
@@ -23,20 +23,20 @@ from hitl_tui.engine.state.values import normalise
 from hitl_tui.errors import UsageError, in_words
 
 INPUT = "input"
-"""The kind of the ledger's entries that say what was given."""
+"""The kind of the ledger entries with these inputs."""
 MOST_CONTEXT = 16 << 10
-"""Bytes of a context as JSON: the cursor, which each commit writes, holds it."""
+"""Most bytes of a context as JSON: it is in the cursor, which each commit writes."""
 
 
 def checked_context(given: Any, private: Collection[str] = ()) -> Mapping[str, Any]:
-    """A context as it is kept: a JSON object that refuses changes.
+    """Return a context as it is kept: a read-only JSON object.
 
     Args:
         private: names whose values errors must not quote.
 
     Raises:
-        UsageError: it is no mapping, or is too large.
-        ValueRejected: something in it is no JSON; names it.
+        UsageError: it is not a mapping, or is too large.
+        ValueRejected: something in it is not JSON; names it.
     """
     if not isinstance(given, Mapping):
         raise UsageError(f"the context is {in_words(given)}", 'give a dict, as context={"tenant": "acme"}')
@@ -57,10 +57,10 @@ def checked_context(given: Any, private: Collection[str] = ()) -> Mapping[str, A
 
 
 def check_same_context(cursor: Cursor, given: Any) -> None:
-    """Refuse a context other than the one that the invocation was begun with.
+    """Refuse a context that differs from the one with which the invocation was started.
 
     Raises:
-        UsageError, ValueRejected: also as `checked_context`.
+        UsageError, ValueRejected: also those of `checked_context`.
     """
     context = checked_context(given, cursor.private_context)
     if canonical(context) == canonical(cursor.context):
@@ -80,7 +80,10 @@ def check_same_context(cursor: Cursor, given: Any) -> None:
 
 
 def context_facts(context: Mapping[str, Any], private_context: tuple[str, ...]) -> dict[str, Any]:
-    """What the ledger says of a context.  A salt keeps the hash of an entry from telling a private value."""
+    """Return what the ledger keeps of a context.
+
+    It has a salt, so that private values can't be guessed by the hash of the entry.
+    """
     facts: dict[str, Any] = {"context": thaw(context)}
     if private_context:
         import secrets
@@ -90,15 +93,15 @@ def context_facts(context: Mapping[str, Any], private_context: tuple[str, ...]) 
 
 
 def inputs_at_steps(ledger: Iterable[LedgerEntry]) -> dict[int, dict[str, Any]]:
-    """What was given, as fields of a cursor, by the step it came with.
+    """Return the inputs, as fields of a cursor, by the step that they came with.
 
     Args:
-        ledger: of several threads of a family, as a fork's ledger has it.
+        ledger: can contain entries of several threads, as a fork's ledger does.
     """
     return {
         entry.step: _fields(entry.data)
         for entry in ledger
-        if entry.kind == INPUT and isinstance(entry.data, Mapping)  # another one was changed
+        if entry.kind == INPUT and isinstance(entry.data, Mapping)  # an entry with other fields was changed
     }
 
 
@@ -111,11 +114,11 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def as_of(step: int, given: dict[int, dict[str, Any]], now: Cursor) -> dict[str, Any]:
-    """What was given, as fields of a cursor, as it stood at a step of a thread.
+def inputs_at(step: int, given: dict[int, dict[str, Any]], now: Cursor) -> dict[str, Any]:
+    """Return the inputs, as fields of a cursor, that were in force at a step of a thread.
 
     Args:
-        given: from `inputs_at_steps`; without any the thread has kept what it has `now` all the time.
+        given: from `inputs_at_steps`; if it is empty, the thread has always had the inputs that it has `now`.
     """
     names = (*RUN_INPUTS, "context", "private_context")
     if not given:
@@ -128,7 +131,7 @@ def as_of(step: int, given: dict[int, dict[str, Any]], now: Cursor) -> dict[str,
 
 
 def shown_context(context: Mapping[str, Any], private: Collection[str]) -> dict[str, Any]:
-    """A context with its private values masked."""
+    """Return a context with its private values masked."""
     return {name: repr(PRIVATE) if name in private else value for name, value in context.items()}
 
 
@@ -138,7 +141,7 @@ _FOR_HASHES: Final = frozenset({HOLDS, HASHED})
 def shown_entry(entry: LedgerEntry) -> LedgerEntry:
     """Return a decision as streams and views show it, without private values of a context.
 
-    Also without what is kept for hashes alone.
+    It also leaves out what is kept only for hashes.
     """
     if isinstance(entry.data, Mapping) and not entry.data.keys().isdisjoint(_FOR_HASHES):
         shown = {name: value for name, value in entry.data.items() if name not in _FOR_HASHES}
@@ -152,5 +155,5 @@ def shown_entry(entry: LedgerEntry) -> LedgerEntry:
 
 
 def shown_ledger(entries: Iterable[LedgerEntry]) -> Iterator[LedgerEntry]:
-    """The decisions of a ledger as streams and views have them; of kinds that are decisions."""
+    """Return the decisions of a ledger as streams and views show them, without entries of other kinds."""
     return (shown_entry(entry) for entry in entries if entry.kind not in NO_DECISIONS)

@@ -1,4 +1,4 @@
-"""One thread, open for reading and writing: its cursor, its state, and commits.
+"""One thread, open for reading and writing: its cursor, state and commits.
 
 Specified in docs/spec/threads.md and docs/spec/log.md.
 """
@@ -69,7 +69,7 @@ from hitl_tui.engine.state.reducers import logged_reducer
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.state.workflow_state import NotedState, StateView, WorkflowState
 from hitl_tui.engine.thread import journal
-from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
+from hitl_tui.engine.thread.agent_settings import apply_settings, fresh_agents
 from hitl_tui.engine.thread.call_log import CallLog, CallRecord, as_data, calls_since
 from hitl_tui.engine.thread.hashes import (
     chained,
@@ -80,7 +80,13 @@ from hitl_tui.engine.thread.hashes import (
     pending_hash,
 )
 from hitl_tui.engine.thread.journal import StepFacts, checkpoint_of, records_of, snapshot_of
-from hitl_tui.engine.thread.logged import decisions, frozen, logged_digest, progress_of, standing
+from hitl_tui.engine.thread.logged import (
+    checked_cursor,
+    decisions,
+    logged_digest,
+    progress_of,
+    with_frozen_inputs,
+)
 from hitl_tui.engine.thread.private import private_values
 from hitl_tui.engine.thread.rebuild import live_state, state_at, update_of
 from hitl_tui.engine.thread.recorded import RecordedGraph, recorded_graph
@@ -102,13 +108,13 @@ if TYPE_CHECKING:
 
 
 class FirstInput(msgspec.Struct, frozen=True):
-    """The first entry that the input of an invocation put into a channel, followed to a step.
+    """The first entry that the input of an invocation put into a channel, tracked up to a step.
 
     Attributes:
-        given: as it was given.
-        place: where it stands in the channel's list; -1 once a bounded channel or an edit has dropped it.
-        length: of the list.
-        step: up to which it was followed.
+        given: the entry as it was given.
+        place: its index in the channel's list; -1 once a bounded channel or an edit has dropped it.
+        length: the length of the list.
+        step: the step up to which it was tracked.
     """
 
     given: Any
@@ -117,23 +123,26 @@ class FirstInput(msgspec.Struct, frozen=True):
     step: int
 
     def now(self, value: Any) -> Any:
-        """As it stands in the channel's value, an edit included; as it was given where it is gone."""
+        """Return the entry as it is in the channel's value, after edits.
+
+        As it was given if it was dropped.
+        """
         held = isinstance(value, (list, tuple)) and 0 <= self.place < len(value)
         return value[self.place] if held else self.given
 
     def follow(self, store: Store, thread_id: str, channel: str, head: int) -> FirstInput:
-        """The same, followed to the thread's head."""
+        """Return the same entry, tracked to the thread's head."""
         place, length = self.place, self.length
         for effect in store.effects(thread_id, self.step + 1, head):
             if effect.channel == channel:
-                place, length = _moved(place, length, effect)
+                place, length = _moved_entry(place, length, effect)
         return FirstInput(self.given, place, length, head)
 
 
 def first_input(
     store: Store, thread_id: str, channel: str, head: int, defaults: dict[str, Any]
 ) -> FirstInput | None:
-    """What began the newest invocation that was given something for a channel; None where none was.
+    """Return the first entry from the newest invocation with input for a channel; None without one.
 
     Args:
         head: the thread's last step.
@@ -154,7 +163,10 @@ def first_input(
 
 
 def first_step_of_invocation(store: Store, thread_id: str, step: int) -> int:
-    """The step that began the invocation of a step; invocations only grow along a thread."""
+    """Return the first step of the invocation of a step.
+
+    The numbers of invocations only grow along a thread.
+    """
     point = store.checkpoint(thread_id, step)
     low, high = 0, step
     while point and low < high:
@@ -167,13 +179,13 @@ def first_step_of_invocation(store: Store, thread_id: str, step: int) -> int:
     return high
 
 
-def _moved(place: int, length: int, effect: Effect) -> tuple[int, int]:
-    """Where an entry of a list stands after an update of it, and how long the list is then."""
+def _moved_entry(place: int, length: int, effect: Effect) -> tuple[int, int]:
+    """Return the index of an entry in a list after an update, and the length of the list then."""
     reducer = logged_reducer(effect.reducer) if effect.op == "reduce" else None
     if reducer and reducer.kind == "element":
         dropped = max(0, length + 1 - reducer.window) if reducer.window else 0
         return (place - dropped if place >= dropped else -1), length + 1 - dropped
-    # An edit in its place, or a list that is made anew: an entry counts as the same by its place.
+    # An edit in place, or a new list: the entry at the same index counts as the same.
     field = "update" if effect.result is msgspec.UNSET else "result"
     value = getattr(effect, field)
     if field in effect.patched:
@@ -190,7 +202,7 @@ _WRITTEN = attrgetter("channel.name", "after")
 
 
 class CommittedOutcome(msgspec.Struct, gc=False):
-    """What a step without private channels led to, made of what was committed once somebody asks."""
+    """The outcome of a step without private channels, computed from what was committed when it is needed."""
 
     changes: Sequence[Change]
     step: StepFacts
@@ -202,7 +214,7 @@ class CommittedOutcome(msgspec.Struct, gc=False):
 
     @property
     def updates(self) -> tuple[AppliedUpdate, ...]:
-        """What it changed."""
+        """The updates of the step."""
         if self._updates is None:
             step = self.step
             self._updates = tuple(
@@ -212,19 +224,19 @@ class CommittedOutcome(msgspec.Struct, gc=False):
 
     @property
     def progress(self) -> Progress:
-        """Where the thread stands behind it."""
+        """The progress of the thread after it."""
         if self._progress is None:
             self._progress = progress_of(self.cursor, self.next_node, self.limits)
         return self._progress
 
     @property
     def written(self) -> Iterable[tuple[str, Any]]:
-        """The channels it wrote, in order, each with its value behind the update."""
+        """The channels that it wrote, in order, each with its value after the update."""
         return map(_WRITTEN, self.changes)
 
     @property
     def changed(self) -> frozenset[str]:
-        """The channels of which an update made another value."""
+        """The channels whose value was changed by an update."""
         return frozenset(
             [change.channel.name for change in self.changes if change.before_hash != change.after_hash]
         )
@@ -234,7 +246,9 @@ class CommittedOutcome(msgspec.Struct, gc=False):
 
 
 NextNode = tuple[str, str]
-"""Where a thread goes on: a node, END or "" for a dead end; and the termination met, "" for none."""
+"""Where a thread continues: a node, END or "" for a dead end; and the termination that is met, "" for
+none.
+"""
 
 
 class ThreadState:
@@ -244,7 +258,7 @@ class ThreadState:
     cursor: Cursor
     state: LiveState
     max_iterations: int | None = None
-    """Of the `invoke` that runs now, in place of the thread's own; it is written nowhere."""
+    """The limit of the current `invoke`, used instead of the thread's own; it is not stored."""
     _reported_price = False
     _routed: tuple[str, LiveState, str] | None = None
     _ended: tuple[LiveState, tuple[int, float], str] | None = None
@@ -252,13 +266,13 @@ class ThreadState:
 
     @property
     def limits(self) -> Limits:
-        """What the run that goes on now may use up."""
+        """The limits of the current run."""
         limits = self.cursor.limits
         return limits if self.max_iterations is None else replace(limits, max_iterations=self.max_iterations)
 
     @property
     def progress(self) -> Progress:
-        """Where the thread stands, for status lines."""
+        """The progress of the thread, for status lines."""
         return progress_of(self.cursor, self._peek_next(), self.limits)
 
     @property
@@ -267,15 +281,15 @@ class ThreadState:
         return self.cursor.version > 0
 
     def view(self, state: LiveState | None = None) -> WorkflowState:
-        """The whole state as routes, gates and conditions read it."""
+        """Return the whole state as routes, gates and conditions read it."""
         return StateView((state or self.state).values, self.graph.channels, None, self.cursor.run_inputs)
 
     def private(self, updates: Iterable[tuple[str, Any]] = ()) -> dict[str, Any]:
-        """All that no error may show, by name; see `private_values`."""
+        """Return the values that no error may show, by name; see `private_values`."""
         return private_values(self.graph, self.cursor, self.state.values, updates)
 
     def shown(self) -> dict[str, Any]:
-        """All values as streams tell them: those of private channels stay behind."""
+        """Return all values as streams show them, without those of private channels."""
         channels = self.graph.channels
         return {
             name: PRIVATE if channels[name].visibility == "private" else value
@@ -285,12 +299,12 @@ class ThreadState:
     def next_target(
         self, position: str | None = None, state: LiveState | None = None, cursor: Cursor | None = None
     ) -> NextNode:
-        """Where a position leads to, by default the thread's own.
+        """Return where a position leads, by default the thread's own.
 
-        Termination is asked before a routing function: a run that is over asks no router.
+        Termination is checked before a route: a run that is over calls no routing function.
 
         Raises:
-            HitlError: the condition or the routing function raised, or it gave an unknown key.
+            HitlError: the condition or the routing function raised, or it returned an unknown key.
         """
         kind, _, name = (self.cursor.position if position is None else position).partition(":")
         state = self.state if state is None else state
@@ -305,7 +319,7 @@ class ThreadState:
         return (self.route_from(name, state) if asks else target), ""
 
     def route_from(self, node: str, state: LiveState) -> str:
-        """The node after `node` by a state; a routing function is asked once for each state."""
+        """Return the node after `node` for a state; a routing function is called once for each state."""
         known = self._routed
         if known and known[0] == node and known[1] is state:
             return known[2]
@@ -313,18 +327,18 @@ class ThreadState:
         self._routed = (node, state, target)
         return target
 
-    def advanced(self, cursor: Cursor, node: str, state: LiveState) -> Cursor:
-        """A cursor behind `node`, with the way on as far as it is settled.
+    def cursor_after_node(self, cursor: Cursor, node: str, state: LiveState) -> Cursor:
+        """Return a cursor after `node`, with the next node if that is already known.
 
-        A conditional edge stays undecided, so that it follows the state as a human may edit it,
-        but for END: nothing more will run, so the thread is done.
+        A conditional edge is not decided yet, because a person may still edit the state; except if it leads
+        to END: then nothing more will run, and the thread is done.
         """
         if node in self.graph.routes:
             try:
                 if self.terminated(state, cursor) or self.route_from(node, state) != END:
                     return cursor
             except HitlError:
-                return cursor  # told when the route is taken, with the step safely committed
+                return cursor  # reported when the route is taken, after the step was committed
             target = END
         else:
             target = self.graph.edges.get(node, "")
@@ -333,9 +347,9 @@ class ThreadState:
         return replace(cursor, position=f"node:{target}")
 
     def terminated(self, state: LiveState | None = None, cursor: Cursor | None = None) -> str:
-        """What the termination condition says of a state once a node has run, "" while it does not hold.
+        """Return which termination condition is met on a state after a node, "" for none.
 
-        It is asked once for each state.
+        It is checked once for each state.
 
         Raises:
             HitlError: the condition, a user's function, raised.
@@ -349,7 +363,7 @@ class ThreadState:
             return known[2]
         read: dict[str, None] = {}
         channels = self.graph.channels
-        written = self._written_now(state, cursor)
+        written = self._written_up_to(state, cursor)
         totals = RunTotals(*spent, written, read, partial(_is_default, channels, state))
         view = NotedState(state.values, channels, None, self.cursor.run_inputs, noted=read, taint=state.taint)
         try:
@@ -363,8 +377,8 @@ class ThreadState:
         self._ended = (state, spent, ended)
         return ended
 
-    def _written_now(self, state: LiveState, cursor: Cursor) -> WrittenChannels:
-        """What the invocation has written, up to a state that may be none of the thread's yet."""
+    def _written_up_to(self, state: LiveState, cursor: Cursor) -> WrittenChannels:
+        """Return what the invocation has written, up to a state that may not be committed yet."""
         known = self._written
         if known is None or known.invocation != cursor.invocation or known.step < self.cursor.head:
             known = self._written = self._written_before(cursor)
@@ -378,7 +392,7 @@ class ThreadState:
         return written
 
     def _written_before(self, cursor: Cursor) -> WrittenChannels:
-        """What an invocation has written by the thread's last step."""
+        """Return what an invocation has written up to the thread's last step."""
         return WrittenChannels(cursor.invocation, self.cursor.head)
 
     def note_changes(self, changes: Sequence[Change], source: Source, cursor: Cursor) -> None:
@@ -388,7 +402,7 @@ class ThreadState:
             return
         if known is None or known.step != self.cursor.head or known.invocation != cursor.invocation:
             if cursor.invocation == self.cursor.invocation and step > 0 and self.cursor.head >= 0:
-                return  # it is read from the log once it is needed
+                return  # it is read from the log when it is needed
             known = self._written = WrittenChannels(cursor.invocation, step)
         begins = source == "input" and (cursor.invocation != self.cursor.invocation or step == 0)
         known.step = step
@@ -401,13 +415,13 @@ class ThreadState:
             known.note(name, reducer, length_of(change.before), length_of(change.after))
 
     def _peek_next(self) -> str | None:
-        """The next node as it would be decided now, for display."""
+        """Return the next node as it would be decided now, for display."""
         kind, _, node = self.cursor.position.partition(":")
         if kind != "route":
             return self.cursor.next_node
         routed = self._routed
         if routed and routed[1] is self.state and routed[0] == node and self.graph.termination is None:
-            return routed[2] or None  # the loop has asked just before
+            return routed[2] or None  # the loop has checked it just before
         try:
             return self.next_target()[0] or None
         except HitlError:
@@ -420,7 +434,7 @@ def _is_default(channels: Mapping[str, BoundChannel], state: LiveState, name: st
 
 
 def length_of(value: Any) -> int:
-    """How many entries a list has, 0 for other values."""
+    """Return the length of a list, 0 for other values."""
     return len(value) if isinstance(value, (list, tuple)) else 0
 
 
@@ -438,18 +452,20 @@ def now_us() -> int:
 
 
 def clock_of(store: Store | None) -> Clock:
-    """The clock of a store; this process's for a run without one."""
+    """Return the clock of a store; this process's clock without one."""
     return store.now if store else now_us
 
 
 class _LeaseKeeper:
-    """Renews the leases of the threads of one store that run here, from one thread for all of them.
+    """Renews the leases of all running threads of one store, from one operating-system thread.
 
-    It stays a while when none is left: starting it takes longer than a step.
+    That thread is kept for a while when no lease is left, because starting it takes longer than a step.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # held while leases are renewed: none is once its thread was removed
+        self._lock = (
+            threading.Lock()
+        )  # held while leases are renewed, so that none is renewed after it was removed
         self._running: dict[Session, None] = {}
         self._awake = False
 
@@ -458,13 +474,13 @@ class _LeaseKeeper:
         with self._lock:
             self._running[session] = None
             if not self._awake:
-                # While it waited for the interpreter, each hash of a fast run would wake it in vain.
+                # Otherwise it would wait for the interpreter, and each hash of a fast run would wake it.
                 (begun := threading.Lock()).acquire()
                 _thread.start_new_thread(self._work, (begun.release,))
                 self._awake = begun.acquire()
 
     def remove(self, session: Session) -> None:
-        """Renew it no more."""
+        """Stop renewing a session's lease."""
         with self._lock:
             del self._running[session]
 
@@ -480,21 +496,21 @@ class _LeaseKeeper:
                     try:
                         session.renew_lease()
                     except ThreadBusy:
-                        continue  # given back just now; or lost, which its next commit is told
-                    except Exception as error:  # the others' are to be renewed all the same
+                        continue  # released just now; or lost, which its next commit will find
+                    except Exception as error:  # the others must still be renewed
                         log.warning("the lease of %s could not be renewed: %s", session.thread_id, error)
 
 
 _keepers: WeakKeyDictionary[Store, _LeaseKeeper] = WeakKeyDictionary()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_keepers.clear)  # their threads are the parent's
+    os.register_at_fork(after_in_child=_keepers.clear)  # these threads exist only in the parent process
 
 
 class Session(ThreadState):
-    """A thread of a graph, in a store or (without one) in memory only.
+    """A thread of a graph, in a store or (without one) only in memory.
 
-    Facts go to `sink` once they are committed; `signer` signs what a person decides.  Nothing is changed
-    here unless its commit went through.
+    Events go to `sink` once they are committed; `signer` signs decisions of people. Nothing is changed here
+    unless its commit succeeded.
     """
 
     def __init__(
@@ -513,32 +529,33 @@ class Session(ThreadState):
         self.graph = graph
         self.store = store
         self.info = info
-        self.cursor = self._stored = cursor  # a commit that failed may leave what it used in the first alone
+        self.cursor = self._stored = cursor  # after a failed commit, only the first may contain what was used
         self.state = state
         self.agents = fresh_agents(graph) if agents is None else agents
-        apply(self.agents, cursor.agents)
+        apply_settings(self.agents, cursor.agents)
         self.sink = sink
         self.clock = clock or clock_of(store)
         self.signer = signer
         self.notice = ""
         self.children: dict[str, Session] = {}
-        self.on_moved: Callable[[], None] | None = None  # taking the thread has loaded what others wrote
+        self.on_moved: Callable[[], None] | None = None  # acquiring the lease has loaded what others wrote
         self.on_below: Callable[[str, Event], None] | None = None
-        """Told what happens in threads below while this one runs them."""
+        """Gets the events of child threads while this thread runs them."""
         self.stops: Stops | None = None
-        """The breakpoints of the run that goes on now."""
+        """The breakpoints of the current run."""
         self.stamp: Stamp | None = None
-        """The store's, where the last commit has given the thread back and the store can tell."""
+        """The store's stamp, if the last commit has released the lease and the store has stamps."""
         self._lease: Lease | None = None
         self.committing = threading.RLock()
-        """Held while a call is recorded, from another thread, and by whoever may commit at the same time."""
+        """Held while a call is recorded from another thread, and by code that may commit at the same time."""
         self.calls: tuple[tuple[str, int, int], CallLog] | None = None
-        """The calls of a run of a node, and which run that is: node, invocation and iteration; None before
-        that run uses its log."""
-        self._given: dict[str, Any] = {}  # by the input that began this invocation, for a run without a log
+        """The calls of a run of a node, and that run's node, invocation and iteration; None until the run
+        uses its log.
+        """
+        self._given: dict[str, Any] = {}  # from the input of this invocation, for a run without a log
         self._first_inputs: dict[tuple[int, str], FirstInput | None] = {}
         self.store_failure: HitlError | None = None
-        """Why the store did not do what the running node needed of it; the node is not to blame then."""
+        """The error of the store in a call of the running node, which must not be blamed on the node."""
 
     @classmethod
     def new(
@@ -556,10 +573,10 @@ class Session(ThreadState):
         signer: Signer | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> Session:
-        """A thread that does not exist yet; its first commit creates it.
+        """Make a thread that does not exist yet; its first commit creates it.
 
         Args:
-            context: what its first invocation begins with where its `Start` gives none.
+            context: the context of its first invocation if its `Start` has none.
 
         Raises:
             UsageError, ValueRejected: the context can't be kept.
@@ -599,12 +616,12 @@ class Session(ThreadState):
     def recorded(
         cls, store: Store, thread_id: str, *, with_state: bool = True, signer: Signer | None = None
     ) -> Session:
-        """A thread of a store on the graph that its log holds: it can be looked at, and nothing runs.
+        """Open a thread of a store on the graph in its log: it can be viewed, but not run.
 
         Raises:
             UnknownThread, LogCorrupt.
         """
-        info, cursor = standing(store, thread_id)
+        info, cursor = checked_cursor(store, thread_id)
         graph = recorded_graph(store, info, cursor)
         return cls.open(graph, store, thread_id, with_state=with_state, signer=signer)
 
@@ -621,13 +638,13 @@ class Session(ThreadState):
         with_state: bool = True,
         signer: Signer | None = None,
     ) -> Session:
-        """A thread of a store; without its state where only its place is needed.
+        """Open a thread of a store; without its state if only its position is needed.
 
         Raises:
             UnknownThread, LogCorrupt.
         """
-        info, cursor = standing(store, thread_id)
-        cursor = frozen(cursor)
+        info, cursor = checked_cursor(store, thread_id)
+        cursor = with_frozen_inputs(cursor)
         state = LiveState({}, {})
         session = cls(graph, store, info, cursor, state, agents=agents, sink=sink, clock=clock, signer=signer)
         if with_state:
@@ -656,11 +673,11 @@ class Session(ThreadState):
 
     @contextmanager
     def writing(self, first: Cursor | None = None) -> Iterator[bool]:
-        """Hold the thread for writing; what others wrote meanwhile is loaded first.
+        """Hold the thread for writing, after loading what others have written.
 
         Args:
-            first: what to write as the thread is taken, in the same transaction; gives whether it was, as it
-                is where nobody has written meanwhile.
+            first: a cursor to write in the transaction that acquires the lease. The context returns whether
+                it was written; it is if nobody else has written since.
 
         Raises:
             ThreadBusy: another run or process holds it.
@@ -672,14 +689,14 @@ class Session(ThreadState):
             return
         try:
             taken = first is not None and self._take_with(self.store, first)
-            # A thread that does not exist yet is made by its first commit, so a refused input makes none.
+            # A new thread is made by its first commit, so a refused input makes none.
             if not taken and (self.exists or self.store.info(self.thread_id) is not None):
                 self._acquire(self.store)
             yield taken
         finally:
             lease, self._lease = self._lease, None
             if lease:
-                # A store that can't be written now knows by itself that the lease is given back.
+                # A store that can't be written now will notice that the lease has expired.
                 with suppress(StoreUnusable):
                     self.store.release(self.thread_id, lease.token)
 
@@ -690,7 +707,7 @@ class Session(ThreadState):
         try:
             moved = self.reload()
         except BaseException:
-            # The lease is that of another thread, or the store failed meanwhile: nobody else gives it back.
+            # The lease is for another thread of this name, or the store has failed: nobody else releases it.
             with suppress(StoreUnusable):
                 store.release(self.thread_id, lease.token)
             raise
@@ -704,18 +721,21 @@ class Session(ThreadState):
         try:
             self.commit_cursor(first, takes=store.new_lease(self.clock()))
         except (StaleWriter, ThreadBusy):
-            return False  # somebody holds it, or was there meanwhile: that is found out in taking it alone
+            return False  # somebody holds it, or has written: acquiring the lease alone will show that
         return True
 
     def recover(self) -> None:
-        """Take over a thread that runs by its record though its process has died; a living one keeps it."""
+        """Take over a thread that is recorded as running although its process has died.
+
+        A living process keeps it.
+        """
         if self.exists and self.cursor.status == "running":
             with suppress(ThreadBusy), self.writing():
                 pass
 
     @contextmanager
-    def keeping(self) -> Iterator[None]:
-        """Renew the lease again and again, from another thread: a node may block this one for hours."""
+    def keeping_lease(self) -> Iterator[None]:
+        """Keep renewing the lease from a background thread: a node may block this one for hours."""
         if self._lease is None or self.store is None:
             yield
             return
@@ -727,7 +747,7 @@ class Session(ThreadState):
             keeper.remove(self)
 
     def renew_lease(self) -> None:
-        """Renew the lease, where it is held, and those of the threads inside."""
+        """Renew the lease, if it is held, and those of child threads."""
         lease = self._lease
         if self.store and lease:
             self.store.renew(self.thread_id, lease.token, self.clock() + LEASE_TIME)
@@ -735,7 +755,7 @@ class Session(ThreadState):
                 child.renew_lease()
 
     def reload(self) -> bool:
-        """Load what another writer has committed since; True where there was something.
+        """Load what another writer has committed since; return whether there was anything.
 
         Raises:
             UnknownThread: this thread was deleted, and another one has its name.
@@ -745,18 +765,18 @@ class Session(ThreadState):
             raise other_thread(self.thread_id)
         if cursor is None or self.store is None or cursor.version == self.cursor.version:
             return False
-        _, cursor = standing(self.store, self.thread_id)
+        _, cursor = checked_cursor(self.store, self.thread_id)
         changed = logged_digest(self.info, cursor) != logged_digest(self.info, self.cursor)
-        self.cursor = self._stored = frozen(cursor)
+        self.cursor = self._stored = with_frozen_inputs(cursor)
         self.calls = None
         if changed and self.store and isinstance(self.graph, RecordedGraph):
             self.graph = recorded_graph(self.store, self.info, cursor)
-        apply(self.agents, cursor.agents)
+        apply_settings(self.agents, cursor.agents)
         self.load_state()
         return True
 
     def emit(self, event: Event) -> None:
-        """Tell whoever listens."""
+        """Send an event to the sink."""
         if self.sink:
             self.sink(event)
 
@@ -771,13 +791,13 @@ class Session(ThreadState):
         pauses: bool = False,
         at: int | None = None,
     ) -> None:
-        """Write one step: its records, its checkpoint and the cursor as given, in one transaction.
+        """Write one step: its records, its checkpoint and the given cursor, in one transaction.
 
         Args:
-            cursor: the cursor after the step, but for head, seq and hashes, which are set here.
-            state: the state after the changes, where the caller has it already.
-            pauses: the run is over with it, and the thread paused; the checkpoint is one of a run.
-            at: microseconds since the epoch, where the caller has just looked; now by default.
+            cursor: the cursor after the step, except head, seq and hashes, which are set here.
+            state: the state after the changes, if the caller has it already.
+            pauses: the run ends with it, and the thread is paused; the checkpoint still says "running".
+            at: microseconds since the epoch, if the caller has just read the clock; now by default.
         """
         now, before = self.clock() if at is None else at, self.cursor
         if step.source == "input" and cursor.invocation != before.invocation:
@@ -787,15 +807,17 @@ class Session(ThreadState):
         other = self.state.other
         state = state or after(self.state, changes)
         if cursor.pending:
-            ledger = self._bound(cursor.pending, ledger, now)
+            ledger = self._with_request_hashes(cursor.pending, ledger, now)
         if other:
             ledger = journal.with_channels(ledger, cursor, before.head + 1, other, now)
         if self.store and not logged_digest(self.info, cursor):  # a thread that was made by `save`
             entry = journal.graph_entry(journal.after_entries(cursor, ledger), "", self.graph.digest, at=now)
             cursor, ledger = replace(cursor, graph=self.graph.digest), (*ledger, entry)
-        if self.store is None and self.sink is None:  # nobody will look at a checkpoint
+        if self.store is None and self.sink is None:  # without a store, nobody will read a checkpoint
             self.state = state
-            self._write(self._moved(_paused(cursor) if pauses else cursor, now, ledger, steps=1), ledger)
+            self._write(
+                self._next_cursor(_is_paused(cursor) if pauses else cursor, now, ledger, steps=1), ledger
+            )
             return
         if ledger:
             cursor = journal.after_entries(cursor, ledger)
@@ -812,7 +834,7 @@ class Session(ThreadState):
         link = records[-1].record_hash if records else cursor.last_record_hash
         snapshot, log_bytes, log_records, snapshot_bytes = None, 0, 0, 0
         if self.store:
-            # Defaults are in no record, and the store alone must give them: the first step keeps all of it.
+            # Defaults are in no record, so the first step stores the whole state.
             always = before.head < 0 or other is not None
             added = journal.log_size(changes, records)
             snapshot, log_bytes, log_records, snapshot_bytes = snapshot_of(
@@ -820,7 +842,7 @@ class Session(ThreadState):
             )
         before_step = cursor.checkpoint_hash
         cursor = replace(
-            _paused(cursor) if pauses else cursor,
+            _is_paused(cursor) if pauses else cursor,
             version=before.version + 1,
             updated_at=now,
             head=checkpoint.step,
@@ -831,7 +853,7 @@ class Session(ThreadState):
             snapshot_bytes=snapshot_bytes,
         )
         if self.store:
-            # Nobody has seen them yet; a copy of so many fields would take longer than making them.
+            # Nothing else refers to them yet; a copy of so many fields would take longer than making them.
             msgspec.structs.force_setattr(checkpoint, "cursor_hash", cursor_hash(cursor))
             own = checkpoint_hash(checkpoint, before_step, link)
             msgspec.structs.force_setattr(checkpoint, "checkpoint_hash", own)
@@ -860,12 +882,12 @@ class Session(ThreadState):
         """Write a change of the cursor, and entries of the ledger, without a step.
 
         Args:
-            last: nothing more is written for now: the lease is given back with it.
-            takes: the lease with which the thread is taken, which is not held yet.
+            last: nothing more is written for now, so the lease is released in the same transaction.
+            takes: a lease that is not held yet and is acquired in the same transaction.
         """
         before, now = self.cursor, self.clock()
-        ledger = self._sealed(cursor, self._bound(cursor.pending, ledger, now), now)
-        self._write(self._moved(cursor, now, ledger), ledger, last=last, takes=takes)
+        ledger = self._with_cursor_hash(cursor, self._with_request_hashes(cursor.pending, ledger, now), now)
+        self._write(self._next_cursor(cursor, now, ledger), ledger, last=last, takes=takes)
         if self.sink:
             self.sink(ProgressChanged(self.progress))
             self._warn(before)
@@ -873,7 +895,7 @@ class Session(ThreadState):
     def _outcome(self, changes: Sequence[Change], step: StepFacts) -> StepOutcome:
         outcome = CommittedOutcome(changes, step, self.cursor, self._peek_next(), self.limits)
         for change in changes:
-            if change.channel.visibility == "private":  # whoever listens gets nothing to find it in
+            if change.channel.visibility == "private":  # the sink's events have no private values
                 return KnownOutcome(outcome.updates, outcome.progress)
         return outcome
 
@@ -884,9 +906,9 @@ class Session(ThreadState):
                 self.emit(alert)
 
     def call_log(self, node: str) -> CallLog:
-        """The calls that the run of `node` which is under way, or comes next, has completed so far."""
+        """Return the calls that the current or next run of `node` has completed so far."""
         run = node, self.cursor.invocation, self.cursor.iteration
-        with self.committing, self._blaming_the_store():
+        with self.committing, self._noting_store_failure():
             if self.calls is None or self.calls[0] != run:
                 known = [record for _, record in self._recorded_calls(node)]
                 self.calls = run, CallLog(known, self._record_call if self.store else None)
@@ -895,12 +917,12 @@ class Session(ThreadState):
         return log
 
     def uncounted_calls(self, node: str) -> list[CallRecord]:
-        """Recorded calls of a run of `node` whose use is in no total: their process died before that."""
+        """Return recorded calls of a run of `node` that are in no total: their process died before that."""
         counted = self.cursor.counted
         return [record for n, record in self._recorded_calls(node) if n > counted]
 
     def end_calls(self) -> None:
-        """The node has ended: wait until its completed calls are committed, and record no more."""
+        """Wait until the completed calls of a node that has ended are committed, and record no more."""
         if self.calls is not None:
             self.calls[1].close()
 
@@ -911,8 +933,8 @@ class Session(ThreadState):
         return calls_since(decisions(self.store, self.thread_id, first - 1, calls=True), self.cursor, node)
 
     @contextmanager
-    def _blaming_the_store(self) -> Iterator[None]:
-        """Note that the store failed while a node used it: the error passes through the node's own code."""
+    def _noting_store_failure(self) -> Iterator[None]:
+        """Note an error of the store in a node's call: the error passes through the node's own code."""
         try:
             yield
         except (ThreadBusy, *STORE_FAILURES) as error:
@@ -921,18 +943,20 @@ class Session(ThreadState):
 
     def _record_call(self, record: CallRecord) -> None:
         """Commit a call; may be called from any thread while the node runs."""
-        with self.committing, self._blaming_the_store():
+        with self.committing, self._noting_store_failure():
             cursor, now = self.cursor, self.clock()
             entry = journal.ledger_entry(cursor, CALL, at=now, data=as_data(record))
             if not cursor.first_call:
                 cursor = replace(cursor, first_call=entry.n)
-            ledger = self._sealed(cursor, [entry], now)
-            self._write(self._moved(cursor, now, ledger), ledger)
+            ledger = self._with_cursor_hash(cursor, [entry], now)
+            self._write(self._next_cursor(cursor, now, ledger), ledger)
 
-    def _sealed(self, cursor: Cursor, ledger: Sequence[LedgerEntry], now: int) -> Sequence[LedgerEntry]:
-        """The entries of a commit without a step, the last of which keeps the hash of the cursor.
+    def _with_cursor_hash(
+        self, cursor: Cursor, ledger: Sequence[LedgerEntry], now: int
+    ) -> Sequence[LedgerEntry]:
+        """Return the entries of a commit without a step; the last one keeps the hash of the cursor.
 
-        Where nothing else is written down, an entry is added, unless the hash stays the same.
+        If there are none, an entry is added, unless the hash stays the same.
         """
         if self.store is None:
             return ledger
@@ -957,7 +981,7 @@ class Session(ThreadState):
             lengths = {name: length_of(value) for name, value in before.items()}
         for effect in self.store.effects(self.thread_id, first, self.cursor.head):
             length = lengths.get(effect.channel, 0)
-            _, now = _moved(0, length, effect)
+            _, now = _moved_entry(0, length, effect)
             lengths[effect.channel] = now
             if effect.step == first and point.source == "input":
                 written.given.add(effect.channel)
@@ -967,7 +991,7 @@ class Session(ThreadState):
         return written
 
     def report_unknown_price(self, use: ModelUse) -> None:
-        """Report a model call of unknown price, once for the thread, where a limit is on its cost."""
+        """Report a model call with an unknown price, once for the thread, if its cost is limited."""
         limits = self.limits
         if use.cost is not None or limits.max_cost_usd is None or not self.cursor.cost_known:
             return
@@ -981,15 +1005,15 @@ class Session(ThreadState):
             self.emit(PriceUnknown(node, use.agent, use.model, limits.max_cost_usd, stops))
 
     def first_input(self, channel: str) -> Any:
-        """What began this invocation, or the newest one that was given something for the channel.
+        """Return the first entry of this invocation's input, or of the newest input for the channel.
 
-        As it stands in the channel now while that still holds it, else as it was given, by the log; None
-        where nothing was.
+        It is the entry as it is in the channel now; if the channel has dropped it, it is the entry as it was
+        given, from the log. None without any.
         """
         if self.store is None:
             return self._given.get(channel)
         key, head = (self.cursor.invocation, channel), self.cursor.head
-        with self._blaming_the_store():
+        with self._noting_store_failure():
             if known := self._first_inputs.get(key):
                 known = known.follow(self.store, self.thread_id, channel, head)
             else:
@@ -998,10 +1022,13 @@ class Session(ThreadState):
         self._first_inputs = {**self._first_inputs, key: known}
         return known.now(self.state.values.get(channel)) if known else None
 
-    def _bound(
+    def _with_request_hashes(
         self, pending: Sequence[Request], ledger: Sequence[LedgerEntry], now: int
     ) -> Sequence[LedgerEntry]:
-        """The entries of a commit, so that the newest one about each pending request has its hash."""
+        """Return the entries of a commit.
+
+        The newest one about each pending request has the request's hash.
+        """
         known = self.cursor.pending
         if not pending or tuple(pending) == known:
             return ledger
@@ -1020,8 +1047,8 @@ class Session(ThreadState):
                 entries.append(journal.request_entry(at, request, now))
         return entries
 
-    def _moved(self, cursor: Cursor, now: int, ledger: Sequence[LedgerEntry], steps: int = 0) -> Cursor:
-        """The cursor as it is written next, behind entries of the ledger and so many steps."""
+    def _next_cursor(self, cursor: Cursor, now: int, ledger: Sequence[LedgerEntry], steps: int = 0) -> Cursor:
+        """Return the cursor to write next, after entries of the ledger and this many steps."""
         cursor = journal.after_entries(cursor, ledger) if ledger else cursor
         head = cursor.head + steps
         return replace(cursor, version=self.cursor.version + 1, updated_at=now, head=head)
@@ -1040,7 +1067,7 @@ class Session(ThreadState):
         if self.store:
             lease = takes or self._lease
             new = lease is None and not self.exists
-            # From its first commit on, and after each change, the log holds the graph as data.
+            # The log gets the graph as data at its first commit and after each change.
             kept = bool(self.info.graph_digest) if new else cursor.graph != self.cursor.graph
             commit = Commit(
                 cursor=cursor,
@@ -1092,5 +1119,5 @@ class Session(ThreadState):
         self.commit_cursor(cursor, [entry])
 
 
-def _paused(cursor: Cursor) -> Cursor:
+def _is_paused(cursor: Cursor) -> Cursor:
     return replace(cursor, status="waiting", reason="paused")

@@ -1,7 +1,7 @@
-"""What a node's run makes of taint, and what a node's `on_taint` says before it runs.
+"""How taint spreads through a node, and what a node's `on_taint` does before it runs.
 
-What a node may read counts for `on_taint`: its declared reads, every channel where it declares none.
-What taints its updates is what it really read.
+`on_taint` is about all that a node may read: its declared reads, or every channel if it declares none. Its
+updates are tainted by what it really read.
 
 Specified in docs/spec/data.md.
 """
@@ -23,8 +23,8 @@ from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.state.workflow_state import StateView
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.binding import digests_of
-from hitl_tui.engine.thread.earlier import compared
-from hitl_tui.engine.thread.interrupts import passed_at, taint_request
+from hitl_tui.engine.thread.earlier import with_earlier_answer
+from hitl_tui.engine.thread.interrupts import passing_answer, taint_request
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, UsageError
 
@@ -36,7 +36,7 @@ class TaintBlocked(HitlError):
 
 
 def check_source(source: object) -> str:
-    """What a node names as the source of taint: some text."""
+    """Check what a node names as the source of taint: it must be text."""
     if not isinstance(source, str) or not source.strip():
         raise UsageError(
             f"a source of taint is some text, not {source!r}", 'name where it came from: taint("web")'
@@ -53,12 +53,12 @@ def mark(
     read: Iterable[str],
     taint: Tainted,
 ) -> list[Change]:
-    """A node's changes, tainted by what it brought in from outside and by the tainted channels it read.
+    """Return a node's changes, tainted by the untrusted data it brought in and the tainted channels it read.
 
     Args:
-        sources: what came from outside during its attempt, that of an external node included.
-        read: what it read, dotted names included.
-        taint: the tainted channels of the state it ran on.
+        sources: the sources of untrusted data in its attempt, including that of an external node.
+        read: what it read, also dotted names.
+        taint: the tainted channels of the state on which it ran.
     """
     named = tuple(dict.fromkeys(sources))
     channels = tuple(sorted({name.partition(".")[0] for name in read} & taint.keys()))
@@ -69,7 +69,7 @@ def mark(
 
 
 def guard(session: Session, node: Node) -> Request | TaintBlocked | None:
-    """What stands between a node and a state with tainted channels: a question, an error, or nothing.
+    """Apply a node's policy to tainted channels: return a request, an error, or None.
 
     A node that only warns does so here, in an event and in the ledger.
     """
@@ -94,14 +94,14 @@ def guard(session: Session, node: Node) -> Request | TaintBlocked | None:
         session.commit_cursor(session.cursor, [entry])
         return None
     asked = _question(session, node, tainted, session.cursor, session.state)
-    passed = passed_at(session.cursor, node.name, "before", "on_taint")
+    passed = passing_answer(session.cursor, node.name, "before", "on_taint")
     if passed and passed.holds == asked.request_hash:
         return None
-    return compared(session, asked, passed.n if passed else None)
+    return with_earlier_answer(session, asked, passed.n if passed else None)
 
 
 def taint_question(session: Session, name: str, *, cursor: Cursor, state: LiveState) -> Request | None:
-    """What the policy of a node asks on a state; None where nothing that the node may read is tainted.
+    """Return the request of a node's policy on a state; None if nothing that the node may read is tainted.
 
     Args:
         cursor: at the step of that state.
@@ -121,19 +121,19 @@ def _question(
 
 
 def tainted_reads(session: Session, node: Node, state: LiveState | None = None) -> tuple[Taint, ...]:
-    """The tainted channels that a node may read, in the state's order."""
+    """Return the tainted channels that a node may read, in the state's order."""
     names = {name.partition(".")[0] for name in _reads(session, node)}
     return tuple(taint for name, taint in (state or session.state).taint.items() if name in names)
 
 
 def refuses(request: Request, answer: object) -> bool:
-    """True where an answer to the question of a policy says no, which ends the thread."""
+    """Whether an answer to a policy's request says no, which ends the thread."""
     choice = answer.get("choice") if isinstance(answer, dict) else answer
     return request.policy == "on_taint" and choice != "approve"
 
 
 def _reads(session: Session, node: Node) -> list[str]:
-    """What a node may read, by name: channels, and dotted entries whose channel it may not read whole."""
+    """Return what a node may read, by name: channels, or dotted entries of channels it may not read whole."""
     channels = session.graph.channels
     view = StateView({}, channels, node.reads)
     dotted = [name for name in node.reads or () if "." in name and name.partition(".")[0] not in view]

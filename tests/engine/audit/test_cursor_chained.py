@@ -33,7 +33,7 @@ from hitl_tui.engine.audit.verify import verify_tree
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.engine.thread.hashes import chained
-from hitl_tui.engine.thread.logged import standing
+from hitl_tui.engine.thread.logged import checked_cursor
 from hitl_tui.errors import HitlError, LogCorrupt, NodeFailed
 from hitl_tui.stores.transfer import export_thread, import_thread
 
@@ -69,7 +69,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if thread != "before":
                 runner.invoke(thread_id=thread)
             if thread == "failed":
-                (request,) = standing(store, thread)[1].pending
+                (request,) = checked_cursor(store, thread)[1].pending
                 runner.answer(thread, request.id, "10", actor="ann", step=request.step)
                 with suppress(HitlError):
                     runner.invoke(thread_id=thread)
@@ -136,7 +136,7 @@ def test_every_changed_field_of_a_cursor_is_found_by_verify_and_on_opening(
             db.commit()
             found = not verify_tree(store, thread, compiled, strict=True, anchors=[now]).ok
             try:
-                standing(store, thread)
+                checked_cursor(store, thread)
                 refused = False
             except HitlError:
                 refused = True

@@ -133,7 +133,7 @@ def test_an_answer_that_is_gone_from_the_ledger(
     made = gated(MemoryCheckpointer(), place)
     if "request" in kinds:
         # What waits keeps to its request while it waits; of an answered one nothing is left.
-        monkeypatch.setattr(Session, "_bound", lambda _self, _pending, ledger, _now: ledger)
+        monkeypatch.setattr(Session, "_with_request_hashes", lambda _self, _pending, ledger, _now: ledger)
         monkeypatch.setattr("hitl_tui.engine.thread.logged.check_requests", lambda *_: None)
     forge(monkeypatch, without(*kinds))
     made.invoke({"log": "go"}, thread_id="t")
@@ -311,7 +311,7 @@ def test_a_step_on_an_answer_about_another_value(monkeypatch: pytest.MonkeyPatch
     waits = made.open("t").cursor.pending[0]
     made.answer("t", waits.id, "approve", step=waits.step, actor="ann")
     made.update_state("t", {"amount": 10000}, actor="eve")
-    monkeypatch.setattr("hitl_tui.engine.run.loop.unpassed", lambda *_: None)
+    monkeypatch.setattr("hitl_tui.engine.run.loop.unanswered_request", lambda *_: None)
     assert made.invoke(thread_id="t")["log"][-1] == "sent 10000"
     assert [(name, actual) for _, name, _, actual in findings(made)] == [
         ("amount", "changed since the answer")

@@ -271,7 +271,7 @@ def forge_edit(monkeypatch: pytest.MonkeyPatch, office: Office) -> str:
     def moved(_session: Any, cursor: Cursor, *_rest: Any, **_options: Any) -> Cursor:
         return replace(cursor, position="node:pay", pending=(), status="waiting", reason="paused")
 
-    monkeypatch.setattr("hitl_tui.engine.commands.decisions.reopened", moved)
+    monkeypatch.setattr("hitl_tui.engine.commands.decisions.with_reopened", moved)
     office.runner.update_state("t", {"draft": "pay 99"}, actor="mallory")
     return "t"
 

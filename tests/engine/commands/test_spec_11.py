@@ -9,7 +9,7 @@ import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice, GraphRunner, NodeFailed
 from hitl_tui.engine.commands import Answer, Start
-from hitl_tui.engine.thread.interrupts import deadlocked
+from hitl_tui.engine.thread.interrupts import is_deadlocked
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, check_log, ledger_of, line, pending_id, say
 from tests.support.spec import spec
@@ -235,7 +235,7 @@ def _(store: Checkpointer) -> None:
     refused(runner, "ann has answered", "no", actor="ann")
     runner.answer("t", wanted, "no", step=1, actor="bob")
     (request,) = runner.open("t").cursor.pending
-    assert deadlocked(request)
+    assert is_deadlocked(request)
     assert [entry.data.get("deadlocked") for entry in ledger_of(store, "t", "vote")] == [None, True]
     assert runner.invoke(thread_id="t").status == "waiting"
     assert runner.answer("t", wanted, "yes", step=1, actor="bob") == 2
@@ -251,7 +251,7 @@ def _(store: Checkpointer) -> None:
     wanted = runner.invoke({}, thread_id="t").pending[0].id
     runner.answer("t", wanted, "yes", step=1, actor="ann")
     runner.answer("t", wanted, "no", step=1, actor="bob")
-    assert not deadlocked(runner.open("t").cursor.pending[0])
+    assert not is_deadlocked(runner.open("t").cursor.pending[0])
     refused(runner, "bob has answered", "yes", actor="bob")
     assert runner.answer("t", wanted, "no", step=1, actor="cy") == 2
 
