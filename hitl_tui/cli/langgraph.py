@@ -308,8 +308,8 @@ def open_graph_store(
 
 
 def _renew_mirror(source: LangGraphSource) -> None:
-    """Begin a new mirror where the file of checkpoints is another one now; the former mirror is kept."""
-    from hitl_tui.drivers.langgraph.anew import is_of_another_file, set_aside
+    """Start a new mirror if the file of checkpoints was replaced; the old mirror is kept."""
+    from hitl_tui.drivers.langgraph.replaced_files import rename_mirror, was_file_replaced
     from hitl_tui.loading.langgraph import checkpointer_identity
     from hitl_tui.stores.sqlite.store import read_only
 
@@ -322,13 +322,13 @@ def _renew_mirror(source: LangGraphSource) -> None:
     except HitlError:
         return  # whoever opens it is told
     try:
-        is_another = is_of_another_file(known, Path(file))
+        was_replaced = was_file_replaced(known, Path(file))
     finally:
         known.close()
-    if is_another and (aside := set_aside(mirror)) is not None:
+    if was_replaced and (renamed := rename_mirror(mirror)) is not None:
         say(
             f"hitl-tui: {file} holds none of the threads that were seen in it; "
-            f"what was decided in those is in {aside}",
+            f"what was decided in those is in {renamed}",
             err=True,
         )
 
@@ -414,9 +414,9 @@ def recorded_threads(store: Checkpointer) -> RecordedThreads | None:
 def _mirror_of_file(path: Path, settings: Settings, part: Part, thread: str | None) -> Checkpointer:
     """What is in a file of checkpoints, in a mirror of its own: its graph isn't there."""
     from hitl_tui.config import data_folder
-    from hitl_tui.drivers.langgraph.anew import remove_others
     from hitl_tui.drivers.langgraph.recorded import Checkpoints
     from hitl_tui.drivers.langgraph.recorded_hub import RecordedThreads
+    from hitl_tui.drivers.langgraph.replaced_files import delete_other_mirrors
     from hitl_tui.loading.langgraph import mirror_of_file
 
     checkpoints = Checkpoints(path)
@@ -424,7 +424,7 @@ def _mirror_of_file(path: Path, settings: Settings, part: Part, thread: str | No
         place = data_folder() / _FOLDER
         file, former = mirror_of_file(place, Path(checkpoints.path), checkpoints.oldest)
         store = _open_mirror(file, settings)
-        remove_others(file, former)
+        delete_other_mirrors(file, former)
     except BaseException:
         checkpoints.close()
         raise

@@ -63,7 +63,7 @@ class LiveRun:
 
 
 class LiveRuns:
-    """The runs of subgraphs inside one superstep; heard of in the threads of the graph.
+    """The runs of subgraphs inside one superstep; reported in the threads of the graph.
 
     Args:
         session: the line around them.
@@ -77,7 +77,7 @@ class LiveRuns:
         self._saved = saved
         self._runs: dict[Namespace, LiveRun | None] = {}
 
-    def hear(self, ns: Namespace, mode: str, data: Mapping[str, Any], node: str, path: str) -> None:
+    def on_part(self, ns: Namespace, mode: str, data: Mapping[str, Any], node: str, path: str) -> None:
         """Take what a graph inside tells of its checkpoints and tasks.
 
         Args:

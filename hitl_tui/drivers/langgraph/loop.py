@@ -168,7 +168,7 @@ class Superstep:
         open_tasks = [task.name for key, task in self._tasks.items() if key not in self.durations]
         return open_tasks[0] if open_tasks else self.node
 
-    def hear(self, part: Part) -> None:
+    def on_part(self, part: Part) -> None:
         """Take what the run tells.
 
         Raises:
@@ -187,7 +187,7 @@ class Superstep:
             self._text("", _words(data), ns)
         elif self._inside is not None:
             self._announce()
-            self._inside.hear(ns, mode, data, self.node, self._path_of((*ns, "")))
+            self._inside.on_part(ns, mode, data, self.node, self._path_of((*ns, "")))
 
     def _checkpoint(self, data: Any) -> None:
         now = self._session.clock()
@@ -339,7 +339,9 @@ class Superstep:
             path = branch_path(tasks, tasks.index(known))
         else:
             path = f"{self.node}/{failed.name}"
-        self._tell(NodeRetrying(self.node, failed.attempt, failed.most, failed.wait, failed.error, path))
+        self._tell(
+            NodeRetrying(self.node, failed.attempt, failed.max_attempts, failed.wait, failed.error, path)
+        )
 
     def _tell_result(self, call: BranchOutcome, result: Any) -> None:
         """Show what a call gave, unless it was streamed."""
@@ -676,9 +678,9 @@ class PregelLoop:
         try:
             if app.is_async:
                 with guarded(self._guard):
-                    await app.run_async(given, config, superstep.hear, **options)
+                    await app.run_async(given, config, superstep.on_part, **options)
             else:
-                work = partial(self._run_guarded, given, config, superstep.hear, **options)
+                work = partial(self._run_guarded, given, config, superstep.on_part, **options)
                 job = self._threads.job(work, ()) if app.was_quick else None
                 await (job or self._threads.call(work))
         except (AnswerRefused, ServerBusy, ServerRefused):

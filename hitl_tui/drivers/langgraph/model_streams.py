@@ -1,4 +1,4 @@
-"""What models write while a graph runs here, heard without changing how LangGraph calls them.
+"""Reports what models write while a graph runs here, without changing how LangGraph calls them.
 
 A model asks its callback handlers whether to stream. LangGraph's own handler for messages says yes, so that a
 model's content, usage and ids are those of a streamed reply. The handler of this module says nothing: a model
@@ -15,16 +15,16 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.pregel._messages import StreamMessagesHandler
 
 
-def message_handlers(hear: Callable[[Any], None], *, streams: bool | None) -> list[BaseCallbackHandler]:
+def message_handlers(on_part: Callable[[Any], None], *, streams: bool | None) -> list[BaseCallbackHandler]:
     """The callback handlers of a run that tell what its models write.
 
     Args:
-        hear: gets each message, as in LangGraph's stream mode `messages`.
+        on_part: gets each message, as in LangGraph's stream mode `messages`.
         streams: True lets all models stream, False tells nothing, None leaves it to the graph.
     """
     if streams is None:
-        return [_Listener(hear)]
-    return [StreamMessagesHandler(hear, subgraphs=True)] if streams else []
+        return [_Listener(on_part)]
+    return [StreamMessagesHandler(on_part, subgraphs=True)] if streams else []
 
 
 class _Listener(BaseCallbackHandler):
@@ -32,8 +32,8 @@ class _Listener(BaseCallbackHandler):
 
     run_inline = True
 
-    def __init__(self, hear: Callable[[Any], None]) -> None:
-        self._messages = StreamMessagesHandler(hear, subgraphs=True)
+    def __init__(self, on_part: Callable[[Any], None]) -> None:
+        self._messages = StreamMessagesHandler(on_part, subgraphs=True)
 
     def on_chat_model_start(self, *given: Any, **options: Any) -> None:
         """A model is called."""

@@ -38,7 +38,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from hitl_tui.drivers.langgraph.continuing import Leg, LiveChannels
 from hitl_tui.drivers.langgraph.replaced_functions import EXECUTOR, replace_function
-from hitl_tui.drivers.langgraph.retries import RETRY, FailedAttempt, retries_heard
+from hitl_tui.drivers.langgraph.retries import RETRY, FailedAttempt, reporting_retries
 from hitl_tui.drivers.langgraph.subgraphs import InnerStops, scopes, stop_inside, within
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ Config = dict[str, Any]
 Part = tuple[tuple[str, ...], str, Any]
 """The namespace that it comes from, its mode and its data."""
 
-Hear = Callable[[Part], None]
+OnPart = Callable[[Part], None]
 _CHECKS: Final = 10
 """Turns of a loop within which the interpreter raises what another thread has asked it to."""
 _QUICK: Final = 0.01
@@ -454,17 +454,17 @@ class App:
         return checkpoint_of(await self.call(lambda: self.root.update_state(config, values, as_node)))
 
     async def run_async(
-        self, given: Any, config: Config, hear: Hear, *, leg: Leg, into: bool = False, **options: Any
+        self, given: Any, config: Config, on_part: OnPart, *, leg: Leg, into: bool = False, **options: Any
     ) -> None:
-        """As `run`, for a graph that is async."""
+        """Do what `run` does, for an async graph."""
 
         async def run() -> None:
-            with self._stopping(into), leg.running(), retries_heard(partial(_tell_attempt, hear)):
-                own, heard, told = self._heard(config, hear, options)
-                parts: Any = self.root.astream(given, own, **told)
+            with self._stopping(into), leg.running(), reporting_retries(partial(_report_attempt, on_part)):
+                own_config, on_own_part, own_options = self._adapted(config, on_part, options)
+                parts: Any = self.root.astream(given, own_config, **own_options)
                 try:
                     async for part in parts:
-                        heard(_part(part))
+                        on_own_part(_part(part))
                 finally:
                     await parts.aclose()
 
@@ -474,13 +474,13 @@ class App:
         return await on_loop_of(self.root.checkpointer, work)
 
     def run(
-        self, given: Any, config: Config, hear: Hear, *, leg: Leg, into: bool = False, **options: Any
+        self, given: Any, config: Config, on_part: OnPart, *, leg: Leg, into: bool = False, **options: Any
     ) -> None:
         """Run the graph until it stops, in this thread; of a subgraph at most one superstep.
 
         Args:
             given: the input, a `Command`, or None to go on.
-            hear: gets what the run tells, in its threads; what it raises stops the run there.
+            on_part: gets the parts of the run, in its threads; an error that it raises stops the run.
             leg: which part of a longer run it is.
             into: stop in each subgraph before its first node.
             options: of `Pregel.stream`, as `interrupt_after`.
@@ -489,13 +489,13 @@ class App:
         self._thread = str(config["configurable"]["thread_id"])
         self._at_work = threading.get_ident()
         try:
-            heard_retries = retries_heard(partial(_tell_attempt, hear))
-            with self._stopping(into), self._threads.lent(), leg.running(), heard_retries:
-                config, hear, options = self._heard(config, hear, options)
+            reporting = reporting_retries(partial(_report_attempt, on_part))
+            with self._stopping(into), self._threads.lent(), leg.running(), reporting:
+                config, on_part, options = self._adapted(config, on_part, options)
                 parts: Any = self.root.stream(given, config, **options)
                 try:
                     for part in parts:
-                        hear(_part(part))
+                        on_part(_part(part))
                 finally:
                     parts.close()
         finally:
@@ -515,14 +515,14 @@ class App:
         finally:
             self._control = self._stops = None
 
-    def _heard(
-        self, config: Config, hear: Hear, options: dict[str, Any]
-    ) -> tuple[Config, Hear, dict[str, Any]]:
+    def _adapted(
+        self, config: Config, on_part: OnPart, options: dict[str, Any]
+    ) -> tuple[Config, OnPart, dict[str, Any]]:
         options = {**self._options, **options}
         if self._control is not None:
             options["control"] = self._control
-        hear = within(scopes(self.ns), hear) if self.ns else hear
-        return (config if self._tap is None else self._tap(config, hear)), hear, options
+        on_part = within(scopes(self.ns), on_part) if self.ns else on_part
+        return (config if self._tap is None else self._tap(config, on_part)), on_part, options
 
     def drain(self) -> None:
         """Let what runs stop at the end of the superstep that a graph inside is at, too."""
@@ -593,8 +593,8 @@ def as_written(task: TaskRun, writes: Iterable[tuple[str, str, Any]]) -> TaskRun
     return task._replace(answers=max(given, default=0), result=task.result if finished else None)
 
 
-def _tell_attempt(hear: Hear, attempt: FailedAttempt) -> None:
-    hear(((), RETRY, attempt))
+def _report_attempt(on_part: OnPart, attempt: FailedAttempt) -> None:
+    on_part(((), RETRY, attempt))
 
 
 def _part(part: Any) -> Part:
@@ -695,8 +695,8 @@ def _raise_in(ident: int, error: type[BaseException]) -> None:
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(error))
 
 
-def _tap_of(graph: Graph, streams: bool | None) -> Callable[[Config, Hear], Config] | None:
-    """What lets a run tell all at once, as a graph around it would hear it; None where that can't be had.
+def _tap_of(graph: Graph, streams: bool | None) -> Callable[[Config, OnPart], Config] | None:
+    """Return a function that makes a run report its parts at once, as to a graph around it; or None.
 
     Modes of `stream` would do the same, but for messages and custom text they hand each superstep to another
     thread, which takes a quick one half as long again.
@@ -717,16 +717,16 @@ def _tap_of(graph: Graph, streams: bool | None) -> Callable[[Config, Hear], Conf
     if not isinstance(graph, Pregel):  # it runs on a server
         return None
 
-    def tap(config: Config, hear: Hear) -> Config:
+    def tap(config: Config, on_part: OnPart) -> Config:
         def write(data: Any) -> None:
             scope = str(get_config()["configurable"].get("checkpoint_ns", ""))
-            hear((tuple(scope.split("|")), "custom", data))
+            on_part((tuple(scope.split("|")), "custom", data))
 
-        protocol = StreamProtocol(hear, set(MODES))
+        protocol = StreamProtocol(on_part, set(MODES))
         runtime = Runtime(stream_writer=write, store=graph.store)
-        heard = {CONFIG_KEY_STREAM: protocol, CONFIG_KEY_RUNTIME: runtime}
-        handlers = message_handlers(hear, streams=streams)
-        return {"configurable": {**config["configurable"], **heard}, "callbacks": handlers}
+        keys = {CONFIG_KEY_STREAM: protocol, CONFIG_KEY_RUNTIME: runtime}
+        handlers = message_handlers(on_part, streams=streams)
+        return {"configurable": {**config["configurable"], **keys}, "callbacks": handlers}
 
     return tap
 

@@ -1,7 +1,7 @@
 """The private functions of LangGraph that this package replaces; nothing else here replaces any.
 
 LangGraph has no public way to hand an answer to the interrupt that asks for it, to let several runs count
-as one, to reuse threads, or to hear of failed attempts.
+as one, to reuse threads, or to report failed attempts.
 A replacement calls the original, and acts only in a run of ours.
 """
 

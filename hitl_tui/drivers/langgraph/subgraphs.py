@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hitl_tui.engine.log.threads import child_id
 
 if TYPE_CHECKING:
-    from hitl_tui.drivers.langgraph.pregel import Hear, Part
+    from hitl_tui.drivers.langgraph.pregel import OnPart, Part
 
 START_NODE: Final = "__start__"
 _SEPARATOR: Final = "|"
@@ -61,10 +61,10 @@ def open_subgraphs(graph: Any) -> dict[str, Any]:
     return {node: inner for node, inner in graph.get_subgraphs() if not why_closed(inner)}
 
 
-def within(scope: tuple[str, ...], hear: Hear) -> Hear:
-    """Hear of a subgraph as if it were the graph itself, and nothing of what is beside it."""
+def within(scope: tuple[str, ...], on_part: OnPart) -> OnPart:
+    """Pass on only the parts of a subgraph, as if it were the whole graph."""
 
-    def heard(part: Part) -> None:
+    def forward(part: Part) -> None:
         ns, mode, data = part
         if ns[: len(scope)] != scope:
             return
@@ -72,9 +72,9 @@ def within(scope: tuple[str, ...], hear: Hear) -> Hear:
             message, about = data
             place = str(about.get("langgraph_checkpoint_ns") or "").split(_SEPARATOR)[len(scope) :]
             data = message, {**about, "langgraph_checkpoint_ns": _SEPARATOR.join(place)}
-        hear((ns[len(scope) :], mode, data))
+        on_part((ns[len(scope) :], mode, data))
 
-    return heard
+    return forward
 
 
 class InnerStops:

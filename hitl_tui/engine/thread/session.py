@@ -163,7 +163,7 @@ def first_input(
 
 
 def first_step_of_invocation(store: Store, thread_id: str, step: int) -> int:
-    """Return the first step of the invocation of a step.
+    """Return the step that started the invocation to which a step belongs.
 
     The numbers of invocations only grow along a thread.
     """

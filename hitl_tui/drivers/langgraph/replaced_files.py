@@ -1,4 +1,4 @@
-"""Tells mirrors whose file of checkpoints was replaced by another one of the same name."""
+"""Finds mirrors of a checkpoint file that was replaced by another file with the same name."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _CHECKPOINTS: Final = (
 )
 
 
-def is_of_another_file(mirror: Store, file: Path) -> bool:
-    """Whether none of the threads of a mirror goes on in a SQLite file of checkpoints.
+def was_file_replaced(mirror: Store, file: Path) -> bool:
+    """Whether a SQLite file of checkpoints continues none of the threads of its mirror.
 
-    They were all deleted then, or begun anew: most likely the whole file was.
+    Then all of them were deleted or started again: most likely the whole file was replaced.
     """
     if not file.exists():
         return False
@@ -33,7 +33,7 @@ def is_of_another_file(mirror: Store, file: Path) -> bool:
                 continue
             try:
                 parents = dict(checkpoints.execute(_CHECKPOINTS, (their_thread(info),)).fetchall())
-            except sqlite3.Error:  # it has no such table yet, or can't be read
+            except sqlite3.Error:  # there is no such table yet, or it can't be read
                 return not _has_table(checkpoints)
             if parents and all(parents.values()):
                 return False  # its first checkpoints were deleted
@@ -44,10 +44,10 @@ def is_of_another_file(mirror: Store, file: Path) -> bool:
     return mirrored
 
 
-def _origins(mirror: Store, line: str) -> Iterator[str]:
-    """The checkpoints that the steps of a line mirror, the newest first."""
+def _origins(mirror: Store, thread_id: str) -> Iterator[str]:
+    """Yield the checkpoints that the steps of a thread mirror, the newest first."""
     before: int | None = None
-    while page := mirror.checkpoints(line, before, _PAGE):
+    while page := mirror.checkpoints(thread_id, before, _PAGE):
         yield from (point.origin for point in page if point.origin)
         before = page[-1].step
 
@@ -60,31 +60,31 @@ def _has_table(checkpoints: sqlite3.Connection) -> bool:
         return True
 
 
-def set_aside(mirror: Path) -> Path | None:
-    """Give the file of a mirror another name, so that a new one is begun.
+def rename_mirror(mirror: Path) -> Path | None:
+    """Rename the file of a mirror, so that a new mirror is made.
 
     Returns:
-        Where it is now; None where a process has it open, so that it stays.
+        The new path; None if the file was not renamed, because a process has it open.
     """
     if not _is_free(mirror):
         return None
     stem = mirror.name.removesuffix(".db")
     number = 1
-    while (aside := mirror.with_name(f"{stem}.old-{number}.db")).exists():
+    while (renamed := mirror.with_name(f"{stem}.old-{number}.db")).exists():
         number += 1
-    mirror.rename(aside)
-    return aside
+    mirror.rename(renamed)
+    return renamed
 
 
-def remove_others(mirror: Path, pattern: str) -> None:
-    """Delete the mirrors of a pattern beside one, but for those that a process has open."""
+def delete_other_mirrors(mirror: Path, pattern: str) -> None:
+    """Delete the other mirrors whose name matches a pattern, except those that a process has open."""
     for other in mirror.parent.glob(pattern):
         if other != mirror and _is_free(other):
             other.unlink(missing_ok=True)
 
 
 def _is_free(mirror: Path) -> bool:
-    """Whether no process has a mirror open: its last one takes its write-ahead log away."""
+    """Whether no process has a mirror open: the last one that closes it removes its write-ahead log."""
     try:
         with closing(sqlite3.connect(mirror)) as database:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
