@@ -37,6 +37,7 @@ from hitl_tui.ui.guard import Guarded
 from hitl_tui.ui.keys_in_turn import KeysInTurn
 from hitl_tui.ui.terminal import (
     keep_text,
+    let_go_of_a_lost_terminal,
     listen,
     on_our_terminal,
     short_turns,
@@ -134,6 +135,8 @@ def action_commands() -> type[Provider]:
 
 
 _RUN_SCREEN: Final = "hitl_tui.ui.screens.run"
+_HANG_UP_SECONDS: Final = 1.0
+"""Seconds after which a terminal that has gone ends the app, if its signal has not."""
 _AT_ONCE: Final = 1.0
 """Seconds within which an opened thread is the first thing that is painted."""
 
@@ -692,6 +695,25 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             self.exit(AppResult(ended_by=number))
         else:
             start_work(self, self.leave, group="leave")
+
+    def terminal_lost(self) -> None:
+        """Nobody is at the other end of the terminal: end as the signal for that would make us.
+
+        The signal itself does not always come, as in a container; where nohup has it ignored, the run goes
+        on, but nobody looks any more, and nobody is notified here.
+        """
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            self.set_timer(_HANG_UP_SECONDS, self._hang_up)
+            return
+        if self._end_notices is not None:
+            self._end_notices()
+        if self.run_screen is not None:
+            self.run_screen.review.close_card()
+
+    def _hang_up(self) -> None:
+        if not self._ended_by:
+            let_go_of_a_lost_terminal()
+            self.told_to_end(signal.SIGHUP)
 
     def leave_keeping(self) -> None:
         """Leave from wherever the user is; what was typed and not applied is kept in a file."""

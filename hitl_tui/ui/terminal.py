@@ -82,10 +82,15 @@ def take_any_bytes() -> None:
 
 
 class _Ending(threading.Event):
-    """Textual's event for the end of its reader of keys; wakes one that waits for keys."""
+    """Textual's event for the end of its reader of keys; wakes one that waits for keys.
 
-    def __init__(self) -> None:
+    Args:
+        lost: is called once nobody is at the other end of the terminal any more.
+    """
+
+    def __init__(self, lost: Callable[[], object] = lambda: None) -> None:
         super().__init__()
+        self.lost = lost
         self.woken, self._wake = os.pipe()
         os.set_blocking(self.woken, False)
 
@@ -124,6 +129,7 @@ class _KeySelector(selectors.SelectSelector):
         keys = [(key, mask) for key, mask in ready if key.fd != self.ending.woken]
         if any(_has_gone(key.fd) for key, _ in keys):
             # Under nohup that is no end, but it could be read for ever.
+            self.ending.lost()
             select.select([self.ending.woken], (), ())
             return []
         return keys
@@ -222,7 +228,7 @@ def listen(told: Callable[[int], None]) -> None:
     loop = asyncio.get_running_loop()
 
     def arrived(number: int) -> None:
-        _let_go_of_a_lost_terminal()
+        let_go_of_a_lost_terminal()
         told(number)
 
     for number in _SIGNALS:
@@ -232,7 +238,7 @@ def listen(told: Callable[[int], None]) -> None:
                 loop.add_signal_handler(number, arrived, number)
 
 
-def _let_go_of_a_lost_terminal() -> None:
+def let_go_of_a_lost_terminal() -> None:
     """Send what is painted nowhere once the terminal has gone: a writer that fails would hang the app."""
     if in_browser():
         return
@@ -292,7 +298,12 @@ def on_our_terminal(driver: type[Driver]) -> type[Driver]:
             finally:
                 streams.__stdout__, streams.__stderr__ = before
             if sys.platform != "win32":
-                self.exit_event = _KeySelector.ending = _Ending()
+                self.exit_event = _KeySelector.ending = _Ending(self._terminal_lost)
+
+        def _terminal_lost(self) -> None:
+            app: Any = self._app
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(app.terminal_lost)
 
         def _get_terminal_size(self) -> tuple[int, int]:
             size = terminal_size((80, 25))

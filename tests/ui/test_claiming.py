@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -113,6 +114,29 @@ async def test_others_see_that_one_looks_once_the_card_was_open_for_a_while_unti
         await it.until(lambda: there(store) == (), "nobody looking")
         assert (await other.snapshot()).attending == ()
         await elsewhere.close()
+
+
+@pytest.mark.slow
+async def test_where_nohup_keeps_the_app_without_a_terminal_nobody_looks_any_more() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        async with card(reviewed, look_seconds=0.01) as (it, store):
+            await it.until(lambda: [at.actor for at in there(store)] == ["anna"], "the look")
+            it.app.terminal_lost()
+            await it.until(lambda: there(store) == (), "nobody looking")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.slow
+async def test_a_terminal_that_goes_without_its_signal_ends_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hitl_tui.ui.app._HANG_UP_SECONDS", 0.01)
+    monkeypatch.setattr("hitl_tui.ui.app.let_go_of_a_lost_terminal", lambda: None)
+    async with card(reviewed) as (it, _):
+        told: list[int] = []
+        monkeypatch.setattr(it.app, "told_to_end", told.append)
+        it.app.terminal_lost()
+        await it.until(lambda: told == [signal.SIGHUP], "the end")
 
 
 @pytest.mark.slow

@@ -13,7 +13,8 @@ from hitl_tui.ui.terminal import _Ending, _KeySelector
 
 
 def test_a_terminal_that_has_gone_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    ending = _Ending()
+    lost: list[str] = []
+    ending = _Ending(lambda: lost.append("lost"))
     monkeypatch.setattr(_KeySelector, "ending", ending)
     ours, theirs = pty.openpty()
     with _KeySelector() as selector, ThreadPoolExecutor(1) as reader:
@@ -24,5 +25,6 @@ def test_a_terminal_that_has_gone_is_not_read_for_ever(monkeypatch: pytest.Monke
         waiting = reader.submit(selector.select, 0.1)
         ending.set()
         assert waiting.result() == []
+        assert lost == ["lost"]
     for end in (theirs, ending.woken, ending._wake):
         os.close(end)
