@@ -610,6 +610,8 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("comment.pin", "enter", "Pin it", "Pin what is typed to the passage", "Comment"),
     Action("comment.up", "up", "Up", "The passage above", "Comment"),
     Action("comment.down", "down", "Down", "The passage below", "Comment"),
+    Action("comment.page_up", "pageup", "Page up", "Ten passages up", "Comment"),
+    Action("comment.page_down", "pagedown", "Page down", "Ten passages down", "Comment"),
     Action("comment.less", "shift+up", "Less", "A sentence less of the passage", "Comment"),
     Action("comment.more", "shift+down", "More", "A sentence more in the passage", "Comment"),
     Action("comment.back", "escape", "Back", "Back to the card", "Comment"),

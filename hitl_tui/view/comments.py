@@ -21,7 +21,14 @@ from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, trusted, untrusted
 from hitl_tui.view.value_lines import JsonLines
 
-_SENTENCE: Final = re.compile(r"[^.!?\n]*(?:[.!?]+(?!\s|$)[^.!?\n]*)*[.!?]*")
+_SPACED: Final = ".!?؟۔।"
+"""What ends a sentence where a blank follows."""
+_FULL: Final = "。！？｡"
+"""What ends one whatever follows, as Chinese and Japanese have no blanks; closing quotes belong to it."""
+_SENTENCE: Final = re.compile(
+    rf"[^{_SPACED}{_FULL}\n]*(?:[{_SPACED}]+(?!\s|$)[^{_SPACED}{_FULL}\n]*)*"
+    rf"(?:[{_FULL}]+[」』”’）〉》]*|[{_SPACED}]*)"
+)
 _MOST: Final = 2_000
 _LONGEST: Final = 1_000
 """Characters of a passage."""

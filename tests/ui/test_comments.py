@@ -26,7 +26,7 @@ async def test_a_comment_is_pinned_to_a_sentence_shown_on_the_card_and_goes_with
         await it.shows("what you say about it", "▌ Picture a lunch box")
         await it.press("up", "down", "shift+down", *"keep one", "enter")
         await it.shows("Your comments", "1 keep one", "lunch")
-        await it.press("c", "up", "up", *"whose", "enter")
+        await it.press("c", "up", "pagedown", "pageup", *"whose", "enter")
         await it.shows("1 whose", "2 keep one")
         it.driver.results["answer"] = AnswerRefused("too late", "look again")
         await it.press("r", "enter", "enter")

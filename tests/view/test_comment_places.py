@@ -119,3 +119,21 @@ def test_words_that_stand_in_several_places_are_commented_on_where_they_were_sel
     older = (Span("a paragraph that was removed", "removed"),)
     assert selected_passages(found, "pads are late.", [older, (Span("The "),)]) == first
     assert selected_passages(found, "no such words") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
+        ("Version 1.2 is out. See a.b.c.", ["Version 1.2 is out.", "See a.b.c."]),
+        (
+            "これは本です。「はい。」そうですか？違います！",
+            ["これは本です。", "「はい。」", "そうですか？", "違います！"],
+        ),
+        ("هل وصل الطلب؟ نعم. شكرا۔ حسنا", ["هل وصل الطلب؟", "نعم.", "شكرا۔", "حسنا"]),
+        ("यह ठीक है। धन्यवाद।", ["यह ठीक है।", "धन्यवाद।"]),
+    ],
+    ids=["english", "dots", "japanese", "arabic", "hindi"],
+)
+def test_a_passage_is_a_sentence_in_each_script(text: str, sentences: list[str]):
+    assert [passage.text for passage in passages("draft", text) if passage.text] == sentences

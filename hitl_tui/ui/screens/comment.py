@@ -23,7 +23,8 @@ from hitl_tui.view.spans import Line, Span
 
 _PROSE: Final = 78
 _KEYS: Final = (
-    ("comment.up comment.down", "Passage"), ("comment.less comment.more", "Less, more of it"),
+    ("comment.up comment.down", "Passage"), ("comment.page_up comment.page_down", "Ten"),
+    ("comment.less comment.more", "Less, more of it"),
     ("comment.pin", "Pin it"), ("comment.back", "Back"),
 )  # fmt: skip
 
@@ -37,6 +38,8 @@ class CommentScreen(OverlayScreen):
         bound("comment.pin", "pin", priority=True),
         bound("comment.up", "select(-1)", priority=True),
         bound("comment.down", "select(1)", priority=True),
+        bound("comment.page_up", "select(-10)", priority=True),
+        bound("comment.page_down", "select(10)", priority=True),
         bound("comment.less", "stretch(-1)", priority=True),
         bound("comment.more", "stretch(1)", priority=True),
     ]
