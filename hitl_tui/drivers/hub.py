@@ -78,6 +78,8 @@ class LocalHub:
         self._subgraph_runs = SubgraphRuns()
         self._ask_person: Ask | None = None
         self._upkeep: set[asyncio.Task[str]] = set()
+        self._shutting: set[asyncio.Task[str]] = set()
+        """Drivers that are being closed: the store stays open for what they still commit."""
         self._closing = False
 
     def ask_by(self, ask: Ask) -> None:
@@ -153,7 +155,14 @@ class LocalHub:
         finally:
             # Whoever opened it meanwhile keeps it.
             if look or self._lent.pop(thread_id, None) is driver:
-                await driver.close()
+                await self._shut(driver)
+
+    async def _shut(self, driver: LocalDriver) -> None:
+        """Close a driver to the end, also where whoever asked for it is cancelled meanwhile."""
+        closing = asyncio.create_task(driver.close())
+        self._shutting.add(closing)
+        closing.add_done_callback(self._shutting.discard)
+        await asyncio.shield(closing)
 
     async def _open(self, thread_id: str, why_not: str = "") -> Driver:
         if await self._opened(self._lent, thread_id) is not None:
@@ -174,7 +183,7 @@ class LocalHub:
             return driver
         if drivers.get(thread_id) is driver:
             del drivers[thread_id]
-        await driver.close()
+        await self._shut(driver)
         return None
 
     async def _recorded(self, thread_id: str, why_not: str) -> LocalDriver:
@@ -261,7 +270,7 @@ class LocalHub:
         await self._refuse_upkeep()
         for thread in plan.going:
             if (driver := self._drivers.pop(thread.thread_id, None)) is not None:
-                await driver.close()
+                await self._shut(driver)
 
         gone = 0
 
@@ -426,6 +435,7 @@ class LocalHub:
             except HitlError as error:
                 lost.append(error.message)
         lost += [await driver.close() for driver in (*self._drivers.values(), *self._lent.values())]
+        lost += await asyncio.gather(*self._shutting)
         self._drivers.clear()
         self._lent.clear()
         self._store.close()

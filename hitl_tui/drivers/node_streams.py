@@ -128,6 +128,11 @@ class _Keeper:
                 return
             self._deliver(self._decoder.decode(data))
 
+    def wait_for_others(self) -> None:
+        """Return once no other thread tells anything."""
+        with self._lock:
+            pass
+
     def finish(self) -> None:
         """Tell what is left, also of a line that was not ended."""
         self.pump()
@@ -263,9 +268,10 @@ def give_output_back() -> None:
 
 
 def tell_the_rest() -> None:
-    """Tell what was written so far and has not been read yet, while its writer is known to run."""
+    """Return once everything that was written so far has been told, by whichever thread has read it."""
     if _keeper is not None:
         _keeper.pump()
+        _keeper.wait_for_others()
 
 
 def output_kept() -> bool:

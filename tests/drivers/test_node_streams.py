@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hitl_tui.drivers.node_streams import give_output_back, keep_output
+from hitl_tui.drivers.node_streams import give_output_back, keep_output, tell_the_rest
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="without POSIX no descriptors are kept")
 
@@ -45,3 +45,33 @@ def test_no_pipe_stays_open_but_while_a_process_of_a_node_may_write_to_it() -> N
     assert child.returncode == 0, "whoever still writes there is not ended by it"
     readers_end()
     assert (told[3:], open_pipes()) == (["later", "at last"], before)
+
+
+def test_whoever_tells_the_rest_waits_for_the_thread_that_is_telling_it() -> None:
+    is_telling, may_end, rest_told = threading.Event(), threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def tell(lines: list[str]) -> None:
+        is_telling.set()
+        assert may_end.wait(60)
+        order.extend(lines)
+
+    def tell_and_note() -> None:
+        tell_the_rest()
+        order.append("the rest was told")
+        rest_told.set()
+
+    keep_output(tell)
+    try:
+        os.write(1, b"a line\n")
+        assert is_telling.wait(60)
+        asking = threading.Thread(target=tell_and_note)
+        asking.start()
+        assert not rest_told.wait(0.1)
+        may_end.set()
+        asking.join(60)
+    finally:
+        may_end.set()
+        give_output_back()
+    readers_end()
+    assert order == ["a line", "the rest was told"]
