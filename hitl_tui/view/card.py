@@ -86,6 +86,17 @@ def wants_text(schema: Mapping[str, Any] | None) -> bool:
     return not schema or schema.get("type") == "string"
 
 
+def looks_like_json(word: str) -> bool:
+    """Whether a text is a JSON object or list, so that somebody may not mean a text."""
+    if not word.startswith(("{", "[")):
+        return False
+    try:
+        read_json(word)
+    except NotJson:
+        return False
+    return True
+
+
 EDIT = "edit"
 """The choice of an action that takes changed arguments."""
 
@@ -423,7 +434,7 @@ def _actions(request: Request, decided: Sequence[tuple[str, Any]]) -> tuple[Line
         name = untrusted(action.name, "name", _TITLE)
         if place < len(decided):
             label, args = decided[place]
-            lines.append((trusted(number, "dim"), name, trusted(f"  {sanitise_line(label, _TITLE)}", "ok")))
+            lines.append((trusted(number, "dim"), name, trusted(f"  {sanitise_line(label, _WIDE)}", "ok")))
             shown = _json(args) if args is not None else ()
             lines += [(trusted(line, "human"),) for line in shown]
         elif place > len(decided):
@@ -545,7 +556,9 @@ class AnswerDraft:
         """Decide about the current action: the label and the answer once all are decided, else None."""
         answer = {"choice": EDIT, "args": args} if choice.id == EDIT else choice_answer(choice, words)
         self._decided.append(answer)
-        self.labels = (*self.labels, (choice.label, args if choice.id == EDIT else None))
+        # The reason field is emptied for the next action, so that the reason is shown with the decision.
+        why = f": “{words}”" if words and choice.text != "none" and len(self.actions) > 1 else ""
+        self.labels = (*self.labels, (f"{choice.label}{why}", args if choice.id == EDIT else None))
         self.end_edit()
         if self.part < len(self.actions):
             return None

@@ -27,6 +27,7 @@ from hitl_tui.view.card import (
     Version,
     choice_answer,
     how_it_went,
+    looks_like_json,
     review_card,
     value_answer,
     wants_text,
@@ -568,7 +569,13 @@ class Review:
         if wrong:
             self._problem = wrong
             return ()
-        return self._prepare("the answer", answer, now=now)
+        return self._prepare("the answer as a text" if self._json_as_text else "the answer", answer, now=now)
+
+    @property
+    def _json_as_text(self) -> bool:
+        """Whether what is typed looks like JSON and is sent as the text that it is."""
+        choices = self.request.choices or self.request.shape
+        return not choices and wants_text(self.request.schema) and looks_like_json(self.reason)
 
     def _prepare(self, label: str, answer: Any, note: str = "", *, now: float) -> Effects:
         """Choose an answer; a high-risk one must be chosen twice.  Then the seconds to take it back begin."""
@@ -786,6 +793,8 @@ class Review:
                 return f"sending “{label}” in {max(1, round(self._due - now + 0.49))}…", "accent"
             case "sent":
                 return "sent", "dim"
+        if self._json_as_text:
+            return "sent as a text: the request does not ask for JSON", "accent"
         if self.card.high_risk:
             return "high risk: wants a second key press", "accent"
         undo = self.keymap.way("card.undo")

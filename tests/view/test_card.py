@@ -370,6 +370,29 @@ def test_several_actions_are_decided_one_by_one_and_sent_together() -> None:
     assert "2 of 2  delete  reject" not in card.text()
 
 
+def test_the_reason_of_a_rejected_action_stays_in_sight() -> None:
+    asked = tapes.verdict_request(**{**TEXT, "kind": "approve", "shape": "hitl_middleware", "payload": CALLS})
+    calls = {**CALLS, "action_requests": CALLS["action_requests"][::-1]}
+    calls["review_configs"] = CALLS["review_configs"][::-1]
+    card = Card(msgspec.structs.replace(asked, payload=calls)).opened()
+    card.review.words = "not that file"
+    card.press("r")
+    assert card.review.words == ""
+    assert "1 of 2  delete  reject: “not that file”" in card.text()
+    card.press("a")
+    assert "sending “reject: “not that file”, approve”" in card.note
+
+
+def test_json_for_a_request_that_takes_a_text_is_said_to_be_sent_as_one() -> None:
+    card = Card(tapes.verdict_request(**TEXT)).opened()
+    card.review.words = '{"ok": true}'
+    assert card.note == "sent as a text: the request does not ask for JSON"
+    card.press("enter")
+    assert "the answer as a text" in card.note
+    assert card.review.decision is not None
+    assert card.review.decision.answer == '{"ok": true}'
+
+
 def test_what_is_made_up_is_put_aside_for_another_question_and_found_again() -> None:
     first = tapes.verdict_request(id="req-1", **TEXT)
     second = tapes.verdict_request(id="req-2", **{**TEXT, "schema": SCHEMA})
