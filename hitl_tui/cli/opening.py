@@ -72,7 +72,10 @@ def find_thread(store: Checkpointer, thread: str | None) -> str:
         if unfinished is None and summary.status not in ("completed", "cancelled"):
             unfinished = summary.info.thread_id
     if unfinished is None:
-        raise UsageError("no thread is unfinished", "`hitl-tui threads` lists all, `hitl-tui demo` makes one")
+        raise UsageError(
+            "no thread is unfinished",
+            "`hitl-tui threads` lists all; `hitl-tui demo` or `hitl-tui run GRAPH` starts one",
+        )
     return unfinished
 
 

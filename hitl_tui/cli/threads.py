@@ -123,7 +123,10 @@ def _no_thread(settings: Settings) -> str:
     from hitl_tui.stores.opening import without_password
 
     store = settings.store
-    return f"no thread yet in {without_password(store)}; `{run_command(store) or 'hitl-tui demo'}` makes one"
+    if known := run_command(store):
+        return f"no thread yet in {without_password(store)}; `{known}` makes one"
+    commands = "`hitl-tui demo` makes one; `hitl-tui run GRAPH` runs your own graph"
+    return f"no thread yet in {without_password(store)}; {commands}"
 
 
 def _queue_view(wanted: str | None, sort: str | None, *, reverse: bool) -> QueueView:

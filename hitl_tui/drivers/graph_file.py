@@ -131,8 +131,8 @@ class GraphFileWatch:
         differences = self._fits(graph)
         if blocking := [difference.words for difference in differences if difference.blocks]:
             raise GraphDiffers(
-                f"the thread can't go on with the graph as it was saved: {'; '.join(blocking)}",
-                "mend the file, or edit the state, or fork from an earlier step",
+                f"the thread can't continue with the saved graph: {'; '.join(blocking)}",
+                "fix the file, edit the state, or fork from an earlier step",
             )
         from hitl_tui.engine.thread.graph_change import change_graph
 

@@ -233,7 +233,7 @@ class LocalHub:
             who = f"{self._store.login!r}" if owner else f"guest {self._guest!r}"
             why = f"{who} is no login of the database that is a hitl_operator or owns the store"
         if why:
-            raise UsageError("nothing can be taken out of this store here", why)
+            raise UsageError("threads can't be deleted from this store here", why)
 
     async def plan_deletion(
         self,
@@ -368,7 +368,7 @@ class LocalHub:
 
     def _refuse_reading(self) -> None:
         if self._read_only:
-            raise UsageError("threads can only be looked at here", self._read_only)
+            raise UsageError("threads are read-only here", self._read_only)
 
     def adopt(self, driver: LocalDriver) -> None:
         """Keep a driver of somebody else's making with the others, by its thread."""

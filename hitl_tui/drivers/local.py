@@ -458,7 +458,7 @@ class LocalDriver:
                 node = self._run.node_in_flight
                 if self._run.stop_attempt("quit"):
                     lost = (
-                        f"thread {self.thread_id!r}: node {node!r} was running, nothing of it was committed; "
+                        f"thread {self.thread_id!r}: node {node!r} was running, nothing of it was saved; "
                         "it will run again when the thread is resumed"
                     )
                 await asyncio.wait([self._task], timeout=_QUIT_PATIENCE)
@@ -610,8 +610,8 @@ class LocalDriver:
         over = session.cursor.status in ("completed", "cancelled")
         if repeats is None or (over and not repeats.nodes and not repeats.rerouted):
             raise UsageError(
-                f"every step of thread {self.thread_id!r} stands: nothing has to run again",
-                "a fork from a step runs all behind it again",
+                f"every step of thread {self.thread_id!r} is still valid: nothing has to run again",
+                "a fork from a step runs everything after it again",
             )
         parent = Session(
             graph,
@@ -636,7 +636,7 @@ class LocalDriver:
         if file is not None:
             await file.look()
         if file is not None and file.changed is not None and file.graph is None:
-            raise GraphInvalid("; ".join(file.changed), "mend the file and save it")
+            raise GraphInvalid("; ".join(file.changed), "fix the file and save it")
         graph = (file.graph if file else None) or session.graph
         if isinstance(graph, RecordedGraph):
             raise UsageError(f"thread {self.thread_id!r} can only be looked at", self.can(PrepareGraph))
@@ -651,7 +651,7 @@ class LocalDriver:
         watch = self._watch
         file = watch.graph_file if watch else None
         if watch is None or file is None:
-            raise UsageError("the graph of this thread comes from no file that can be loaded again")
+            raise UsageError("the graph of this thread does not come from a file that can be reloaded")
         self._refuse_running()
         try:
             differences = await file.reload(command.actor)

@@ -127,7 +127,7 @@ def read_policy(path: Path) -> Policy:
         tables = []
     rules = [_rule(file, number, table, stops, problems) for number, table in enumerate(tables, 1)]
     if problems:
-        raise UsageError("\n".join(problems), "docs/reviewing.md tells of policies")
+        raise UsageError("\n".join(problems), "docs/reviewing.md explains policies")
     digest = sha256(file.text.encode()).hexdigest()
     return Policy(path.name, tuple(rule for rule in rules if rule), f"sha256:{digest}")
 

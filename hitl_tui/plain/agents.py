@@ -65,7 +65,7 @@ def _forget(context: Context, wanted: str) -> None:
 
 
 def _line(info: AgentInfo) -> str:
-    paid = "at a cost that is not known" if info.cost is None else f"for {cost(info.cost)}"
+    paid = "price unknown" if info.cost is None else f"for {cost(info.cost)}"
     facts = [f"{count(info.calls, 'call')} {paid}", count(len(info.turns), "turn")]
     facts += [f"changed: {', '.join(map(name, info.changed))}"] if info.changed else []
     return f"{name(info.name)}: {name(info.model)}, {', '.join(facts)}."

@@ -28,7 +28,7 @@ def change_breakpoints(context: Context, typed: str) -> None:
     elif typed:
         context.keep_breakpoints(put(context.breakpoints, read_breakpoint(typed.strip(), graph)))
     for number, point in enumerate(context.breakpoints, 1):
-        off = ", switched off" if point.off else "" if fits(point, graph) else ", which the graph has no more"
+        off = ", switched off" if point.off else "" if fits(point, graph) else ", no longer in the graph"
         does = "tells" if point.log else "stops"
         context.console.say(f"{number}. It {does} {sanitise_line(describe(point), _WIDE)}{off}.")
     if not context.breakpoints:

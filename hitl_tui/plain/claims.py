@@ -48,7 +48,7 @@ def hand_over(context: Context, typed: str) -> None:
     """
     to, _, note = typed.partition(" ")
     if not to.removeprefix("@"):
-        raise UsageError("a name is needed: who gets it?", "as in: @ bob he knows them")
+        raise UsageError("give a name: who gets it?", "as in: @ bob he knows them")
     snapshot = ready_to(context, HandOver)
     request = which_request(context, waiting_requests(snapshot), "")
     if request is not None:
@@ -84,10 +84,10 @@ def allow(context: Context, typed: str) -> None:
             exact = word == "call"
             call = call_asked_about(snapshot.progress.pending) if exact else None
             args = exact_args(call) if call else read_patterns(split_words(rest))
-            note = context.console.ask("Why, for the record; empty for nothing:") or None
+            note = context.console.ask("Why (logged); empty for none:") or None
             tool = call.name if call else word
             context.run(driver.execute(Allow(tool, actor, args, exact, note=note, seen=snapshot.state_hash)))
-            context.console.say("What it allows is approved once the thread goes on.")
+            context.console.say("Its calls are approved when the thread continues.")
     snapshot = context.snapshot()
     known = allowances(snapshot.ledger, snapshot.thread_id)
     context.console.say(*(f"{allowance_words(allowance)}." for allowance in known))

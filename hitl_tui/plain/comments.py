@@ -14,7 +14,7 @@ from hitl_tui.view.format import capital
 from hitl_tui.view.lines import content, name, sentence, spans
 
 _PASSAGES: Final = 60
-_HINT: Final = 'C 3 WHAT YOU SAY, or C "its words" WHAT YOU SAY; C lists the passages'
+_HINT: Final = 'C 3 COMMENT, or C "passage" COMMENT; C lists the passages'
 
 
 def comment(context: Context, typed: str) -> None:
@@ -32,10 +32,10 @@ def comment(context: Context, typed: str) -> None:
     subject = request.subject or ""
     found = passages(subject, snapshot.values.get(subject)) if subject else ()
     if not found:
-        raise UsageError("there is no text here to say something about", "d decides")
+        raise UsageError("there is no text here to comment on", "d decides")
     if typed == "back":
         if not context.comments_on(request):
-            raise UsageError("there is no comment to take back", _HINT)
+            raise UsageError("there is no comment to undo", _HINT)
         context.drop_comment(request)
     elif typed.startswith('"'):
         quote, _, text = typed[1:].partition('"')
@@ -59,6 +59,6 @@ def tell_comments(context: Context, request: Request) -> None:
 def _numbered(found: tuple[Passage, ...], typed: str) -> Comment:
     number, _, text = typed.partition(" ")
     if not (number.isascii() and number.isdigit() and 1 <= int(number) <= len(found) and text.strip()):
-        raise UsageError(f"{typed!r} says nothing about a passage", _HINT)
+        raise UsageError(f"{typed!r} is not a comment on a passage", _HINT)
     passage = found[int(number) - 1]
     return Comment(passage.text, text.strip(), passage.path, passage.offset)

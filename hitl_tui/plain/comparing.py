@@ -48,7 +48,7 @@ def _place(context: Context, snapshot: Snapshot, typed: str) -> tuple[Driver, in
         thread, number = typed or snapshot.parent or "", ""
     if not thread:
         if not number and head < 1:
-            raise UsageError("there is no step before the newest", "= THREAD is another thread's end")
+            raise UsageError("there is no earlier step", "= THREAD is another thread's end")
         step = int(number) if number else head - 1
         other, last = driver, head
     else:

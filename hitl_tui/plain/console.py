@@ -69,7 +69,7 @@ class Terminal:
             self._end_line()
             raise
         except UnicodeDecodeError:
-            self.say("That line is no text; nothing was done.")
+            self.say("That line is not text; nothing was done.")
             return ""
         if not sys.stdin.isatty():
             self._end_line()  # nobody's enter key has ended the prompt's
@@ -96,7 +96,7 @@ class Terminal:
 
 def ask_text(console: Console, prompt: str) -> str:
     """Read several lines, up to one that holds a dot alone."""
-    console.say(f"{prompt} A line with a dot alone ends it.")
+    console.say(f"{prompt} End it with a line that has only a dot.")
     lines: list[str] = []
     while (line := console.ask("text:")) != END_OF_TEXT:
         lines.append(line)
@@ -125,4 +125,4 @@ def json_of(typed: str) -> Any:
     try:
         return read_json(typed)
     except NotJson as error:
-        raise UsageError(f"this is no JSON: {error}", 'a text is written "in quotes"') from None
+        raise UsageError(f"this is not JSON: {error}", 'write a text "in quotes"') from None

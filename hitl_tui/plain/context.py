@@ -146,7 +146,7 @@ class Context:
                 "enqueue waits for it; interrupt ends it and keeps its saved steps, rollback drops them.",
             )
             known: dict[str, DoubleTexting] = {word: word for word in get_args(DoubleTexting)}
-            strategy = known.get(self.console.ask("Which? Empty leaves it:"))
+            strategy = known.get(self.console.ask("Which? Empty to leave it:"))
             if strategy is None:
                 self.console.say("Nothing was run.")
                 return False

@@ -23,7 +23,7 @@ def take_along(context: Context, typed: str) -> None:
     word, _, channel = typed.partition(" ")
     kind = _KINDS.get(word)
     if kind is None:
-        raise UsageError("nothing says what to copy", "K value CHANNEL, K diff CHANNEL, K card or K command")
+        raise UsageError("say what to copy", "K value CHANNEL, K diff CHANNEL, K card or K command")
     session = context.run(ViewSession.open(context.hub, context.driver))
     text = context.run(copied_text(session, kind, channel.strip()))
     words = context.run(copy(to_own_terminal(), text)).words

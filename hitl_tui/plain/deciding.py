@@ -56,7 +56,7 @@ def ready_to(context: Context, command: type[Command[Any]]) -> Snapshot:
     if snapshot.held_by and command is not Fork:
         raise ThreadBusy(
             f"thread {snapshot.thread_id!r} is run by {snapshot.held_by}",
-            "wait until it is done; you can look at it, or fork it",
+            "wait until it is done; you can view it, or fork it",
         )
     return context.prepare() if command.takes_graph else snapshot
 
@@ -237,7 +237,7 @@ def decide(context: Context, typed: str = "") -> bool:
         with _looking(context, request), ended_by_deadline(context):
             answer, note = _answer(context, request, card)
     except LeftWaiting:
-        context.console.say("It goes on waiting.")
+        context.console.say("It still waits.")
         return False
     except HitlError as error:
         context.console.say(*refusal(error))
@@ -247,7 +247,7 @@ def decide(context: Context, typed: str = "") -> bool:
         head = context.run(context.driver.execute(command))
     except HitlError as error:
         typed_answer = "" if request.choices else "\n".join(value_lines(answer, "text"))
-        give_back(context, error, request.step, ("answer was", typed_answer), ("words were", note))
+        give_back(context, error, request.step, ("answer was", typed_answer), ("comment was", note))
         return False
     context.forget_comments(request)
     now: Snapshot = context.run(context.driver.snapshot())
@@ -278,7 +278,7 @@ def which_request(context: Context, pending: list[Request], typed: str) -> Reque
         context.console.say(
             f"{len(pending)} requests wait:", *numbered([name(request.title) for request in pending])
         )
-        typed = context.console.ask("Which, by number; empty leaves them all waiting:")
+        typed = context.console.ask("Which, by number; empty to decide later:")
         if not typed:
             return None
     if not (typed.isascii() and typed.isdigit() and 1 <= int(typed) <= len(pending)):
@@ -337,14 +337,14 @@ def _decide_action(context: Context, request: Request, action: ToolAction) -> An
                 else ask_edit(context.console, thaw(action.args), None)
             )
         except LeftWaiting:
-            context.console.say("The arguments stay as they were; this action is yet to be decided.")
+            context.console.say("The arguments are unchanged; this action is not decided yet.")
         else:
             return {"choice": EDIT, "args": args}
 
 
 def _choose(context: Context, choices: Sequence[Choice]) -> Choice:
     """One of the answers, asked for again where what was typed is none; raises `LeftWaiting`."""
-    while typed := context.console.ask("Your answer, by number or name; empty leaves it waiting:"):
+    while typed := context.console.ask("Your answer, by number or name; empty to decide later:"):
         try:
             return _choice(choices, typed)
         except UsageError as error:
@@ -363,8 +363,10 @@ def _choice(choices: Sequence[Choice], typed: str) -> Choice:
 def _words(context: Context, choice: Choice, *, commented: bool = False) -> str | None:
     """The words with an answer; None where it needs some and there are none, which is said."""
     if choice.text != "required":
-        return context.console.ask("Why, for the record; empty for nothing:")
-    words = context.console.ask("Your words, beside your comments:" if commented else "Your words, required:")
+        return context.console.ask("Why (logged); empty for none:")
+    words = context.console.ask(
+        "Your answer, besides your comments:" if commented else "Your comment, required:"
+    )
     if not words and commented:
         return ""
     if not words:

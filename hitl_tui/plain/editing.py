@@ -59,7 +59,7 @@ def edit(context: Context, typed: str) -> None:
         if not _agreed(context, UpdateState(changes, head, as_node)):
             context.console.say("Nothing was stored.", "Your text was:", *content([text]))
             return
-        note = context.console.ask("Note, for the record; empty for none:") or None
+        note = context.console.ask("Note (logged); empty for none:") or None
         command = UpdateState(changes, head, as_node, context.actor, note)
         step = context.run(context.driver.execute(command))
     except HitlError as error:
@@ -85,7 +85,7 @@ def fork(context: Context) -> None:
         return
     context.run(context.driver.execute(Fork(int(typed), new, actor=context.actor)))
     context.open(context.run(context.hub.open(new)))
-    context.console.say(f"Made {name(new)} from step {typed}; this is it now.")
+    context.console.say(f"Made {name(new)} from step {typed}; it is open now.")
     look(context)
 
 
@@ -95,7 +95,7 @@ def _chosen_node(context: Context, changes: Mapping[str, Any], head: int) -> str
     if not preview.as_nodes:
         return None
     context.console.say("It can be made as if a node had written it:", *as_node_lines(preview.as_nodes))
-    return context.console.ask("As which node? Empty leaves it open:") or None
+    return context.console.ask("As which node? Empty for none:") or None
 
 
 def _agreed(context: Context, command: UpdateState) -> bool:

@@ -68,7 +68,7 @@ def _show_route(context: Context, step: int) -> None:
     if lines:
         context.console.say(*spans(lines))
     else:
-        context.console.say(f"Nothing is chosen after step {step}: one edge leads on.")
+        context.console.say(f"There is no choice after step {step}: it has one edge.")
 
 
 def _list_mine(context: Context, *, everywhere: bool) -> None:
@@ -110,7 +110,7 @@ def walk(context: Context, by: int) -> None:
     """
     places = context.places
     if not places.lines:
-        raise UsageError("nothing was found yet", "/ TEXT finds")
+        raise UsageError("no search yet", "/ TEXT finds")
     context.places = Places(places.lines, (places.at + by) % len(places.lines))
     _show(context, context.places)
 
@@ -173,9 +173,9 @@ def watches(context: Context, typed: str) -> None:
         try:
             keep_watches(file, graph.name, texts)
         except OSError as error:
-            raise HitlError(f"watches can't be kept: {error.strerror}", f"see {file}") from None
+            raise HitlError(f"watches can't be saved: {error.strerror}", f"see {file}") from None
     if not texts:
-        context.console.say("Nothing is watched.")
+        context.console.say("No watches.")
         return
     _tell(context, texts, _step_of(context, snapshot, at))
 
@@ -199,7 +199,7 @@ def _tell(context: Context, texts: Sequence[str], step: StepView) -> None:
     series = context.run(context.driver.series(texts, step.step, _STRIP)) if known else [()] * len(texts)
     for number, (text, samples) in enumerate(zip(texts, series, strict=True), 1):
         shown = watch(text, step, channels)
-        value = f"can't be told: {shown.why}" if shown.why else inline(shown.value, _VALUE)
+        value = f"undefined: {shown.why}" if shown.why else inline(shown.value, _VALUE)
         changed = f", changed by {'this step' if step.is_head else f'step {step.step}'}"
         context.console.say(
             f"{number}. {name(text)}{changed if shown.mark != ' ' else ''}:", *content([value], 3)

@@ -28,7 +28,7 @@ def look_within(context: Context, typed: str) -> None:
     word, _, rest = typed.partition(" ")
     if word == "back":
         if not snapshot.owners:
-            raise UsageError("this thread runs inside no other", "t lists the threads")
+            raise UsageError("this is not a subgraph thread", "t lists the threads")
         open_thread(context, snapshot.owners[-1].thread_id)
         return
     if word == "step":
@@ -59,7 +59,7 @@ def _list(context: Context, view: RunView, place: InsidePlace) -> None:
     context.console.say(*numbered(_row(row) for row in rows[:_LISTED]))
     if len(rows) > _LISTED:
         context.console.say(f"and {len(rows) - _LISTED} more, by their numbers.")
-    context.console.say("i and a number tells of one.")
+    context.console.say("i and a number shows one.")
 
 
 def _place(context: Context, view: RunView) -> InsidePlace:
@@ -67,13 +67,13 @@ def _place(context: Context, view: RunView) -> InsidePlace:
     if context.within is None:
         place = place_inside(view)
         if place is None:
-            raise UsageError("no step here has branches or a thread inside", "i step 4 looks inside step 4")
+            raise UsageError("no step here has branches or a subgraph thread", "i step 4 looks inside step 4")
         return place
     points = context.run(context.driver.history(before=context.within + 1, limit=1))
     place = place_inside(view, points[0]) if points and points[0].step == context.within else None
     if place is None:
         raise UsageError(
-            f"step {context.within} has no branches and no thread inside", "l lists the last steps"
+            f"step {context.within} has no branches and no subgraph thread", "l lists the last steps"
         )
     return place
 

@@ -62,5 +62,5 @@ def list_items(context: Context, typed: str) -> None:
         return
     items = context.run(context.hub.items((), typed, MOST))
     if not items:
-        context.console.say("No item has that." if typed else "The store is empty.")
+        context.console.say("No item matches." if typed else "The store is empty.")
     context.console.say(*spans(item_lines(items)))

@@ -56,36 +56,36 @@ BeginNotices = Callable[[Callable[[str], object], Callable[[Notice], bool]], Cal
 
 HELP: Final = (
     "s: run one step.  s into: into a subgraph; s out: out of it.",
-    "c: continue until something waits, fails or ends; c NODE: up to there; ctrl+c pauses.",
-    "d: decide on what waits; d 2: on the second of several.  e CHANNEL: edit a channel.  f: fork.",
-    "m: raise the limit that stopped it.  x: end the thread.  u: undo what its nodes did outside.",
-    "b NODE: stop before a node, or no more; b after NODE, b change CHANNEL, b tool, b error; b: list them.",
-    'b NODE: n > 2: only where that holds; b NODE hit 3; b NODE log "n={n}": tell it; b 2: away; b off 2.',
-    "w: where it stands, all channels.  v CHANNEL: a whole value.  l: the last steps.",
-    "where: where a node failed, or where one is that still runs: its lines and what locals hold.",
-    "l mine: what you decided, with what became of it and how to take it back; l mine all: in all threads.",
+    "c: continue until it waits, fails or ends; c NODE: up to that node; ctrl+c pauses.",
+    "d: answer the request; d 2: the second of several.  e CHANNEL: edit a channel.  f: fork.",
+    "m: raise the limit that stopped it.  x: cancel the thread.  u: undo the side effects of its nodes.",
+    "b NODE: stop before a node, or not; b after NODE, b change CHANNEL, b tool, b error; b: list them.",
+    'b NODE: n > 2: only if that is true; b NODE hit 3; b NODE log "n={n}": print it; b 2: remove; b off 2.',
+    "w: status and all channels.  v CHANNEL: a whole value.  l: the last steps.",
+    "where: where a node failed or is now: its lines and local variables.",
+    "l mine: your decisions, what followed and how to undo them; l mine all: in all threads.",
     "l route 3: what the route after step 3 returned, what it read, and its code.",
-    "/ TEXT: find it in all steps; / ? n > 2: when that began to hold; /: the next; \\: the one before.",
-    "W EXPRESSION: watch it, or no longer; W: what is watched, now and over the run; W step 3: as of step 3.",
+    "/ TEXT: find it in all steps; / ? n > 2: when that became true; /: the next; \\: the one before.",
+    "W EXPRESSION: add or remove a watch; W: all watches, now and over the run; W step 3: as of step 3.",
     "=: compare a fork with its parent's end; = THREAD, = THREAD@3, = @3: with that step.  H: all forks.",
     "Z WORD: items of the graph's long-term store.  j: the workers, what they run, what is queued.",
-    "y CHANNEL: why it is tainted.  Y CHANNEL: declassify it, with a reason.",
-    "r CHANNEL: show a private value; the ledger keeps that you looked.",
+    "y CHANNEL: why it is untrusted.  Y CHANNEL: trust it, with a reason.",
+    "r CHANNEL: show a private value; that you looked is logged.",
     "V: verify the log; V strict; V replay.",
-    "i: what is inside, branches or a thread; i 2: the second; i step 4: inside step 4; i back: out again.",
+    "i: branches or a subgraph thread; i 2: the second; i step 4: inside step 4; i back: out again.",
     "a: the agents; a AGENT: one with its turns; a AGENT.model=NAME: change it; a forget AGENT.",
-    "n FILTER: what waits, most urgent first; n sort:-due: otherwise; n 2: open the second.",
-    "D ANSWER 1 3: decide those alike.",
-    "D @FILE 1 3: decide those by the rules of a policy; without numbers all that n listed.",
-    'C: passages to comment on; C 3 WORDS or C "a passage" WORDS: say something about one; C back: no more.',
+    "n FILTER: requests, most urgent first; n sort:-due: in another order; n 2: open the second.",
+    "D ANSWER 1 3: give these the same answer.",
+    "D @FILE 1 3: decide these by the rules of a policy; without numbers all that n listed.",
+    'C: passages to comment on; C 3 TEXT or C "a passage" TEXT: comment on one; C back: undo the last.',
     "K value CHANNEL, K diff CHANNEL, K card, K command: copy it to the clipboard.",
-    "k: claim what waits, or give it back; k over NAME: take it over.  @ NAME WHY: hand it over.",
-    "+: what is allowed unasked; + call: the call that waits; + TOOL NAME=PATTERN; + revoke ID.",
-    "t WORD: list threads.  o THREAD: open another thread.  N: what can be started; N 2: start the second.",
-    "X THREAD...: delete them, with forks and what ran inside; X THREAD force: also what runs or waits.",
-    "P older 30d last 5 decided: prune, but for these; P: by [retention].  R: run again what changed.",
-    "S: what fills the store; S THREAD: one, by channel; S vacuum: give back what is free; S deleted.",
-    "h: this help.  q: leave; what is committed stays.",
+    "k: claim the request, or give it back; k over NAME: take it over.  @ NAME WHY: hand it over.",
+    "+: what is allowed without asking; + call: the waiting call; + TOOL NAME=PATTERN; + revoke ID.",
+    "t WORD: list threads.  o THREAD: open another thread.  N: known graphs; N 2: start the second.",
+    "X THREAD...: delete, with forks and subgraph threads; X THREAD force: also running or waiting ones.",
+    "P older 30d last 5 decided: prune all but these; P: by [retention].  R: run again what changed.",
+    "S: what fills the store; S THREAD: one, by channel; S vacuum: free unused space; S deleted.",
+    "h: this help.  q: quit; saved steps are kept.",
 )
 COMMANDS: Final[Mapping[str, Callable[[Context, str], None]]] = {
     "s": step,
@@ -214,7 +214,7 @@ def _until_left(context: Context, go_on: Callable[[str], str]) -> int:
         pass
     progress = context.snapshot().progress
     if progress.head < 0:
-        say("Left before it began: there is no thread yet.")
+        say("Quit before it started: there is no thread yet.")
     elif progress.status not in ("completed", "cancelled"):
         command = go_on(context.driver.thread_id)
         say(f"Left. Continue with: {command}" if command else "Left.")

@@ -40,7 +40,7 @@ def queue(context: Context, typed: str) -> None:
     """
     if typed.isdigit() and 1 <= int(typed) <= len(context.listed):
         open_thread(context, context.listed[int(typed) - 1].name)
-        context.console.say(f"It is {int(typed)} of {len(context.listed)} that wait.")
+        context.console.say(f"It is {int(typed)} of {len(context.listed)} waiting.")
         return
     now, me = context.hub.now(), context.actor
     words = typed.split()
@@ -60,7 +60,7 @@ def queue(context: Context, typed: str) -> None:
         told = ", ".join(fact for fact in facts if fact)
         context.console.say(f"{number}. {name(row.title)}: {name(row.name)} of {name(row.graph)}, {told}")
     if not rows:
-        context.console.say("Nothing that waits passes." if typed else "Nothing waits for a human.")
+        context.console.say("No request matches the filter." if typed else "Nothing waits for a human.")
     context.listed = tuple(rows)
 
 
@@ -74,7 +74,7 @@ def decide_several(context: Context, typed: str) -> None:
     answer, *numbers = split_words(typed) or [""]
     listed = context.listed
     if not listed or not answer:
-        raise UsageError("nothing says what is to be decided", "n lists what waits; then D approve 1 3 4")
+        raise UsageError("say what to decide", "n lists the requests; then D approve 1 3 4")
     rows = [_numbered(listed, word) for word in numbers] or [row for row in listed if row.asks]
     policy = read_policy(expanded(answer[1:])) if answer.startswith("@") else None
     signs = bool(context.snapshot().signing_key)

@@ -65,7 +65,7 @@ def _ask_for(context: Context, field: InputField) -> str:
     """What is typed for an input."""
     example = f" (as in: {name(field.example)})" if field.example else ""
     while not (typed := context.console.ask(f"{name(field.label)}{example}:")):
-        context.console.say("It is needed; ctrl+d leaves.")
+        context.console.say("It is required; ctrl+d quits.")
     return typed
 
 
@@ -77,7 +77,7 @@ def _context_for(context: Context, fields: Sequence[ContextField]) -> dict[str, 
         while not (typed := context.console.ask(f"{name(field.name)}, context{default}:")):
             if not field.required:
                 break
-            context.console.say("It is needed; ctrl+d leaves.")
+            context.console.say("It is required; ctrl+d quits.")
         if typed:
             given[field.name] = typed if field.type == "text" else json_or_text(typed)
     return given
@@ -131,7 +131,7 @@ def step(context: Context, typed: str) -> None:
     if typed == "out":
         owners = context.snapshot().owners
         if not owners:
-            raise UsageError("this thread runs for no other one", "s steps")
+            raise UsageError("this is not a subgraph thread", "s steps")
         open_thread(context, owners[-1].thread_id)
     _go(context, Step(typed == "into", _points(context)))
     inside = context.snapshot().unfinished
@@ -229,7 +229,7 @@ def _follow(context: Context) -> None:
             context.stepping = True
             context.run(driver.execute(CancelAttempt() if asked else Pause(context.actor)))
             if not asked:
-                context.console.say("Pausing after this node; ctrl+c again gives the node up.")
+                context.console.say("Pausing after this node; ctrl+c again stops the node.")
                 context.console.say(*_running_at(context))
             asked = True
     _say_standing(context, context.snapshot())
@@ -266,7 +266,7 @@ def run_again(context: Context) -> None:
     if repeats is not None and confirm(context.console, f"Run it again in the fork {name(new)}?"):
         context.run(context.driver.execute(Rerun(new, context.actor)))
         context.open(context.run(context.hub.open(new)))
-        context.console.say(f"Made {name(new)} from step {repeats.step}; this is it now.")
+        context.console.say(f"Made {name(new)} from step {repeats.step}; it is open now.")
         _go(context, Run(_points(context)))
     elif context.snapshot().graph_changed is not None and confirm(context.console, "Load it here?"):
         _reload(context)
@@ -275,7 +275,7 @@ def run_again(context: Context) -> None:
 def _reload(context: Context) -> None:
     """Go on with the graph as it is in its file now."""
     differences = context.run(context.driver.execute(ReloadGraph(context.actor)))
-    context.console.say("The graph was loaded again.", *content([*differences], 40))
+    context.console.say("The graph was reloaded.", *content([*differences], 40))
     _say_standing(context, context.snapshot())
 
 
@@ -292,14 +292,14 @@ def extend(context: Context) -> None:
 def cancel(context: Context) -> None:
     """End the thread for good, after a yes."""
     snapshot = ready_to(context, Cancel)
-    if not confirm(context.console, "End this thread for good?"):
-        context.console.say("It goes on as it was.")
+    if not confirm(context.console, "Cancel this thread? This cannot be undone."):
+        context.console.say("It was not cancelled.")
         return
-    note = context.console.ask("Why, for the record; empty for nothing:") or None
+    note = context.console.ask("Why (logged); empty for none:") or None
     try:
         context.run(context.driver.execute(Cancel(context.actor, note, snapshot.state_hash)))
     except HitlError as error:
-        give_back(context, error, snapshot.progress.head, ("words were", note))
+        give_back(context, error, snapshot.progress.head, ("reason was", note))
         return
     _say_standing(context, context.snapshot())
 
@@ -318,11 +318,11 @@ def roll_back(context: Context) -> None:
     if not confirm(context.console, "Run them?"):
         context.console.say("Nothing was undone.")
         return
-    note = context.console.ask("Why, for the record; empty for nothing:") or None
+    note = context.console.ask("Why (logged); empty for none:") or None
     try:
         context.run(context.driver.execute(Rollback(context.actor, note)))
     except HitlError as error:
-        give_back(context, error, snapshot.progress.head, ("words were", note))
+        give_back(context, error, snapshot.progress.head, ("reason was", note))
         return
     _follow(context)
 

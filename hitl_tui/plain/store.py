@@ -63,7 +63,7 @@ def prune(context: Context, typed: str) -> None:
         elif word == "last" and (number := next(rest, "")).isascii() and number.isdigit():
             given["keep_last"] = int(number)
         else:
-            raise UsageError(f"{word!r} is no part of a rule", "P older 30d last 5 decided")
+            raise UsageError(f"{word!r} is not part of a rule", "P older 30d last 5 decided")
     _delete(context, read_rule(given or load_settings({}).retention), force=force)
 
 
@@ -80,13 +80,13 @@ def _delete(context: Context, what: Sequence[str] | Retention, *, force: bool) -
     say(f"{capital(words)}.")
     say(*content(leaving_lines(plan.going, hub.now()), len(plan.going) + 1))
     if stays := stays_lines(plan):
-        say("These would stay:", *content(stays, _STAYS))
+        say("These would be kept:", *content(stays, _STAYS))
     if not plan.going:
         return
     if not confirm(context.console, f"Delete {count(len(plan.going), 'thread')} for good?"):
         say("Nothing was deleted.")
         return
-    note = context.console.ask("Why, for the record; empty for nothing:") or None
+    note = context.console.ask("Why (logged); empty for none:") or None
     begun: list[asyncio.Task[int]] = []
     stopped = False
 
@@ -104,7 +104,7 @@ def _delete(context: Context, what: Sequence[str] | Retention, *, force: bool) -
             break
         except KeyboardInterrupt:
             stopped = True
-            say("Stopping behind those that are being deleted.")
+            say("Stopping after the current batch.")
     words = result_words(plan, gone)
     say(f"{capital(words)}.")
 
@@ -139,7 +139,7 @@ def sizes(context: Context, typed: str) -> None:
     for size, (thread, _, filled, most) in zip(largest, size_rows(largest), strict=True):
         say(f"{thread}: {filled} in {count(size.steps, 'step')}, most of it {most}")
     if len(threads) > _SIZES:
-        say(f"And {count(len(threads) - _SIZES, 'smaller thread')}; S THREAD tells of one.")
+        say(f"And {count(len(threads) - _SIZES, 'smaller thread')}; S THREAD shows one.")
     if words := space_words(space):
-        hint = "" if context.hub.no_upkeep else "; S vacuum gives back what is free"
+        hint = "" if context.hub.no_upkeep else "; S vacuum frees the space"
         say(f"{capital(words)}{hint}.")

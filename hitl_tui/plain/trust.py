@@ -42,7 +42,7 @@ def declassify(context: Context, typed: str) -> None:
         f"{name(channel)} now:",
         *content(value_lines(snapshot.values[channel], "text"), 100, "v shows it whole"),
     )
-    reason = context.console.ask("Why may it be trusted? Empty leaves it tainted:")
+    reason = context.console.ask("Why may it be trusted? Empty leaves it untrusted:")
     if not reason:
         context.console.say("Nothing was changed.")
         return
@@ -54,7 +54,7 @@ def declassify(context: Context, typed: str) -> None:
     except HitlError as error:
         give_back(context, error, head, ("reason was", reason))
         return
-    context.console.say(f"Declassified as step {step}; what was written from it before stays tainted.")
+    context.console.say(f"Declassified as step {step}; what was made from it before stays untrusted.")
 
 
 def reveal(context: Context, typed: str) -> None:
@@ -64,7 +64,7 @@ def reveal(context: Context, typed: str) -> None:
     private = [declared.name for declared in snapshot.graph.channels if declared.visibility == "private"]
     if channel not in private:
         raise UsageError(f"channel {channel!r} is not private", f"v {channel} shows it")
-    if not confirm(context.console, "The ledger will keep that you looked. Show it?"):
+    if not confirm(context.console, "That you looked will be logged. Show it?"):
         context.console.say("Nothing was shown.")
         return
     value = context.run(context.driver.execute(Reveal(channel, context.actor, snapshot.progress.head)))

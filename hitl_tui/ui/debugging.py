@@ -57,6 +57,6 @@ def terminal_lent(app: App[Any]) -> Iterator[None]:
 
 def _no_terminal() -> HitlError:
     return HitlError(
-        "there is no terminal that breakpoint() could be given",
+        "breakpoint() has no terminal here",
         "stop before the node instead: b, or --break NODE",
     )

@@ -151,7 +151,7 @@ def edit_in_editor(text: str, suffix: str) -> str:
     if code != 0:
         said = f"{command[0]} ended with code {code}"
         if path.read_bytes() != before:
-            raise EditorFailed(said, f"what you saved there was not taken; it is kept in {path}")
+            raise EditorFailed(said, f"what you saved there was not used; it is kept in {path}")
         shutil.rmtree(path.parent, ignore_errors=True)
         raise EditorFailed(said, "nothing was saved there")
     if time.monotonic() - begin < _AT_ONCE and path.read_bytes() == before:
@@ -169,7 +169,7 @@ def _written(text: str, suffix: str) -> Path:
     try:
         folder = Path(tempfile.mkdtemp(prefix="hitl-tui-"))  # made with mode 700
     except OSError as error:
-        raise EditorFailed(f"no file could be made for it: {error}", "check TMPDIR") from error
+        raise EditorFailed(f"a temporary file can't be created: {error}", "check TMPDIR") from error
     path = folder / f"text{suffix}"
     try:
         with os.fdopen(
@@ -188,10 +188,10 @@ def _read_back(path: Path) -> str:
     try:
         if not path.is_file():
             shutil.rmtree(path.parent, ignore_errors=True)
-            raise EditorFailed(f"{path} is no file any more", "what was saved there can't be had")
+            raise EditorFailed(f"{path} no longer exists", "what you saved there is lost")
         if path.stat().st_size > _LARGEST:
             size = f"{path.stat().st_size:,} bytes"
-            raise EditorFailed(f"{size} are too many to take in", f"what you saved is kept in {path}")
+            raise EditorFailed(f"{size} are too many", f"what you saved is kept in {path}")
         return text_of(path.read_bytes())
     except (OSError, UnicodeDecodeError) as error:
         raise EditorFailed(f"what you saved can't be read: {error}", f"it is kept in {path}") from error

@@ -77,7 +77,7 @@ class NotesApp(Themed[None]):
         state = self._file.read()
         notes, standing = self.screen.query_one(LineView), self.screen.query_one(_Standing)
         if state is None:
-            standing.line = (ours(" the show is over ", "badge-dim"), Span(" q leaves", "dim"))
+            standing.line = (ours(" the presentation is over ", "badge-dim"), Span(" q leaves", "dim"))
         else:
             self._state = state
             minutes, seconds = divmod(max(int(time.time() - state.began / 1e6), 0), 60)

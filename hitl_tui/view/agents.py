@@ -29,7 +29,7 @@ _SCHEMA: Final = {
         "model": {"type": "string", "title": "provider/model, as litellm names it"},
         "temperature": {"type": ["number", "null"], "minimum": 0, "maximum": 2},
         "instructions": {"type": ["string", "null"]},
-        "fork": {"type": ["string", "null"], "title": "name of the fork, if one is made"},
+        "fork": {"type": ["string", "null"], "title": "name of the fork, if you make one"},
         "why": {"type": ["string", "null"], "title": "for the log"},
     },
     "required": ["model"],
@@ -85,8 +85,8 @@ def trial_of(points: Sequence[Checkpoint], shown: int, thread_id: str, agent: st
     """
     for point in reversed(points):
         if 0 < point.step <= shown and any(use.agent == agent for use in point.uses):
-            return Trial(thread_id, point.step - 1, f"make step {point.step} again in a fork")
-    return Trial(thread_id, max(shown, 0), f"make the step after {max(shown, 0)} in a fork")
+            return Trial(thread_id, point.step - 1, f"run step {point.step} again in a fork")
+    return Trial(thread_id, max(shown, 0), f"run the step after {max(shown, 0)} in a fork")
 
 
 def change_words(settings: Mapping[str, Any]) -> str:
@@ -176,7 +176,7 @@ def memory_words(info: AgentInfo) -> str:
     if info.history:
         channel = sanitise_line(info.history, _NAME)
         return (
-            f"These turns are the channel {channel}, part of the state: "
+            f"These turns are in the channel {channel}, part of the state: "
             "a restore, an edit or a fork takes them along."
         )
     return (
@@ -190,7 +190,7 @@ def agent_lines(info: AgentInfo) -> tuple[Line, ...]:
     facts: list[tuple[str, str]] = [("model", info.model)]
     facts += [] if info.temperature is None else [("temperature", f"{info.temperature:g}")]
     facts += [("tools", ", ".join(info.tools))] if info.tools else []
-    facts.append(("in all", used(info)))
+    facts.append(("in total", used(info)))
     if last := info.last:
         facts.append(("last call", _amount(last.tokens_in, last.tokens_out, last.cost)))
     facts += [("role", info.role)] if info.role else []

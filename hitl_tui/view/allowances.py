@@ -34,7 +34,7 @@ def call_asked_about(pending: Iterable[Request], tool: str | None = None) -> Too
     if len(calls) != 1:
         names = ", ".join(action.name for action in calls) or "none"
         raise UsageError(
-            f"not one call waits, but: {names}", "name the tool, and what its arguments must be like"
+            f"no single call waits, but: {names}", "name the tool, and patterns for its arguments"
         )
     return as_it_stands(calls[0])
 
@@ -59,13 +59,13 @@ def read_patterns(given: Iterable[str]) -> dict[str, Any]:
     """What arguments must be like, from "path=docs/*" and "n=3"; JSON for what is no text.
 
     Raises:
-        UsageError: one is no NAME=PATTERN.
+        UsageError: one is not NAME=PATTERN.
     """
     patterns: dict[str, Any] = {}
     for word in given:
         name, equals, pattern = word.partition("=")
         if not equals or not name.strip():
-            raise UsageError(f"{word!r} is no NAME=PATTERN", "as in path=docs/*")
+            raise UsageError(f"{word!r} is not NAME=PATTERN", "as in path=docs/*")
         try:
             patterns[name.strip()] = read_json(pattern)
         except NotJson:
@@ -94,8 +94,8 @@ def allowance_words(allowance: Allowance) -> str:
         else ""
     )
     more = [
-        *(["of high risk, too"] if allowance.high_risk else []),
-        *(["where something from outside was read, too"] if allowance.tainted else []),
+        *(["also of high risk"] if allowance.high_risk else []),
+        *(["also after untrusted data was read"] if allowance.tainted else []),
         f"by {sanitise_line(allowance.actor or 'somebody', _NAME)}",
     ]
     note = f": “{sanitise_line(allowance.note, _NOTE)}”" if allowance.note else ""

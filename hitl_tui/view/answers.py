@@ -29,7 +29,7 @@ def pick_request(pending: tuple[Request, ...], wanted: str | None = None, where:
     if len(asked) == 1 and wanted is None:
         return asked[0]
     if not asked:
-        hint = "it only stopped at a breakpoint: `hitl-tui resume` goes on" if pending else where
+        hint = "it only stopped at a breakpoint: `hitl-tui resume` continues it" if pending else where
         raise UsageError("nothing waits for a decision", hint)
     names = ", ".join(f"{request.id} ({request.title})" for request in asked)
     if wanted is None:
@@ -45,7 +45,7 @@ def find_choice(request: Request, wanted: str) -> Choice:
     """
     if not request.choices:
         raise UsageError(
-            f"{request.title!r} takes a value, not a choice", "`hitl-tui answer` gives it its value"
+            f"{request.title!r} wants a value, not a choice", "give the value with `hitl-tui answer`"
         )
     return named_choice(request.choices, wanted)
 
@@ -111,7 +111,7 @@ def read_limit(text: str) -> tuple[str, float | str | None]:
         raise UsageError(f"there is no limit {name!r}", did_you_mean(name, Limits.__struct_fields__))
     if name == "on_unknown_price":
         if word.strip() not in ("warn", "stop"):
-            raise UsageError(f"{text!r} is no limit", f"write {name}=warn or {name}=stop")
+            raise UsageError(f"{text!r} is not a limit", f"write {name}=warn or {name}=stop")
         return name, word.strip()
     if equals and word.strip().lower() == "none":
         return name, None
@@ -122,7 +122,7 @@ def read_limit(text: str) -> tuple[str, float | str | None]:
         number = -1
     if not 0 < number < float("inf"):
         kind = "a whole number" if whole else "a number"
-        raise UsageError(f"{text!r} is no limit", f"write {name}= and {kind} above 0, or none")
+        raise UsageError(f"{text!r} is not a limit", f"write {name}= and {kind} above 0, or none")
     return name, number
 
 
@@ -138,7 +138,7 @@ def read_settings(given: tuple[str, ...]) -> dict[str, dict[str, Any]]:
         agent, dot, setting = name.rpartition(".")
         if not (equals and dot and agent and setting):
             raise UsageError(
-                f"{word!r} is no setting of an agent", "write AGENT.SETTING=VALUE, as worker.temperature=0"
+                f"{word!r} is not a setting of an agent", "write AGENT.SETTING=VALUE, as worker.temperature=0"
             )
         settings.setdefault(agent, {})[setting] = _value(setting, value)
     return settings

@@ -174,13 +174,13 @@ def _one_row(
     if view.held_by:
         holder = untrusted(f"{view.held_by} runs this thread", "warning", limit=80)
         keys = _keys((ways["change.fork"], "fork"))
-        return (holder, Span("   you can look at everything, but not step", "dim"), *keys), "note"
+        return (holder, Span("   you can view everything, but not step", "dim"), *keys), "note"
     if view.graph_changed is not None:
         return (), ""
     if view.owners:
         owner = view.owners[-1]
         inside: Line = (Span("inside ", "dim"), untrusted(owner.node, "node", 40), Span(" of ", "dim"))
-        ended = " again: it goes on from there" if view.progress.status == "completed" else ""
+        ended = ": back to the parent thread" if view.progress.status == "completed" else ""
         back = _keys((ways["app.back"], f"back to it{ended}"))
         return (*inside, untrusted(owner.thread_id, "name", 60), *back), "note"
     return (), ""
@@ -255,7 +255,7 @@ def failure_lines(session: ViewSession, ways: Mapping[str, str], width: int) -> 
     for text, role in told:
         for row in sanitise(text).split("\n")[:12] if text else ():
             lines += wrapped(row, max(width, 12), role) or [()]
-    tried = f"attempt {error.attempt}; nothing of it was committed" if error.node else "committed steps stay"
+    tried = f"attempt {error.attempt}; nothing of it was saved" if error.node else "saved steps are kept"
     lines += [*_dim(tried, width), _keys(_again(session, ways))[1:]]
     if error.node:
         lines += [

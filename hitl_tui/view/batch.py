@@ -97,27 +97,27 @@ def _why_not(
     """Why a row is not for a sweep, whatever the answer; "" where it is."""
     request = row.request
     if request is None or request.breakpoint:
-        return "nothing is asked: it only stopped"
+        return "it only stopped; nothing is asked"
     if current is None or current.request is None:
-        return "it waits no longer"
+        return "it no longer waits"
     if current.request.id != request.id:
-        return "it is asked again, as what it is about has changed: look at it anew"
+        return "what it is about has changed, so it is asked again: look at it again"
     if current.seen != row.seen:
-        return "it has moved since it was looked at"
+        return "it has changed since you looked at it"
     if request.risk == "high" and not high_risk:
         return "high risk: decide it by itself"
     claim = current.claim(now)
     if claim and claim.actor != by.actor:
         return f"claimed by {claim.actor}, {left_words(claim, now)}"
     if request.signed and not by.signs:
-        return "it must be signed, and no key signs yours"
+        return "it must be signed, and you have no signing key"
     return "" if request.choices else _asks_for(request)
 
 
 def _asks_for(request: Request) -> str:
     form = answer_form(request)
     if form:
-        return f"it asks for a form of {count(len(form.fields), 'field')}"
+        return f"it asks for a form with {count(len(form.fields), 'field')}"
     return "it asks for an edit" if request.kind == "edit" else "it asks for a text"
 
 
@@ -128,7 +128,7 @@ def _choice(request: Request, wanted: str, thread: str) -> Choice:
             return approving_choice(request, thread)
         except UsageError:
             ids = ", ".join(choice.id for choice in request.choices)
-            raise UsageError(f"none of its answers approves for sure ({ids})") from None
+            raise UsageError(f"none of its answers clearly approves ({ids})") from None
     return named_choice(request.choices, wanted)
 
 
@@ -184,7 +184,7 @@ async def plan_by(
             plan, rule=rule.name or str(rule.number), note=policy.note(rule), policy=policy.named(rule)
         )
         if plan.would and differs(rule, plan.answer, request) and not await _same_effect(hub, plan, request):
-            stopped = f"a rule differs from what is recommended in {row.name}: nothing after it is answered"
+            stopped = f"a rule goes against the recommendation in {row.name}: nothing after it is answered"
             why = f"rule {rule.label} would answer {plan.label}, recommended is {request.recommended}"
             plan = replace(plan, outcome="left", answer=None, why=why, label="")
         plans.append(plan)

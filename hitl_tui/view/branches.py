@@ -30,7 +30,7 @@ _PHASES: Final[Mapping[BranchPhase, tuple[str, str, str, Role]]] = MappingProxyT
         "running": ("running", "running", "running", "node"),
         "waiting": ("waiting", "waits", "waiting", "accent"),
         "next": ("pending", "answered", "answered", "accent"),
-        "cancelled": ("cancelled", "given up", "given up", "dim"),
+        "cancelled": ("cancelled", "stopped", "stopped", "dim"),
         "unneeded": ("pending", "not needed", "not needed", "dim"),
     }
 )
@@ -341,7 +341,7 @@ def branch_detail(
     lost = overwritten(branch, by)
     lines += [(trusted(lost, "warning"),)] if lost else []
     if branch.text:
-        lines += [(), (trusted("what it said while it ran", "title"), *_writer(branch))]
+        lines += [(), (trusted("its output while it ran", "title"), *_writer(branch))]
         lines += _text(branch.text, "plain")
     return lines
 

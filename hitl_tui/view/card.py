@@ -55,7 +55,7 @@ def choice_answer(choice: Choice | ChoiceView, words: str | None, *, commented: 
         UsageError: it needs words and there are none; comments become words of it.
     """
     if choice.text == "required" and not (words or "").strip() and not commented:
-        raise UsageError(f"the answer {choice.id!r} needs a comment", 'give them: --note "…"')
+        raise UsageError(f"the answer {choice.id!r} needs a comment", 'add one: --note "…"')
     return {"choice": choice.id, "text": words} if words and choice.text != "none" else choice.id
 
 
@@ -77,7 +77,7 @@ def value_answer(request: Request, word: str) -> Any:
     except NotJson as error:
         raise UsageError(
             f"the answer to {request.title!r} must be JSON: {error}",
-            "a text is written in quotation marks, as '\"a text\"'",
+            "write a text in quotation marks, as '\"a text\"'",
         ) from None
 
 
@@ -165,8 +165,8 @@ class ReviewCard(msgspec.Struct, frozen=True):
     """A request as drawn.  `seen` is what to hand to `Driver.answer` with the answer.
 
     Args:
-        title: what is asked, such as "The advisor says".
-        badge: the verdict or None; `badge_role` its meaning.
+        title: what is asked, such as "Approve this draft?".
+        badge: whose verdict, such as "advisor: REVISE", or None; `badge_role` its meaning.
         facts: "round 2 of 3 · opus · 214 tok".
         words: what the asker says, or the payload as JSON where it isn't known.
         why: what the step that asks says about itself, as how it read a reply.
@@ -227,7 +227,7 @@ def review_card(
     checkpoint = view.checkpoint(request.step)
     seen = checkpoint.state_hash if checkpoint else b""
     asker = sanitise_line(str(payload.get("agent") or request.node), _NAME)
-    title = f"The {asker} says" if verdict else sanitise_line(request.title, _TITLE) or f"{asker} asks"
+    title = sanitise_line(request.title, _TITLE) or f"Your answer to {asker}?"
     sha = f" · sha {seen[:4].hex()}" if seen else ""
     value = _subject(request, view, values)
     revised = previous.became if previous else None
@@ -236,7 +236,7 @@ def review_card(
     return ReviewCard(
         request=request,
         title=title,
-        badge=sanitise_line(verdict, _NAME).upper() if verdict else None,
+        badge=f"{asker}: {sanitise_line(verdict, _NAME).upper()}" if verdict else None,
         badge_role="ok" if verdict and verdict.strip().lower() == "approved" else "accent",
         facts=_facts(request, payload, checkpoint),
         why=_why(request, checkpoint),
@@ -286,7 +286,7 @@ def _notes(request: Request) -> tuple[Line, ...]:
 def _votes(request: Request) -> tuple[Line, ...]:
     lines = tuple(_vote(request, vote) for vote in request.votes)
     if is_deadlocked(request):
-        split = f"they disagree, and {request.quorum} alike are needed: each may change their vote"
+        split = f"they disagree, and {request.quorum} equal votes are needed: each may change their vote"
         return (*lines, (trusted(split, "accent"),))
     return lines
 
@@ -319,7 +319,7 @@ def signing_line(request: Request, key: str) -> Line:
         # Of a long path a narrow card would show all but what tells one key from another.
         return (trusted(f"your decision is signed with {sanitise_line(PurePath(key).name, _WIDE)}", "dim"),)
     if request.signed:
-        words = "it must be signed, and no key signs yours: name one as signing_key in config.toml"
+        words = "it must be signed, and you have no signing key: name one as signing_key in config.toml"
         return (trusted(words, "error"),)
     return ()
 
@@ -354,10 +354,10 @@ def how_it_went(ledger: Sequence[LedgerEntry], request_id: str) -> str:
     for entry in reversed(ledger):
         if entry.request_id == request_id and entry.kind == "answer":
             note = f" (“{sanitise_line(entry.note, _WIDE)}”)" if entry.note else ""
-            return f"{identity(entry.actor, entry.login)} has decided this meanwhile{note}"
+            return f"{identity(entry.actor, entry.login)} decided first{note}"
         if entry.request_id == request_id and entry.kind == "timeout":
             return "its deadline has passed"
-    return "this waits no longer"
+    return "this no longer waits"
 
 
 def _facts(request: Request, payload: Mapping[str, Any], checkpoint: Checkpoint | None) -> Line:
@@ -366,7 +366,7 @@ def _facts(request: Request, payload: Mapping[str, Any], checkpoint: Checkpoint 
     if request.thread:
         inner = request.path.partition("/")[2]
         facts.append(f"node {sanitise_line(inner, _NAME)} of thread {sanitise_line(request.thread, _TITLE)}")
-    elif request.path and not request.title.startswith(request.path):
+    elif request.path and request.path not in request.title:
         facts.append(f"branch {sanitise_line(request.path, _NAME)}")
     turn, turns = payload.get("round"), payload.get("rounds")
     if kind(turn) == "number":
@@ -400,7 +400,8 @@ def _words(request: Request, payload: Mapping[str, Any], known: bool) -> tuple[L
     elif request.payload is None:
         lines = ()
     elif isinstance(request.payload, str):
-        lines = value_lines(request.payload, "text")[:_WORDS]
+        # A text that is the title is not said twice.
+        lines = value_lines(request.payload, "text")[:_WORDS] if request.payload != request.title else ()
     elif request.thread and payload and all(isinstance(value, str) for value in payload.values()):
         return _parts(payload)
     else:
@@ -438,7 +439,7 @@ def _actions(request: Request, decided: Sequence[tuple[str, Any]]) -> tuple[Line
             shown = _json(args) if args is not None else ()
             lines += [(trusted(line, "human"),) for line in shown]
         elif place > len(decided):
-            lines.append((trusted(number, "dim"), name, trusted("  comes next", "dim")))
+            lines.append((trusted(number, "dim"), name, trusted("  not decided yet", "dim")))
         else:
             lines.append((trusted(number, "dim"), name))
             about = value_lines(action.description, "text")[:_WORDS] if action.description else ()

@@ -76,9 +76,9 @@ async def copy(to_terminal: Callable[[str], None] | None, text: str) -> Copied:
         return Copied(True, told)
     if local:
         where = f": over {OSC_BYTES:,} bytes" if to_terminal is not None else ""
-        return Copied(True, f"{told} to this machine's clipboard alone{where}")
+        return Copied(True, f"{told} to this machine's clipboard only{where}")
     if to_terminal is None:
-        return Copied(False, "not copied: there is no clipboard here")
+        return Copied(False, "not copied: no clipboard here")
     more = f"{len(data):,} bytes are more than the {OSC_BYTES:,} that terminals take"
     return Copied(False, f"not copied: {more}")
 

@@ -46,15 +46,15 @@ def pin(channel: str, value: Any, quote: str, text: str) -> Comment:
         UsageError: the passage does not stand there, nothing is said about it, or the value is private.
     """
     if value is PRIVATE:
-        raise UsageError(f"{channel!r} is private", "a comment would show a part of it in the ledger")
+        raise UsageError(f"{channel!r} is private", "a comment would quote it in the log")
     if not quote.strip() or not text.strip():
-        raise UsageError("a comment takes a passage and what is said about it", '--comment "PASSAGE" "TEXT"')
+        raise UsageError("a comment needs a passage and a text", '--comment "PASSAGE" "TEXT"')
     for path, leaf in _texts(channel, value, 0):
         offset = _place(leaf, quote.strip())
         if offset >= 0:
             return Comment(quote.strip(), text.strip(), path, offset)
     short = sanitise_line(quote, _QUOTED)
-    raise UsageError(f"“{short}” does not stand in {channel!r}", "quote it word for word")
+    raise UsageError(f"“{short}” is not in {channel!r}", "quote it word for word")
 
 
 def pinned(
@@ -66,10 +66,10 @@ def pinned(
         given: passages, each with what is said about it.
 
     Raises:
-        UsageError: as for `pin`, or it is about no channel.
+        UsageError: as for `pin`, or it is not about a channel.
     """
     if given and request.subject is None:
-        raise UsageError(f"{request.title!r} is about no channel", "say it in your words: --note")
+        raise UsageError(f"{request.title!r} is not about a channel", "write it as your reason: --note")
     comments = [pin(request.subject or "", values.get(request.subject or ""), *pair) for pair in given]
     return in_order(comments)
 
@@ -264,17 +264,17 @@ def _solid(text: str) -> int:
 
 def destination(request: Request) -> str:
     """Where comments go beside the ledger: into an answer's words, where it takes any."""
-    alone = "the ledger alone keeps them: this answer takes no words"
+    alone = "only logged: this answer takes no text"
     if request.shape:
         return alone
     if not request.choices:
         text = (request.schema or {}).get("type", "string") == "string" and request.kind != "edit"
-        return "they go with the words of your answer" if text else alone
+        return "sent with your answer" if text else alone
     wordy = [choice.label or choice.id for choice in request.choices if choice.text != "none"]
     if not wordy:
-        return "the ledger alone keeps them: no answer here takes words"
+        return "only logged: no answer here takes a text"
     if len(wordy) == len(request.choices):
-        return "they go with the words of your answer"
+        return "sent with your answer"
     labels = " or ".join(f"“{sanitise_line(label, _QUOTED)}”" for label in wordy)
     return f"they go with the words of {labels}; with another answer the ledger alone keeps them"
 

@@ -29,8 +29,8 @@ TextKind = Literal["value", "diff", "card", "command"]
 
 _OPTIONS: Final[tuple[tuple[CopyKind, str, str], ...]] = (
     ("value", "v", "the value"),
-    ("path", "p", "where it stands"),
-    ("diff", "d", "what changed in it"),
+    ("path", "p", "path (channel and place)"),
+    ("diff", "d", "what changed"),
     ("card", "m", "the whole card, as Markdown"),
     ("command", "s", "the shell command that does the same"),
 )
@@ -93,15 +93,15 @@ def card_copy(card: ReviewCard, value: Any) -> str:
     Args:
         value: what is decided about.
     """
-    badge = f" {card.badge}" if card.badge else ""
+    badge = f" ({card.badge})" if card.badge else ""
     parts = [f"# {_words(card.title)}{_words(badge)}", f"{_words(plain_text(card.facts))}\n\n{card.bound}."]
     parts += [_fenced(card.words)]
-    parts += ["## It is about", _listed(card.about)] if card.about else []
+    parts += ["## About", _listed(card.about)] if card.about else []
     if card.revised is not None and card.revised.changed:
         parts += ["## What changed", _fenced(tuple(changes(card.revised)))]
     if value not in (None, PRIVATE):
-        parts += ["## The whole of it", _block(value_copy(value))]
-    parts += ["## Decided here last time", _listed(card.before)] if card.before else []
+        parts += ["## Full text", _block(value_copy(value))]
+    parts += ["## Last time", _listed(card.before)] if card.before else []
     parts += ["## Votes", _listed(card.votes)] if card.votes else []
     if card.choices:
         answers = [f"- `{choice.id}`: {_words(choice.label)}" for choice in card.choices]
@@ -116,7 +116,7 @@ async def copied_text(session: ViewSession, kind: TextKind, channel: str = "") -
         channel: of which channel; "" for what is decided about.
 
     Raises:
-        UsageError: nothing waits, there is no such channel, or it has no version before.
+        UsageError: nothing waits, there is no such channel, or it has no earlier version.
     """
     view, request = session.view, next((asked for asked in session.requests if not asked.breakpoint), None)
     if kind == "command":
@@ -142,7 +142,7 @@ async def copied_text(session: ViewSession, kind: TextKind, channel: str = "") -
         return value_copy(view.values[named])
     revised = await became(session, named, view.progress.head) if view.values[named] is not PRIVATE else None
     if revised is None:
-        raise UsageError(f"{named!r} has no version before", "copy its value")
+        raise UsageError(f"{named!r} has no earlier version", "copy its value")
     return diff_copy(revised)
 
 

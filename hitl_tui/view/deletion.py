@@ -17,14 +17,14 @@ _WHY: Final = 200
 _NAMED: Final = 12
 _CHANNELS: Final = 3
 """How many channels of a thread are named in a list of many."""
-SIZE_HEADS: Final = ("THREAD", "STEPS", "SIZE", "MOST OF IT")
+SIZE_HEADS: Final = ("THREAD", "STEPS", "SIZE", "LARGEST PART")
 _UNREST: Final = ("running", "waiting")
 _KEPT: Final[Mapping[Kept, str]] = {
     "newest": "among the last changed",
-    "young": "too young",
+    "young": "too recent",
     "waits": "running or waiting",
-    "decided": "decided in by a person",
-    "forked": "shared by a fork that stays",
+    "decided": "with decisions of a person",
+    "forked": "shared with a fork that is kept",
     "open": "open here",
 }
 
@@ -58,7 +58,9 @@ def unrest(thread: Leaving) -> bool:
 def plan_words(plan: DeletionPlan) -> str:
     """How many threads go, how many of them were left running or waiting, how many stay."""
     restless = sum(map(unrest, plan.going))
-    words = f"{count(len(plan.going), 'thread')} would go" if plan.going else "nothing would go"
+    words = (
+        f"{count(len(plan.going), 'thread')} would be deleted" if plan.going else "nothing would be deleted"
+    )
     if restless:
         words += f", {restless:,} of them running or waiting"
     stays = len(plan.stays) + sum(plan.kept.values())
@@ -75,7 +77,7 @@ def result_words(plan: DeletionPlan, gone: int) -> str:
     """What became of a deletion."""
     stayed = len(plan.going) - gone
     rest = f"{count(stayed, 'thread')} stayed; " if stayed else ""
-    return f"deleted {count(gone, 'thread')}; {rest}`hitl-tui deleted` shows what is kept of them"
+    return f"deleted {count(gone, 'thread')}; {rest}`hitl-tui deleted` shows their last hashes"
 
 
 def size_rows(sizes: Sequence[ThreadSize]) -> list[tuple[str, str, str, str]]:
@@ -98,7 +100,7 @@ def part_rows(size: ThreadSize) -> list[tuple[str, str]]:
     rows = [(f"channel {sanitise_line(name, _NAME)}", filled(number)) for name, number in parts]
     rest = (("steps", size.checkpoints), ("cached states", size.snapshots), ("decisions", size.decisions))
     rows += [(name, filled(number)) for name, number in rest]
-    return [*rows, ("in all", filled(size.bytes))]
+    return [*rows, ("in total", filled(size.bytes))]
 
 
 def space_words(space: Space) -> str:

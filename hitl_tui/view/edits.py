@@ -34,5 +34,5 @@ def withdrawn_lines(titles: Sequence[str], next_node: str | None) -> list[str]:
     if next_node == END:
         lines = [f"withdrawn: {sanitise_line(title, _WHY)}" for title in titles]
         return [*lines, "The edit ends the thread: nobody is asked again."] if lines else []
-    lines = [f"withdrawn, it must be asked anew: {sanitise_line(title, _WHY)}" for title in titles]
+    lines = [f"withdrawn; the graph must ask again: {sanitise_line(title, _WHY)}" for title in titles]
     return [*lines, "The next step asks; nothing is answered before that."] if lines else []

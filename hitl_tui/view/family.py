@@ -67,13 +67,13 @@ def family_tree(family: Sequence[Relative], glyphs: Glyphs = UNICODE) -> tuple[F
 
 
 def parting_words(member: FamilyMember) -> str:
-    """Where a fork parts from its parent and by what: "parts behind step 4: edited by ann"."""
+    """Where a fork parts from its parent and by what: "differs after step 4: edited by ann"."""
     relative = member.relative
     if relative.parent is None:
         return ""
-    parts = f"parts behind step {relative.fork_step}"
+    parts = f"differs after step {relative.fork_step}"
     if member.first is None:
-        return parts if relative.summary.head > relative.fork_step else f"{parts}, no step since"
+        return parts if relative.summary.head > relative.fork_step else f"{parts}, no steps of its own"
     by = writer(member.first)
     person = member.first.source in ("human", "fork")
     return f"{parts}: {'edited by ' if person else ''}{sanitise_line(by, _LABEL)}"

@@ -174,12 +174,11 @@ def _outcome(decision: DecisionOutcome) -> str:
 def _way_lines(way: TakeBack) -> list[str]:
     runs = _names(way.runs)
     said = {
-        "fork": "a thread of its own from before it; "
-        + (f"{runs} would run again" if runs else "nothing has run since"),
-        "edit": "other values from here on; no node runs again",
-        "rollback": f"what was done outside is undone by {runs}",
+        "fork": "a fork from before it; " + (f"{runs} would run again" if runs else "nothing has run since"),
+        "edit": "changes values from here on; no node runs again",
+        "rollback": f"undoes side effects with {runs}",
     }[way.way]
-    return [f"  take back by {way.way}: {said}", f"    {sanitise_line(way.command, 300)}"]
+    return [f"  undo with {way.way}: {said}", f"    {sanitise_line(way.command, 300)}"]
 
 
 def _names(nodes: Sequence[str]) -> str:

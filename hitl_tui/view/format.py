@@ -52,13 +52,13 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise NotJson(f"{name!r} is there twice, and only one value can count")
+            raise NotJson(f"{name!r} is there twice, and only one value can be used")
         found[name] = value
     return found
 
 
 def _no_constant(word: str) -> NoReturn:
-    raise NotJson(f"{word} is no number of JSON")
+    raise NotJson(f"{word} is not a JSON number")
 
 
 def _finite(digits: str) -> float:
@@ -162,7 +162,7 @@ def limit_line(alert: LimitNear) -> str:
 
 def price_line(event: PriceUnknown) -> str:
     """As `the price of m is unknown, so the run stops at its limit of $0.50`."""
-    effect = "the run stops at its" if event.stops else "the call does not count towards the"
+    effect = "the run stops at its" if event.stops else "the call is not counted in the"
     model = sanitise_line(event.model, _NAME_LIMIT)
     return f"the price of {model} is unknown, so {effect} limit of {cost(event.allowed)}"
 

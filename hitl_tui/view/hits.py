@@ -57,17 +57,17 @@ def moment_line(moment: Moment) -> Line:
             trusted(f"{inline(before, _VALUE)} → ", "dim"),
             trusted(inline(after, _VALUE), "accent" if before != after else "dim"),
         ]
-    return tuple(spans) or (trusted("holds from the beginning", "dim"),)
+    return tuple(spans) or (trusted("true from the beginning", "dim"),)
 
 
 def answer_line(answer: Asked) -> str:
     """How often a condition began to hold, in words."""
     steps = count(answer.looked, "step")
     if not answer.moments:
-        told = f"it never holds in {steps}"
+        told = f"never true in {steps}"
     else:
-        times = "" if len(answer.moments) == 1 else f", {len(answer.moments):,} times in all"
-        told = f"first at step {answer.moments[0].step}{times}, {steps} looked at"
+        times = "" if len(answer.moments) == 1 else f", {len(answer.moments):,} times in total"
+        told = f"first at step {answer.moments[0].step}{times}, {steps} checked"
     if answer.untold:
-        told += f"; {count(answer.untold, 'step')} could not tell ({sanitise_line(answer.why, 120)})"
+        told += f"; {count(answer.untold, 'step')} undefined ({sanitise_line(answer.why, 120)})"
     return told

@@ -31,7 +31,7 @@ def job_words(job: WorkerJob, now: int, workers: Sequence[WorkerInfo] | None = N
     """
     worker = next((known for known in workers or () if known.id == job.worker), None)
     if job.state == "running" and worker is not None and is_silent(worker, now):
-        words = f"nobody runs it: worker {job.worker} was last heard of {ago(worker.heard, now)}"
+        words = f"nobody runs it: worker {job.worker} was last seen {ago(worker.heard, now)}"
     elif job.state == "running" and workers is not None and worker is None:
         words = f"nobody runs it: worker {job.worker} has gone"
     elif job.state == "running":
@@ -70,7 +70,7 @@ def worker_words(worker: WorkerInfo, work: AtWork) -> str:
     stops = ", stopping" if worker.stopping else ""
     runs = f"runs {_runs(worker, work.jobs)} of {worker.concurrency}"
     if is_silent(worker, work.now):
-        runs = f"last heard of {ago(worker.heard, work.now)}"
+        runs = f"last seen {ago(worker.heard, work.now)}"
     return f"{_where(worker)}, began {ago(worker.since, work.now)}, {runs}{stops}"
 
 
@@ -101,10 +101,10 @@ def job_rows(
 
 
 def orphan_words(graph: OrphanGraph) -> str:
-    """That nobody has a graph, as "3 threads wait for graph flow 01234567, which no worker has"."""
+    """That nobody has a graph, as "3 threads wait for graph flow 01234567, which no worker runs"."""
     threads = "1 thread waits" if graph.threads == 1 else f"{graph.threads:,} threads wait"
     named = f"{sanitise_line(graph.name, 30)} {graph.digest[:_SHOWN_DIGEST]}"
-    return f"{threads} for graph {named}, which no worker has"
+    return f"{threads} for graph {named}, which no worker runs"
 
 
 def summary_words(work: AtWork) -> str:
@@ -135,7 +135,7 @@ def worker_lines(work: AtWork, width: int) -> list[Line]:
         for graph in work.orphans
     ]
     if not work.workers:
-        return [(trusted("no worker is there: hitl-tui worker --graph GRAPH begins one", "dim"),), *orphans]
+        return [(trusted("no workers: hitl-tui worker --graph GRAPH starts one", "dim"),), *orphans]
     rows = worker_rows(work.workers, work.jobs, work.now)
     roles: tuple[Role, ...] = ("name", "plain", "dim", "dim", "node", "plain")
     return [*_lines(rows, [roles] * len(work.workers), (5, 1), width), *orphans]

@@ -184,9 +184,9 @@ def _read(action: Action, value: Any) -> tuple[Keys, list[str]]:
     if not isinstance(value, str):
         return (), [f'must be text, as in "{action.keys.partition(",")[0]}", not {in_words(value)}']
     if not value.strip() and action.id == _PALETTE:
-        return (), ["needs a key, because every other action can be reached through it"]
+        return (), ["needs a key, because all other actions are reached through it"]
     if not value.strip() and action in SCREEN_ACTIONS:
-        return (), ["needs a key, because the palette of a run does not lead to it"]
+        return (), ["needs a key, because the palette does not list it"]
     keys: list[str] = []
     problems: list[str] = []
     for text in value.split(",") if value.strip() else ():
@@ -219,7 +219,7 @@ def _shadowed(action: Action, key: str) -> str:
     if action.group in _TYPED_IN or action.id in _FROM_FIELDS:
         taken = types_text(key) or (key in _FIELDS and not of_group)
         return f"{written(key)} is needed in text fields" if taken else ""
-    return f"{written(key)} is needed to move about" if key in _PANES and not of_group else ""
+    return f"{written(key)} is needed to move around" if key in _PANES and not of_group else ""
 
 
 def _settle(wanted: dict[str, Keys], where: Callable[[str], str]) -> list[str]:

@@ -94,7 +94,7 @@ def split_words(typed: str) -> list[str]:
     try:
         return shlex.split(typed)
     except ValueError as error:
-        raise UsageError(f"it can't be read: {error}", "quotes come in pairs") from None
+        raise UsageError(f"it can't be read: {error}", "close the quotes") from None
 
 
 def sentence(text: str) -> str:

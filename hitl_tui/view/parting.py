@@ -61,7 +61,7 @@ async def parting(a: History, b: History, last: int) -> Parting | None:
 def parting_text(parting: Parting) -> list[str]:
     """Where they part, by whose updates, and what these made of it, in lines."""
     by = f"by {name(parting.a_by)} and by {name(parting.b_by)}"
-    return [f"They part at step {parting.step}, {by}:", *diff_text(parting.channels)]
+    return [f"First difference at step {parting.step}, {by}:", *diff_text(parting.channels)]
 
 
 def parting_line(parting: Parting) -> Line:
@@ -69,7 +69,7 @@ def parting_line(parting: Parting) -> Line:
     names = [row.channel for row in parting.channels]
     more = f", {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return (
-        trusted(f"They part at step {parting.step}", "accent"),
+        trusted(f"First difference at step {parting.step}", "accent"),
         trusted(", by ", "dim"),
         untrusted(parting.a_by, "name"),
         trusted(" and by ", "dim"),

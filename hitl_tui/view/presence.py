@@ -52,8 +52,11 @@ def claim_words(attending: Sequence[Presence], me: str) -> str:
 
 def look_words(attending: Sequence[Presence], me: str) -> str:
     """Who has it open elsewhere, "" for nobody."""
-    names = dict.fromkeys("you" if at.actor == me else _name(at.actor) for at in attending if not at.claims)
-    return f"opened elsewhere by {', '.join(names)}" if names else ""
+    others = dict.fromkeys(_name(at.actor) for at in attending if not at.claims and at.actor != me)
+    words = [f"{' and '.join(others)} {'has' if len(others) == 1 else 'have'} it open"] if others else []
+    if any(at.actor == me for at in attending if not at.claims):
+        words.append("you have it open in another window")
+    return "; ".join(words)
 
 
 def handed_words(handed: HandedOn | None, me: str) -> str:

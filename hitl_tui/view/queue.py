@@ -81,15 +81,18 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def title(self) -> str:
-        """What is asked, in a line; of an advisor its verdict."""
+        """What is asked, in a line, with the verdict of an advisor."""
         request = self.request
         if request is None or request.breakpoint:
             return sanitise_line(request.title if request else self.thread.waiting_for, _TITLE)
+        node = sanitise_line(request.node, _WORD)
+        title = sanitise_line(request.title, _TITLE) or f"Your answer to {node}?"
         payload = request.payload
         verdict = payload.get("verdict") if isinstance(payload, Mapping) else None
-        if isinstance(verdict, str) and verdict:
-            return f"Verdict: {sanitise_line(verdict, _WORD)}"
-        return sanitise_line(request.title, _TITLE) or f"{sanitise_line(request.node, _WORD)} asks"
+        if not isinstance(verdict, str) or not verdict:
+            return title
+        judge = sanitise_line(str(payload.get("agent") or node), _WORD)
+        return f"{title} ({judge}: {sanitise_line(verdict, _WORD)})"
 
     @property
     def asks(self) -> bool:

@@ -17,22 +17,22 @@ _NAMED: Final = 6
 
 
 def standing_words(repeats: Repeats) -> str:
-    """What is not as it was, and which steps stand: "score changed · steps 1-9 stand"."""
+    """What is not as it was, and which steps are kept: "score changed · steps 1-9 are kept"."""
     changed = f"{_names(repeats.changed)} changed" if repeats.changed else "no code that ran changed"
     if not repeats.step:
-        stand = "only the input stands"
+        stand = "only the input is kept"
     elif repeats.step == repeats.head:
-        stand = "all steps stand"
+        stand = "all steps are kept"
     else:
-        stand = "step 1 stands" if repeats.step == 1 else f"steps 1–{repeats.step} stand"
+        stand = "step 1 is kept" if repeats.step == 1 else f"steps 1–{repeats.step} are kept"
     return f"{changed} · {stand}"
 
 
 def running_words(repeats: Repeats) -> str:
-    """What would run, what of it reaches outside, what it used: "runs score · nothing outside · $0.01"."""
+    """What would run, its side effects and use, as in "runs score · no side effects known · $0.01"."""
     runs = _names(_run_words(repeat) for repeat in repeats.nodes)
     return " · ".join(
-        (f"runs {runs}" if runs else "nothing ran behind it", _outside(repeats), *_used(repeats))
+        (f"runs {runs}" if runs else "nothing ran after it", _outside(repeats), *_used(repeats))
     )
 
 
@@ -58,15 +58,16 @@ def repeat_lines(repeats: Repeats, *, brief: bool = False) -> list[str]:
     if repeats.nodes:
         lines.append(f"Runs again: {_names(_run_words(repeat) for repeat in repeats.nodes)}.")
     lines += [
-        f"{sanitise_line(repeat.node, _NAME)} reaches outside: {_names(repeat.outside)}."
+        f"{sanitise_line(repeat.node, _NAME)} has side effects: {_names(repeat.outside)}."
         for repeat in repeats.outside[:_NAMED]
     ]
     if repeats.nodes and not repeats.outside and not brief:
-        lines.append("None of it is known to reach outside.")
+        lines.append("None of these nodes is known to have side effects.")
     if used := _used(repeats):
-        lines.append(f"The last time it used {', '.join(used)}.")
+        lines.append(f"Last time: {', '.join(used)}.")
     if repeats.decisions:
-        lines.append(f"{count(repeats.decisions, 'decision')} of people behind it will not be there.")
+        are = "is" if repeats.decisions == 1 else "are"
+        lines.append(f"{count(repeats.decisions, 'human decision')} made later {are} not carried over.")
     if repeats.unknown:
         lines.append(f"Not everything was compared: {sanitise_line(repeats.unknown, 200)}.")
     return lines
@@ -78,8 +79,8 @@ def _run_words(repeat: NodeRepeat) -> str:
 
 def _outside(repeats: Repeats) -> str:
     if not repeats.outside:
-        return "nothing outside"
-    return f"outside: {_names(f'{repeat.node} {repeat.outside[0]}' for repeat in repeats.outside)}"
+        return "no side effects known"
+    return f"side effects: {_names(f'{repeat.node} {repeat.outside[0]}' for repeat in repeats.outside)}"
 
 
 def _used(repeats: Repeats) -> list[str]:

@@ -21,19 +21,19 @@ _SUBJECT = 500
 
 def card_lines(card: ReviewCard, now: int) -> list[str]:
     """The review question: what is asked, about what, the asker's words; the answers come after it."""
-    verdict = f" {card.badge}" if card.badge else ""
+    verdict = f" ({card.badge})" if card.badge else ""
     lines = [sentence(f"Question: {card.title}{verdict}")]
     if card.facts:
         lines.append(f"About the run: {plain_text(card.facts)}.")
     if card.words:
-        lines += ["Their words:", *spans(card.words, _WORDS)]
+        lines += ["Given:", *spans(card.words, _WORDS)]
     if card.about:
-        lines += ["It is about:", *spans(card.about)]
+        lines += ["About:", *spans(card.about)]
     if card.revised is not None and card.revised.changed:
         lines += ["What changed:", *spans(changes(card.revised))]
     lines += [sentence(capital(words)) for words in map(plain_text, card.attending)]
     if card.before:
-        lines += ["Decided here last time:", *spans(card.before)]
+        lines += ["Last time:", *spans(card.before)]
     for term, more in terms(card, now):
         lines += [sentence(capital(term)), *spans(more)]
     return [*lines, f"It is {card.bound}."]
@@ -59,7 +59,7 @@ def terms(card: ReviewCard, now: int) -> Iterator[tuple[str, tuple[Line, ...]]]:
     if request.deadline is not None:
         yield deadline_words(request.deadline, now), ()
     if card.high_risk:
-        yield "this decision is of high risk: it must be confirmed", ()
+        yield "high risk: you must confirm it", ()
 
 
 def question(card: ReviewCard, values: Mapping[str, Any], now: int) -> list[str]:
@@ -77,7 +77,7 @@ def question(card: ReviewCard, values: Mapping[str, Any], now: int) -> list[str]
     if card.choices:
         usual = [choice.id for choice in card.choices if choice.recommended]
         choices = [
-            choice_line(choice) + (", the usual one" if choice.id in usual else "")
+            choice_line(choice) + (" (recommended)" if choice.id in usual else "")
             for choice in card.request.choices
         ]
         lines += ["Allowed answers:", *numbered(choices)]

@@ -61,9 +61,9 @@ _CHANGES: Final = 6
 _NOTE_PART: Final = 4
 """The note gets at most this part of the height."""
 _BADGES: Final[Mapping[str, Role]] = {"ok": "badge-ok", "error": "badge-error", "accent": "badge"}
-_LATER: Final = Option("_later", "app.back", "decide later, it stays waiting")
+_LATER: Final = Option("_later", "app.back", "later")
 _SENDING: Final = (
-    Option("_undo", "card.undo", "take it back"),
+    Option("_undo", "card.undo", "undo it"),
     Option("_now", "ask.take", "send it now"),
     Option("_next", "app.next", "send it, on to the next thread"),
 )
@@ -241,7 +241,7 @@ class Review:
         self.take_back()
         effects = self.ask(thread, request, self._actor, now)
         if taken_back:
-            refused = "what you decided about has changed, so the decision was not sent"
+            refused = "what you decided about has changed; your decision was not sent"
             effects = (*effects, Since(known))
         self._problem = self.refused = refused
         return effects
@@ -252,7 +252,7 @@ class Review:
             gone = how_it_went(self._thread.view.ledger, self.request.id)
             why = self.refused or f"{gone}; nothing of yours was sent"
             self.state, self.decision, self._wanted = "over", None, None
-            self._problem = f"{why}. Your words stay here until you close this"
+            self._problem = f"{why}. Your text stays here until you close this"
         return self.state == "over"
 
     # What time and keys do.
@@ -442,7 +442,7 @@ class Review:
         if not self.refused or request.id != self.request.id:
             return
         words = f"what changed since stands above ({self._scrolling})" if lines else ""
-        words = f"what changed can't be told: {problem}" if problem else words
+        words = f"what changed is unknown: {problem}" if problem else words
         self._problem = self.refused = f"{self.refused}; {words}" if words else self.refused
         self.since = lines
 
@@ -627,7 +627,7 @@ class Review:
         draft, request = self.draft, self.request
         if draft.editing:
             return (
-                Option("_take", "ask.take", "take these arguments"),
+                Option("_take", "ask.take", "use these arguments"),
                 Option("_untake", "app.back", "back to the choices"),
             )
         options = self._answers()
@@ -706,9 +706,9 @@ class Review:
         key = self.keymap.shown("card.reason")
         way = f" ({key})" if key else ""
         if draft.form is not None:
-            return f"The arguments{way}" if draft.editing else f"Your answer{way}, * must be given"
+            return f"Arguments{way}" if draft.editing else f"Your answer{way}, * must be given"
         if draft.edited:
-            return "Your version stands above"
+            return "Your version is above"
         if request.kind == "edit" and not request.choices:
             return "Edit what is shown above"
         if request.choices or request.shape:
@@ -739,11 +739,11 @@ class Review:
             again = self._again(width, brief=True)
             lines = [*head, *again, *self._text(width, rows - len(head) - len(again), marked=marked)]
         elif again:
-            lines = [*head, *body, (), (Span("Once it is answered", "dim"),), *again]
+            lines = [*head, *body, (), (Span("After your answer", "dim"),), *again]
         else:
             lines = [*head, *body]
         if card.before:
-            lines += [(), (Span("Decided here last time", "dim"),), *_wrapped(card.before, width)]
+            lines += [(), (Span("Last time", "dim"),), *_wrapped(card.before, width)]
         if card.signing:
             lines += [(), *_wrapped((card.signing,), width)]
         return [*lines, ()]
@@ -767,7 +767,7 @@ class Review:
             words += [(), *card.votes]
         about: list[Line] = []
         if card.about:
-            about += [(), (Span("You are deciding on", "dim"),), *_wrapped(card.about, width)]
+            about += [(), (Span("About", "dim"),), *_wrapped(card.about, width)]
         if card.revised is None or not card.revised.changed:
             return [*words, *about]
         changed = _wrapped(excerpt(card.revised, _CHANGES, marked=marked), width)
@@ -780,13 +780,13 @@ class Review:
         label = self.decision.label if self.decision else ""
         if self._wanted is not None and self.state == "open" and not self.reason and not self._problem:
             ways = f"{self.keymap.shown('reason.leave')}, then {self.keymap.shown('ask.take')}"
-            words = "write what to change" if self._wanted.text == "required" else "say why, if you like"
+            words = "say what to change" if self._wanted.text == "required" else "say why, or not"
             return f"{words}; {ways} for “{self._wanted.label}”", "accent"
         if self._problem:
             return self._problem, "error"
         match self.state:
             case "grace":
-                return "a moment to read: keys listen in half a second", "dim"
+                return "keys work in half a second", "dim"
             case "confirm":
                 return f"high risk: press again for “{label}”", "accent"
             case "sending":
@@ -796,9 +796,9 @@ class Review:
         if self._json_as_text:
             return "sent as a text: the request does not ask for JSON", "accent"
         if self.card.high_risk:
-            return "high risk: wants a second key press", "accent"
+            return "high risk: press the key twice", "accent"
         undo = self.keymap.way("card.undo")
-        return f"you decide as {self._actor}; {undo} takes it back within {UNDO:.0f} s", "dim"
+        return f"you are {self._actor}; {undo} undoes it within {UNDO:.0f} s", "dim"
 
     def note_lines(self, now: float, width: int, height: int) -> tuple[list[Line], tuple[Line, ...]]:
         """The note in rows of a width, and what of it stands above in the text where it is too long.

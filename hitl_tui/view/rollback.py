@@ -27,7 +27,7 @@ def entry_line(entry: RollbackEntry) -> str:
     if entry.state == "done":
         return f"{line}: undone"
     if entry.state == "inherited":
-        return f"{line}: done before the fork, only the other thread can undo it"
+        return f"{line}: done before the fork; only the other thread can undo it"
     if entry.state == "failed":
         return f"{line}: failed, {sanitise_line(entry.error, _WHY)}"
     return line

@@ -346,7 +346,7 @@ class ViewSession:
         refusals, holder = self.view.refusals, self.view.held_by
         if not holder:
             return refusals
-        why = f"{sanitise_line(holder, 60)} runs this thread; you can look at it, or fork it"
+        why = f"{sanitise_line(holder, 60)} runs this thread; you can view it, or fork it"
         return {**refusals, **{verb(kind): why for kind in COMMANDS if kind not in (Fork, PrepareGraph)}}
 
     async def drain(self) -> bool:

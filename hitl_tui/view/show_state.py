@@ -17,7 +17,7 @@ from hitl_tui.stores.lease import process_started
 class NoShow(UsageError):
     """Notes were wanted of a show that does not run."""
 
-    title = "The show is not running"
+    title = "The presentation is not running"
 
 
 class ShowState(msgspec.Struct, frozen=True):

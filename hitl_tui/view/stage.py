@@ -284,7 +284,7 @@ def standing_words(script: Script, state: ShowState) -> str:
     """Where a show is, on one line."""
     words = [script.title, f"stop {state.stop + 1} of {len(script.file.stops)}", state.thread]
     words += [f"pace {state.pace:g}×"] if state.pace != 1 else []
-    words += ["held"] if state.held else ["on the way"] if state.going else []
+    words += ["held"] if state.held else ["waiting for the run"] if state.going else []
     return " · ".join(words)
 
 

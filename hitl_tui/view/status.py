@@ -34,7 +34,7 @@ _CANCELLED: Final = MappingProxyType(
     {"user": "ended by a person", "rejected": "rejected by a person", "rolled_back": "rolled back"}
 )
 _FAILED: Final = MappingProxyType(
-    {"dead_end": "no edge leads on", "deadline": "nobody decided before the deadline"}
+    {"dead_end": "no edge leads further", "deadline": "nobody decided before the deadline"}
 )
 _WIDE: Final = 400
 
@@ -166,7 +166,7 @@ def reason_words(progress: Progress, ledger: Sequence[LedgerEntry] = (), width: 
         if progress.reason != "termination":
             return "reached the end"
         stops = [entry.note for entry in ledger if entry.kind == "stop" and entry.note]
-        return "ended by its termination condition" + (f": {sanitise_line(stops[-1], 80)}" if stops else "")
+        return "ended by its stop condition" + (f": {sanitise_line(stops[-1], 80)}" if stops else "")
     if progress.status == "cancelled":
         return _CANCELLED.get(progress.reason, _short(progress.reason))
     if progress.reason == "limit":
@@ -177,7 +177,7 @@ def reason_words(progress: Progress, ledger: Sequence[LedgerEntry] = (), width: 
         error = progress.error
         return sanitise_line((error.message or error.title) if error else progress.reason, width) or "failed"
     if progress.position == ROLLBACK:
-        return "being rolled back"
+        return "rolling back"
     if progress.reason == "paused" and (stop := _stopped_by(progress, ledger)):
         return sanitise_line(stop, 100)
     return next_words(progress.next_node)
@@ -220,7 +220,7 @@ def standing_line(progress: Progress, held_by: str = "", ledger: Sequence[Ledger
         return f"{stands}."
     channel = progress.error.channel if progress.status == "failed" and progress.error else ""
     if channel:
-        return f"{stands}: {reason_words(progress, ledger, _WIDE)} Edit {name(channel)} to mend it."
+        return f"{stands}: {reason_words(progress, ledger, _WIDE)} Edit {name(channel)} to fix it."
     if not progress.pending:
         return sentence(f"{stands}: {reason_words(progress, ledger, _WIDE)}")
     request, more = progress.pending[0], more_words(progress)
@@ -242,7 +242,7 @@ def standing_code(progress: Progress) -> ExitCode:
 
 def held_words(holder: str) -> str:
     """What is told of a thread that another process runs."""
-    return f"run by {sanitise_line(holder, 60)} — you can look, not step"
+    return f"run by {sanitise_line(holder, 60)} — you can view, not step"
 
 
 def stopped_words(request: Request) -> str:
@@ -271,13 +271,13 @@ def more_words(progress: Progress) -> str:
 def next_words(node: str | None) -> str:
     """What comes next."""
     if node is None:
-        return "the way on is decided next"
+        return "next: choosing the route"
     return "the end is next" if node == END else f"{_short(node)} is next"
 
 
 def _names_place(request: Request) -> bool:
-    """Whether its branch has to be named, as its title does not begin with it."""
-    return bool(request.path) and not request.title.startswith(request.path)
+    """Whether its branch has to be named, as its title does not have it."""
+    return bool(request.path) and request.path not in request.title
 
 
 def _go_on(keys: Mapping[str, str]) -> str:
@@ -333,7 +333,7 @@ def _waiting(view: RunView, now: int, keys: Mapping[str, str]) -> str:
     if progress.reason == "limit":
         return f"{reason}{_press(keys, 'extend', 'to extend it')}"
     if progress.position == ROLLBACK:
-        return f"{reason} — press {keys['rollback']} to go on with that"
+        return f"{reason} — press {keys['rollback']} to continue that"
     return f"{reason} — {_go_on(keys)}"
 
 
@@ -366,7 +366,7 @@ def _yours(keys: Mapping[str, str]) -> str:
     if "unable" in keys:
         return sanitise_line(keys["unable"].partition(":")[0], 60)
     if "undo" in keys:
-        return f"being sent, {keys['undo']} takes it back"
+        return f"being sent, {keys['undo']} undoes it"
     return f"your turn, press {keys['decide']}" if keys["decide"] else "your turn"
 
 
@@ -382,7 +382,7 @@ def _failed(view: RunView, keys: Mapping[str, str]) -> str:
     if progress.reason == "deadline" or error is None:
         return reason
     if not error.node:
-        return f"{_short(error.title)} — {keys['step']} or {keys['continue']} goes on once it can"
+        return f"{_short(error.title)} — {keys['step']} or {keys['continue']} continues once it can"
     return f"{_short(error.node)} — {ways}"  # the rows below say why
 
 

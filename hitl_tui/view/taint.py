@@ -37,10 +37,10 @@ def composition_facts(node: NodeInfo) -> list[Fact]:
 def contract_facts(node: NodeInfo) -> list[Fact]:
     """What else is declared of a node, for a narrow and high pane: (name, values, role); texts are raw."""
     tried = "once" if node.attempts == 1 else f"up to {node.attempts} times"
-    takes = "any time" if node.timeout is None else f"{node.timeout:g} s at most"
+    takes = "no time limit" if node.timeout is None else f"{node.timeout:g} s at most"
     return [
         ("tried", (f"{tried}, {takes}",), "plain"),
-        ("source", (node.external or "nothing outside",), "plain"),
+        ("source", (node.external or "no outside data",), "plain"),
         ("taint", (_POLICIES[node.on_taint],), "plain"),
         ("tools", node.tools or ("none",), "plain"),
     ]
@@ -64,7 +64,7 @@ def composition_words(node: NodeInfo) -> list[tuple[str, str]]:
         what = f"a map over the items of {node.over}{most}; {at_once}"
     else:
         what = f"a parallel of {', '.join(member.name for member in node.members)}; {at_once}"
-    fails = "one that fails fails the node" if node.on_error == "fail" else "those that fail are recorded"
+    fails = "one failure fails the node" if node.on_error == "fail" else "failures are recorded"
     return [("is", what), ("is settled", f"{_JOINS.get(node.join, node.join)}; {fails}")]
 
 
@@ -100,10 +100,10 @@ def taint_line(taint: Taint) -> Line:
 
 
 def taint_warning(event: TaintRead) -> str:
-    """As `send may read what came from outside: page  from web, since step 1 by fetch`."""
+    """As `send may read untrusted data: page  from web, since step 1 by fetch`."""
     lines = [plain_text(taint_line(taint)) for taint in event.tainted]
     node = plain_text((untrusted(event.node, "node", _SHORT),))
-    return f"{node} may read what came from outside: {'; '.join(lines)}"
+    return f"{node} may read untrusted data: {'; '.join(lines)}"
 
 
 def taint_words(payload: Mapping[str, Any]) -> tuple[Line, ...]:
@@ -112,7 +112,7 @@ def taint_words(payload: Mapping[str, Any]) -> tuple[Line, ...]:
     for tainted in payload.get("channels") or ():
         taint = Taint(tainted["channel"], tainted["since"], tainted["by"], tuple(tainted["sources"]))
         lines.append((trusted("  "), *taint_line(taint)))
-    return (*lines, (trusted("Approve what it says now; an edit of it asks again.", "dim"),))
+    return (*lines, (trusted("You approve the current value; if it is edited, you are asked again.", "dim"),))
 
 
 def lineage_lines(arrivals: Iterable[Arrival]) -> list[Line]:
@@ -157,17 +157,17 @@ def contract_lines(node: NodeInfo, done: Checkpoint | None, updates: Sequence[Ap
         *(contract_fact(name, words) for name, words in composition_words(node)),
         contract_fact("may read", channel_names(node.reads)),
         contract_fact("may write", channel_names(node.writes)),
-        contract_fact("brings in", node.external or "nothing from outside"),
+        contract_fact("brings in", node.external or "no outside data"),
         contract_fact("on taint", _POLICIES[node.on_taint]),
         contract_fact("tried", "once" if node.attempts == 1 else f"up to {node.attempts} times"),
-        contract_fact("may take", "as long as it takes" if node.timeout is None else f"{node.timeout:g} s"),
+        contract_fact("may take", "no time limit" if node.timeout is None else f"{node.timeout:g} s"),
     ]
     if done is not None:
         written = list(dict.fromkeys(update.channel for update in updates))
         lines.append((trusted(""),))
         lines.append(
             contract_fact(
-                f"step {done.step}: read", channel_names(done.read) if done.read else "nothing noted"
+                f"step {done.step}: read", channel_names(done.read) if done.read else "nothing recorded"
             )
         )
         lines.append(

@@ -464,7 +464,7 @@ class _Drawing:
 
     def _draw_elsewhere(self, line: int, row: int, branch: ThreadLine) -> None:
         """A line before or behind the shown steps: where it parts from another one, and how far it goes."""
-        parts = f"parts behind {branch.start - 1:,}, " if line else ""
+        parts = f"differs after {branch.start - 1:,}, " if line else ""
         words = f"{parts}ends at {branch.head:,}"
         if branch.head < self.first:
             self._put(row, 0, f"{self.glyphs.earlier} {words}", "dim")

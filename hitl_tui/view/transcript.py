@@ -33,7 +33,7 @@ def inside_lines(event: ev.Event) -> list[str]:
         case ev.BranchEnded(outcome=outcome) if outcome.status == "ok":
             return [f"{name(outcome.path)} is done{_tries(outcome)}, {duration(outcome.duration)}."]
         case ev.BranchEnded(outcome=outcome) if outcome.status == "cancelled":
-            return [f"{name(outcome.path)} was given up: the others were enough."]
+            return [f"{name(outcome.path)} was stopped: the others were enough."]
         case ev.BranchWaits():
             return [f"{name(event.path)} asks: {sanitise_line(event.title, _TITLE)}"]
         case ev.ChildMoved() if event.running:
@@ -124,7 +124,7 @@ def event_lines(event: ev.Event) -> list[str]:
             return content([f"{where}{event.agent}: {tool_line(event)}"], 4)
         case ev.TaintRead():
             return [
-                f"Warning: {name(event.node)} may read what came from outside:",
+                f"Warning: {name(event.node)} may read untrusted data:",
                 *spans([taint_line(taint) for taint in event.tainted]),
             ]
         case ev.NodeRetrying():
@@ -145,7 +145,7 @@ def event_lines(event: ev.Event) -> list[str]:
                 *spans(frame_lines(event.error.frames, glyphs=ASCII), _FRAMES, "hitl-tui show --json"),
             ]
         case ev.AttemptDropped():
-            return [f"{name(event.node)} was given up: {name(event.why)}. Nothing of it was committed."]
+            return [f"{name(event.node)} was stopped: {name(event.why)}. Nothing of it was saved."]
         case ev.LimitNear():
             return [f"Note: {limit_line(event)}."]
         case ev.PriceUnknown():
@@ -155,7 +155,7 @@ def event_lines(event: ev.Event) -> list[str]:
 
             return [f"Now {held_words(event.holder)}."]
         case ev.HolderChanged():
-            return ["Nobody runs it any more: you can go on."]
+            return ["Nobody runs it any more: you can continue."]
         case ev.GraphChanged():
             from hitl_tui.view.repeats import running_words, standing_words
 
@@ -241,7 +241,7 @@ def step_lines(
         lines += [*spans(calls_of_step(checkpoint, ASCII)), *spans(calls_of_failed(checkpoint, ASCII))]
     lines += branch_lines(checkpoint)
     if not updates:
-        return [*lines, "It changed nothing."]
+        return [*lines, "No change."]
     # Branches that changed nothing have been told of before.
     paths = {update.path for update in updates} if checkpoint.branches else ()
     wrote = [branch for branch in checkpoint.branches if branch.path in paths]

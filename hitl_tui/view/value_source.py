@@ -146,10 +146,10 @@ async def _blame(session: ViewSession, channel: str) -> ValueText:
 
     fetched = await session.versions(channel, session.step_view.step, _BLAME_VERSIONS)
     versions = [(point, value) for point, _, value in reversed(fetched.found)]
-    older = f"what is older than step {fetched.since} was not looked at" if fetched.since else ""
+    older = f"steps before {fetched.since} were not checked" if fetched.since else ""
     note: Line = (trusted(older, "dim"),) if older else ()
     if not versions:
-        return ValueText(channel, "blame", (), note=note or (trusted("nobody has written it yet", "dim"),))
+        return ValueText(channel, "blame", (), note=note or (trusted("not written yet", "dim"),))
     values = tuple(value for _, value in versions)
     rows = await _made(session, "blame", values, lambda: blame(versions))
     gutter = tuple(f"{row.step:>3} {sanitise_line(row.who, 10):<10} │ " for row in rows)
@@ -160,7 +160,7 @@ def _written(versions: Versions) -> Line:
     """Who made a value that there is nothing to compare with."""
     since = versions.since
     if not versions.found:
-        unchanged = f"unchanged since step {since - 1} at least" if since else "as it was at the start"
+        unchanged = f"unchanged since step {since - 1} at least" if since else "unchanged so far"
         return (trusted(unchanged, "dim"),)
     point, who, _ = versions.found[0]
     place = f" at step {point.step}" + ("" if since else ", the first change")
@@ -184,7 +184,7 @@ def read_values(step: StepView, reads: Sequence[str], width: int) -> tuple[Line,
         if "*" in reads or row.name in reads:
             name = Span(f"{row.name}  ", "name")
             rows += islice(wrap_spans((name, *row.value), width), _READ_ROWS)
-    return ((), (trusted("── it reads", "dim"),), *rows) if rows else ()
+    return ((), (trusted("── reads", "dim"),), *rows) if rows else ()
 
 
 def declared_lines(graph: GraphInfo, width: int) -> tuple[Line, ...]:
@@ -278,7 +278,7 @@ def draft_of(value: Any, channel_type: str) -> EditText:
         text = value or ""
         if sanitise(text) == text:
             return EditText(text, as_json=False)
-        return EditText(json.dumps(text), as_json=True, why="as JSON, for it holds control characters")
+        return EditText(json.dumps(text), as_json=True, why="as JSON, because it has control characters")
     text = json.dumps(value, indent=2, ensure_ascii=False)
     if sanitise(text) != text:
         text = json.dumps(value, indent=2)

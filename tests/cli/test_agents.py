@@ -47,8 +47,8 @@ def test_a_fork_takes_another_model(app: App, thread: str) -> None:
 @pytest.mark.parametrize(
     ("word", "problem"),
     [
-        ("writer", "is no setting"),
-        ("model=x", "is no setting"),
+        ("writer", "is not a setting"),
+        ("model=x", "is not a setting"),
         ("writer.temperature=hot", "give a number"),
         ("nobody.model=x", "no agent 'nobody'"),
         ("writer.colour=red", "no setting 'colour'"),

@@ -79,6 +79,6 @@ def test_comments_alone_are_words_enough(advised: App) -> None:
 @pytest.mark.slow
 def test_a_passage_that_does_not_stand_there_is_refused_before_anything_is_stored(advised: App) -> None:
     refused = advised.expect(2, "revise", "a", "--comment", "no such words", "x").err
-    assert "does not stand in 'latest_draft'" in refused
+    assert "is not in 'latest_draft'" in refused
     assert "answer" not in advised.expect(0, "log", "a", "--json").document["decisions"][-1]["decision"]
     assert "says nothing" not in refused

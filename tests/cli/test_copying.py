@@ -26,7 +26,7 @@ def test_a_pipe_gets_value_difference_card_and_the_command_that_answers(twelve: 
     diff = twelve.expect(0, "copy", "blog-joins", "diff").out
     assert "An index is a [-structure-] {+phone book+} that" in diff
     card = twelve.expect(0, "copy", "blog-joins", "card").out
-    assert card.startswith("# The advisor says APPROVED\n")
+    assert card.startswith("# Approve this draft? (advisor: APPROVED)\n")
     assert "- latest\\_draft of step 4 by worker, 289 characters" in card
     assert "- `accept`: accept the verdict" in card
     assert value.strip() in card
@@ -50,7 +50,7 @@ def test_json_has_the_text_and_what_it_is_of(twelve: App) -> None:
     [
         (("order-7", "value"), "no channel is named"),
         (("memo-42", "value", "txt"), "did you mean 'text'"),
-        (("memo-42", "diff"), "'text' has no version before"),
+        (("memo-42", "diff"), "'text' has no earlier version"),
     ],
 )
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_a_terminal_without_a_clipboard_is_told_so(twelve: App, without_a_clipbo
     with Terminal([*APP, "copy", "memo-42", "value"], env={"TERM": "dumb"}) as terminal:
         assert terminal.wait_exit() == 1
         assert osc52(terminal) == []
-        assert "there is no clipboard here" in terminal.text()
+        assert "no clipboard here" in terminal.text()
 
 
 def test_a_key_of_lines_takes_what_there_is_to_the_machines_clipboard(
@@ -108,5 +108,5 @@ def test_a_key_of_lines_takes_what_there_is_to_the_machines_clipboard(
     with Terminal([*APP, "resume", "memo-42", "--plain"], env=env) as terminal:
         terminal.wait_for("Command:")
         terminal.press("K card", "enter")
-        terminal.wait_for("to this machine's clipboard alone.")
+        terminal.wait_for("to this machine's clipboard only.")
         assert (tmp_path / "clipboard").read_text().startswith("# Is this draft good enough?")

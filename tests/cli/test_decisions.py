@@ -158,7 +158,7 @@ def test_an_edit_that_is_refused_withdraws_nothing_in_words(
         for edit in edits:
             assert "withdrawn" not in review.expect(4, *edit).err
     for edit in edits:
-        assert "withdrawn, it must be asked anew: Good enough?" in review.expect(0, *edit).err
+        assert "withdrawn; the graph must ask again: Good enough?" in review.expect(0, *edit).err
 
 
 @pytest.mark.parametrize("recommended", ["ship", "stop", None])
@@ -252,7 +252,7 @@ def test_a_question_of_a_node_takes_json(app: App, tmp_path: Path) -> None:
     app.expect(3, "run", str(tmp_path / "asking.py"), "--headless", "--thread", "q")
     request = pending(app, "q")
     assert "must be JSON: line 1" in app.expect(2, "answer", "q", request, "two", "--step", "0").err
-    assert "takes a value" in app.expect(2, "approve", "q").err
+    assert "wants a value" in app.expect(2, "approve", "q").err
     done = app.expect(0, "answer", "q", request, "2", "--step", "0", "--run", "--json")
     assert done.document["state"]["n"] == 2
 

@@ -1,4 +1,4 @@
-"""`log --mine`: what one decided in all threads, what became of it, and how to take it back."""
+"""`log --mine`: what one decided in all threads, what became of it, and how to undo it."""
 
 from __future__ import annotations
 
@@ -97,4 +97,4 @@ def test_a_rollback_is_offered_where_something_can_be_undone(app: App) -> None:
         ("fork", ("book", "pay")),
         ("rollback", ("unpay", "unbook")),
     ]
-    assert "what was done outside is undone by unpay, unbook" in "\n".join(followed_lines(told))
+    assert "undoes side effects with unpay, unbook" in "\n".join(followed_lines(told))

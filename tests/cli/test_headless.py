@@ -255,11 +255,11 @@ def test_a_thread_runs_again_in_a_fork_from_where_its_code_changed(app: App, tmp
     graph.write_text(TWO.replace("* 10", "* 11"))
     forget_code(tmp_path)  # as in another process
     looked = app.expect(0, "rerun", "t", "--dry-run").err
-    assert "t: b changed · step 1 stands\nRuns again: b." in looked
-    assert "step 1 stands" in looked
+    assert "t: b changed · step 1 is kept\nRuns again: b." in looked
+    assert "step 1 is kept" in looked
     app.expect(2, "show", "t-b")
     done = app.expect(0, "rerun", "t")
-    assert "step 1 stands" in done.err
+    assert "step 1 is kept" in done.err
     assert "t-b: Done at step 2." in done.out
     assert app.expect(0, "show", "t-b", "--json").document["state"]["n"] == 11
     assert app.expect(0, "show", "t", "--json").document["state"]["n"] == 10

@@ -31,7 +31,7 @@ def test_two_forks_are_told_the_step_at_which_they_part_and_what_made_it_so(revi
     parts = document["parts"]
     assert parts["step"] == 2
     assert [row["channel"] for row in parts["channels"] if row["change"] == "changed"] == ["draft"]
-    assert "They part at step 2, by " in review.expect(0, "diff", "r", "b").out
+    assert "First difference at step 2, by " in review.expect(0, "diff", "r", "b").out
     assert review.expect(0, "diff", "r@0", "r", "--json").document["parts"] is None
     review.expect(0, "fork", "r@1", "same")
     assert review.expect(0, "diff", "r@1", "same", "--json").document["parts"] is None

@@ -213,7 +213,7 @@ def test_a_run_that_another_program_has_moved_meanwhile_ends_with_a_conflict(
     (tmp_path / "meddled.py").write_text(text)
     given = ("run", "meddled.py", "--input", "task=hills", "--thread", "m")
     done = app.expect(4, *given, "--json" if as_json else "--headless")
-    assert "somebody else has run thread 'm'" in done.err
+    assert "another program ran thread 'm'" in done.err
     if as_json:
         ended, result = done.documents[-2:]
         assert (ended["event"], ended["exit_code"], result["exit_code"]) == ("run_ended", 4, 4)
@@ -372,7 +372,7 @@ def test_lines_ask_for_the_context_that_a_graph_needs(
     (tmp_path / "flow.py").write_text(code)
     talk = Talker(app, monkeypatch)
     done = talk("\nann\n5\nc\nq\n", "run", "flow.py", "--plain", "--thread", "t")
-    assert "It is needed" in done.out
+    assert "It is required" in done.out
     shown = app.expect(0, "show", "t", "--json", "--store", "langgraph:flow.py").document
     assert shown["state"]["text"] == "ann 5"
     (tmp_path / "asks.py").write_text(code.replace('text: str = ""', "text: str"))

@@ -35,9 +35,11 @@ ALL = {asking.thread for asking in rich_queue.TWELVE}
 @pytest.mark.slow
 def test_it_lists_what_it_would_decide_and_why_not_the_rest_and_changes_nothing(twelve: App) -> None:
     told = twelve.expect(3, "decide", "--filter", "", "--answer", "approve", "--dry-run").out
-    assert re.search("^blog-joins +Verdict: approved +approve anyway", told, re.MULTILINE)
+    assert re.search(
+        "^blog-joins +Approve this draft\\? \\(advisor: approved\\) +approve", told, re.MULTILINE
+    )
     assert re.search(r"^press-q3 +Publish the quarterly numbers\? +- +high risk", told, re.MULTILINE)
-    assert "it asks for a form of 4 fields" in told
+    assert "it asks for a form with 4 fields" in told
     assert waiting(twelve) == ALL
 
 

@@ -54,7 +54,7 @@ def test_a_graph_that_is_not_there_is_told_at_the_line_that_names_it(app: App, t
 
 @pytest.mark.parametrize("named", [(), (str(SAMPLE),), ("closures",)])
 def test_notes_say_so_where_no_show_runs(app: App, named: tuple[str, ...]) -> None:
-    assert "The show is not running" in app.expect(2, "present", *named, "--notes").err
+    assert "The presentation is not running" in app.expect(2, "present", *named, "--notes").err
 
 
 def test_a_show_whose_process_has_died_does_not_run(app: App) -> None:
@@ -62,7 +62,7 @@ def test_a_show_whose_process_has_died_does_not_run(app: App) -> None:
         [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
     )
     ShowFile(shows_folder(), SAMPLE).write(state(pid=int(ended.stdout)))
-    assert "The show is not running" in app.expect(2, "present", "closures", "--notes").err
+    assert "The presentation is not running" in app.expect(2, "present", "closures", "--notes").err
 
 
 @pytest.mark.parametrize("named", [(), ("closures",), ("kitchen-1",)])

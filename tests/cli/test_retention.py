@@ -109,7 +109,7 @@ def test_a_fork_keeps_it_without_forks(two: App) -> None:
 def test_prune_wants_a_rule_and_says_what_stays(two: App) -> None:
     assert "no rule" in two.expect(2, "prune", "--yes").err
     said = two.expect(0, "prune", "--older-than", "1d", "--yes").out
-    assert said == "nothing to delete\n2 stay: 2 too young\n"
+    assert said == "nothing to delete\n2 stay: 2 too recent\n"
     pruned = two.expect(0, "prune", "--older-than", "0s", "--yes", "--json").document
     assert ([row["thread"] for row in pruned["threads"]], pruned["kept"]) == (["done"], {"waits": 1})
     (kept,) = two.expect(0, "deleted", "--json").document["entries"]

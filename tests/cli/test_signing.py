@@ -132,7 +132,7 @@ def _gated(store: Checkpointer) -> GraphRunner:
 async def test_the_card_says_that_a_signature_is_wanted_and_what_signs(keys: Path) -> None:
     async with real(_gated) as it:
         await it.press("c")
-        await asked(it, "it must be signed, and no key signs yours")
+        await asked(it, "it must be signed, and you have no signing key")
         await answer(it, "a")
         await it.shows("wants a signed decision")
 

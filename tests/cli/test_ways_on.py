@@ -1,4 +1,4 @@
-"""What a command says to do next can be typed as it stands, and a refusal says how to mend it."""
+"""What a command says to do next can be typed as it stands, and a refusal says how to fix it."""
 
 from __future__ import annotations
 

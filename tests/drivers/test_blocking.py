@@ -142,7 +142,7 @@ async def test_closing_says_what_was_not_committed(bench: Bench, way: Work) -> N
     async with asyncio.timeout(PATIENCE):
         lost = await watcher.driver.close()
     assert "'b' was running" in lost
-    assert "nothing of it was committed" in lost
+    assert "nothing of it was saved" in lost
     cursor = bench.store.cursor("t")
     assert cursor is not None
     assert (cursor.status, cursor.reason, cursor.head) == ("waiting", "paused", 1)

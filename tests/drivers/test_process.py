@@ -29,7 +29,7 @@ def test_closing_in_the_middle_of_a_node_lets_the_process_end(tmp_path: Path, st
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert "node 'b' was running, nothing of it was committed" in done.stdout
+    assert "node 'b' was running, nothing of it was saved" in done.stdout
     store = SQLiteCheckpointer(path)
     runner = leaving.runner(store, None)
     cursor = store.cursor("t")

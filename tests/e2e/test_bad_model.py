@@ -44,7 +44,7 @@ def test_a_model_that_hangs_can_be_left(tmp_path: Path) -> None:
             terminal.wait_for("worker · ")
             os.kill(terminal.pid, signal.SIGTERM)
             assert terminal.wait_exit() == 128 + signal.SIGTERM
-            assert "nothing of it was committed" in " ".join(terminal.text().split())
+            assert "nothing of it was saved" in " ".join(terminal.text().split())
 
 
 GRAPH = """

@@ -336,7 +336,7 @@ async def test_who_a_proxy_has_logged_in_decides_under_that_name(browser: Chromi
         tab = await browser.tab(f"{url}/thread/r1")
         await tab.wait_for("WAITING")
         await tab.press("d")
-        await tab.wait_for("you decide as carla")
+        await tab.wait_for("you are carla")
         await press_until(tab, "a", "send it now")
         await tab.press("enter")
         await tab.wait_for("approve by carla")

@@ -116,7 +116,7 @@ def test_ctrl_c_pauses_a_session_in_lines_and_again_gives_the_node_up() -> None:
         terminal.press("ctrl+c")
         terminal.wait_for("Pausing after this node")
         terminal.press("ctrl+c")
-        terminal.wait_for("worker was given up")
+        terminal.wait_for("worker was stopped")
         terminal.wait_for("Paused at step 0: worker is next.")
         terminal.press("q", "enter")
         assert terminal.wait_exit() == 3

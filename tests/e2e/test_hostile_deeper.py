@@ -35,7 +35,7 @@ def decide(watched: Watched, key: str, shows: str = "Your decision") -> None:
     terminal.wait_for("WAITING")
     watched.press("d", shows=shows)
     if shows == "Your answer":
-        terminal.wait_gone("a moment to read")
+        terminal.wait_gone("keys work in half")
         watched.press("escape")
     terminal.press_until(key, "send it now")
     watched.check("the answer")
@@ -68,7 +68,7 @@ def leave(watched: Watched, shown: str) -> None:
 def test_questions_what_runs_inside_and_the_screens_over_the_run(watched: Watched) -> None:
     terminal = watched.terminal
     terminal.wait_for("ask ␛[31m")
-    over(watched, "B", "hit N counts", "space", "enter", "evil [red] $(", "escape")
+    over(watched, "B", "place [hit N]", "space", "enter", "evil [red] $(", "escape")
 
     watched.press("s")
     decide(watched, "enter", "Your answer")
@@ -92,7 +92,7 @@ def test_questions_what_runs_inside_and_the_screens_over_the_run(watched: Watche
     watched.press("s", shows="DONE")
 
     over(watched, "$", "By agent")
-    over(watched, "M", "What came from outside")
+    over(watched, "M", "Untrusted data at step")
     over(watched, "i", "What nodes may do")
     over(watched, "A", "in all", "v", "pagedown", "x", "escape")
     over(watched, "T", "Try otherwise", "tab", "enter")
@@ -104,7 +104,7 @@ def test_questions_what_runs_inside_and_the_screens_over_the_run(watched: Watche
     watched.press("U", shows="These run in this order")
     watched.press("r", shows="could not be undone")
     watched.press("escape")
-    over(watched, "x", "All steps stay")
+    over(watched, "x", "All steps are kept")
     watched.press("f", shows="name of the new thread")
     watched.press("enter")
     watched.press("enter", gone="name of the new thread")

@@ -39,7 +39,7 @@ def test_a_saved_graph_offers_a_reload_that_runs_the_new_code(place: Path) -> No
     with opened(place) as terminal:
         terminal.wait_for("write is next")
         terminal.press("R")
-        terminal.wait_for("the file of the graph is as it was")
+        terminal.wait_for("the graph's file is unchanged")
         (place / "small.py").write_text(GRAPH.replace('words")}', 'words"), "more": Channel(7)}'))
         terminal.wait_for("The graph's file was saved")
         terminal.wait_for("channel 'more' is new")
@@ -64,7 +64,7 @@ def test_a_saved_graph_that_can_not_go_on_is_refused_and_the_old_one_stays(place
         (place / "small.py").write_text(GRAPH.replace('"write"', '"other"'))
         terminal.wait_for("The graph's file was saved")
         terminal.press("R")
-        terminal.wait_for("can't go on with the graph as it was saved")
+        terminal.wait_for("can't continue with the saved graph")
         (place / "small.py").write_text("import nothing_of_the_kind\n")
         terminal.wait_for("nothing_of_the_kind")
         terminal.press("s")

@@ -60,14 +60,14 @@ def test_lines_are_wrapped_between_words_and_their_second_rows_are_indented(tmp_
     with Terminal(command, size=(60, 90)) as terminal:
         terminal.wait_for("h lists the commands.")
         terminal.press("h", "enter")
-        terminal.wait_for("q: leave;")
+        terminal.wait_for("q: quit;")
         shown = terminal.text().splitlines()
         terminal.press("q", "enter")
         terminal.wait_exit()
-    start = next(at for at, row in enumerate(shown) if row.startswith("d: decide on what waits;"))
+    start = next(at for at, row in enumerate(shown) if row.startswith("d: answer the request;"))
     assert [row.rstrip() for row in shown[start : start + 2]] == [
-        "d: decide on what waits; d 2: on the second of",
-        "  several.  e CHANNEL: edit a channel.  f: fork.",
+        "d: answer the request; d 2: the second of several.  e",
+        "  CHANNEL: edit a channel.  f: fork.",
     ]
 
 

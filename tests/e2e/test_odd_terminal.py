@@ -49,7 +49,7 @@ def test_bytes_that_are_no_text_are_typed_and_pasted() -> None:
         terminal.settle()
         assert not unexpected(bytes(terminal.raw))
         terminal.press("escape")
-        terminal.wait_for("Drop the changes?")
+        terminal.wait_for("Discard the changes?")
         terminal.press("d")
         terminal.wait_for("worker is next")
         terminal.press("q")

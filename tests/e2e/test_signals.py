@@ -108,7 +108,7 @@ def to_the_node(terminal: Terminal) -> None:
 
 def to_words_on_the_card(terminal: Terminal) -> None:
     to_the_card(terminal)
-    terminal.press_until("r", "write what to change")
+    terminal.press_until("r", "say what to change")
     terminal.press("shorter please")
     terminal.wait_for("shorter please")
 
@@ -124,7 +124,7 @@ def to_the_editor(terminal: Terminal) -> None:
 
 
 MOMENTS = {
-    "node": (to_the_node, "node 'wait' was running, nothing of it was committed", 2),
+    "node": (to_the_node, "node 'wait' was running, nothing of it was saved", 2),
     "card": (to_words_on_the_card, "what you wrote about 'Good enough?' was not applied; it is kept in", 1),
     "editor": (to_the_editor, "what you wrote in channel 'draft' of 't' was not applied; it is kept in", 1),
 }

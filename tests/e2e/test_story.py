@@ -27,7 +27,7 @@ def first_session() -> str:
 
         terminal.press("d")
         terminal.wait_for("Your decision")
-        terminal.press_until("r", "write what to change")
+        terminal.press_until("r", "say what to change")
         terminal.press(WORDS, "enter")
         terminal.press_until("enter", "send it now")
         terminal.press("enter")

@@ -146,7 +146,7 @@ def test_three_bugs_are_found_and_mended_from_the_screen(place: Path) -> None:
         bug.press("{")
         terminal.wait_for("Step 7 of 8")
         bug.found(most=6)
-        bug.mend("def score(state):", "else None}", "else 0.0}", "step 1 stands")
+        bug.mend("def score(state):", "else None}", "else 0.0}", "step 1 is kept")
         terminal.wait_for("7 facts, best 0.9")
 
         bug = Bug(terminal, place, "the reducer that doubles")

@@ -27,7 +27,7 @@ def test_what_waits_is_claimed_given_back_and_handed_over(talk: Talker, twelve: 
     assert "Publish the quarterly numbers?: no longer claimed." in told
     assert "handed to ann by tester: “you know them”" in told
     assert "Refused: " in told
-    assert "a name is needed: who gets it?" in told
+    assert "give a name: who gets it?" in told
     with closing(SQLiteCheckpointer(twelve)) as store:
         (request,) = store.cursor("press-q3").pending  # type: ignore[union-attr]
         assert request.handed is not None
@@ -54,8 +54,8 @@ def test_calls_of_a_tool_are_allowed_listed_and_asked_about_again(talk: Talker, 
     ).out  # fmt: skip
     assert "Nothing is allowed in this thread without asking." in told
     assert "send_mail with to=team@*, by tester: “they know us”." in told
-    assert "not one call waits, but: send_mail, delete_file" in told
-    assert "'to' is no NAME=PATTERN" in told
+    assert "no single call waits, but: send_mail, delete_file" in told
+    assert "'to' is not NAME=PATTERN" in told
     assert "has no allowance 'a9'" in told
     assert told.rstrip().partition("has no allowance 'a9'")[2].count("Nothing is allowed") == 1
 
@@ -73,7 +73,7 @@ def test_a_thread_is_deleted_after_a_yes_with_the_reason_and_not_while_it_waits(
     assert "  | memo-42: 4 steps, completed" in told
     assert "Nothing was deleted." in told
     assert "Deleted 1 thread" in told
-    assert told.count("Nothing would go; 1 would stay.") == 2
+    assert told.count("Nothing would be deleted; 1 would stay.") == 2
     assert "  | mail-bot-1: thread 'mail-bot-1' waits" in told
     assert "  | order-7: 'order-7' is open here" in told
     assert "no thread is named" in told
@@ -95,15 +95,15 @@ def test_several_are_deleted_at_once_a_rule_prunes_and_what_fills_the_store_is_t
     ).out  # fmt: skip
     assert "there is no rule for what goes" in told
     assert "'soon' is no time" in told
-    assert "10 threads would go, 10 of them running or waiting; 2 would stay." in told
+    assert "10 threads would be deleted, 10 of them running or waiting; 2 would stay." in told
     assert "1 among the last changed, 1 open here" in told
-    assert "1 thread would go; 11 would stay." in told
-    assert "2 threads would go, 2 of them running or waiting." in told
+    assert "1 thread would be deleted; 11 would stay." in told
+    assert "2 threads would be deleted, 2 of them running or waiting." in told
     assert "Deleted 2 threads" in told
     assert "No closing quotation" in told
     assert "there is no thread 'mail-bot-3'" in told
     assert "cached states: " in told
-    assert "of it free; S vacuum gives back what is free." in told
+    assert "of it free; S vacuum frees the space." in told
     assert " before, " in told
     assert "  | 3. just now: mail-bot-2 deleted by tester (" in told
     assert "  |   prune: older than 0s" in told
@@ -137,7 +137,7 @@ def test_ctrl_c_ends_a_deletion_behind_the_batch_at_hand(
     monkeypatch.setattr(Terminal, "say", told)
     monkeypatch.setattr(SQLiteCheckpointer, "delete", delete)
     said = talk("X mail-bot-1 mail-bot-2 force\nyes\n\nt\nq\n", "resume", "order-7", "--plain").out
-    assert "Stopping behind those that are being deleted." in said
+    assert "Stopping after the current batch." in said
     assert "Deleted 1 thread; 1 thread stayed; " in said
     with closing(SQLiteCheckpointer(twelve)) as store:
         assert [entry.thread_id for entry in store.store_ledger()] == ["mail-bot-1"]

@@ -25,9 +25,9 @@ def test_what_is_said_about_passages_goes_with_the_answer_in_the_order_of_the_te
     assert "  | 2. Without one, a query reads every row" in listed
     assert "  | 1 whose?  on “phone book”" in told
     assert "  | 2 too long  on “Writes get slower" in told
-    assert "They go with the words of your answer." in told
+    assert "Sent with your answer." in told
     asked = told.partition("With your comments:")[2]
-    assert "Your words, beside your comments:" in asked
+    assert "Your answer, besides your comments:" in asked
     assert "Decided: your answer is recorded" in asked
     with closing(SQLiteCheckpointer(twelve)) as store:
         entry = next(entry for entry in reversed(store.ledger("blog-joins")) if entry.kind == "answer")
@@ -39,11 +39,11 @@ def test_what_is_said_about_passages_goes_with_the_answer_in_the_order_of_the_te
 @pytest.mark.parametrize(
     ("typed", "thread", "says"),
     [
-        ("C 9 hm", "blog-joins", "'9 hm' says nothing about a passage"),
-        ("C 1", "blog-joins", "'1' says nothing about a passage"),
-        ('C "no such words" hm', "blog-joins", "does not stand in 'latest_draft'"),
-        ("C back", "blog-joins", "there is no comment to take back"),
-        ("C 1 hm", "order-7", "there is no text here to say something about"),
+        ("C 9 hm", "blog-joins", "'9 hm' is not a comment on a passage"),
+        ("C 1", "blog-joins", "'1' is not a comment on a passage"),
+        ('C "no such words" hm', "blog-joins", "is not in 'latest_draft'"),
+        ("C back", "blog-joins", "there is no comment to undo"),
+        ("C 1 hm", "order-7", "there is no text here to comment on"),
     ],
 )
 @pytest.mark.slow

@@ -80,7 +80,7 @@ def test_a_broken_graph_is_looked_at_mended_and_gone_on_with(file: Path) -> None
     assert any("division by zero" in line for line in said)
     assert said.count("  | thread 't' can only be looked at") == 3, "s, e and R, and d has nothing to decide"
     assert not [line for line in said if "New value" in line], "refused before anything is typed"
-    assert "The graph was loaded again." in said
+    assert "The graph was reloaded." in said
 
 
 def test_a_change_is_reported_after_a_look_that_failed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,7 @@ def test_what_one_decided_is_told_with_what_became_of_it(app: App, waiting: Talk
 def test_the_text_that_is_decided_about_is_shown_whole(waiting: Talker) -> None:
     done = waiting("d\n\nq\n", "resume", "r", "--plain")
     assert "The text of draft:\n  | Gradient descent minimises a function" in done.out
-    assert "It goes on waiting." in done.out
+    assert "It still waits." in done.out
     assert done.code == 3
     assert "Left. Continue with: hitl-tui resume r" in done.out
 
@@ -147,7 +147,7 @@ def test_an_answer_that_is_not_there_is_asked_for_again(waiting: Talker) -> None
     done = waiting("d\n3\naprove\n\nq\n", "resume", "r", "--plain")
     assert "there is no answer 3" in done.out
     assert "did you mean 'approve'?" in done.out
-    assert "It goes on waiting." in done.out
+    assert "It still waits." in done.out
     assert done.code == 3
 
 
@@ -165,7 +165,7 @@ def test_a_refused_edit_gives_the_text_back(waiting: Talker) -> None:
     done = waiting(
         "e approved\nperhaps\n.\ne approved\n3\n.\ne 2\nMine\n.\nno\nq\n", "resume", "r", "--plain"
     )
-    assert "this is no JSON: line 1, column 1" in done.out
+    assert "this is not JSON: line 1, column 1" in done.out
     assert "Your text was:\n  | perhaps\n" in done.out
     assert "Your text was:\n  | 3\n" in done.out
     assert "Nothing was stored.\nYour text was:\n  | Mine\n" in done.out
@@ -174,14 +174,14 @@ def test_a_refused_edit_gives_the_text_back(waiting: Talker) -> None:
 
 def test_a_fork_becomes_the_open_thread(waiting: Talker) -> None:
     done = waiting("f\n1\nother\ns\nt\no r\nq\n", "resume", "r", "--plain")
-    assert "Made other from step 1; this is it now." in done.out
+    assert "Made other from step 1; it is open now." in done.out
     assert "other: waiting, step 2, waits for Is this draft good enough?" in done.out
     assert done.out.count("Thread r, graph review.") == 2
 
 
 def test_ending_a_thread_wants_a_yes(waiting: Talker) -> None:
     done = waiting("x\nno\nx\nyes\nno time\nl\nq\n", "resume", "r", "--plain")
-    assert "It goes on as it was." in done.out
+    assert "It was not cancelled." in done.out
     assert "Cancelled at step 2: ended by a person." in done.out
     assert done.code == 1
 
@@ -211,7 +211,7 @@ def test_input_that_does_not_fit_is_asked_for_again(talk: Talker, app: App, tmp_
 
 def test_leaving_before_it_began_leaves_no_thread(talk: Talker, app: App) -> None:
     done = talk("", "run", "review", "--thread", "r")
-    assert done.out.endswith("Left before it began: there is no thread yet.\n")
+    assert done.out.endswith("Quit before it started: there is no thread yet.\n")
     assert "no thread yet" in app.expect(0, "threads").err
 
 
@@ -269,7 +269,7 @@ def test_a_decision_that_comes_too_late_is_told(
     done = app("resume", "r", "--plain")
     assert "Refused: Answer refused." in done.out
     assert "changed since step 2:" in done.out
-    assert "Your words were:\n  | too late\n" in done.out
+    assert "Your comment was:\n  | too late\n" in done.out
     assert "Step 3 by" in done.out
 
 
@@ -302,7 +302,7 @@ def test_words_for_a_thread_that_somebody_else_ended_are_given_back(
 
     monkeypatch.setattr("sys.stdin", Ended("x\nyes\ntoo late\nq\n", "r"))
     done = app("resume", "r", "--plain")
-    assert "Your words were:\n  | too late\n" in done.out
+    assert "Your reason was:\n  | too late\n" in done.out
 
 
 class TestAsking:
@@ -339,7 +339,7 @@ class TestAsking:
 
     def test_a_dot_leaves_it_waiting(self, order: Talker) -> None:
         done = order("d\ntea\n.\nq\n", "resume", "o", "--plain")
-        assert "It goes on waiting." in done.out
+        assert "It still waits." in done.out
         assert done.code == 3
 
     @pytest.mark.slow
@@ -347,7 +347,7 @@ class TestAsking:
         fields = "tea\n2\nHill 1\nUlm\n\n\n"
         edited = '{"item": "tea", "amount": 9, "address": {"street": "a", "city": "Bonn"}}'
         done = order(f"d\n{fields}c\nd\n{{oops\n.\n{edited}\n.\nyes\nc\nq\n", "resume", "o", "--plain")
-        assert "| this is no JSON: line 1, column 2" in done.out
+        assert "| this is not JSON: line 1, column 2" in done.out
         assert '  ~   "amount": [-2-]{+9+},' in done.out
         assert "9 x tea to Bonn" in app.expect(0, "show", "o").out
 
@@ -378,7 +378,7 @@ class TestAsking:
     ) -> None:
         app.expect(3, "run", str(SAMPLES / "toolcalls.py"), "--headless", "--thread", "c")
         done = talk("d\nedit\n.\napprove\napprove\nc\nq\n", "resume", "c", "--plain")
-        assert "this action is yet to be decided" in done.out
+        assert "this action is not decided yet" in done.out
         assert "send_mail to team@example.org" in done.out
 
 
@@ -423,7 +423,7 @@ def test_what_reaches_outside_is_tried_again_only_once_that_was_told(
     (tmp_path / "pays.py").write_text(PAYS)
     run = ("run", str(tmp_path / "pays.py"), "--plain", "--thread", "t")
     told = talk(f"c\n{key}\nno\n{key}\nyes\nq\n", *run).out
-    begun, refused, tried = told.split("Runs again: pay.\npay reaches outside: brings in the bank.\n")
+    begun, refused, tried = told.split("Runs again: pay.\npay has side effects: brings in the bank.\n")
     assert "attempt 1" in begun
     assert "attempt 2" not in refused
     assert "pay runs, attempt 2" in tried
@@ -447,12 +447,12 @@ def test_forks_are_listed_and_compared_with_any_other_step(app: App, talk: Talke
     told = talk("H\n=\n= c@1\n= @1\n= @9\n= gone\nq\n", "resume", "c-b", "--plain").out
     _, family, parent, shared, own, none, gone, _ = told.split("Command: ")
     assert "c: completed, step 3\n" in family
-    assert "c-b: waiting, step 2, forked from c, parts behind step 1: edited by ann" in family
+    assert "c-b: waiting, step 2, forked from c, differs after step 1: edited by ann" in family
     assert "c at step 3, beside step 2 here:" in parent
     assert "count: changed\n  - 3\n  + 7\n" in parent
-    assert "They part at step 2, by increment and by ann:" in parent
+    assert "First difference at step 2, by increment and by ann:" in parent
     assert "c at step 1, beside step 2 here:" in shared
-    assert "They part" not in shared
+    assert "First difference" not in shared
     assert "Step 1, beside step 2 here:" in own
     assert "count: changed\n  - 1\n  + 7\n" in own
     assert "there is no step 9" in none
@@ -460,7 +460,7 @@ def test_forks_are_listed_and_compared_with_any_other_step(app: App, talk: Talke
     own = talk("=\nq\n", "resume", "c", "--plain").out
     assert "Step 2, beside step 3 here:" in own
     first = talk("limit\n=\nV\nq\n", "run", "counter", "--plain", "--thread", "first").out
-    assert "there is no step before the newest" in first
+    assert "there is no earlier step" in first
     assert "1 step, 0 records; 1 state not compared" in first
 
 
@@ -516,13 +516,13 @@ def test_the_history_is_asked_in_lines(waiting: Talker) -> None:
     assert "2 of" in said
     assert said.index("2 of") < said.rindex("1 of")
     assert "It wrote:" in said
-    assert "First at step 1, 3 steps looked at." in said
+    assert "First at step 1, 3 steps checked." in said
     assert "1. len(draft)" in said
-    assert said.rstrip().count("Nothing is watched.") == 1
+    assert said.rstrip().count("No watches.") == 1
     assert "route after " in said
-    assert "Nothing is chosen after step 0" in said
+    assert "There is no choice after step 0" in said
     refused = waiting("\\\n/ ? nothing ==\nW nope\nq\n", "resume", "r", "--plain").out
-    assert "nothing was found yet" in refused
+    assert "no search yet" in refused
     assert "column" in refused
 
 

@@ -48,7 +48,7 @@ def test_branches_are_listed_and_told_in_full(talk: Talker, tmp_path: Path) -> N
     assert "they sting" in done.out
     assert "2. scan[1]:\n  | " in done.out
     assert "  | item  crabs\n" in done.out
-    assert "i and a number tells of one." in done.out
+    assert "i and a number shows one." in done.out
 
 
 def test_an_older_step_is_looked_into_by_its_number(talk: Talker) -> None:
@@ -61,9 +61,9 @@ def test_an_older_step_is_looked_into_by_its_number(talk: Talker) -> None:
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        ("i", "no step here has branches or a thread inside"),
-        ("i back", "this thread runs inside no other"),
-        ("i step 0", "step 0 has no branches and no thread inside"),
+        ("i", "no step here has branches or a subgraph thread"),
+        ("i back", "this is not a subgraph thread"),
+        ("i step 0", "step 0 has no branches and no subgraph thread"),
         ("i step x", "x is no number"),
     ],
 )

@@ -84,7 +84,7 @@ def advisor(verdict: str = "approved") -> GraphRunner:
         GateChoice("approve", "approve anyway", "a", values={"verdict": "approved"}),
         GateChoice("revise", "revise with my words", "r", "required", values={"verdict": "revise"}),
     ]
-    gate = Gate("advisor", "verdict of advisor", choices, "approve", "latest_draft", asked, "accept")
+    gate = Gate("advisor", "Approve this draft?", choices, "approve", "latest_draft", asked, "accept")
     channels = {"latest_draft": Channel(""), "verdict": Channel("revise"), "rounds": Channel(0)}
     return (
         StateGraph(channels, name="advisor")

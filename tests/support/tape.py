@@ -269,7 +269,7 @@ def verdict_request(feedback: str = FEEDBACK_2, **changes: Any) -> Request:
         "node": "advisor",
         "when": "after",
         "step": 4,
-        "title": "verdict of advisor",
+        "title": "Approve this draft?",
         "payload": {**VERDICT, "feedback": feedback},
         "subject": "latest_draft",
         "choices": CHOICES,

@@ -138,10 +138,10 @@ async def take_review(name: str, size: tuple[int, int]) -> None:
     async with desk("blog-indexes", size) as (save, pilot, shown):
         await shown("your turn")
         await pilot.press("d")
-        await shown("takes it back within")
+        await shown("undoes it within")
         for keys, words in (((), "phone book or register? keep one image"), (("down",), "hundreds of what?")):
             await pilot.press("c")
-            await shown("what you say about it")
+            await shown("your comment")
             await pilot.press(*keys, *words, "enter")
             await shown(words)
         await pilot.pause(0.5)

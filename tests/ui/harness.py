@@ -237,13 +237,13 @@ class Screen:
 
     async def card_listens(self, *words: str) -> None:
         """Wait until the card is open and has all these words, and let the moment to read it pass."""
-        await self.shows(*words, "keys listen in half")
+        await self.shows(*words, "keys work in half")
         clock = self.run.clock
         assert isinstance(clock, Clock)
 
         def listens() -> bool:
             clock.advance(GRACE + 0.01)  # again, since a key that comes late begins the moment anew
-            return "keys listen in half" not in self.text()
+            return "keys work in half" not in self.text()
 
         await self.until(listens, "the card listening to keys")
 

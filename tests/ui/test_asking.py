@@ -68,7 +68,7 @@ async def opened(it: Desk, words: str) -> None:
 async def sent(it: Desk, *more: str) -> Any:
     """The answer that goes off once it can't be taken back any more."""
     await it.press(*more)
-    await it.shows("take it back")
+    await it.shows("undo it")
     assert not it.commands("answer")
     it.clock.advance(UNDO + 0.01)
     await it.until(lambda: it.commands("answer"))
@@ -105,10 +105,10 @@ async def test_what_is_missing_is_told_at_its_field_and_nothing_is_sent():
 async def test_letters_in_a_form_decide_nothing_and_keys_are_dead_at_first():
     async with desk(asking({"schema": {"type": "object", "properties": SCHEMA["properties"]}})) as it:
         await it.press("d")
-        await it.shows("keys listen in half")
+        await it.shows("keys work in half")
         await it.press("enter", "x")
         it.clock.advance(GRACE + 0.01)
-        await it.gone("keys listen in half")
+        await it.gone("keys work in half")
         await it.press("tab", "tab", *"scpqaz")
         await it.let_pass(UNDO * 3)
         assert not it.commands("answer")
@@ -133,7 +133,7 @@ async def test_a_refused_form_keeps_what_was_typed():
         it.driver.results["answer"] = AnswerRefused("somebody was faster", "look again")
         await opened(it, "* must be given")
         await it.press(*"tea", "tab", "1", "escape", "enter")
-        await it.shows("take it back")
+        await it.shows("undo it")
         it.clock.advance(UNDO + 0.01)
         await it.shows("not accepted: somebody was faster", "tea")
 
@@ -188,7 +188,7 @@ async def test_each_tool_call_is_decided_by_itself_and_all_are_sent_together():
         await it.shows("edit the arguments", "answer for the tool", "reject", "comes next")
         assert "\x1b" not in it.text()
         await it.press("e")
-        await it.shows("take these arguments", "a@b.c")
+        await it.shows("use these arguments", "a@b.c")
         await it.press("end", "x", "tab", "end", "2", "enter", "enter")
         await it.shows("2 of 2  delete_file", "back to action 1")
         await it.press("backspace")
@@ -210,9 +210,9 @@ async def test_edited_arguments_of_one_call():
     async with desk(asking(request)) as it:
         await opened(it, "run send?")
         await it.press("e")
-        await it.shows("take these arguments")
+        await it.shows("use these arguments")
         await it.press("end", "b", "escape", "enter")
-        await it.shows("take it back")
+        await it.shows("undo it")
         it.clock.advance(UNDO + 0.01)
         await it.until(lambda: it.commands("answer"))
         assert it.commands("answer")[0]["value"] == [{"choice": "edit", "args": {"to": "ab", "n": 1}}]
@@ -229,7 +229,7 @@ async def test_several_questions_are_moved_between_and_each_is_answered_by_itsel
         await it.press("<", "<")
         await it.shows("third?", "3 of 3")
         it.clock.advance(GRACE + 0.01)
-        await it.gone("keys listen in half")
+        await it.gone("keys work in half")
         await it.press("tab", *"me", "enter")
         assert await sent(it, "enter") == "me"
         assert it.commands("answer")[0]["request_id"] == "req-3"
@@ -273,7 +273,7 @@ async def test_reviewers_who_disagree_are_told_that_they_may_change_their_votes(
     progress = msgspec.structs.replace(tape.end.progress, pending=(split,))
     tape = dataclasses.replace(tape, end=msgspec.structs.replace(tape.end, progress=progress))
     async with desk(tape) as it:
-        await opened(it, "they disagree, and 2 alike are needed")
+        await opened(it, "they disagree, and 2 equal votes are needed")
 
 
 @pytest.mark.slow
@@ -286,9 +286,9 @@ async def test_edited_arguments_are_shown_while_they_are_about_to_be_sent():
     async with desk(asking({"kind": "approve", "payload": action, "shape": "hitl_middleware"})) as it:
         await opened(it, "send_mail")
         await it.press("e")
-        await it.shows("take these arguments", "a@b.c")
+        await it.shows("use these arguments", "a@b.c")
         await it.press("end", "x", "tab", "end", "2", "enter", "enter")
-        await it.shows("take it back", "a@b.cx")
+        await it.shows("undo it", "a@b.cx")
         await it.press("z")
         await it.gone("a@b.cx")
 
@@ -303,7 +303,7 @@ async def test_a_rejected_tool_call_asks_for_words_first_and_needs_none():
     async with desk(asking({"kind": "approve", "payload": action, "shape": "hitl_middleware"})) as it:
         await opened(it, "send_mail")
         await it.press("r")
-        await it.shows("say why, if you like")
+        await it.shows("say why, or not")
         await it.press("enter")
         assert await sent(it, "enter") == ["reject"]
 

@@ -46,7 +46,7 @@ async def test_a_node_is_chosen_with_the_mouse_and_no_longer_when_the_pane_is_le
 
 async def listed(it: Desk) -> None:
     await it.press("b")
-    await it.shows("Breakpoints", "any other: after", "space: on and off")
+    await it.shows("Breakpoints", "new: after", "space: on and off")
 
 
 @pytest.mark.slow
@@ -86,7 +86,7 @@ async def test_each_kind_is_added_switched_off_and_taken_away_in_the_list():
         await it.press("delete")
         await it.gone("change latest_draft  off")
         await it.press("B")
-        await it.gone("any other")
+        await it.gone("new: after")
         assert it.session.breakpoints == (Breakpoint("after", "worker", log="n={revision_n}"),)
 
 

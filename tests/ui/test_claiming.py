@@ -151,7 +151,7 @@ async def test_a_glance_at_the_card_is_told_to_nobody() -> None:
 async def test_it_is_passed_on_with_a_note_and_the_card_says_so() -> None:
     async with card(reviewed) as (it, store):
         await it.press("at")
-        await it.shows("Hand over", "to whom, by name")
+        await it.shows("Hand over", "to (name)")
         await it.press(*"@ben", "enter", *"you wrote it", "enter")
         await it.shows("handed to ben by anna: “you wrote it”")
         (request,) = store.cursor("t").pending  # type: ignore[union-attr]
@@ -169,7 +169,7 @@ async def test_calls_like_the_one_that_is_asked_about_are_allowed() -> None:
         await it.press("plus")
         await it.shows("Allow in this thread", "send_mail with copies=2, to=ann@example.org")
         await it.press(*"to=*@example.org", "enter", *"ours", "tab", "l")
-        await it.shows("it is approved once the thread goes on")
+        await it.shows("it is approved when the thread continues")
         (allowance,) = allowed(store)
         assert (allowance.tool, allowance.args, allowance.exact) == (
             "send_mail", {"to": "*@example.org"}, False,
@@ -200,7 +200,7 @@ async def test_what_is_allowed_is_listed_and_taken_back() -> None:
         await it.press("plus")
         await it.shows("Allow in this thread")
         await it.press(*"to=*@example.org copies=2", "enter", "enter")
-        await it.shows("taken with the arguments that it has")
+        await it.shows("allowed with exactly its arguments")
         assert allowed(store) == ()
         await it.press("plus")
         await it.shows("Allow in this thread")
@@ -208,11 +208,11 @@ async def test_what_is_allowed_is_listed_and_taken_back() -> None:
         await it.until(lambda: len(allowed(store)) == 1, "allowed")
         assert allowed(store)[0].args == {"to": "*@example.org", "copies": 2}
         await it.press("plus")
-        await it.shows("what is allowed already")
+        await it.shows("show what is allowed")
         await it.press("tab", "tab", "w")
         await it.shows("Allowed in this thread", "send_mail with copies=2, to=*@example.org")
         await it.press("1")
-        await it.shows("Take it back?")
+        await it.shows("Revoke it?")
         await it.press(*"too wide", "enter")
         await it.until(lambda: allowed(store) == (), "taken back")
         entry = store.ledger("t")[-1]
@@ -246,4 +246,4 @@ async def test_of_several_calls_the_one_that_is_decided_about_is_allowed() -> No
 async def test_where_no_call_is_asked_about_none_can_be_allowed() -> None:
     async with card(reviewed) as (it, _):
         await it.press("plus")
-        await it.shows("not one call waits, but: none")
+        await it.shows("no single call waits, but: none")

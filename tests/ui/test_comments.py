@@ -19,11 +19,11 @@ from tests.ui.harness import Screen, desk, live
 async def test_a_comment_is_pinned_to_a_sentence_shown_on_the_card_and_goes_with_the_answer():
     async with desk(size=(120, 50)) as it:
         await it.press("d")
-        await it.shows("The advisor says", "a moment to read")
+        await it.shows("advisor: ", "keys work in half")
         it.clock.advance(GRACE + 0.01)
-        await it.shows("takes it back")
+        await it.shows("undoes it")
         await it.press("c")
-        await it.shows("what you say about it", "▌ Picture a lunch box")
+        await it.shows("your comment", "▌ Picture a lunch box")
         await it.press("up", "down", "shift+down", *"keep one", "enter")
         await it.shows("Your comments", "1 keep one", "lunch")
         await it.press("c", "up", "pagedown", "pageup", *"whose", "enter")
@@ -73,11 +73,11 @@ async def test_a_comment_has_its_number_beside_its_passage_and_stands_below_the_
         monkeypatch.setenv("NO_COLOR", no_color)
     async with desk(size=size) as it:
         await it.press(mode, "d")
-        await it.shows("a moment to read")
+        await it.shows("keys work in half")
         it.clock.advance(GRACE + 0.01)
         await it.until(lambda: it.card.review.state == "open", "the moment to read being over")
         await it.press("c")
-        await it.shows("what you say about it")
+        await it.shows("your comment")
         await it.press(*"which lunch", "enter")
         await it.until(lambda: any("1 which lunch" in row for row in value_rows(it)), "the comment")
         numbered = [row for row in value_rows(it) if row.endswith(" 1")]
@@ -87,18 +87,18 @@ async def test_a_comment_has_its_number_beside_its_passage_and_stands_below_the_
         await it.until(lambda: not any("which lunch" in row for row in value_rows(it)), "no comment")
         assert not any(row.endswith(" 1") for row in value_rows(it))
         await it.press("C")
-        await it.shows("there is no comment to take back")
+        await it.shows("there is no comment to undo")
 
 
 @pytest.mark.slow
 async def test_comments_leave_the_value_with_the_card():
     async with desk(size=(120, 40)) as it:
         await it.press("d")
-        await it.shows("a moment to read")
+        await it.shows("keys work in half")
         it.clock.advance(GRACE + 0.01)
         await it.until(lambda: it.card.review.state == "open", "the moment to read being over")
         await it.press("c")
-        await it.shows("what you say about it")
+        await it.shows("your comment")
         await it.press(*"hm", "enter")
         await it.until(lambda: any("1 hm" in row for row in value_rows(it)), "the comment")
         await it.press("escape")
@@ -111,7 +111,7 @@ async def test_comments_leave_the_value_with_the_card():
 async def test_what_the_mouse_has_selected_is_the_passage():
     async with desk(size=(120, 50)) as it:
         await it.press("1", "d")
-        await it.shows("a moment to read")
+        await it.shows("keys work in half")
         it.clock.advance(GRACE + 0.01)
         await it.until(lambda: it.card.review.state == "open", "the moment to read being over")
         rows = it.text().splitlines()
@@ -121,7 +121,7 @@ async def test_what_the_mouse_has_selected_is_the_passage():
         await it.pilot.hover(offset=(x + len("the variables"), y))
         await it.pilot.mouse_up(offset=(x + len("the variables"), y))
         await it.press("c")
-        await it.shows("what you say about it", "▌ the variables")
+        await it.shows("your comment", "▌ the variables")
         await it.press(*"which", "enter")
         await it.until(lambda: bool(it.card.review.comments), "the comment")
         (comment,) = it.card.review.comments

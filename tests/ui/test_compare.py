@@ -100,11 +100,11 @@ async def test_of_two_threads_it_says_where_they_part_and_by_whom_and_goes_there
         await it.press("=", "/")
         await it.shows("of the family")
         await it.press("end", "enter")
-        await it.shows("◂ t-b @ 6 ▸", "They part at step 3, by ada and by count: n")
+        await it.shows("◂ t-b @ 6 ▸", "First difference at step 3, by ada and by count: n")
         await it.press("P")
         await it.shows("◂ t-b @ 3 ▸", "t @ 3", "102 → 3")
         await it.press("[")
-        await it.gone("They part")
+        await it.gone("First difference")
 
 
 @pytest.mark.slow

@@ -149,7 +149,7 @@ def test_too_much_for_the_terminal_is_said_and_goes_to_the_machines_clipboard(
         terminal.press("y")
         terminal.wait_for("the shell command")
         terminal.press("v")
-        terminal.wait_for("machine's clipboard alone")
+        terminal.wait_for("machine's clipboard only")
         assert (tmp_path / "clipboard").read_text() == "x" * 100_000
 
 

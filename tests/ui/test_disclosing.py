@@ -73,7 +73,7 @@ def test_a_private_value_is_shown_once_one_has_agreed_and_hidden_again() -> None
         assert "Ada L." not in terminal.wait_for("[private]")
         terminal.press("k", "k", "k")
         terminal.press("o")
-        terminal.wait_for("The ledger keeps that you looked")
+        terminal.wait_for("That you looked is logged")
         terminal.press("r")
         terminal.wait_for("Ada L.")
         terminal.press("j")

@@ -81,11 +81,11 @@ async def test_escape_with_changes_asks():
     async with desk() as it:
         await open_editor(it)
         await it.press("x", "escape")
-        await it.shows("Drop the changes?")
+        await it.shows("Discard the changes?")
         await it.press("escape")
-        await it.gone("Drop the changes?")
+        await it.gone("Discard the changes?")
         await it.press("escape")
-        await it.shows("Drop the changes?")
+        await it.shows("Discard the changes?")
         await it.press("d")
         await it.until(lambda: it.app.screen is it.run)
         assert not it.commands("update_state")
@@ -123,9 +123,9 @@ async def test_lists_are_edited_as_json():
         await it.press("e")
         await it.until(lambda: isinstance(it.app.screen, EditScreen))
         await it.press("x")
-        await it.shows("no JSON yet")
+        await it.shows("not valid JSON yet")
         await it.press("ctrl+s")
-        await it.shows("not applied, no JSON")
+        await it.shows("not applied, not valid JSON")
         assert not it.commands("update_state")
 
 

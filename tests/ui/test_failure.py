@@ -84,7 +84,7 @@ async def test_what_reaches_outside_is_tried_again_only_once_that_was_told(key: 
         await it.shows("pay failed", "runs pay · outside: pay brings in the bank")
         failures = it.session.view.last_event
         await it.press(key)
-        await it.shows("Try again", "pay reaches outside: brings in the bank.")
+        await it.shows("Try again", "pay has side effects: brings in the bank.")
         await it.press("escape")
         await it.until(lambda: it.app.screen is it.run)
         assert it.session.view.last_event == failures
@@ -96,7 +96,7 @@ async def test_what_reaches_outside_is_tried_again_only_once_that_was_told(key: 
 async def test_what_reaches_nothing_outside_is_tried_again_at_once_and_the_banner_says_so() -> None:
     async with live(flow(), inputs={}, ready="n1 is next") as it:
         await it.press("c")
-        await it.shows("n1 failed", "runs n1 · nothing outside")
+        await it.shows("n1 failed", "runs n1 · no side effects known")
         failures = it.session.view.last_event
         await it.press("s")
         await it.until(lambda: it.session.view.last_event > failures and not it.session.running)
@@ -114,7 +114,7 @@ async def test_before_any_fork_it_is_told_what_runs_again_and_reaches_outside() 
         await it.shows("not the newest")
         for key, dialog in (("f", "A new thread begins at step 1"), ("e", "Makes a new thread from step 1")):
             await it.press(key)
-            await it.shows(dialog, "Runs again: pay.", "pay reaches outside: brings in the bank.")
+            await it.shows(dialog, "Runs again: pay.", "pay has side effects: brings in the bank.")
             await it.press("escape")
             await it.until(lambda: it.app.screen is it.run, "the run")
 

@@ -34,7 +34,7 @@ async def test_the_page_of_the_family_is_a_tree_and_goes_to_the_thread_that_is_c
 ) -> None:
     async with live(family, ready="reached the end") as it:
         await it.press("H")
-        await it.shows("3 threads of the family", "parts behind step 2: edited by ada")
+        await it.shows("3 threads of the family", "differs after step 2: edited by ada")
         tree = it.text()
         assert tree.index("│ t ") < tree.index("│ ╰─ t-b ") < tree.index("│    ╰─ t-b-b ")
         assert "stranger" not in tree
@@ -83,8 +83,8 @@ async def test_from_40_rows_on_the_timeline_has_a_row_for_each_of_the_family() -
     runner.fork("t", 2, "t-b", changes={"n": 18})
     runner.invoke(thread_id="t-b")
     async with live(runner, ready="reached the end", size=(80, 40)) as it:
-        await it.shows("‹ parts behind 2, ends at 5")
+        await it.shows("‹ differs after 2, ends at 5")
         assert "more line" not in it.text()
         await it.pilot.resize_terminal(80, 39)
         await it.shows("1 more line: J K, H all")
-        assert "parts behind 2" not in it.text()
+        assert "differs after 2" not in it.text()

@@ -142,16 +142,16 @@ async def test_a_sentence_that_begins_before_the_card_can_be_read_decides_and_op
     async with desk() as it:
         for letter in ("d", *"reject e a"):
             it.app.post_message(Key("space" if letter == " " else letter, letter))
-        await it.shows("keys listen in half")
+        await it.shows("keys work in half")
         it.clock.advance(GRACE / 2)
         await it.press("a")
         it.clock.advance(GRACE / 2 + 0.01)
         await it.press("a")
-        await it.shows("keys listen in half")
+        await it.shows("keys work in half")
         assert it.app.screen is it.run
         assert not it.run.review.card.review.unsent  # type: ignore[union-attr]
         it.clock.advance(GRACE + 0.01)
-        await it.gone("keys listen in half")
+        await it.gone("keys work in half")
         await it.press("a")
         await it.shows("send it now")
 
@@ -172,7 +172,7 @@ async def test_the_first_letters_of_words_are_not_choices_however_fast_they_come
 async def test_ctrl_c_asks_and_pressed_again_leaves_and_keeps_what_was_typed():
     async with desk() as it:
         await it.press("d")
-        await it.shows("keys listen in half")
+        await it.shows("keys work in half")
         await it.press("tab", *"too short", "ctrl+c")
         await it.shows("Quit?", "what you wrote about")
         await it.press("escape")

@@ -43,9 +43,9 @@ async def opened(it: Screen) -> Clock:
     clock = Clock()
     it.run.clock = clock
     await it.press("d")
-    await it.shows("Good enough?", "keys listen in half a second")
+    await it.shows("Good enough?", "keys work in half a second")
     clock.advance(GRACE + 0.01)
-    await it.shows("takes it back")
+    await it.shows("undoes it")
     return clock
 
 
@@ -65,7 +65,7 @@ async def test_the_card_says_what_was_decided_here_last_time_by_whom_and_why(run
     runner.invoke(thread_id="t")
     async with live(runner, ready="Good enough?") as it:
         await opened(it)
-        await it.shows("Decided here last time", "bob chose “write again” at step 1: “say why”")
+        await it.shows("Last time", "bob chose “write again” at step 1: “say why”")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ async def test_what_was_typed_stays_until_it_is_closed(
         await it.press(*keys)
         await it.shows("mywords")
         await zoe()
-        await it.shows("zoe has decided this meanwhile (“I was first”)", "mywords", "close this")
+        await it.shows("zoe decided first (“I was first”)", "mywords", "close this")
         await it.press("enter")
         await it.gone("Your decision")
         await it.shows("reached the end")
@@ -92,4 +92,4 @@ async def test_an_empty_card_closes_and_says_who_decided(runner: GraphRunner, zo
         await opened(it)
         await zoe()
         await it.gone("Your decision")
-        await it.shows("zoe has decided this meanwhile (“I was first”)")
+        await it.shows("zoe decided first (“I was first”)")

@@ -73,7 +73,7 @@ async def test_in_a_list_of_texts_the_very_line_is_shown_and_marked():
 async def test_the_next_and_the_last_place_are_walked_to_across_steps():
     async with desk() as it:
         await it.press(">")
-        await it.shows("nothing was looked for yet; / finds")
+        await it.shows("no search yet; press /")
         await it.press("/")
         await it.press(*"worker")
         await it.shows("step 3", "step 1")
@@ -133,12 +133,12 @@ async def test_n_walks_the_places_while_a_search_is_open_and_esc_ends_it():
         await it.shows("places")
         await it.press("enter")
         await it.until(lambda: it.app.screen is it.run)
-        await it.shows("1 of", "n Next found")
+        await it.shows("1 of", "n Next match")
         await it.press("n")
         await it.shows("2 of")
         assert it.session.thread_id == "closure-explainer"
         await it.press("escape")
-        await it.gone("n Next found")
+        await it.gone("n Next match")
         assert not it.run.search.open
 
 
@@ -179,7 +179,7 @@ async def test_a_condition_is_asked_behind_a_question_mark_and_its_steps_are_wal
         await it.press("l")
         await it.shows("step 3  score", "0.2 → null", "first at step 3")
         await it.press(*["backspace"] * 7, *"!= null")
-        await it.shows("step 0  anna", "2 times in all")
+        await it.shows("step 0  anna", "2 times in total")
         await it.press("enter")
         await it.until(lambda: it.session.step_view.step == 0)
         await it.press("n")
@@ -209,7 +209,7 @@ async def test_with_room_the_search_stands_beside_the_panes_and_stays_while_its_
         await it.press("c")
         await it.shows("step 6")
         await it.press("/", *"? score != null")  # as fast as one likes: none of it is a key of the run
-        await it.shows("Ask the history", "2 times in all", "Timeline")
+        await it.shows("Ask the history", "2 times in total", "Timeline")
         await it.press("down", "enter")
         await it.until(lambda: it.session.step_view.step == 4)
         pane = it.run.search.pane

@@ -17,8 +17,8 @@ from tests.ui.test_asking import asking
 async def open_card(it: Desk) -> None:
     it.app.gate._clock = it.clock
     await it.press("d")
-    await it.card_listens("Your decision", "a moment to read")
-    await it.shows("takes it back")
+    await it.card_listens("Your decision", "keys work in half")
+    await it.shows("undoes it")
 
 
 async def nothing_sent(it: Desk) -> None:
@@ -163,7 +163,7 @@ async def test_r_opens_the_reason_with_a_comment_pinned():
     async with desk() as it:
         await open_card(it)
         await it.press("c")
-        await it.shows("what you say about it")
+        await it.shows("your comment")
         await it.press(*"which?", "enter")
         await it.shows("1 which?")
         await it.press("r", *"no, shorter")

@@ -110,7 +110,7 @@ async def test_a_file_that_fails_to_import_is_mended_while_the_thread_is_open(
             file.write_text(GRAPH)
             await it.shows("The graph's file was saved", "R run again")
             await it.press("R")
-            await it.shows("only load the graph again")
+            await it.shows("only reload the graph")
             await it.press("l")
             await it.gone("its graph can't be built")
             await it.until(lambda: it.app.screen is it.run, "the run screen")

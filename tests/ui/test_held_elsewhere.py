@@ -38,7 +38,7 @@ async def test_the_header_says_who_runs_it_and_commands_wait_until_it_is_free():
     async with desk(held_tape(), at_end=False, size=(160, 40)) as it:
         await it.shows("your turn, press d")
         it.driver.advance()
-        await it.shows(f"run by {HOLDER} — you can look, not step")
+        await it.shows(f"run by {HOLDER} — you can view, not step")
         now = it.run.situation
         for name in ("run.step", "run.continue", "change.edit", "change.decide", "run.cancel"):
             assert "ben on build-7" in BY_ID[name].why_not(now), name
@@ -46,7 +46,7 @@ async def test_the_header_says_who_runs_it_and_commands_wait_until_it_is_free():
             assert BY_ID[name].why_not(now) == "", name
         for key in ("s", "c", "e", "d"):
             await it.press(key)
-            await it.shows(f"{HOLDER} runs this thread; you can look at it, or fork it")
+            await it.shows(f"{HOLDER} runs this thread; you can view it, or fork it")
         assert "Your decision" not in it.text()
         await it.press("left_square_bracket")
         await it.shows("Channels at step 3")
@@ -64,7 +64,7 @@ async def test_a_holder_with_a_hostile_name_is_harmless():
     event = Stamped(tape.events[0].number, HolderChanged("\x1b[2J\u202eeve [/]"))
     async with desk(dataclasses.replace(tape, events=(event,)), at_end=False, size=(160, 40)) as it:
         it.driver.advance()
-        await it.shows("eve [/]", "you can look, not step")
+        await it.shows("eve [/]", "you can view, not step")
         assert "\x1b" not in it.text()
         assert "\u202e" not in it.text()
 

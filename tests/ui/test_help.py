@@ -16,7 +16,7 @@ async def test_it_begins_with_the_keys_of_the_pane_and_is_filtered_by_typing() -
         await it.shows("Make a new thread from the shown step")
         await it.gone("In the pane Channels")
         await it.press("q")  # a letter of a word by now
-        await it.shows("nothing has these words")
+        await it.shows("nothing matches")
         await it.press("escape")
         await it.until(lambda: it.app.screen is it.run)
 

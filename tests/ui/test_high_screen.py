@@ -78,7 +78,7 @@ async def test_none_of_the_smallest_loop_before_its_first_step_after_it_and_at_i
     async with live(
         graph.compile(checkpointer=MemoryCheckpointer()), inputs={"limit": 3}, size=(200, 60)
     ) as it:
-        await it.shows("READY", "counter.py:16 in increment(state)", "── it reads", "where to stop. number")
+        await it.shows("READY", "counter.py:16 in increment(state)", "── reads", "where to stop. number")
         await nothing_is_empty(it)
         await it.press("s")
         await it.shows("step 1")
@@ -101,7 +101,7 @@ async def test_none_of_the_demo_at_rest_while_it_waits_on_its_card_and_at_its_en
         await it.shows("WAITING")
         await nothing_is_empty(it)
         await it.press("d")
-        await it.shows("takes it back", "── the channels as declared")
+        await it.shows("undoes it", "── the channels as declared")
         await nothing_is_empty(it, "channels", "value", "card", "timeline")
         await it.press("a")
         await it.shows("DONE")

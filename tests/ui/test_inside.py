@@ -52,7 +52,7 @@ async def test_a_branch_that_asks_is_decided_from_the_list():
         await it.press("s")
         await it.shows("WAITING", "1/3 ‖2", "1 more after it")
         await it.press("I", "down", "down")
-        await it.shows("Question of scan[2]")
+        await it.shows("May I?")
         await it.press("enter")
         await it.shows("Your decision", "2 of 2")
 

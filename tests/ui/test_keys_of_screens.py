@@ -116,11 +116,11 @@ async def test_pages_and_help():
 async def test_questions_and_their_choices():
     async with desk(look=MY_LOOK, at_end=False) as it:
         await it.press("x")
-        await it.shows("F8    go back", "e    end the thread")
+        await it.shows("F8    go back", "e    cancel the thread")
         await it.press("enter")
         await closed(it, "f8")
         await it.press("x")
-        await it.shows("end the thread")
+        await it.shows("cancel the thread")
         await it.press("f3", "f9")
         await it.until(lambda: it.commands("cancel") or it.commands("cancel_attempt"))
 
@@ -145,11 +145,11 @@ async def test_the_card_and_its_reason():
         await it.press("d")
         await it.shows("Your reason (w), it goes into the log", "F8    decide later", "F9    ")
         it.clock.advance(GRACE + 0.1)
-        await it.shows("takes it back")
+        await it.shows("undoes it")
         await it.press("w", *"why", "f7", "f9")
-        await it.shows("take it back", "F9    send it now")
+        await it.shows("undo it", "F9    send it now")
         await it.press("z")
-        await it.gone("take it back")
+        await it.gone("undo it")
         await it.press("f8")
         await it.gone("Your decision")
 
@@ -161,7 +161,7 @@ async def test_a_form_on_the_card():
         await it.press("d")
         await it.card_listens("Your answer (w), * must be given")
         await it.press(*"ink", "f7", *"3", "f6", "right", "f8", "f9")
-        await it.shows("take it back")
+        await it.shows("undo it")
 
 
 @pytest.mark.slow
@@ -170,7 +170,7 @@ async def test_branches():
         await it.press("c")
         await it.shows("DONE")
         await it.press("o")
-        await it.shows("u Z Select", "b Next that failed or asks", "F10 Back", "looking at ants")
+        await it.shows("u Z Select", "b Next problem", "F10 Back", "looking at ants")
         await it.press("b")
         await it.shows("looking at bees")
         await closed(it, "f10")
@@ -182,7 +182,7 @@ async def test_verifying():
         await it.press("c")
         await it.shows("DONE")
         await it.press("V")
-        await it.shows("nothing is wrong", "S Strict", "G To the step", "F10 Back")
+        await it.shows("nothing is wrong", "S Strict", "G Go to step", "F10 Back")
         await it.press("S")
         await it.shows("▸ S Strict")
         await closed(it, "f10")

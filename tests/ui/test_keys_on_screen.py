@@ -73,7 +73,7 @@ async def test_reasons_name_them():
         await it.press("f7")
         await it.shows("it waits for your decision: O decides")
         await it.press("f8")
-        await it.shows("F8 pauses a run, and nothing runs")
+        await it.shows("F8 pauses a run, and nothing is running")
 
 
 @pytest.mark.slow
@@ -92,7 +92,7 @@ async def test_an_action_without_a_key_is_named_by_its_place_in_the_palette():
         await it.shows("Raise the limit that stopped the run")
         await it.gone("Run one node")
         await it.press("enter")
-        await it.shows("nodes to run in all")
+        await it.shows("nodes to run in total")
 
 
 @pytest.mark.slow
@@ -109,15 +109,15 @@ async def test_the_card_has_them():
         await it.press("O")
         await it.shows("Your decision")
         it.clock.advance(GRACE + 0.1)
-        await it.shows("takes it back")
+        await it.shows("undoes it")
         await it.press("a")
-        await it.shows("u    take it back")
+        await it.shows("u    undo it")
         it.clock.advance(GRACE + 0.1)
         await it.press("z")
-        await it.shows("u    take it back")
+        await it.shows("u    undo it")
         it.clock.advance(GRACE + 0.1)
         await it.press("u")
-        await it.gone("take it back")
+        await it.gone("undo it")
         assert not it.commands("answer")
 
 

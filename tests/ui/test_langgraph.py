@@ -236,7 +236,7 @@ async def test_a_new_thread_asks_for_the_context_that_its_graph_needs() -> None:
         await it.shows("text", "user (context)", "model (context)", "small")
         await it.write("hi")
         await it.press("enter", "enter", "enter")
-        await it.shows("user is needed")
+        await it.shows("user is required")
         await it.write("ann")
         await it.press("enter", "enter")
         await it.shows("Timeline", "step 0")

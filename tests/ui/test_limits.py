@@ -57,12 +57,12 @@ async def test_a_number_that_is_no_limit_is_refused_and_a_large_proposal_is_take
         await it.shows("limit reached")
         for typed in ("inf", "nan", "0"):
             await it.press("m")
-            await it.shows("nodes to run in all")
+            await it.shows("nodes to run in total")
             await it.press("backspace", *typed, "enter", "enter")
-            await it.shows(f"'max_iterations={typed}' is no limit")
+            await it.shows(f"'max_iterations={typed}' is not a limit")
         assert it.session.view.progress.limits == limits
         await it.press("m")
-        await it.shows("nodes to run in all")
+        await it.shows("nodes to run in total")
         await it.press("enter", "enter")
         await it.until(lambda: it.session.view.progress.limits.max_tokens == 12_000_000)
         assert it.session.view.progress.limits.max_iterations == 2
@@ -83,7 +83,7 @@ def test_what_is_used_up_is_told_and_at_the_limit_a_human_may_extend_it(tmp_path
         terminal.wait_for("limit reached")
         terminal.wait_for("m Raise limit")
         terminal.press("m")
-        terminal.wait_for("nodes to run in all")
+        terminal.wait_for("nodes to run in total")
         terminal.press("enter")
         terminal.wait_for("PAUSED")
         terminal.press("s")

@@ -102,7 +102,7 @@ async def test_editing_from_the_card_comes_back_to_it():
         await it.press("d")
         await it.shows("Your decision")
         it.clock.advance(GRACE + 0.1)
-        await it.shows("takes it back")
+        await it.shows("undoes it")
         it.run.editing.edit_channel("latest_draft")
         await it.until(lambda: isinstance(it.app.screen, EditScreen))
         await it.press("escape")
@@ -137,7 +137,7 @@ async def test_limits_are_raised():
         await it.press("c")
         await it.shows("a limit stopped the run: m raises it")
         await it.press("m")
-        await it.shows("nodes to run in all")
+        await it.shows("nodes to run in total")
         await it.press("enter")
         await it.until(lambda: it.commands("extend_limits"))
 
@@ -147,7 +147,9 @@ async def test_a_failure_that_names_the_channel_to_mend_opens_it_in_the_editor()
     async with desk(tapes.failed_tape("advisor_feedback"), at_end=False) as it:
         it.driver.advance_all()
         await it.until(lambda: isinstance(it.app.screen, FailedValueScreen))
-        await it.shows("edit advisor_feedback at step 1", "KeyError: 'verdict'", "Applied, the run goes on.")
+        await it.shows(
+            "edit advisor_feedback at step 1", "KeyError: 'verdict'", "Applied; the run continues."
+        )
 
 
 @pytest.mark.slow

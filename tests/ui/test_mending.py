@@ -52,7 +52,7 @@ def editing(it: Screen) -> bool:
 async def test_it_opens_with_the_line_quoted_and_saving_goes_on(store: Checkpointer) -> None:
     async with planned(store) as it:
         await it.press("c")
-        await it.shows("dispatcher failed", QUOTED, "write each step as", "Applied, the run goes on.")
+        await it.shows("dispatcher failed", QUOTED, "write each step as", "Applied; the run continues.")
         await it.until(lambda: editing(it), "the focus")
         await it.press("down", "end", "ctrl+u", *"writer: Check.", "ctrl+s")
         await it.shows("reached the end")
@@ -101,7 +101,7 @@ async def test_keys_that_were_meant_for_the_run_are_not_typed_into_the_plan(
     monkeypatch.setattr(FailedValueScreen, "quiet", 600)
     async with planned(store) as it:
         await it.press("c")
-        await it.shows("dispatcher failed", "Applied, the run goes on.")
+        await it.shows("dispatcher failed", "Applied; the run continues.")
         await it.press("s", "x", "s")
         assert it.app.screen.query_one("#editor", TextArea).text == PLAN
         assert not editing(it)

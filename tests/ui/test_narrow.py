@@ -15,7 +15,7 @@ async def test_the_header_says_what_waits_rather_than_the_name_of_the_app():
     async with desk(size=SMALL, ready="") as it:
         await it.shows("WAITING")
         await it.press("escape")
-        await it.shows("verdict of advisor")
+        await it.shows("Approve this draft?")
         assert "hitl-tui" not in it.text().splitlines()[0]
 
 
@@ -63,7 +63,7 @@ async def test_help_has_what_an_action_does_below_its_name():
         await it.press("escape", "?")
         await it.shows("Keys, words and signs")
         await it.press(*"failed")
-        await it.shows("Step", "Run one node; on a failed node, try it again", "not now: it waits")
+        await it.shows("Step", "Run one node; on a failed node, try it again", "disabled: it waits")
         name, words = (
             next(y for y, row in enumerate(it.text().splitlines()) if word in row)
             for word in (" Step", "Run one node")

@@ -92,7 +92,7 @@ def test_what_is_no_text_is_kept(editor, tmp_path: Path):
 @pytest.mark.parametrize("script", ['rm "$1"', 'rm "$1"; mkdir "$1"', 'rm "$1"; mkfifo "$1"'])
 def test_a_file_that_is_none_any_more_is_told_and_not_waited_for(editor, script: str):
     editor(script)
-    assert "is no file any more" in refusal().message
+    assert "no longer exists" in refusal().message
 
 
 def test_a_place_for_files_that_takes_none(editor, monkeypatch: pytest.MonkeyPatch):

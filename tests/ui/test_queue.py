@@ -303,23 +303,23 @@ async def test_one_works_through_what_the_queue_shows_and_says_which_of_how_many
     async with queue(twelve, size=(80, 24)) as it:
         await it.press("slash", *"graph:advisor", "enter", "down", "enter")
         await it.until(lambda: it.session.thread_id == "blog-joins", "the second of four")
-        await it.shows("Your decision", "1 of 4 · step 5", "takes it back")
+        await it.shows("Your decision", "1 of 4 · step 5", "undoes it")
         for place, thread in ((2, "blog-indexes"), (3, "blog-closures"), (4, "blog-windows")):
             await it.press("n")
             await it.until(lambda thread=thread: it.session.thread_id == thread, thread)  # type: ignore[misc]
-            await it.shows("Your decision", f"{place} of 4 · step 5", "takes it back")
+            await it.shows("Your decision", f"{place} of 4 · step 5", "undoes it")
         await it.press("N")
         await it.until(lambda: it.session.thread_id == "blog-closures", "the one before")
-        await it.shows("Your decision", "3 of 4 · step 5", "takes it back")
+        await it.shows("Your decision", "3 of 4 · step 5", "undoes it")
         await it.press("Q")
         await it.shows("4 of 12, live")
         assert it.app.screen.query_one("#queue").selected.name == "blog-closures"  # type: ignore[attr-defined]
         await it.press("slash", "end", *" thread:windows", "enter", "enter")
-        await it.shows("1 of 1 · step 5", "takes it back")
+        await it.shows("1 of 1 · step 5", "undoes it")
         await it.press("n")
-        await it.shows("no other thread that passes the filter")
+        await it.shows("no other thread that matches")
         await it.press("N")
-        await it.shows("no thread was opened before this one that still waits")
+        await it.shows("no earlier thread still waits")
 
 
 @pytest.mark.slow
@@ -389,7 +389,7 @@ async def test_deciding_many_stops_behind_those_that_are_being_sent_and_the_rest
         await it.press("enter")
         await it.shows("deciding…", "esc Stop")
         await it.press("escape")
-        await it.shows("stopping behind those that are being sent")
+        await it.shows("stopping after those that are being sent")
         can_continue.set()
         await it.shows("2 decided", "enter esc Back")
         await it.press("enter")
@@ -489,7 +489,7 @@ async def test_the_palette_has_policies_and_a_browser_opens_no_file_of_the_machi
         assert "Decide by a policy  (p)" in named
         monkeypatch.setattr("hitl_tui.ui.screens.queue.in_browser", lambda: True)
         await it.press("p")
-        await it.shows("a browser opens no files")
+        await it.shows("in a browser you can't open files")
         assert isinstance(it.app.screen, QueueScreen)
 
 
@@ -575,9 +575,9 @@ async def test_a_row_is_claimed_given_back_and_handed_over_where_it_stands(
         assert request.handed is not None
         assert (request.handed.to, request.handed.note) == ("ann", "you know them")
         await it.press("at")
-        await it.shows("It is theirs to decide")
+        await it.shows("It becomes theirs")
         await it.press("enter", "enter")
-        await it.shows("a name is needed: who gets it?")
+        await it.shows("give a name: who gets it?")
         (recall,) = twelve.cursor("recall-k2").pending  # type: ignore[union-attr]
         runner = open_graph(f"{rich_queue.GRAPHS}:recall", twelve)
         runner._execute("recall-k2", Claim(recall.id, "cy", lasts=True))

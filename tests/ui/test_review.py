@@ -13,6 +13,7 @@ from hitl_tui.errors import AnswerRefused
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.widgets.review import words_below
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.review import GRACE, UNDO
 from hitl_tui.view.spans import plain_text
@@ -22,8 +23,8 @@ from tests.ui.harness import Desk, desk
 
 async def open_card(it: Desk) -> None:
     await it.press("d")
-    await it.card_listens("Your decision", "The advisor says", "a moment to read")
-    await it.shows("takes it back")
+    await it.card_listens("Your decision", "advisor: ", "keys work in half")
+    await it.shows("undoes it")
 
 
 async def sent(it: Desk) -> dict[str, Any]:
@@ -55,10 +56,10 @@ async def test_no_key_looks_alive_that_only_types_or_leaves_the_field():
         keys = [choices.line(row)[0].role for row in range(len(choices.options))]
         assert set(keys) == {"key"}
         await it.press("tab")
-        await it.shows("To the choices")
+        await it.shows("Done typing")
         assert {choices.line(row)[0].role for row in range(len(choices.options))} == {"key-off"}
         await it.press("escape")
-        await it.gone("To the choices")
+        await it.gone("Done typing")
         await it.shows("Your decision")
 
 
@@ -66,11 +67,11 @@ async def test_no_key_looks_alive_that_only_types_or_leaves_the_field():
 async def test_keys_are_dead_for_half_a_second():
     async with desk() as it:
         await it.press("d")
-        await it.shows("keys listen in half a second")
+        await it.shows("keys work in half a second")
         await it.press("a", "enter", "r")
-        await it.shows("keys listen in half a second")
+        await it.shows("keys work in half a second")
         it.clock.advance(GRACE + 0.01)
-        await it.shows("takes it back")
+        await it.shows("undoes it")
         assert not it.commands("answer")
 
 
@@ -79,7 +80,7 @@ async def test_an_answer_is_sent_after_the_undo_window():
     async with desk() as it:
         await open_card(it)
         await it.press("a")
-        await it.shows("sending “approve anyway”", "take it back")
+        await it.shows("sending “approve anyway”", "undo it")
         assert not it.commands("answer")
         answer = await sent(it)
         assert (answer["request_id"], answer["value"], answer["step"], answer["actor"]) == (
@@ -120,7 +121,7 @@ async def test_words_that_are_required_are_asked_for():
     async with desk() as it:
         await open_card(it)
         await it.press("r")
-        await it.shows("write what to change")
+        await it.shows("say what to change")
         await it.press(*"shorter", "enter", "enter")
         await it.shows("sending “revise with my words”")
         assert (await sent(it))["value"] == {"choice": "revise", "text": "shorter"}
@@ -148,14 +149,14 @@ async def test_an_answer_that_is_stale_shows_what_changed_since_and_keeps_the_wo
         )
         await open_card(it)
         await it.press("tab", *"why", "enter", "a")
-        await it.shows("take it back")
+        await it.shows("undo it")
         it.clock.advance(UNDO + 0.01)
         await it.shows("not accepted: it is about step 1", "what changed since stands above", "why")
         await it.shows("Changed since step 1", "messages: changed", "+ [2]: “revise: Too abstract.”")
         await it.press("pagedown")
         await it.shows("advisor_feedback: changed")
         await it.press("pagedown")
-        await it.shows("The advisor says")
+        await it.shows("advisor: ")
         await it.press("a")
         await it.gone("Changed since step 1")
 
@@ -223,9 +224,9 @@ def asking(**changes: Any) -> tapes.Tape:
 async def test_high_risk_wants_a_second_key():
     async with desk(asking(risk="high")) as it:
         await it.press("d")
-        await it.shows("1 of 2", "keys listen in half a second")
+        await it.shows("1 of 2", "keys work in half a second")
         it.clock.advance(GRACE + 0.01)
-        await it.shows("wants a second key press")
+        await it.shows("press the key twice")
         choices = it.run.query_one("#card-choices", Choices)
         rows = {option.id: plain_text(choices.line(row)) for row, option in enumerate(choices.options)}
         risky = {name for name, row in rows.items() if " ! high risk " in row}
@@ -265,7 +266,7 @@ async def test_the_words_of_the_card_take_its_width(size: tuple[int, int]):
     words = "one after another and so on " * 20
     async with desk(asking(payload={"agent": "advisor", "feedback": words}), size=size) as it:
         await it.press("d")
-        await it.shows("Your decision", "a moment to read")
+        await it.shows("Your decision", "keys work in half")
         text = it.run.query_one("#card-text", LineView)
         rows = [plain_text(line) for line in text.lines]
         full = [row for row in rows if row.startswith(("one", "after", "another", "and", "so", "on"))]
@@ -298,9 +299,9 @@ async def test_a_free_question_is_answered_in_json_where_its_schema_says_so():
     }
     async with desk(asking(**question)) as it:
         await it.press("d")
-        await it.shows("Your answer as JSON", "keys listen in half a second")
+        await it.shows("Your answer as JSON", "keys work in half a second")
         it.clock.advance(GRACE + 0.01)
-        await it.shows("takes it back")
+        await it.shows("undoes it")
         await it.press("tab", *"{oops", "enter", "enter")
         await it.shows("must be JSON:")
         await it.press("tab", *["backspace"] * 5, *'{"a":1}', "enter", "enter")
@@ -329,10 +330,10 @@ async def test_while_a_reason_is_typed_the_footer_says_that_letters_decide_nothi
     async with desk() as it:
         await open_card(it)
         await it.press("slash")
-        await it.shows("To the choices", "typing never decides")
+        await it.shows("Done typing", "typing decides nothing")
         await it.press("escape")
-        await it.gone("typing never decides")
-        await it.shows("takes it back", "k Claim")
+        await it.gone("typing decides nothing")
+        await it.shows("undoes it", "k Claim")
         await it.gone("d Decide")
 
 
@@ -351,15 +352,15 @@ async def test_the_key_of_the_card_is_said_while_keys_go_elsewhere_and_leads_bac
 @pytest.mark.slow
 async def test_the_header_says_no_key_for_a_card_that_is_open_and_which_takes_back_what_is_being_sent():
     async with desk() as it:
-        await it.shows("verdict of advisor — your turn, press d")
+        await it.shows("Approve this draft? — your turn, press d")
         await open_card(it)
         await it.gone("press d")
         await it.press("a")
-        await it.shows("being sent, z takes it back")
+        await it.shows("being sent, z undoes it")
         await it.press("z")
         await it.gone("being sent")
         await it.press("escape")
-        await it.shows("verdict of advisor — your turn, press d")
+        await it.shows("Approve this draft? — your turn, press d")
 
 
 @pytest.mark.slow
@@ -404,3 +405,16 @@ async def test_what_is_too_long_for_below_the_choices_stands_above_and_scrolls()
             before = it.text()
             await it.press("pagedown")
             await it.until(lambda before=before: it.text() != before, "more of it")
+
+
+@pytest.mark.parametrize(
+    ("here", "beside", "width", "words"),
+    [
+        (9, 12, 60, "pgdn: 9 more lines here, 12 of latest_draft"),
+        (9, 12, 40, "pgdn: 21 more lines"),
+        (1, 0, 40, "pgdn: 1 more line here"),
+        (0, 0, 40, ""),
+    ],
+)
+def test_the_line_on_what_is_below_fits_the_card(here: int, beside: int, width: int, words: str):
+    assert words_below(here, beside, "latest_draft", "pgdn", width) == words

@@ -91,7 +91,7 @@ async def test_step_and_continue_go_to_the_driver():
 async def test_an_action_that_can_not_be_done_says_why():
     async with desk() as it:
         await it.press("p")
-        await it.shows("p pauses a run, and nothing runs")
+        await it.shows("p pauses a run, and nothing is running")
         await it.press("s")
         await it.shows("it waits for your decision: d decides")
         assert not it.commands("step")
@@ -246,7 +246,7 @@ async def test_in_the_timeline_the_step_that_is_travelled_to_stands_out():
 async def test_enter_alone_ends_no_thread():
     async with desk() as it:
         await it.press("x")
-        await it.shows("end the thread for good")
+        await it.shows("cancel the thread")
         await it.press("enter")
         await it.until(lambda: it.app.screen is it.run)
         assert not it.commands("cancel")
@@ -256,7 +256,7 @@ async def test_enter_alone_ends_no_thread():
 async def test_the_end_of_a_thread_is_decided_with_the_state_that_was_on_screen():
     async with desk() as it:
         await it.press("x")
-        await it.shows("end the thread for good")
+        await it.shows("cancel the thread")
         await it.press("e")
         await it.until(lambda: it.commands("cancel"))
         (command,) = it.commands("cancel")

@@ -33,7 +33,7 @@ def tape_app(theme: str) -> tuple[HitlApp, ReplayDriver]:
     ("theme", "size", "keys", "wanted"),
     [
         ("dark", (120, 40), [], "3 added"),
-        ("light", (120, 40), ["d"], "takes it back"),
+        ("light", (120, 40), ["d"], "undoes it"),
         ("dark", (80, 24), [], "‹State›"),
         ("dark", (120, 40), ["left_square_bracket"], "What step 3 changed"),
     ],

@@ -167,7 +167,7 @@ async def test_a_stop_that_is_reached_while_the_card_is_open_has_its_spotlight_o
         await ask(screen)
         (request,) = screen.session.requests
         await screen.session.driver.execute(Answer(request.id, {"choice": "approve"}, request.step, "ben"))
-        await screen.shows("Three lines.", "stop 4 of 5", "ben has decided this meanwhile")
+        await screen.shows("Three lines.", "stop 4 of 5", "ben decided first")
         assert screen.run.stage.pane == ""
         await screen.press("enter")
         await screen.until(lambda: not screen.run.review.card_open, "the card being closed")

@@ -60,7 +60,7 @@ async def test_a_new_thread_of_a_graph_of_the_store_begins_with_its_input(
         for key in keys:
             await it.press(key)
             await it.until(lambda: it.app.screen is not it.run, "another screen")
-        await it.shows("Graphs that are known here", "as thread mail-bot-", "a sample")
+        await it.shows("Known graphs", "as thread mail-bot-", "a sample")
         await it.press(*"order asks")
         await it.shows("no graph matches")
         await it.write("planner")

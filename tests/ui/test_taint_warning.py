@@ -30,4 +30,4 @@ async def test_a_node_that_warns_says_what_it_may_read_from_outside() -> None:
     )
     async with live(runner, inputs={}, ready="input") as screen:
         await screen.press("c")
-        await screen.shows("send may read what came from outside: page  from web")
+        await screen.shows("send may read untrusted data: page  from web")

@@ -31,7 +31,7 @@ async def test_older_and_newer_versions_stand_beside_the_text_and_w_puts_both_in
     async with live(thrice(), inputs={}, size=(200, 60)) as it:
         await it.press("c")
         await it.shows("WAITING")
-        await it.shows("Is it good?", "takes it back", "draft, side by side")
+        await it.shows("Is it good?", "undoes it", "draft, side by side")
         await it.shows("step 2, by write2", "step 3, by write3")
         await it.press("{")
         await it.shows("step 1, by write1", "step 3, by write3", "a jar")

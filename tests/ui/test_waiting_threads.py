@@ -172,7 +172,7 @@ async def test_of_ten_thousand_threads_those_that_wait_are_listed_and_found_by_n
         await it.press("slash", *"n99")
         await it.shows("1 of 101", "n9900")
         await it.write("n9901")
-        await it.shows("nothing that waits passes the filter")
+        await it.shows("no request matches the filter")
         await it.press("escape", "w")
         await it.shows("the newest 100")
 

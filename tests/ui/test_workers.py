@@ -79,7 +79,7 @@ async def test_who_runs_what_what_is_queued_and_what_nobody_can_run_are_on_one_p
     async with team(Jobs()) as it:
         await it.press("ctrl+g")
         await it.shows("1 worker · 1 thread runs · 2 queued", "ann@box, process 4711", "1 of 4", "walt")
-        await it.shows("! 1 thread waits for graph old flow fedcba98, which no worker has")
+        await it.shows("! 1 thread waits for graph old flow fedcba98, which no worker runs")
         await it.shows("runs at worker 3, since 4.0 s", "queued just now: no worker has graph flow 01234567")
 
 
@@ -91,7 +91,7 @@ async def test_the_page_follows_and_the_cursor_stays_at_its_thread() -> None:
         await it.shows("lost")
         await it.press("down", "down")
         jobs.now = replace(WORK, workers=(), jobs=(WORK.jobs[2], WORK.jobs[0]), orphans=(), queued=1)
-        await it.shows("no worker is there", "0 threads run · 1 stuck · 1 queued")
+        await it.shows("no workers: ", "0 threads run · 1 stuck · 1 queued")
         await it.press("down", "enter")
         await it.until(lambda: it.session.thread_id == "u", "the thread below it")
 

@@ -82,7 +82,7 @@ async def test_a_wrong_key_in_the_queue_costs_few_keys_and_decides_nothing(
             back = way_back.split()
             await it.press(key)
             if key == "enter":
-                await it.shows("Your decision", "wants a second key press")
+                await it.shows("Your decision", "press the key twice")
             await it.pilot.pause()
             for pressed in back:
                 await it.press(pressed)

@@ -51,7 +51,7 @@ def test_a_row_says_model_changes_and_use() -> None:
 
 def test_the_facts_tell_all_and_last() -> None:
     said = words(agent_lines(INFO))
-    assert "in all       2 calls · 1.5k tok in, 20 tok out · cost unknown" in said
+    assert "in total     2 calls · 1.5k tok in, 20 tok out · cost unknown" in said
     assert "last call    700 tok in, 8 tok out · $0.0020" in said
     assert "temperature  changed 0.5" in said
     assert "tools        look" in said
@@ -163,7 +163,7 @@ def test_a_trial_makes_the_agents_newest_step_again_else_what_comes_next() -> No
     ]
     for shown, base, what in ((4, 2, "step 3 again"), (2, 0, "step 1 again"), (0, 0, "the step after 0")):
         trial = trial_of(points, shown, "t", "writer")
-        assert (trial.thread_id, trial.base, trial.words) == ("t", base, f"make {what} in a fork")
+        assert (trial.thread_id, trial.base, trial.words) == ("t", base, f"run {what} in a fork")
     assert trial_of(points, 4, "t", "editor").base == 4
 
 

@@ -33,7 +33,7 @@ def test_what_approves(ids: tuple[str, ...], recommended: str | None, answer: st
         (("stop", "ship"), "stop", "no answer that approves; its answers are stop \\(recommended\\), ship"),
         (("run", "pass"), None, "several answers that approve: run, pass"),
         (("run", "pass", "stop"), "stop", "several answers that approve"),
-        ((), None, "takes a value, not a choice"),
+        ((), None, "wants a value, not a choice"),
     ],
 )
 def test_nothing_is_approved_by_guessing(ids: tuple[str, ...], recommended: str | None, message: str) -> None:

@@ -43,22 +43,22 @@ def test_the_rest_says_why_not() -> None:
     request = row().request
     assert request is not None
     assert why(row(), current=row()) == ""
-    assert why(ROWS[-1]) == "nothing is asked: it only stopped"
-    assert why(row(), current=None) == "it waits no longer"
-    assert why(row(), current=replace(row(), seen=b"other")) == "it has moved since it was looked at"
+    assert why(ROWS[-1]) == "it only stopped; nothing is asked"
+    assert why(row(), current=None) == "it no longer waits"
+    assert why(row(), current=replace(row(), seen=b"other")) == "it has changed since you looked at it"
     assert why(row(), current=replace(row(), request=replace(request, id="s"))).startswith(
-        "it is asked again"
+        "what it is about has changed"
     )
     assert why(row(risk="high")) == "high risk: decide it by itself"
     assert why(row(attending=(there("ann", claims=True),))) == "claimed by ann, 9 m left"
     assert why(row(attending=(there("me", claims=True), there("ben")))) == ""
-    assert why(row(signed=True)) == "it must be signed, and no key signs yours"
+    assert why(row(signed=True)) == "it must be signed, and you have no signing key"
     assert why(row(signed=True), by=replace(ME, signs=True)) == ""
     assert why(row(choices=())) == "it asks for a text"
-    assert why(ROWS[3]) == "it asks for a form of 1 field"
+    assert why(ROWS[3]) == "it asks for a form with 1 field"
     assert why(row(choices=(YES, REDO)), "redo") == "the answer 'redo' needs a comment"
     assert why(row(), "redo") == "'redo' is not an allowed answer (allowed: approve)"
-    assert why(row(choices=(REDO,))) == "none of its answers approves for sure (redo)"
+    assert why(row(choices=(REDO,))) == "none of its answers clearly approves (redo)"
     assert why(row(reviewers=("ann",))) == "me may not answer 'Ship it?'"
     assert why(row(quorum=2, votes=(Vote("me", "approve", NOW),))) == "me has answered 'Ship it?' already"
     assert why(row(deadline=NOW - MINUTE)) == "'Ship it?' has expired"
@@ -125,7 +125,7 @@ async def test_a_policy_reports_the_requests_that_were_asked_again_since_they_we
     current = {shown.key: shown for shown in rows_of(await hub.waiting(100))}
     plans = await plan_by(read_policy(tmp_path / "policy.toml"), hub, listed, ME, NOW, current=current)
     assert [(plan.thread, plan.outcome) for plan in plans] == [("blog-joins", "would"), ("memo-42", "left")]
-    assert plans[1].why.startswith("it is asked again, as what it is about has changed")
+    assert plans[1].why.startswith("what it is about has changed, so it is asked again")
     await hub.close()
 
 

@@ -161,12 +161,12 @@ def test_what_time_does_in_each_state(state: str, seconds: float, after: str, se
 
 
 NOTES = {
-    "grace": "a moment to read: keys listen in half a second",
-    "open": "you decide as anna; z takes it back within 4 s",
+    "grace": "keys work in half a second",
+    "open": "you are anna; z undoes it within 4 s",
     "confirm": "high risk: press again for “approve anyway”",
     "sending": "sending “approve anyway” in 4…",
     "sent": "sent",
-    "over": "not accepted: somebody was faster. Your words stay here until you close this",
+    "over": "not accepted: somebody was faster. Your text stays here until you close this",
 }
 
 
@@ -175,12 +175,12 @@ def test_what_is_said_and_offered_in_each_state(state: str) -> None:
     card = at(state)
     assert card.note == NOTES[state]
     offered = {
-        "sending": ["take it back", "send it now", "send it, on to the next thread"],
+        "sending": ["undo it", "send it now", "send it, on to the next thread"],
         "over": ["close this"],
     }
     offered["sent"] = offered["sending"]
     choices = [choice.label for choice in tapes.CHOICES]
-    assert card.labels == offered.get(state, [*choices, "decide later, it stays waiting"])
+    assert card.labels == offered.get(state, [*choices, "later"])
     assert card.review.armed == (state != "grace")
     marked = {"sending": None, "sent": None, "confirm": 1}
     assert card.review.cursor == marked.get(state, 0)
@@ -235,7 +235,7 @@ def test_what_is_typed_on_begins_the_moment_to_read_anew_but_ways_off_the_card_d
 
 def test_another_answer_at_high_risk_has_to_be_confirmed_itself() -> None:
     card = risky().opened()
-    assert card.note == "high risk: wants a second key press"
+    assert card.note == "high risk: press the key twice"
     card.press("a")
     card.review.choose("accept", card.now)
     assert (card.review.state, card.note) == ("confirm", "high risk: press again for “accept: revise”")
@@ -253,7 +253,7 @@ def test_enter_confirms_what_is_to_be_pressed_again_and_not_what_is_recommended(
 def test_words_that_an_answer_needs_are_asked_for_and_its_choice_stays_marked() -> None:
     card = Card().opened()
     assert card.press("r") == ("reason",)
-    assert card.note == "write what to change; enter, then enter for “revise with my words”"
+    assert card.note == "say what to change; enter, then enter for “revise with my words”"
     card.review.words = "shorter"
     card.press("enter")
     (send,) = card.wait(UNDO)
@@ -265,7 +265,7 @@ def test_a_refusal_asks_why_and_takes_no_answer_for_one() -> None:
     choices = (Choice("approve", "yes", "a", "optional"), Choice("reject", "no", "x", "optional"))
     card = Card(tapes.verdict_request(choices=choices, recommended="approve")).opened()
     assert card.press("x") == ("reason",)
-    assert card.note.startswith("say why, if you like")
+    assert card.note.startswith("say why, or not")
     card.press("enter")
     assert card.review.unsent == "no"
 
@@ -439,7 +439,7 @@ def test_a_request_that_has_changed_is_asked_anew_and_what_was_decided_is_not_se
     assert card.review.decision is None
     if state == "sending":
         assert effects[2:] == (Since(known),)
-        assert "so the decision was not sent" in card.note
+        assert "your decision was not sent" in card.note
     else:
         assert effects[2:] == ()
 
@@ -481,7 +481,7 @@ def test_a_request_that_goes_away_leaves_what_was_made_up_to_be_read(prepare: An
     assert card.review.outlives() == stays
     assert (card.review.state == "over") == stays
     if stays:
-        assert "Your words stay here until you close this" in card.note
+        assert "Your text stays here until you close this" in card.note
         assert card.press("escape") == ("later",)
 
 
@@ -526,7 +526,7 @@ def test_whose_it_is_stands_above_all_that_may_have_to_be_scrolled() -> None:
     card = Card(tapes.verdict_request(handed=handed)).opened()
     card.review.comment(Comment("lunch", "keep one", "latest_draft", 0))
     title, _, whose, *rest = card.text(60).splitlines()
-    assert (title[:12], whose) == ("The advisor ", "handed to ben by cy: “you know them”")
+    assert (title[:19], whose) == ("Approve this draft?", "handed to ben by cy: “you know them”")
     assert any("Your comments" in line for line in rest)
 
 
@@ -565,13 +565,13 @@ def test_what_runs_again_stands_where_it_is_seen_however_few_the_rows() -> None:
         return [plain_text(line) for line in card.review.lines(60, rows=rows)]
 
     many, few = shown(60), shown(4)
-    assert many[many.index("Once it is answered") + 1 :][:3] == [
+    assert many[many.index("After your answer") + 1 :][:3] == [
         "Runs again: advisor.",
-        "None of it is known to reach outside.",
-        "The last time it used $0.0100, 900 tok.",
+        "None of these nodes is known to have side effects.",
+        "Last time: $0.0100, 900 tok.",
     ]
-    assert few[2:4] == ["Runs again: advisor.", "The last time it used $0.0100, 900 tok."]
-    assert "Once it is answered" not in few
+    assert few[2:4] == ["Runs again: advisor.", "Last time: $0.0100, 900 tok."]
+    assert "After your answer" not in few
 
 
 def test_where_rows_are_few_what_changed_stands_above_the_comments() -> None:

@@ -92,11 +92,11 @@ SILENT = Choice("accept", "take it", text="none")
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"choices": (WORDY,)}, "they go with the words of your answer"),
-        ({"choices": (SILENT,)}, "the ledger alone keeps them"),
+        ({"choices": (WORDY,)}, "sent with your answer"),
+        ({"choices": (SILENT,)}, "only logged"),
         ({"choices": (WORDY, SILENT)}, "“write it again”; with another answer the ledger alone"),
-        ({"schema": {"type": "object"}}, "the ledger alone keeps them"),
-        ({"schema": {"type": "string"}}, "they go with the words of your answer"),
+        ({"schema": {"type": "object"}}, "only logged"),
+        ({"schema": {"type": "string"}}, "sent with your answer"),
     ],
     ids=["words", "none", "some", "form", "text"],
 )

@@ -27,7 +27,7 @@ def test_each_fork_stands_below_its_parent_and_says_where_it_parts() -> None:
         "╰─ ",
         "   ╰─ ",
     ]
-    assert lines[2].rstrip().endswith("parts behind step 2: edited by ann")
+    assert lines[2].rstrip().endswith("differs after step 2: edited by ann")
     assert "parts" not in lines[0]
 
 

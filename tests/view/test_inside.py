@@ -299,7 +299,7 @@ async def test_a_thread_that_waits_in_a_branch_shows_all_branches_when_it_is_ope
         reopened = open_view(await driver.snapshot())
         for one in (view, reopened):
             assert counted(one.inside) == "2 of 3 done, 1 waiting"
-            assert "Question of scan[1] — your turn" in status(one, 0).turn
+            assert "May I? — your turn" in status(one, 0).turn
         request = view.progress.pending[0]
         await driver.execute(Answer(request.id, "yes", step=request.step))
         view = fold(view, driver.events(view.last_event))

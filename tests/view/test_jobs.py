@@ -29,8 +29,8 @@ def test_what_a_silent_worker_or_one_that_has_gone_ran_is_stuck() -> None:
     work = AtWork((worker(1, 120), worker(2, 0)), (job("t", 1), job("u", 3), job("v", 2)), (), 3, 0, 0, NOW)
     assert summary_words(work) == "1 worker · 1 silent · 1 thread runs · 2 stuck · 0 queued"
     states = [row[-1] for row in job_rows(work.jobs, NOW, work.workers)[1:]]
-    assert states[0].startswith("nobody runs it: worker 1 was last heard of 2 m")
+    assert states[0].startswith("nobody runs it: worker 1 was last seen 2 m")
     assert states[1] == "nobody runs it: worker 3 has gone"
     assert states[2].startswith("runs at worker 2")
     assert worker_rows(work.workers, work.jobs, NOW)[1][4].startswith("silent, ")
-    assert "last heard of" in worker_words(work.workers[0], work)
+    assert "last seen" in worker_words(work.workers[0], work)

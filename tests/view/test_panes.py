@@ -217,7 +217,7 @@ def test_why_a_step_went_on_as_it_did_is_told_with_it_and_on_the_card() -> None:
     assert step_lines(why, ())[1:] == [
         "It says:",
         "  | route: 'writer'␛ (named at character 14)",
-        "It changed nothing.",
+        "No change.",
     ]
 
 
@@ -246,7 +246,7 @@ def test_the_review_card_of_a_verdict() -> None:
         version=Version(3, "worker", tapes.DRAFT_2),
         previous=Version(1, "worker", tapes.DRAFT_1),
     )
-    assert (card.title, card.badge) == ("The advisor says", "REVISE")
+    assert (card.title, card.badge) == ("Approve this draft?", "advisor: REVISE")
     assert plain_text(card.facts) == "round 2 of 3 · opus · 303 tok · 1.9 s"
     assert words(card.words) == tapes.FEEDBACK_2.split("\n")
     assert words(card.about) == [

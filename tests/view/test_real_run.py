@@ -48,7 +48,7 @@ async def test_an_advisor_workflow_with_a_person_in_it() -> None:
         assert status(view, 0).turn.startswith("Approve this draft? — your turn")
         request = view.progress.pending[0]
         card = review_card(request, view, view.values)
-        assert (card.badge, card.words[0][0].text) == ("REVISE", "longer")
+        assert (card.badge, card.words[0][0].text) == ("advisor: REVISE", "longer")
 
         await driver.execute(Answer(request.id, "approve", step=request.step, actor="ann", seen=card.seen))
         await driver.execute(Run())

@@ -12,14 +12,14 @@ def test_it_says_what_runs_what_of_it_reaches_outside_and_what_it_used_the_last_
     repeats = Repeats(
         4, 9, NODES, 1, ("score",), tokens_in=900, tokens_out=100, cost=0.02, duration=65_000_000
     )
-    assert standing_words(repeats) == "score changed · steps 1–4 stand"
+    assert standing_words(repeats) == "score changed · steps 1–4 are kept"
     used = "$0.0200 · 1.0k tok · 1m 05s"
-    assert running_words(repeats) == f"runs score ×2, pay · outside: pay brings in the bank · {used}"
+    assert running_words(repeats) == f"runs score ×2, pay · side effects: pay brings in the bank · {used}"
     assert repeat_lines(repeats) == [
         "Runs again: score ×2, pay.",
-        "pay reaches outside: brings in the bank, calls book.",
-        "The last time it used $0.0200, 1.0k tok, 1m 05s.",
-        "1 decision of people behind it will not be there.",
+        "pay has side effects: brings in the bank, calls book.",
+        "Last time: $0.0200, 1.0k tok, 1m 05s.",
+        "1 human decision made later is not carried over.",
     ]
 
 
@@ -27,7 +27,7 @@ def test_a_cost_that_is_not_wholly_known_is_told_as_the_least() -> None:
     repeats = Repeats(
         0, 2, NODES[:1], tokens_in=10, cost=0.5, cost_known=False, unknown="another Python\x1b[2J"
     )
-    assert standing_words(repeats) == "no code that ran changed · only the input stands"
+    assert standing_words(repeats) == "no code that ran changed · only the input is kept"
     assert "≥ $0.50" in repeat_lines(repeats)[-2]
     assert "\x1b" not in repeat_lines(repeats)[-1]
-    assert repeat_lines(repeats)[1] == "None of it is known to reach outside."
+    assert repeat_lines(repeats)[1] == "None of these nodes is known to have side effects."

@@ -36,7 +36,7 @@ def card_of(request: Request) -> ReviewCard:
         pytest.param({"signed": True}, "an answer must be signed", id="signed"),
         pytest.param({"deadline": tapes.T0 + 5 * MINUTE}, "expires in 5m 00s", id="deadline"),
         pytest.param({"deadline": tapes.T0 - 1}, "expired", id="passed"),
-        pytest.param({"risk": "high"}, "this decision is of high risk: it must be confirmed", id="risk"),
+        pytest.param({"risk": "high"}, "high risk: you must confirm it", id="risk"),
     ],
 )
 def test_a_term_is_told_alike_in_lines_and_on_a_shell(fields: dict[str, object], words: str) -> None:
@@ -58,10 +58,10 @@ def test_a_status_line_tells_votes_and_deadline_in_the_words_of_the_terms() -> N
     ("changes", "words"),
     [
         ({"status": "cancelled", "reason": "user"}, "ended by a person"),
-        ({"status": "failed", "reason": "dead_end", "error": None}, "no edge leads on"),
+        ({"status": "failed", "reason": "dead_end", "error": None}, "no edge leads further"),
         ({"status": "failed", "reason": "deadline", "error": None}, "nobody decided before the deadline"),
         ({"reason": "limit"}, "limit reached: "),
-        ({"status": "completed", "reason": "termination"}, "ended by its termination condition"),
+        ({"status": "completed", "reason": "termination"}, "ended by its stop condition"),
         ({"status": "pending", "next_node": "END"}, "the end is next"),
     ],
 )

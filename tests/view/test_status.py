@@ -31,7 +31,7 @@ def played(tape: tapes.Tape) -> RunView:
             tapes.advisor_tape(),
             {},
             "WAITING",
-            "verdict of advisor — your turn, press d",
+            "Approve this draft? — your turn, press d",
             id="a verdict waits",
         ),
         pytest.param(
@@ -52,7 +52,7 @@ def played(tape: tapes.Tape) -> RunView:
             tapes.advisor_tape(),
             {"reason": "paused", "pending": (), "next_node": None},
             "PAUSED",
-            "the way on is decided next — press s to step or c to continue",
+            "next: choosing the route — press s to step or c to continue",
             id="paused before a route",
         ),
         pytest.param(
@@ -79,7 +79,7 @@ def played(tape: tapes.Tape) -> RunView:
                 )
             },
             "WAITING",
-            "verdict of advisor — waits for bob, 1 of 2 votes, expired",
+            "Approve this draft? — waits for bob, 1 of 2 votes, expired",
             id="a quorum past its deadline",
         ),
         pytest.param(
@@ -98,7 +98,7 @@ def played(tape: tapes.Tape) -> RunView:
         ),
         pytest.param(
             tapes.finished_tape(), {"reason": "termination"}, "DONE",
-            "ended by its termination condition — f forks from any step",
+            "ended by its stop condition — f forks from any step",
             id="terminated",
         ),
         pytest.param(
@@ -117,7 +117,7 @@ def test_the_status_says_in_words(tape: tapes.Tape, changes: dict[str, Any], wor
 def test_where_nothing_can_be_decided_the_status_says_why() -> None:
     keys = {"unable": "the store is read-only: its file or its directory can't be written"}
     line = status(played(tapes.advisor_tape()), tapes.T0, keys=keys)
-    assert line.turn == "verdict of advisor — the store is read-only"
+    assert line.turn == "Approve this draft? — the store is read-only"
 
 
 def test_a_running_node_is_timed() -> None:
@@ -153,9 +153,9 @@ def test_a_retry_is_told_as_which_of_how_many_and_when(
 @pytest.mark.parametrize(
     ("tape", "changes", "brief"),
     [
-        (tapes.advisor_tape(), {"status": "pending", "pending": ()}, "the way on is decided next — press s"),
+        (tapes.advisor_tape(), {"status": "pending", "pending": ()}, "next: choosing the route — press s"),
         (tapes.failed_tape(), {}, "advisor"),
-        (tapes.advisor_tape(), {}, "verdict of advisor — your turn, press d"),
+        (tapes.advisor_tape(), {}, "Approve this draft? — your turn, press d"),
     ],
     ids=["ready", "failed", "waiting"],
 )
@@ -185,11 +185,9 @@ def test_a_run_that_ended_by_its_termination_condition_says_by_which() -> None:
     view = played(tapes.finished_tape())
     progress = msgspec.structs.replace(view.progress, reason="termination")
     view = replace(view, progress=progress, ledger=tuple(store.ledger("t")))
-    assert (
-        status(view, tapes.T0).turn == "ended by its termination condition: 2 turns — f forks from any step"
-    )
+    assert status(view, tapes.T0).turn == "ended by its stop condition: 2 turns — f forks from any step"
 
 
 def test_a_failure_in_lines_says_what_to_edit() -> None:
     line = standing_line(played(tapes.failed_tape("advisor_feedback")).progress)
-    assert line == "Failed at step 1: KeyError: 'verdict' Edit advisor_feedback to mend it."
+    assert line == "Failed at step 1: KeyError: 'verdict' Edit advisor_feedback to fix it."

@@ -119,10 +119,10 @@ def test_where_the_whole_family_has_room_what_is_elsewhere_says_where_it_parts()
     view = long_view(100)
     family = [relative("b", THREAD, 50, 60), relative("z", THREAD, 98, 101)]
     rows = picture(layout(view, family, (THREAD, 10), 118, whole=True))
-    assert "parts behind 50, ends at 60 ›" in rows[3]
+    assert "differs after 50, ends at 60 ›" in rows[3]
     assert rows[3].split()[-1] == "b"
     rows = picture(layout(view, family, (THREAD, 90), 118, whole=True))
-    assert rows[3].startswith("‹ parts behind 50, ends at 60")
+    assert rows[3].startswith("‹ differs after 50, ends at 60")
 
 
 def test_the_first_thread_of_a_family_parts_from_none_where_it_ends_before_the_shown_steps() -> None:

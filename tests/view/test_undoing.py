@@ -31,7 +31,7 @@ def test_each_entry_says_what_it_undoes_and_how_it_stands() -> None:
         'car of step 2: cancel_car({"ref": 1}): undone',
         'hotel of step 2: cancel_hotel({"ref": 1}): failed, it is ␛[2Jdown',
         'flight of step 2: cancel_flight({"ref": 1})',
-        'visa of step 2: cancel_visa({"ref": 1}): done before the fork, only the other thread can undo it',
+        'visa of step 2: cancel_visa({"ref": 1}): done before the fork; only the other thread can undo it',
     ]
 
 

@@ -132,8 +132,8 @@ async def stale(app: App, thread: str, newest: str) -> StaleWriter:
     """The error for a thread that somebody else has gone on with; its newest checkpoint says who."""
     snapshot = await app.snapshot(config_of(thread, newest))
     return StaleWriter(
-        f"somebody else has run thread {thread!r}: it is at checkpoint {newest} now{_who(snapshot.metadata)}",
-        "look at what changed, then go on",
+        f"another program ran thread {thread!r}: it is at checkpoint {newest} now{_who(snapshot.metadata)}",
+        "look at what changed, then continue",
     )
 
 

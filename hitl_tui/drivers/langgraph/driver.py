@@ -166,7 +166,7 @@ class LangGraphDriver(WindowDriver):
             before = {} if session.exists else session.cursor.context
             context = checked(self._mirror.app.root, {**before, **context})
         if not isinstance(command.inputs, Mapping):
-            raise UsageError("the input is no dict", 'give a dict, as {"messages": "…"}')
+            raise UsageError("the input is not a dict", 'give a dict, as {"messages": "…"}')
         given = entry_of(self._mirror.app.graph, _input(command.inputs))
         place: dict[str, Any] = {"leaf": self._leaf, "newest": self._newest}
         place |= {"given": given, "context": context}
@@ -204,7 +204,7 @@ class LangGraphDriver(WindowDriver):
             self._leaf = self._newest = head
             return
         if not session.exists:
-            raise StaleWriter(f"somebody else has begun thread {thread!r}", "open it again")
+            raise StaleWriter(f"another program has started thread {thread!r}", "open it again")
         if head < self._newest:
             raise StaleWriter(
                 f"what thread {thread!r} had saved last was taken back: it is at checkpoint {head} again",
@@ -250,7 +250,7 @@ class LangGraphDriver(WindowDriver):
     async def preview(self, command: Previewed) -> Preview:
         """What a command would do, before anyone commits it."""
         if isinstance(command, Rerun) and (why := self.can(Rerun)):
-            raise UsageError(f"thread {self.thread_id!r} takes no rerun", why)
+            raise UsageError(f"thread {self.thread_id!r} can't be rerun", why)
         if not isinstance(command, UpdateState):
             return await super().preview(command)
         if why := self.can(UpdateState):
@@ -271,8 +271,8 @@ class LangGraphDriver(WindowDriver):
         self._refuse_window()
         if kind == "replay":
             raise UsageError(
-                "nodes of LangGraph can't be served what they gave",
-                "fork from a step: what is behind it runs again",
+                "LangGraph nodes can't be given their recorded results",
+                "fork from a step: what comes after it runs again",
             )
         await self._on_engine(lambda session: session)
         checked = await asyncio.to_thread(self._checked, None, kind, watch)
@@ -303,7 +303,7 @@ class LangGraphDriver(WindowDriver):
         session = await self._read_head()
         if command.changes:
             if why := self.can(UpdateState):
-                raise UsageError(f"the fork can't begin with changes: {why}", "fork without them")
+                raise UsageError(f"the fork can't start with changes: {why}", "fork without them")
             editor = Editor(session, self._mirror, self._leaf)
             await editor.check(command.changes, command.as_node, command.step)
         await super()._fork(replace(command, changes=None, as_node=None))
@@ -343,7 +343,7 @@ class LangGraphDriver(WindowDriver):
         await self._refuse_moved()
         await self._refuse_over()
         if breakpoints and (why := self.can(Step)):
-            raise UsageError("a run does not stop at breakpoints there", why)
+            raise UsageError("breakpoints do not stop a run there", why)
         stops = RunStops(breakpoints, self._opened().graph.info, self._hits) if breakpoints else None
 
         def make(session: Session, **options: Any) -> Any:

@@ -146,7 +146,7 @@ def replacing(app: Pregel[Any, Any, Any, Any], name: str, value: Any) -> Any:
     """
     kind = _kind(app, name)
     if value is None and isinstance(app.stream_channels_asis, str):
-        raise UsageError(f"{name!r} can't be set to null: LangGraph takes that for no edit", "give a value")
+        raise UsageError(f"{name!r} can't be set to null: LangGraph treats that as no edit", "give a value")
     if kind in _REPLACES:
         return value
     if kind not in _REDUCES:

@@ -274,4 +274,4 @@ class LangGraphHub(LocalHub):
 
 
 def _no_builder(info: ThreadInfo) -> GraphRunner:
-    raise UsageError(f"the graph of thread {info.thread_id!r} is LangGraph's", "it is not built again")
+    raise UsageError(f"the graph of thread {info.thread_id!r} is LangGraph's", "it can't be built again")

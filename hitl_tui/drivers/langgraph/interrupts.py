@@ -27,15 +27,13 @@ from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread import approval_formats
 from hitl_tui.engine.thread.binding import bound_parts, request_hash
 from hitl_tui.engine.thread.interrupts import answer_schema
+from hitl_tui.engine.thread.titles import question_title
 from hitl_tui.errors import AnswerRefused, GraphInvalid, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.engine.graph.description import GraphInfo
     from hitl_tui.engine.log.records import Cursor
 
-TITLES: Final = ("title", "question", "message", "prompt", "instruction", "description", "text")
-"""Where a payload that is a mapping says what is asked, the likeliest first."""
-_LONGEST_TITLE: Final = 200
 _HASH_DIGITS: Final = 16
 _SHARED_ID: Final = "placeholder-id"
 """What LangGraph calls each interrupt that a node raises itself (`NodeInterrupt`)."""
@@ -157,7 +155,9 @@ def request_of(asked: AskedInterrupt, *, step: int, now: int) -> Request:
         node=asked.node,
         when="inside",
         step=step,
-        title=approval_formats.title_of(actions) if shape else _title(payload, asked),
+        title=approval_formats.title_of(actions)
+        if shape
+        else question_title(payload, asked.path or asked.node),
         payload=payload,
         choices=approval_formats.choices_of(actions),
         asked_at=now,
@@ -202,15 +202,6 @@ def _binds(payload: Any) -> tuple[str, ...]:
     except UsageError:
         return ()
     return tuple(names)
-
-
-def _title(payload: Any, asked: AskedInterrupt) -> str:
-    if isinstance(payload, Mapping):
-        payload = next((payload[key] for key in TITLES if isinstance(payload.get(key), str)), "")
-    words = payload.strip().partition("\n")[0] if isinstance(payload, str) else ""
-    if not words:
-        return f"{asked.path or asked.node} asks"
-    return words if len(words) <= _LONGEST_TITLE else f"{words[: _LONGEST_TITLE - 1]}…"
 
 
 def stops_compiled_in(
@@ -269,11 +260,11 @@ def resume(answers: Mapping[str, Any], waiting: Iterable[AskedInterrupt]) -> Com
     """
     ids = {asked.id: "" if asked.asker else asked.interrupt.id for asked in waiting}
     if not answers:
-        raise UsageError("nothing was answered", "answer a question that waits")
+        raise UsageError("nothing was answered", "answer a waiting question")
     if gone := [name for name in answers if name not in ids]:
         raise AnswerRefused(
             f"request {gone[0]} no longer waits in the graph",
-            "it must be asked anew: go on with the thread, then answer what it asks",
+            "it must be asked again: continue the thread, then answer what it asks",
         )
     handed = {ids[name]: thaw(value) for name, value in answers.items() if ids[name]}
     return Command(resume=handed) if handed else None
@@ -289,7 +280,7 @@ def refusal_of(error: BaseException) -> AnswerRefused | None:
         return None
     told = [f"{place}: {message}" if place else message for place, message in problems]
     return AnswerRefused(
-        f"the graph does not take the answer: {'; '.join(told) or error}", "correct it, then answer again"
+        f"the graph refused the answer: {'; '.join(told) or error}", "correct it, then answer again"
     )
 
 

@@ -90,7 +90,7 @@ class Checkpoints:
             connection.close()
             raise StoreUnusable(
                 f"{self.path} holds no checkpoints of LangGraph",
-                "threads of ours are given without langgraph+",
+                "name our own threads without langgraph+",
             )
         self._connection = connection
         self._has_paths = "task_path" in columns
@@ -243,7 +243,7 @@ def unknown_channel() -> Any:
 
 
 def _run_nothing(_state: Any) -> NoReturn:
-    raise UsageError("a graph that its checkpoints tell of runs nothing", "open the thread with its graph")
+    raise UsageError("a graph read from its checkpoints runs nothing", "open the thread with its graph")
 
 
 def _joins(channel: str, node: str) -> bool:

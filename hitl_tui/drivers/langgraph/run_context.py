@@ -41,7 +41,7 @@ def checked(app: Any, given: Any) -> Mapping[str, Any]:
     context = checked_context(given)
     configurable = context.get(CONFIGURABLE, {})
     if not isinstance(configurable, Mapping):
-        raise UsageError("`configurable` of the context is no object", "give its values by name")
+        raise UsageError("`configurable` of the context is not an object", "give its values by name")
     if taken := [name for name in configurable if name in _LANGGRAPHS or name.startswith("__")]:
         raise UsageError(f"{taken[0]} of configurable is set by LangGraph", "leave it out")
     schema, fields = getattr(app, "context_schema", None), fields_given(context)

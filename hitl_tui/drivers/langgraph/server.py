@@ -335,7 +335,7 @@ class ServerGraph:
             except ServerLost:
                 time.sleep(_BETWEEN_JOINS)
         raise StoreUnusable(
-            "the connection to the server was lost; the run goes on there", "open the thread again later"
+            "the connection to the server was lost; the run continues there", "open the thread again later"
         )
 
     def _wait_for(self, thread: str, runs: Iterable[Mapping[str, Any]]) -> None:
@@ -451,8 +451,8 @@ class ServerGraph:
         older = [state for state in states if state["checkpoint"]["checkpoint_id"] < last][:limit]
         if len(older) < limit and len(states) == _MOST_STATES:
             raise StoreUnusable(
-                f"the server tells no more than the newest {_MOST_STATES:,} checkpoints of thread {thread!r}",
-                "look at a thread that is shorter",
+                f"the server shows only the newest {_MOST_STATES:,} checkpoints of thread {thread!r}",
+                "view a shorter thread",
             )
         return older
 
@@ -490,8 +490,8 @@ def _told(parts: Iterable[Any], modes: Sequence[str]) -> Iterator[Any]:
 
             if isinstance(data, Mapping) and data.get("error") == _UNKNOWN_INTERRUPT:
                 raise AnswerRefused(
-                    f"the server says that what was answered no longer waits: {data.get('message', '')}",
-                    "it must be asked anew: go on with the thread, then answer what it asks",
+                    f"the server says that this request no longer waits: {data.get('message', '')}",
+                    "it must be asked again: continue the thread, then answer what it asks",
                 )
             raise RemoteException(data)
         if mode in modes:
@@ -532,7 +532,7 @@ def _is_open(run: Mapping[str, Any]) -> bool:
 
 
 def _unreadable(thread: str) -> StoreUnusable:
-    return StoreUnusable(f"the server can't tell the state of thread {thread!r}", "its log says why")
+    return StoreUnusable(f"the server can't read the state of thread {thread!r}", "see its log")
 
 
 def _channels(schemas: Mapping[str, Any]) -> list[str]:
@@ -587,7 +587,7 @@ def server_headers() -> dict[str, str]:
         headers = None
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
         raise UsageError(
-            f"{SERVER_HEADERS} is no JSON object of texts", """write {"Authorization": "Bearer …"}"""
+            f"{SERVER_HEADERS} is not a JSON object of texts", """write {"Authorization": "Bearer …"}"""
         )
     return headers
 
@@ -614,4 +614,4 @@ def _asked(url: str, ask: Callable[[], R]) -> R:
         raise ServerRefused(f"{url}: {error.message}", error.hint, error.status) from None
     except Exception as error:  # whatever the SDK makes of an answer of another shape
         told = f"{url} answers as no Agent Server does: {type(error).__name__}: {error}"
-        raise ServerRefused(told, "is it one of LangGraph?", 0) from None
+        raise ServerRefused(told, "is it a LangGraph server?", 0) from None

@@ -81,7 +81,7 @@ class ServerTrial:
             problem = "this server copies no threads" if missing else f"it is not copied: {error.message}"
             raise UsageError(
                 f"an edit of thread {self._place['thread_id']!r} can't be tried: {problem}",
-                "an edit is made once it was tried on a copy of its thread on the server",
+                "an edit is first tried on a copy of its thread on the server",
             ) from None
         except HitlError:
             self._end()

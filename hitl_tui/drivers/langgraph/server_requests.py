@@ -15,7 +15,7 @@ R = TypeVar("R")
 _HINTS: Final = {
     401: f"set LANGGRAPH_API_KEY, or {SERVER_HEADERS}",
     403: f"set LANGGRAPH_API_KEY, or {SERVER_HEADERS}",
-    429: "it is asked too much: try again later",
+    429: "too many requests: try again later",
 }
 _OTHER_KIND: Final = "it may be of a kind or version that takes this otherwise, or not at all"
 _ITS_LOG: Final = "its log says why"
@@ -67,10 +67,10 @@ def _in_words() -> Iterator[None]:
         raise _refused(error) from None
     except httpx.TransportError as error:
         said = str(error) or type(error).__name__
-        raise ServerLost(f"the server gives no answer: {said}", "is it running?") from None
+        raise ServerLost(f"the server does not answer: {said}", "is it running?") from None
     except ValueError as error:  # of whatever decoder the SDK has
         hint = "is it an Agent Server of LangGraph?"
-        raise ServerRefused(f"the server's answer is no JSON: {error}", hint, 0) from None
+        raise ServerRefused(f"the server's answer is not JSON: {error}", hint, 0) from None
 
 
 def _refused(error: Any) -> ServerRefused:
@@ -104,8 +104,8 @@ def _details(body: Any) -> str:
 def busy() -> ServerBusy:
     """The error for a thread that the server runs already."""
     return ServerBusy(
-        "the server runs this thread already",
-        "wait for that run, end it or roll it back: going on asks which, as does --on-busy",
+        "the server already runs this thread",
+        "wait for that run, end it or roll it back: you are asked when you continue, or give --on-busy",
     )
 
 

@@ -80,7 +80,9 @@ async def sizes_of(
         UsageError: it is on a server, which does not tell.
     """
     if not hasattr(saver, "list"):
-        raise UsageError("a server of LangGraph does not tell what its threads take", "ask who runs it")
+        raise UsageError(
+            "a LangGraph server does not report the size of its threads", "ask its administrator"
+        )
     names = list(await thread_heads(saver) if threads is None else threads)
     sizes = []
     for name in names:

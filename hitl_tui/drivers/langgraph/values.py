@@ -238,7 +238,7 @@ def from_json(value: Any, like: Any = None) -> Any:
         return like
     if is_stand_in(value):
         raise ValueRejected(
-            f"a value of type {value['type']} can't be edited: it is no JSON",
+            f"a value of type {value['type']} can't be edited: it is not JSON",
             "leave it as it is, or replace it",
         )
     try:

@@ -133,7 +133,7 @@ class WindowDriver(LocalDriver):
 
     def _refuse_window(self) -> None:
         if self._window is not None:
-            raise UsageError("only the newest page of the thread is there yet", self.can(Run))
+            raise UsageError("only the newest page of the thread is loaded yet", self.can(Run))
 
 
 class Mirroring:

@@ -37,6 +37,7 @@ from hitl_tui.engine.thread.binding import about_hash, digests_of, request_hash
 from hitl_tui.engine.thread.earlier import request_of, with_earlier_answer
 from hitl_tui.engine.thread.logged import decisions
 from hitl_tui.engine.thread.session import Session
+from hitl_tui.engine.thread.titles import question_title
 from hitl_tui.errors import AnswerRefused, SchemaMismatch, UsageError, ValueRejected
 
 _GONE = {
@@ -370,7 +371,12 @@ def inside_request(
         node=node,
         when="inside",
         step=cursor.head,
-        title=asked.title or (approval_formats.title_of(actions) if shape else f"Question of {path or node}"),
+        title=asked.title
+        or (
+            approval_formats.title_of(actions)
+            if shape
+            else question_title(asked.payload, path or node, asked.kind)
+        ),
         payload=asked.payload,
         subject=asked.subject,
         schema=_default_schema(asked) if asked.schema is None else asked.schema,

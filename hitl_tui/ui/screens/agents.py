@@ -186,7 +186,7 @@ class TryDialog(Modal[SettingsChange | None]):
             return
         settings = changed_settings(self._info, reading.value)
         if not settings:
-            self._say("Nothing is changed yet: another model, temperature or instructions?", "error")
+            self._say("Nothing is changed yet: give another model, temperature or instructions.", "error")
             self.query_one(AnswerForm).focus_first()
             return
         name = (reading.value.get("fork") or "").strip()
@@ -195,7 +195,7 @@ class TryDialog(Modal[SettingsChange | None]):
             return
         note = (reading.value.get("why") or "").strip() or None
         change = SettingsChange(self._info.name, settings, self._trial, name if in_fork else "", note)
-        self._say("Looking whether it can be called…")
+        self._say("Checking whether it can be called…")
         start_work(self, partial(self._check, change), group="check", exclusive=True)
 
     async def _check(self, change: SettingsChange) -> None:
@@ -204,7 +204,7 @@ class TryDialog(Modal[SettingsChange | None]):
         doubts = preview.problems.get(change.agent, "")
         if doubts and self._doubted != (change.agent, change.settings):
             self._doubted = (change.agent, change.settings)
-            self._say(f"{doubts}. Choose once more to do it all the same.", "error")
+            self._say(f"{doubts}. Choose it again to do it anyway.", "error")
         else:
             self.dismiss(change)
 

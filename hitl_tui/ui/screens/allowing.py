@@ -25,7 +25,7 @@ def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) 
     async def allow(args: Mapping[str, Any], note: str | None, *, exact: bool) -> None:
         seen = session.view.state_hash
         named = await session.driver.execute(Allow(call.name, actor, args, exact, note=note, seen=seen))
-        screen.tell(f"allowed as {named}; it is approved once the thread goes on", "Allowed")
+        screen.tell(f"allowed as {named}; it is approved when the thread continues", "Allowed")
 
     def answered(answer: DialogResult | None) -> None:
         if answer is None:
@@ -38,7 +38,7 @@ def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) 
             like = read_patterns(split_words(answer.fields["like"]))
             if exact and like:
                 raise UsageError(
-                    "this call is taken with the arguments that it has", "l allows those like yours"
+                    "this call is allowed with exactly its arguments", "l allows those like yours"
                 )
             args = exact_args(call) if exact else like
         except UsageError as error:
@@ -48,13 +48,13 @@ def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) 
 
     text = [
         f"{sanitise_line(call.name, 80)} with {args_words(call.args) or 'no arguments'}",
-        "Not where it is of high risk, or rests on something from outside.",
+        "Never for high risk or untrusted data.",
     ]
-    fields = [DialogField("like", "arguments like, as path=docs/*; none: any"), DialogField("why", "why")]
+    fields = [DialogField("like", "arguments, as path=docs/*; empty: any"), DialogField("why", "why")]
     options = [
         Option("call", "c", "this call, with these arguments"),
-        Option("like", "l", "this tool, with arguments like that"),
-        Option("allowed", "w", "what is allowed already"),
+        Option("like", "l", "this tool, where arguments match"),
+        Option("allowed", "w", "show what is allowed"),
         BACK,
     ]
     screen.app.push_screen(Dialog("Allow in this thread", text, options, fields), answered)
@@ -72,7 +72,7 @@ async def ask_allowed(screen: Host, session: ViewSession, actor: str) -> None:
         if answer is not None:
             _ask_revoke(screen, session, actor, next(each for each in known if each.id == answer.id))
 
-    text = ["Calls like these need no approval here. One that you choose can be taken back."]
+    text = ["These calls need no approval here. Choose one to revoke it."]
     # The way back comes first, so that enter alone chooses none.
     options = [BACK]
     options += [
@@ -85,12 +85,12 @@ async def ask_allowed(screen: Host, session: ViewSession, actor: str) -> None:
 def _ask_revoke(screen: Host, session: ViewSession, actor: str, allowance: Allowance) -> None:
     async def revoke(note: str | None) -> None:
         await session.driver.execute(Revoke(allowance.id, actor, note))
-        screen.tell(f"{allowance.id} is taken back: its calls are asked about again", "Allowed")
+        screen.tell(f"{allowance.id} is revoked: its calls need approval again", "Allowed")
 
     def answered(answer: DialogResult | None) -> None:
         if answer is not None:
             screen.command(partial(revoke, answer.fields["why"].strip() or None))
 
-    options = [Option("revoke", "t", "take it back"), BACK]
-    text = [allowance_words(allowance), "Its calls are asked about again; the ledger keeps that you did."]
-    screen.app.push_screen(Dialog("Take it back?", text, options, [DialogField("why", "why")]), answered)
+    options = [Option("revoke", "t", "revoke it"), BACK]
+    text = [allowance_words(allowance), "Its calls need approval again. That you revoked it is logged."]
+    screen.app.push_screen(Dialog("Revoke it?", text, options, [DialogField("why", "why")]), answered)

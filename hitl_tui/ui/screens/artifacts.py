@@ -117,7 +117,7 @@ class ArtifactsScreen(OverlayScreen):
             content = artifact.content
         except ValueError:
             self._host.tell(
-                "it is not as it was stored; a check of the thread says more", artifact.name, "error"
+                "it was changed after it was stored; a check of the thread says more", artifact.name, "error"
             )
             return
         name = file_name(artifact.name, "artifact")
@@ -143,7 +143,7 @@ def _size(artifact: KeptArtifact) -> str:
 
 def _text(artifact: KeptArtifact, width: int) -> list[Line]:
     if artifact.binary:
-        return [(Span("bytes: save it to look at it with what knows them", "dim"),)]
+        return [(Span("bytes: save it, to open it with another program", "dim"),)]
     text = sanitise(artifact.body[:_MOST_CHARS])
     rows = [row for line in text.split("\n") for row in wrapped(line, width, "value") or [()]]
     left = len(artifact.body) - _MOST_CHARS

@@ -106,7 +106,7 @@ class BatchScreen(OverlayScreen):
 
     def compose(self) -> ComposeResult:
         yield LineView("batch", "What would be decided")
-        yield SafeInput(id="words", placeholder="words that go with every decision, for the record")
+        yield SafeInput(id="words", placeholder="your comment, logged with every decision")
         yield KeysBar()
 
     def on_mount(self) -> None:
@@ -146,11 +146,11 @@ class BatchScreen(OverlayScreen):
         done = bool(self._results) or self._deciding
         by = f"By {sanitise_line(self._policy.name, _NAME)}" if self._policy else f"Answer “{self._answer}”"
         title = result_words(plans) if done else f"{by}: {plan_words(plans)}"
-        doing = "stopping behind those that are being sent…" if self._stops else "deciding…"
+        doing = "stopping after those that are being sent…" if self._stops else "deciding…"
         view.set_titles(title, doing if self._deciding else "")
         view.show(list(_lines(plans, max(view.scrollable_content_region.width, self.size.width - 4))))
         field = self.query_one(Input)
-        field.border_title = "your words"
+        field.border_title = "your comment"
         field.set_class(not (field.has_focus or field.value) or done, "-empty")
         self._show_keys(plans, done=done)
 
@@ -165,7 +165,7 @@ class BatchScreen(OverlayScreen):
             entries = [("ask.take", f"Decide {these}")] if would else []
             if len(self._answers) > 1:
                 entries.append(("batch.answer", f"Answer “{sanitise_line(self._next_answer, 20)}”"))
-            words = [] if self._policy else [("batch.words", "Words")]
+            words = [] if self._policy else [("batch.words", "Comment")]
             entries += [*words, ("ask.back", "Back")]
         if footer.entries != entries:
             footer.entries = entries
@@ -273,7 +273,7 @@ def _lines(plans: Sequence[Planned], width: int) -> Iterator[Line]:
         if planned.outcome == "left" and not left:
             left = True
             yield ()
-            yield (trusted("These would not be decided", "title"),)
+            yield (trusted("Left for you", "title"),)
         sign, role = _LOOKS[planned.outcome]
         yield (
             Span(sign, role),

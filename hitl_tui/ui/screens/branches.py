@@ -59,7 +59,7 @@ class BranchList(LineView):
             self.show(range(len(rows)))  # type: ignore[arg-type]
         else:
             self.cursor_row = None
-            self.show([(Span("no branch has begun yet", "dim"),)])
+            self.show([(Span("no branch has started yet", "dim"),)])
 
     def line(self, row: int) -> Line:
         """A branch on one row."""
@@ -241,7 +241,7 @@ class BranchesScreen(OverlayScreen):
         asks = selected is not None and selected.phase == "waiting"
         footer.entries = (
             ("list.up list.down", "Select"),
-            *([("branches.next", "Next that failed or asks")] if remarkable else []),
+            *([("branches.next", "Next problem")] if remarkable else []),
             *([("branches.decide", "Decide")] if asks else []),
             ("branches.sort", "By place" if self._by_time else "By time"),
             ("page.close", "Back"),

@@ -79,7 +79,7 @@ class BreakpointList(LineView):
         rows: list[Line] = []
         for number, point in enumerate(self._rows):
             if point is None:
-                rows.append((Span("   any other: after, change, tool, error …", "dim"),))
+                rows.append((Span("   new: after, change, tool, error …", "dim"),))
             elif number < count:
                 rows.append((Span(" "), *breakpoint_line(point, session.view.graph, session.hits)))
             else:
@@ -183,7 +183,7 @@ class BreakpointsScreen(Modal[None]):
     @on(LineView.RowChosen)
     def _show_chosen(self) -> None:
         field = self.query_one(Input)
-        field.border_title = Content('stop at; hit N counts, log "n={n}" tells, : n > 2 asks')
+        field.border_title = Content('place [hit N] [log "text {n}"] [: condition]')
         text = self._list.text
         # A name that nobody could type is switched in the list alone; a field would show it as it is.
         field.value = text if text.isprintable() else ""

@@ -27,9 +27,9 @@ from hitl_tui.view.rows import wrapped
 from hitl_tui.view.spans import Line, Span, untrusted
 
 CHECKS: Final[tuple[tuple[Check, str, str], ...]] = (
-    ("log", "Log", "hashes, chains and numbers of the log; nothing of yours runs"),
-    ("strict", "Strict", "the same, and every update is made again by today's reducers"),
-    ("replay", "Replay", "the graph runs again on recorded results, calling no node"),
+    ("log", "Log", "checks hashes and chains of the log; runs none of your code"),
+    ("strict", "Strict", "the same, and reduces every update again with the current reducers"),
+    ("replay", "Replay", "runs the graph again on recorded results, calling no node"),
 )
 _PER_SECOND = 10
 _HEIGHTS: list[tuple[int, str]] = [(0, "-low"), (30, "-high")]
@@ -54,7 +54,7 @@ class _Watch:
 
 _KEYS = (
     *((f"check.{kind}", name) for kind, name, _ in CHECKS),
-    ("check.go", "To the step"), ("list.up list.down", "Select"), ("page.close", "Back"),
+    ("check.go", "Go to step"), ("list.up list.down", "Select"), ("page.close", "Back"),
 )  # fmt: skip
 
 
@@ -172,7 +172,7 @@ class CheckScreen(OverlayScreen):
         view = self.query_one("#finding", LineView)
         row = self.query_one("#findings", LineView).cursor_row
         if self._checked is None or row is None:
-            nothing = "" if self._checked is None else "where something is wrong, this says what it means"
+            nothing = "" if self._checked is None else "what a finding means is explained here"
             view.show([(Span(nothing, "dim"),)])
             return
         mismatch = self._checked.mismatches[row]

@@ -46,7 +46,7 @@ def claim(
     who = sanitise_line(standing.actor, 80)
     text = [
         sanitise_line(request.title, 200),
-        f"{who} has claimed it, {left_words(standing, now)}. The ledger keeps that you take it.",
+        f"{who} has claimed it, {left_words(standing, now)}. That you take it over is logged.",
     ]
     # The way back comes first, so that enter alone takes nothing from anybody.
     options = [
@@ -72,14 +72,14 @@ def ask_hand_over(
             if to:
                 hand(HandOver(request.id, request.step, to, actor, note or None, seen))
             else:
-                app.notify("a name is needed: who gets it?", markup=False, severity="warning")
+                app.notify("give a name: who gets it?", markup=False, severity="warning")
 
     text = [
         sanitise_line(request.title, 200),
-        "It is theirs to decide then; whoever may answer it still can.",
+        "It becomes theirs. Others who may answer still can.",
     ]
     if request.reviewers:
         text.append(f"Reviewers: {sanitise_line(', '.join(request.reviewers), 200)}")
-    fields = [DialogField("to", "to whom, by name"), DialogField("why", "why, for them")]
-    options = [Option("hand", "h", "pass it on"), BACK]
+    fields = [DialogField("to", "to (name)"), DialogField("why", "note for them")]
+    options = [Option("hand", "h", "hand it over"), BACK]
     app.push_screen(Dialog("Hand over", text, options, fields), answered)

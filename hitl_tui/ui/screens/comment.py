@@ -24,8 +24,8 @@ from hitl_tui.view.spans import Line, Span
 _PROSE: Final = 78
 _KEYS: Final = (
     ("comment.up comment.down", "Passage"), ("comment.page_up comment.page_down", "Ten"),
-    ("comment.less comment.more", "Less, more of it"),
-    ("comment.pin", "Pin it"), ("comment.back", "Back"),
+    ("comment.less comment.more", "Shorter, longer"),
+    ("comment.pin", "Save"), ("comment.back", "Back"),
 )  # fmt: skip
 
 
@@ -58,7 +58,7 @@ class CommentScreen(OverlayScreen):
 
     def compose(self) -> ComposeResult:
         yield LineView("passages", self._channel)
-        yield SafeInput("", id="comment", placeholder="what you say about it")
+        yield SafeInput("", id="comment", placeholder="your comment")
         yield KeysBar(_KEYS)
 
     def on_mount(self) -> None:

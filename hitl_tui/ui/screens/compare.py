@@ -94,7 +94,7 @@ def _change(row: Compared, room: int) -> Line:
 
 _KEYS = (
     ("compare.side", "Side"), ("compare.back compare.on", "Step"),
-    ("compare.place", "Thread"), ("compare.parting", "Parting"), ("compare.swap", "Swap"),
+    ("compare.place", "Thread"), ("compare.parting", "Difference"), ("compare.swap", "Swap"),
     ("list.up list.down", "Channel"), ("page.close", "Back"), ("list.page_down", "Scroll"),
 )  # fmt: skip
 

@@ -80,7 +80,7 @@ class DeletionScreen(OverlayScreen):
     def compose(self) -> ComposeResult:
         yield PageHeader()
         yield LineView("batch", "What would be deleted")
-        yield SafeInput(id="words", placeholder="why, for the ledger of the store")
+        yield SafeInput(id="words", placeholder="why (kept in the store)")
         yield KeysBar()
 
     def on_mount(self) -> None:
@@ -97,7 +97,7 @@ class DeletionScreen(OverlayScreen):
         if not self._deleting or self._plan is None:
             return ""
         gone, of = len(self._gone), len(self._plan.going)
-        return f"{gone:,} of {of:,} threads are deleted: it stops behind those at hand."
+        return f"{gone:,} of {of:,} threads deleted; stopping after the current batch."
 
     def _look(self) -> None:
         self._plan, self._failure = None, ""
@@ -107,7 +107,7 @@ class DeletionScreen(OverlayScreen):
     async def _make_plan(self) -> None:
         def watch(done: int, of: int) -> None:
             if self._stop:
-                raise HitlError("it was stopped")
+                raise HitlError("stopped")
             self._looked = f" {done:,} of {of:,}"
 
         progress = self.set_interval(_LOOKS_EVERY, self._show_title)
@@ -140,7 +140,7 @@ class DeletionScreen(OverlayScreen):
         elif self._over:
             view.set_titles(result_words(plan, len(self._gone)))
         elif self._deleting:
-            stopping = "stopping behind these" if self._stop else "deleting…"
+            stopping = "stopping after these" if self._stop else "deleting…"
             view.set_titles(f"{len(self._gone):,} of {len(plan.going):,} deleted", stopping)
         else:
             words = plan_words(plan)
@@ -163,7 +163,7 @@ class DeletionScreen(OverlayScreen):
         if stays := stays_lines(plan):
             if plan.going:
                 yield ()
-            yield (trusted("These would stay" if not self._over else "These stay", "title"),)
+            yield (trusted("These would be kept" if not self._over else "These are kept", "title"),)
             for line in stays:
                 yield from _rows(line, width, "dim")
 
@@ -183,7 +183,7 @@ class DeletionScreen(OverlayScreen):
             entries = [("ask.back", "Back")]
             if plan is not None and not self._over:
                 at_rest = [
-                    ("deletion.unrest", "Only what rests" if self._force else "Also what runs or waits")
+                    ("deletion.unrest", "Idle ones only" if self._force else "Include running and waiting")
                 ]
                 go = [("deletion.go", f"Delete {len(plan.going):,} for good"), ("deletion.why", "Why")]
                 entries = [*(go if plan.going else []), *at_rest, *entries]
@@ -213,7 +213,7 @@ class DeletionScreen(OverlayScreen):
             field.focus()
 
     def action_unrest(self) -> None:
-        """Also what runs or waits, or that no more."""
+        """Include running and waiting, or that no more."""
         if self._plan is not None and not (self._deleting or self._over):
             self._force = not self._force
             self._look()
@@ -275,7 +275,7 @@ def ask_prune(app: App[object], given: Mapping[str, object], prune: Callable[[Re
         wanted |= {"keep_decided": True} if answer.fields["decided"].strip().lower() in _YES else {}
         try:
             if last and "keep_last" not in wanted:
-                raise HitlError(f"{last!r} is no number of threads")
+                raise HitlError(f"{last!r} is not a number of threads")
             prune(read_rule(wanted))
         except HitlError as error:
             app.notify(failure_words(error), title="Prune", severity="warning", markup=False)
@@ -283,18 +283,21 @@ def ask_prune(app: App[object], given: Mapping[str, object], prune: Callable[[Re
     fields = [
         DialogField(
             "older",
-            "only what hasn't changed for, as 30d; empty: any age",
+            "unchanged for at least, as 30d; empty: any age",
             str(given.get("older_than") or ""),
         ),
-        DialogField("last", "keep so many that changed last", str(given.get("keep_last") or "")),
+        DialogField("last", "keep the N changed last", str(given.get("keep_last") or "")),
         DialogField(
             "decided",
-            "keep what a person has decided in: yes or no",
+            "keep threads with decisions of a person: yes or no",
             "yes" if given.get("keep_decided") else "no",
         ),
     ]
-    options = [Option("list", "l", "list what would go"), BACK]
-    text = ["What runs or waits stays, and what a fork shares. Nothing goes before you have seen the list."]
+    options = [Option("list", "l", "list what would be deleted"), BACK]
+    text = [
+        "Running and waiting threads are kept, and steps that a fork shares. "
+        "Nothing is deleted before you see the list."
+    ]
     app.push_screen(Dialog("Prune", text, options, fields), answered)
 
 

@@ -166,8 +166,8 @@ def ask_cancel(screen: Host, session: ViewSession, actor: str) -> None:
     driver, node = session.driver, session.view.running_node
     # The way back comes first, so that enter alone ends nothing.
     options = [BACK]
-    options += [Option("attempt", "g", f"give up {node}", "the thread waits before it")] if node else []
-    options += [Option("thread", "e", "end the thread for good", "as cancelled")]
+    options += [Option("attempt", "g", f"give up {node}", "you can run it again")] if node else []
+    options += [Option("thread", "e", "cancel the thread", "cannot be undone")]
 
     def answered(answer: DialogResult | None) -> None:
         if answer is None:
@@ -177,7 +177,7 @@ def ask_cancel(screen: Host, session: ViewSession, actor: str) -> None:
         elif answer.id == "thread":
             screen.command(partial(driver.execute, Cancel(actor, seen=session.view.state_hash)))
 
-    text = ["All steps stay, and can be looked at and forked."]
+    text = ["All steps are kept; you can still view and fork them."]
     title = f"Cancel {node}, or the thread?" if node else "Cancel the thread?"
     screen.app.push_screen(Dialog(title, text, options), answered)
 
@@ -186,16 +186,16 @@ def ask_double_texting(screen: Host, choose: Callable[[DoubleTexting], None]) ->
     """Ask what becomes of the run that a server has under way on a thread."""
     options = [
         Option("reject", "ask.back", "leave it", "nothing is run"),
-        Option("enqueue", "w", "wait for it", "and go on behind it"),
-        Option("interrupt", "i", "interrupt it", "its saved steps stay"),
-        Option("rollback", "r", "roll it back", "its saved steps go"),
+        Option("enqueue", "w", "wait for it", "and continue after it"),
+        Option("interrupt", "i", "interrupt it", "its saved steps are kept"),
+        Option("rollback", "r", "roll it back", "its saved steps are deleted"),
     ]
 
     def answered(answer: DialogResult | None) -> None:
         if answer is not None:
             choose(cast("DoubleTexting", answer.id))
 
-    text = ["The server runs this thread already, for somebody else or since the connection was lost."]
+    text = ["The server already runs this thread: for somebody else, or since the connection was lost."]
     screen.app.push_screen(Dialog("The thread is busy", text, options), answered)
 
 
@@ -217,7 +217,7 @@ class QuitDialog(Dialog):
         self.set_interval(_LOOK_EVERY, self._look)
 
     def _sentences(self) -> list[str]:
-        return [*self._lost()] or ["What is committed stays."]
+        return [*self._lost()] or ["Committed steps are kept."]
 
     def _ways_on(self) -> list[Option]:
         options = [Option("back", "ask.back", "stay"), Option("leave", "q", "quit anyway", "so does ctrl+c")]
@@ -264,7 +264,7 @@ class TrustDialog(Dialog):
 
     def __init__(self, question: Question) -> None:
         options = [
-            Option("back", "ask.back", "don't run it", "the thread can be looked at"),
+            Option("back", "ask.back", "don't run it", "only view the thread"),
             Option("trust", "t", "trust it, and run it"),
         ]
         text = [f"{capital(question.why)}. It would run:", *question.lines]
@@ -295,13 +295,13 @@ def ask_drop(screen: Screen[Any], what: str, drop: Callable[[], Any]) -> None:
         what: a sentence about them.
         drop: called where the user agrees.
     """
-    options = [Option("keep", "ask.back", "go on editing"), Option("drop", "d", "drop the changes")]
+    options = [Option("keep", "ask.back", "keep editing"), Option("drop", "d", "discard the changes")]
 
     def answered(answer: DialogResult | None) -> None:
         if answer is not None and answer.id == "drop":
             drop()
 
-    screen.app.push_screen(Dialog("Drop the changes?", [what], options), answered)
+    screen.app.push_screen(Dialog("Discard the changes?", [what], options), answered)
 
 
 def ask_fork(screen: Host, session: ViewSession, actor: str) -> None:
@@ -318,7 +318,7 @@ def ask_fork(screen: Host, session: ViewSession, actor: str) -> None:
     ]
     text = [
         f"A new thread begins at step {step} of {thread_id}. No step of {thread_id} changes.",
-        "Enter goes through the fields, then forks and goes there; tab reaches the answers.",
+        "Enter moves through the fields, then forks and goes there; tab moves to the answers.",
     ]
 
     async def fork(answer: DialogResult) -> None:
@@ -354,10 +354,10 @@ def ask_limits(screen: Host, session: ViewSession, actor: str) -> None:
     """Ask for higher limits, each with a sensible proposal."""
     limits = session.view.progress.limits
     fields = [
-        DialogField("max_iterations", "nodes to run in all", _proposal(limits.max_iterations)),
-        DialogField("max_tokens", "tokens in all", _proposal(limits.max_tokens)),
-        DialogField("max_cost_usd", "US dollars in all", _proposal(limits.max_cost_usd)),
-        DialogField("max_seconds", "seconds of work in all", _proposal(limits.max_seconds)),
+        DialogField("max_iterations", "nodes to run in total", _proposal(limits.max_iterations)),
+        DialogField("max_tokens", "tokens in total", _proposal(limits.max_tokens)),
+        DialogField("max_cost_usd", "US dollars in total", _proposal(limits.max_cost_usd)),
+        DialogField("max_seconds", "seconds of work in total", _proposal(limits.max_seconds)),
     ]
     fields = [field for field in fields if field.value]
     options = [Option("raise", "m", "raise the limits"), BACK]
@@ -378,7 +378,7 @@ def ask_limits(screen: Host, session: ViewSession, actor: str) -> None:
             partial(session.driver.execute, ExtendLimits(raised, actor, seen=session.view.state_hash))
         )
 
-    text = ["A limit has stopped the run. The new limits go into the log."]
+    text = ["A limit has stopped the run. The new limits are logged."]
     screen.app.push_screen(Dialog("Raise the limits", text, options, fields), answered)
 
 
@@ -398,7 +398,7 @@ def ask_policy(app: App[Any], rows: int, decide_by: Callable[[Path], None]) -> N
         if answer is not None and answer.id == "list" and (typed := answer.fields["file"].strip()):
             decide_by(expanded(typed))
 
-    text = [f"Of {count(rows, 'request')}; nothing is decided before you have seen the list."]
+    text = [f"Of {count(rows, 'request')}; nothing is decided before you see the list."]
     options = [Option("list", "l", "list what it would decide"), BACK]
     app.push_screen(
         Dialog("Decide by a policy", text, options, [DialogField("file", "file of rules")]), answered

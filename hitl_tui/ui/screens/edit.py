@@ -198,7 +198,7 @@ class EditScreen(DraftScreen):
         yield from self._body(sanitise_line(self.channel, _NAME))
         with Horizontal(id="edit-fields"):
             # The words come first wherever one edits, so that nobody's note becomes a name.
-            yield _field("edit-note", "why (optional, goes into the log)", "")
+            yield _field("edit-note", "why (optional, logged)", "")
             if self.forks:
                 name = self.session.free_name(self.source_thread)
                 yield _field("new-thread", "name of the new thread", name)
@@ -260,7 +260,7 @@ class EditScreen(DraftScreen):
         try:
             value = read_draft(self.text, as_json=self.draft.as_json)
         except NotJson as error:
-            self._problem, self._preview = f"no JSON yet: {error}", None
+            self._problem, self._preview = f"not valid JSON yet: {error}", None
             self._show_facts()
             return
         try:
@@ -303,7 +303,7 @@ class EditScreen(DraftScreen):
         else:
             lines = wrapped(f"Becomes step {self.base_step + 1}, set by hand, no reducer", width, "dim")
         if self._preview is not None:
-            following = untrusted(self._preview.next_node or "decided by the route then", "value")
+            following = untrusted(self._preview.next_node or "then the route decides", "value")
             lines.append((Span("next  ", "dim"), following))
             for request in self._preview.rebinds:
                 lines += wrapped(f"asks again about the new value: {request}", width, "accent")
@@ -323,7 +323,7 @@ class EditScreen(DraftScreen):
         try:
             value = read_draft(self.text, as_json=self.draft.as_json)
         except NotJson as error:
-            self._problem = f"not applied, no JSON: {error}"
+            self._problem = f"not applied, not valid JSON: {error}"
             self._show_facts()
             return
         if not self.changed:
@@ -364,7 +364,7 @@ class EditScreen(DraftScreen):
         theirs = view.values.get(self.channel)
         same = theirs == self.before
         self.base_step, self.before = view.progress.head, theirs
-        what = "this channel is as it was" if same else "the difference shown is to the newest value"
+        what = "this channel is unchanged" if same else "the difference shown is to the newest value"
         on_top = f"{keymap_of(self.app).shown('edit.apply')} applies yours on top of step {self.base_step}."
         self._refused = f"not applied: {error.message}; {what}. {on_top}"
         await self._preview_text()
@@ -387,7 +387,7 @@ class FailedValueScreen(EditScreen):
 
     def on_mount(self) -> None:
         """Wait until no key comes."""
-        self.then = "Applied, the run goes on."
+        self.then = "Applied; the run continues."
         self._wait()
 
     def on_key(self, event: events.Key) -> None:
@@ -451,7 +451,7 @@ class ValueScreen(DraftScreen):
         try:
             value = read_draft(self.text, as_json=self.draft.as_json)
         except NotJson as error:
-            self._problem = f"no JSON yet: {error}"
+            self._problem = f"not valid JSON yet: {error}"
             return None
         self._problem = mismatch(self._schema, value)
         return (value,)

@@ -25,17 +25,17 @@ from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span
 
 _ALSO: tuple[tuple[str, str], ...] = (
-    ("tab", "to the next pane; shift+tab to the one before"),
-    ("letters", "beside the choices of a question: that choice, while the choices have the focus"),
+    ("tab", "next pane; shift+tab: previous pane"),
+    ("letters", "next to a choice: takes that choice, while the choices have the focus"),
     ("mouse", "click a channel, a step, a tab, a choice or a key in the footer"),
 )
 
 _WORDS: tuple[tuple[str, str], ...] = (
-    ("graph", "nodes that run one after another, and the ways between them"),
+    ("graph", "nodes that run one after another, and the edges between them"),
     ("channel", "a named value that nodes read and write; all of them together are the state"),
     (
         "reducer",
-        "makes the new value of a channel of the old one and an update: overwrite, append, sum and others",
+        "makes a channel's new value from the old one and an update: overwrite, append, sum and others",
     ),
     (
         "step",
@@ -54,7 +54,10 @@ _SIGNS: tuple[tuple[str, str], ...] = (
         f"{_G.input} {_G.node} {_G.head}",
         "in the timeline: the input, a step, the newest step of the open thread",
     ),
-    (f"{_G.edit} {_G.done} {_G.cancelled}", "there, by a person: an edit, a decision, what was undone"),
+    (
+        f"{_G.edit} {_G.done} {_G.cancelled}",
+        "in the timeline, by a person: an edit, a decision, what was undone",
+    ),
     (f"{_G.running} {_G.waiting} {_G.failed} {_G.done}", "runs, waits, failed, done"),
     (f"{_G.breakpoint} {_G.logpoint}", "in the graph: a breakpoint, one that does not stop; ×2 ran twice"),
 )
@@ -73,7 +76,7 @@ class _Filter(SafeInput):
     """What is looked for; while that is nothing, the keys that close the page do."""
 
     def __init__(self, closers: Sequence[str]) -> None:
-        super().__init__(id="find", placeholder="type a part of a word")
+        super().__init__(id="find", placeholder="type part of a word")
         self._closers = closers
 
     def on_key(self, event: Key) -> None:
@@ -141,9 +144,7 @@ class HelpScreen(OverlayScreen):
     def _write(self) -> None:
         typed = self.query_one(Input).value.lower().split()
         lines = self._matching(typed) if typed else self._lines()
-        self.query_one("#help", LineView).show(
-            lines or [(Span("nothing has these words", "dim"),)], home=True
-        )
+        self.query_one("#help", LineView).show(lines or [(Span("nothing matches", "dim"),)], home=True)
 
     def _matching(self, typed: Sequence[str]) -> list[Line]:
         """The actions, words and signs that have all that was typed."""
@@ -214,7 +215,7 @@ class HelpScreen(OverlayScreen):
         below = width - indent < _NARROW
         if below:
             indent = room + 3
-        words = [action.help, *([f"not now: {why}"] if why else [])]
+        words = [action.help, *([f"disabled: {why}"] if why else [])]
         first, *rest = [row for text in words for row in wrap_line(text, max(width - indent, _NARROWEST))]
         lines: list[Line] = [name, *([(Span(" " * indent), Span(first, "dim"))] if below else ())]
         if not below:

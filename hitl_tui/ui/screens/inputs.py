@@ -69,7 +69,7 @@ class InputsScreen(Modal[StartValues | None]):
         begins = Span("A new thread of "), untrusted(self._graph.name, "name"), Span(" begins with:")
         examples = any(wanted.example for wanted in self._graph.inputs)
         examples = examples or any(known.default for known in self._fields)
-        taken = Span("An empty field takes the example in it." if examples else "", "dim")
+        taken = Span("Leave a field empty to use its example." if examples else "", "dim")
         text.show([begins, (taken,)])
 
     @on(Input.Submitted)
@@ -112,7 +112,7 @@ class InputsScreen(Modal[StartValues | None]):
 
     def _ask_again(self, field: Input, name: str) -> None:
         field.focus()
-        self.notify(f"{sanitise(name, multiline=False)} is needed", markup=False, severity="warning")
+        self.notify(f"{sanitise(name, multiline=False)} is required", markup=False, severity="warning")
 
 
 def _example(wanted: InputField) -> str:

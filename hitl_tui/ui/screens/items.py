@@ -57,7 +57,7 @@ class ItemsScreen(OverlayScreen):
         self._at = 0
 
     def compose(self) -> ComposeResult:
-        yield SafeInput(id="find", placeholder="words of a namespace, a key or a value")
+        yield SafeInput(id="find", placeholder="search in namespace, key and value")
         yield LineView("items", "Items")
         yield LineView("item", "")
         yield KeysBar(_KEYS)
@@ -86,7 +86,7 @@ class ItemsScreen(OverlayScreen):
         now, self._at = self._now(), 0
         told = count(len(self._items), "item")
         view.set_titles("Items", f"the first {told}" if len(self._items) == MOST else told)
-        none = "no item has that" if query else "the store is empty"
+        none = "no item matches" if query else "the store is empty"
         lines = item_lines(self._items, lambda item: ago(item.updated_at, now))
         view.show(lines or [(Span(none, "dim"),)], home=True)
         self._show_selected()

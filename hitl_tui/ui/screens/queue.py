@@ -151,7 +151,7 @@ class QueueDetail(LineBar):
 
 
 class QueueList(LineView):
-    """What waits, a row each, below the names of the columns."""
+    """Requests, a row each, below the names of the columns."""
 
     class Moved(Message):
         """The cursor is on another row."""
@@ -159,7 +159,7 @@ class QueueList(LineView):
     BINDINGS: ClassVar[list[BindingType]] = [*LIST_MOVES]
 
     def __init__(self, me: str, now: Callable[[], int]) -> None:
-        super().__init__("queue", "What waits")
+        super().__init__("queue", "Requests")
         self._me = me
         self._now = now
         self.marks = Marks()
@@ -377,7 +377,7 @@ class QueueScreen(LiveScreen):
         )
         marked = f"{len(self._list.marks)} marked, " if len(self._list.marks) else ""
         counted = f"{len(shown):,} of {len(self._rows):,}" if self._view.filter else f"{len(shown):,}"
-        self._list.set_titles("What waits", f"{marked}{counted}, {'live' if self._read else 'reading on…'}")
+        self._list.set_titles("Requests", f"{marked}{counted}, {'live' if self._read else 'reading on…'}")
         self._show_keys()
         self._preview()
 
@@ -387,7 +387,7 @@ class QueueScreen(LiveScreen):
         problems = read_filter(self._view.filter).problems
         if self._rows:
             way = keymap_of(self.app).way("queue.filter")
-            return "; ".join(problems) or f"nothing that waits passes the filter; {way} changes it"
+            return "; ".join(problems) or f"no request matches the filter; {way} changes it"
         return "nothing waits for a human"
 
     def _show_keys(self) -> None:
@@ -498,7 +498,7 @@ class QueueScreen(LiveScreen):
         if row.asks:
             self._list.marks.turn(row)
         else:
-            self.notify("nothing is asked there: it only stopped", markup=False)
+            self.notify("it only stopped there; nothing is asked", markup=False)
         self._list.action_move(1)
         self._show()
 
@@ -528,9 +528,9 @@ class QueueScreen(LiveScreen):
 
         rows = self._list.marks.rows or [row for row in self._list.rows if row.asks]
         if not rows:
-            self.notify("nothing that is shown asks for a decision", markup=False)
+            self.notify("no listed request needs a decision", markup=False)
         elif in_browser():
-            self.notify("a browser opens no files of the machine that serves the page", markup=False)
+            self.notify("in a browser you can't open files of the server", markup=False)
         else:
             ask_policy(self.app, len(rows), lambda path: self._decide_by(path, rows))
 
@@ -618,7 +618,7 @@ class QueueScreen(LiveScreen):
         ]
         options.append(BACK)
         turn = keymap_of(self.app).way("queue.reverse")
-        self.app.push_screen(Dialog("Sort by", [f"{turn} turns it round."], options), answered)
+        self.app.push_screen(Dialog("Sort by", [f"{turn} reverses it."], options), answered)
 
     def action_reverse(self) -> None:
         """Sort the other way round."""

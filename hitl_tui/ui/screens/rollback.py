@@ -51,7 +51,7 @@ class RollbackDialog(Modal[None]):
 
     def compose(self) -> ComposeResult:
         some = bool(remaining(self._entries))
-        go = Option("go", "r", "roll back", "runs them one after the other")
+        go = Option("go", "r", "roll back", "runs them one by one")
         with Vertical(id="dialog") as box:
             box.border_title = Content("Roll back")
             yield LineView("undo-words")
@@ -65,11 +65,11 @@ class RollbackDialog(Modal[None]):
         self.query_one("#undo-words", LineView).can_focus = False
         self._show()
         self._say(
-            "These run in this order, each as a step of its own:"
+            "These run in this order, each as its own step:"
             if remaining(self._entries)
             else f"Nothing is left to undo: {summary(self._entries)}."
             if self._entries
-            else "There is nothing to undo: no step left a way to undo it."
+            else "There is nothing to undo: no step left a handler."
         )
         self.query_one(Choices).focus()
 

@@ -261,7 +261,7 @@ def _where(screen: RunScreen) -> None:
         rows: list[Line] = []
         for frames in await driver.where(node):
             rows += [*frame_lines(frames, width), ()]
-        return rows or [(Span("none of your code is under way in this process", "dim"),)]
+        return rows or [(Span("none of your code is running in this process", "dim"),)]
 
     keys = screen.keymap.bindings["look.failure"]
     screen.app.push_screen(PageScreen(f"Where {node} is now", lines, keys))

@@ -29,7 +29,7 @@ async def ask_rerun(screen: RunScreen, session: ViewSession) -> None:
 
     if repeats is None or repeats.head <= 0:  # nothing ran that could run again
         if session.view.graph_changed is None:
-            screen.tell("the file of the graph is as it was")
+            screen.tell("the graph's file is unchanged")
         else:
             await _reload(screen, session)
     elif session is screen.session:
@@ -44,10 +44,10 @@ def _text(session: ViewSession, repeats: Repeats) -> list[str]:
 def _options(session: ViewSession, repeats: Repeats, name: str) -> list[Option]:
     options = []
     if repeats.nodes or repeats.rerouted or session.view.progress.status not in ("completed", "cancelled"):
-        begin = f"run on behind step {repeats.step}" if repeats.step else "run all steps again"
+        begin = f"run from step {repeats.step}" if repeats.step else "run all steps again"
         options.append(Option("again", "run.again", f"{begin} in the fork {name}"))
     if session.view.graph_changed is not None:
-        options.append(Option("reload", "l", "only load the graph again, and go on here"))
+        options.append(Option("reload", "l", "only reload the graph; continue in this thread"))
     return [*options, BACK]
 
 
@@ -64,4 +64,4 @@ async def _run_again(screen: RunScreen, session: ViewSession, name: str) -> None
 async def _reload(screen: RunScreen, session: ViewSession) -> None:
     """Go on with the graph as it is in its file now."""
     differences = await session.driver.execute(ReloadGraph(screen.actor))
-    screen.tell("; ".join(differences) or "the graph was loaded again", "Reloaded" if differences else "")
+    screen.tell("; ".join(differences) or "the graph was reloaded", "Reloaded" if differences else "")

@@ -259,11 +259,11 @@ def filter_channels(screen: RunScreen) -> None:
 
     options = [
         Option("word", "s", "show those"),
-        Option("changed", "c", "only those of them that the step changed"),
+        Option("changed", "c", "only those that the step changed"),
         Option("all", "a", "show all"),
         BACK,
     ]
-    fields = [DialogField("word", "a part of the name", pane.word)]
+    fields = [DialogField("word", "part of the name", pane.word)]
     screen.app.push_screen(Dialog("Filter channels", [], options, fields), answered)
 
 

@@ -262,7 +262,7 @@ class Reviewing:
         subject = review.request.subject or ""
         found = passages(subject, session.view.values.get(subject)) if subject else ()
         if not found:
-            self.screen.tell("there is no text here to say something about", severity="warning")
+            self.screen.tell("there is no text here to comment on", severity="warning")
             return
         selected = self.screen.get_selected_text() or ""
         before = self.screen.query_one(ValuePane).rows_before_selection()
@@ -279,7 +279,7 @@ class Reviewing:
     def uncomment(self) -> None:
         """Take back the comment that was made last."""
         if self.card is None or not self.card.drop_comment():
-            self.screen.tell("there is no comment to take back", severity="warning")
+            self.screen.tell("there is no comment to undo", severity="warning")
 
     def edit_asked(self) -> None:
         """Edit what is decided about; what is in a thread of its own is edited there."""
@@ -357,7 +357,7 @@ class Reviewing:
         """Show what came of one's decisions, or no more; over a card, once its decision is sent."""
         if self.card_open:
             self._stays = not self._stays
-            stays = "once you have decided, what came of it stays here"
+            stays = "once you have decided, the results stay here"
             self.screen.tell(stays if self._stays else "once you have decided, the card closes")
         elif self.followed_open:
             self._close_followed()

@@ -160,10 +160,10 @@ class Threads:
         find = queue.preceding if back else queue.following
         row = find(rows, (session.thread_id, *owners), screen.now(), screen.actor)
         if row is None and back:
-            screen.tell("no thread was opened before this one that still waits")
+            screen.tell("no earlier thread still waits")
             return
         if row is None:
-            passes = f" that passes the filter {queue.view.filter}" if queue.view.filter else ""
+            passes = f" that matches {queue.view.filter}" if queue.view.filter else ""
             screen.tell(f"no other thread{passes} waits for a human")
             return
         self._queue_at = row.name

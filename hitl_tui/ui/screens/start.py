@@ -51,8 +51,8 @@ class StartScreen(OverlayScreen):
         self._loaded = False
 
     def compose(self) -> ComposeResult:
-        yield SafeInput(id="find", placeholder="start a thread of: part of a name")
-        yield LineView("places", "Graphs that are known here")
+        yield SafeInput(id="find", placeholder="search: part of a name")
+        yield LineView("places", "Known graphs")
         yield KeysBar(_KEYS)
 
     def on_mount(self) -> None:
@@ -76,7 +76,7 @@ class StartScreen(OverlayScreen):
         self._shown = [graph for graph in self._known if graph.matches(query)]
         view = self.query_one("#places", LineView)
         view.cursor_row = 0 if self._shown else None
-        view.set_titles("Graphs that are known here", count(len(self._shown), "graph"))
+        view.set_titles("Known graphs", count(len(self._shown), "graph"))
         none = "no graph matches" if self._known else "no graph is known here" if self._loaded else "looking…"
         view.show(self._lines() or [(Span(none, "dim"),)], home=True)
 

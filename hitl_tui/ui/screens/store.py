@@ -108,7 +108,7 @@ class StoreScreen(OverlayScreen):
     @property
     def under_way(self) -> str:
         """What becomes of a vacuum that goes on when one leaves; "" where none does."""
-        return "The store gives back what is free: leaving waits for that." if self._vacuums else ""
+        return "The store is freeing space: leaving waits for that." if self._vacuums else ""
 
     def _tell_progress(self) -> None:
         if self.display:  # while it is removed, its parts go one by one
@@ -224,7 +224,7 @@ class StoreScreen(OverlayScreen):
         self.app.push_screen(page)
 
     def action_vacuum(self) -> None:
-        """Ask, then give back what is free."""
+        """Ask, then free the space."""
         from hitl_tui.ui.screens.dialogs import Dialog, DialogResult
         from hitl_tui.view.keymap import BACK, Option
 
@@ -235,14 +235,14 @@ class StoreScreen(OverlayScreen):
         if self._refused():
             return
         options = [
-            Option("vacuum", "v", "give back what is free"),
+            Option("vacuum", "v", "free the space"),
             BACK,
         ]
         text = [
             f"Now {space_words(self._space) or 'it is on no disk'}.",
-            "Graphs that no thread names any more go, too. Nobody can write to the store meanwhile.",
+            "Graphs that no thread uses are deleted, too. Nobody can write to the store meanwhile.",
         ]
-        self.app.push_screen(Dialog("Give back what is free?", text, options), answered)
+        self.app.push_screen(Dialog("Free unused space?", text, options), answered)
 
     def _refused(self) -> bool:
         """Whether nothing can be taken out here; says why."""
@@ -251,7 +251,7 @@ class StoreScreen(OverlayScreen):
         return bool(why)
 
     async def _vacuum(self) -> None:
-        self.query_one(SizeList).set_titles("What fills the store", "giving back…")
+        self.query_one(SizeList).set_titles("What fills the store", "freeing space…")
         self._vacuums = True
         try:
             self.notify(vacuum_words(*await self._hub.vacuum()), markup=False)

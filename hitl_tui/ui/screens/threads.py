@@ -103,7 +103,7 @@ class ThreadList(LineView):
         """Why there is no row."""
         if self.query_text:
             return "no thread matches"
-        return "there is no thread yet: hitl-tui demo makes one, hitl-tui run GRAPH one of yours"
+        return "no thread yet: start one with `hitl-tui demo`, or `hitl-tui run GRAPH`"
 
     def _measure(self) -> None:
         """Give the names as many cells as the longest one takes."""

@@ -40,9 +40,9 @@ def why_tainted(screen: Host, session: ViewSession, channel: str) -> None:
         for taint in wanted:
             ways = lineage_lines(await driver.lineage(taint.channel, step))
             rows += [taint_line(taint), *((trusted("  "), *way) for way in ways), ()]
-        return rows or [(Span("nothing from outside is in any channel", "dim"),)]
+        return rows or [(Span("no channel holds untrusted data", "dim"),)]
 
-    title = f"What came from outside, at step {session.step_view.step}"
+    title = f"Untrusted data at step {session.step_view.step}"
     screen.app.push_screen(PageScreen(title, lines, screen.keymap.bindings["look.taint"]))
 
 
@@ -91,7 +91,7 @@ def ask_reveal(
 
     text = [
         f"{channel} is private. Its value is shown until you select another channel or step.",
-        "The ledger keeps that you looked.",
+        "That you looked is logged.",
     ]
     options = [Option("reveal", "r", "show it"), BACK]
     screen.app.push_screen(Dialog("Reveal", text, options), answered)
@@ -112,7 +112,7 @@ def ask_declassify(screen: Host, session: ViewSession, row: ChannelRow, actor: s
             await session.drain()
             ask_declassify(screen, session, row, actor, reason)
             raise
-        screen.tell("what was written from it before stays tainted", f"{row.name} is trusted")
+        screen.tell("what was made from it before stays untrusted", f"{row.name} is trusted")
 
     def answered(answer: DialogResult | None) -> None:
         if answer is None:
@@ -131,7 +131,7 @@ def ask_declassify(screen: Host, session: ViewSession, row: ChannelRow, actor: s
             "",
             *(plain_text(line) for line in lineage_lines(ways)[-6:]),
             "",
-            "One new step says that it may be trusted. No value changes; other channels stay as they are.",
+            "One new step marks it as trusted. No value changes.",
         ]
         fields = [DialogField("why", "why it may be trusted (required)", reason)]
         options = [Option("declassify", "d", "trust it from now on"), BACK]

@@ -80,7 +80,7 @@ class WatchScreen(OverlayScreen):
         yield PageHeader()
         yield SafeInput(self._begins, id="find", placeholder=hint)
         yield LineView("places", "Watches")
-        entries = ("find.go", "Watch, or no more"), ("find.up find.down", "Select"), ("find.back", "Back")
+        entries = ("find.go", "Add or remove"), ("find.up find.down", "Select"), ("find.back", "Back")
         yield KeysBar(entries)
 
     def on_mount(self) -> None:
@@ -101,7 +101,7 @@ class WatchScreen(OverlayScreen):
         ]
         wrong = self._wrong(text)
         lines += [(untrusted(line, "warning"),) for line in wrong.splitlines()]
-        self.query_one("#places", LineView).show(lines or [(Span("nothing is watched yet", "dim"),)])
+        self.query_one("#places", LineView).show(lines or [(Span("no watches yet", "dim"),)])
 
     def _wrong(self, text: str) -> str:
         if not text.strip() or text.strip() in self._texts:

@@ -89,7 +89,7 @@ class FooterBar(LineBar):
                 return self._of_search()
             field = "reason.leave" if isinstance(self.screen.focused, ReasonField) else "form.leave"
             key = self._keymap.shown(field)
-            return (ours(f" {key}", "key"), Span(" To the choices "), Span("  typing never decides", "dim"))
+            return (ours(f" {key}", "key"), Span(" Done typing "), Span("  typing decides nothing", "dim"))
         if self._key_pressed:
             shown: Line = (
                 Span("key pressed: ", "dim"),
@@ -179,7 +179,7 @@ class FooterBar(LineBar):
             words |= {"stage.hold": "Go on"} if self._situation.held else {}
             return words.get(action.id, action.both or action.label)
         walks = action.id == "app.next" and self._walks
-        return "Next found" if walks else action.both or action.label
+        return "Next match" if walks else action.both or action.label
 
     @property
     def _walks(self) -> bool:

@@ -203,7 +203,9 @@ class GraphPane(LineView):
         node = graph.node(about)
         facts: list[tuple[str, tuple[str, ...], str]] = []
         if graph.nodes and not self._chosen and self._look.current != END:
-            facts.append(("next", (self._next or "the routes decide",), "accent" if self._waits else "plain"))
+            facts.append(
+                ("next", (self._next or "depends on the route",), "accent" if self._waits else "plain")
+            )
         if self._inside[1] and self._inside[0] == about:
             facts.append(("inside", tuple(self._inside[1].split(", ")), "node"))
         facts += composition_facts(node) if node is not None else []

@@ -248,7 +248,7 @@ class ReviewPane(Vertical):
         text, note = self.query_one("#card-text", LineView), self.query_one("#card-note", LineView)
         more = self.query_one("#card-more", LineView)
         if len(rows_on_screen(note)) < max(len(note.lines), 1):
-            return f"the line on taking it back is not on screen; {_LARGER}"
+            return f"the line on how to undo is not on screen; {_LARGER}"
         if not is_on_screen(text) or (_rows_below(text) and not is_on_screen(more)):
             return f"the end of the text is not on screen; {_LARGER}"
         return self._host.not_shown(self._review.request)
@@ -475,18 +475,16 @@ class ReviewPane(Vertical):
             _rows_below(self.query_one("#card-text", LineView)),
             self._host.lines_below(self._review.request),
         )
-        parts = [f"{count(here, 'more line')} here"] if here else []
-        if beside:
-            subject = sanitise_line(self._review.request.subject or "", _NODE)
-            parts.append(f"{beside:,} of {subject}" if here else f"{count(beside, 'more line')} of {subject}")
-        # The key comes first: the end of the line is what a narrow card cuts.
-        key = self._review.keymap.shown("list.page_down")
-        words = f"{key}: {', '.join(parts)}" if parts else "end of the text" if self._has_more else ""
+        subject = sanitise_line(self._review.request.subject or "", _NODE)
+        below = words_below(
+            here, beside, subject, self._review.keymap.shown("list.page_down"), self._wrapped_for
+        )
+        words = below or ("end of the text" if self._has_more else "")
         shown = bool(words) or self._has_more
         more.display = shown
         more.styles.height = 1
         if shown and list(more.lines) != [(Span(words, "accent"),)]:
-            more.show([(Span(words, "accent" if parts else "dim"),)])
+            more.show([(Span(words, "accent" if below else "dim"),)])
 
     @on(LineView.Widened, "#card-text")
     def _lay_out_again(self, event: LineView.Widened) -> None:
@@ -558,6 +556,23 @@ class ReviewPane(Vertical):
     def action_other(self, action_id: str) -> None:
         """Ask about another of the requests that wait."""
         self._host.other_request(1 if action_id == "card.next" else -1)
+
+
+def words_below(here: int, beside: int, subject: str, key: str, width: int) -> str:
+    """Say how many lines are below what is on screen, as fully as a width allows; "" for none.
+
+    Args:
+        here: lines of the card.
+        beside: lines of the subject's pane.
+        key: the key that leads there.
+    """
+    parts = [f"{count(here, 'more line')} here"] if here else []
+    if beside:
+        parts.append(f"{beside:,} of {subject}" if here else f"{count(beside, 'more line')} of {subject}")
+    if not parts:
+        return ""
+    words = f"{key}: {', '.join(parts)}"
+    return words if len(words) <= width else f"{key}: {count(here + beside, 'more line')}"
 
 
 def _rows_below(view: LineView) -> int:

@@ -147,7 +147,7 @@ class SearchPane(Vertical):
 
         answer = await self.session.driver.ask(expression, self._on_screen(more))
         await asyncio.sleep(0)
-        self._show("it never holds", answer_line(answer))
+        self._show("it is never true", answer_line(answer))
 
     def _on_screen(self, more: Callable[[tuple[Any, ...], int, int], None]) -> Callable[..., None]:
         """Tell on the screen's loop what comes from any thread."""

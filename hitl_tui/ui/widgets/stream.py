@@ -151,14 +151,14 @@ class StreamPane(TextView):
 
 def _about(stream: StreamView) -> Line:
     if not stream.serial:
-        return (Span("what models write appears here", "dim"),)
+        return (Span("output of the running node appears here", "dim"),)
     facts = [tokens(stream.tokens_in + stream.tokens_out)] if stream.calls else []
     if stream.cost:
         facts.append(cost(stream.cost))
     if stream.duration is not None and stream.duration >= _SHORTEST:
         facts.append(duration(stream.duration))
     if not stream.live and not stream.length:
-        facts.append("wrote no text")
+        facts.append("no output")
     # Each name once: agents are often called as their nodes, and scripted models as their agents.
     who, *more = dict.fromkeys(name for name in (stream.node, stream.agent, stream.model) if name)
     return (untrusted(who, "node"), untrusted("".join(f" · {fact}" for fact in (*more, *facts)), "dim"))

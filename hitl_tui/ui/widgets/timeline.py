@@ -103,7 +103,7 @@ class TimelinePane(LineView):
         tall, width = alone or screen >= _TALL, self.scrollable_content_region.width
         self._layout = layout(view, family, place, width, me=self._me, whole=tall)
         rows = self._layout.rows
-        nothing: tuple[Line, ...] = ((Span("each step will stand here", "dim"),),)
+        nothing: tuple[Line, ...] = ((Span("steps appear here", "dim"),),)
         self.show((*(rows or nothing), *self._below))
         most = screen // _SHARE if tall else MAX_ROWS if self.app.size.width >= _WIDE else _NARROW_ROWS
         height = screen if alone else min(max(len(rows), 2), most)

@@ -29,7 +29,7 @@ class Busy:
         if self.ends is not None:
             self.ends()
         if self.runs:
-            raise ServerBusy("the server runs this thread already", "wait")
+            raise ServerBusy("the server already runs this thread", "wait")
 
     def _make_room(self, _thread: str, strategy: str) -> MadeRoom:
         self.made_room.append(strategy)
@@ -45,7 +45,7 @@ class Busy:
         """Refuse what begins from now on, as if somebody else had been a moment quicker."""
 
         def refused(*_given: Any, **_options: Any) -> Iterator[Any]:
-            raise ServerBusy("the server runs this thread already", "wait")
+            raise ServerBusy("the server already runs this thread", "wait")
             yield
 
         self.graph.stream = refused

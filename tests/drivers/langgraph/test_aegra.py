@@ -143,7 +143,7 @@ def test_a_history_is_read_to_its_end_or_said_to_be_too_long(
     aegra.graph.invoke({"items": ["in"]}, {"configurable": {"thread_id": ONE}})
     done = app.expect(code, "log", ONE, *store(aegra))
     assert ("Step 2 by work" in done.out) is (code == 0)
-    assert ("no more than the newest 2 checkpoints" in done.err) is (code == 1)
+    assert ("only the newest 2 checkpoints" in done.err) is (code == 1)
 
 
 @pytest.mark.slow

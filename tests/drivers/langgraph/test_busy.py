@@ -125,7 +125,7 @@ class Refusing:
 
     def execute(self, command: Any) -> None:
         if not self.done and not isinstance(command, DoubleText):
-            raise ServerBusy("the server runs this thread already", "wait")
+            raise ServerBusy("the server already runs this thread", "wait")
         self.done.append(command)
 
 

@@ -139,7 +139,7 @@ def test_approvals_are_answered_in_their_own_format(
 def test_an_unknown_payload_is_kept_as_json() -> None:
     request = ask({"rows": [1, 2], "by": "cost"})
     assert (request.title, request.payload, request.choices) == (
-        "ask asks",
+        "Review rows and by?",
         {"rows": [1, 2], "by": "cost"},
         (),
     )
@@ -217,7 +217,7 @@ def test_after_an_edit_the_old_answer_is_refused_until_it_is_asked_anew() -> Non
     (before,) = graph.asked
     graph.app.update_state(CONFIG, {"draft": "edited"}, as_node="before")
     assert graph.asked == ()
-    with pytest.raises(AnswerRefused, match="asked anew"):
+    with pytest.raises(AnswerRefused, match="asked again"):
         resume({before.id: "yes"}, graph.asked)
     graph.app.invoke(None, CONFIG)
     assert len(graph.asked) == 1

@@ -109,7 +109,7 @@ def test_lines_list_them(talk: Talker, tmp_path: Path, monkeypatch: pytest.Monke
     assert "users.ann  drink  likes “coffee”" in said
     assert said.count("users.ann") == 1
     assert said.count("users.bob") == 2
-    assert "No item has that." in said
+    assert "No item matches." in said
     assert "\x1b" not in said
 
 

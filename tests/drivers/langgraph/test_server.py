@@ -150,7 +150,7 @@ def test_a_thread_that_the_server_runs_is_told_as_busy_and_left_alone(
     try:
         for command in (("resume", thread, "--headless"), ("update-state", thread, "done=no")):
             refused = app.expect(4, *command, *store)
-            assert "The thread is busy: the server runs this thread already" in refused.err
+            assert "The thread is busy: the server already runs this thread" in refused.err
             assert "--on-busy" in refused.err
         shown = app.expect(0, "show", thread, *store).out
         assert "Paused" in shown

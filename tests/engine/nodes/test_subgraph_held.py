@@ -68,7 +68,7 @@ def test_a_parent_that_is_paused_asks_what_its_child_has_come_to_ask_on_its_own(
     with session.writing():
         refresh(session)
     (request,) = session.cursor.pending
-    assert (request.title, request.thread) == ("Question of n2", "t/team#1")
+    assert (request.title, request.thread) == ("two?", "t/team#1")
     assert not outdated(session)
     runner.answer("t", request.id, "fine", step=request.step)
     assert runner.invoke(thread_id="t")["results"] == ["fine"]
