@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError, Future
 from copy import copy
 from functools import cached_property
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
 import msgspec
 
@@ -250,6 +250,12 @@ class Agent:
         # Taken here, not in the generator: its body runs in the context of whoever iterates.
         return self._pieces(self._begin(prompt), contextvars.copy_context())
 
+    @overload
+    def chat_structured(self, prompt: str, schema: type[T]) -> T: ...
+
+    @overload
+    def chat_structured(self, prompt: str, schema: Any) -> Any: ...
+
     @_meters_itself
     def chat_structured(self, prompt: str, schema: Any) -> Any:
         """Send `prompt` and get data that fits a schema.
@@ -268,6 +274,12 @@ class Agent:
 
         answer = StructuredOutput(schema)
         return self._wait(self._begin(answer.ask(prompt)), answer.read)
+
+    @overload
+    async def achat_structured(self, prompt: str, schema: type[T]) -> T: ...
+
+    @overload
+    async def achat_structured(self, prompt: str, schema: Any) -> Any: ...
 
     @_meters_itself
     async def achat_structured(self, prompt: str, schema: Any) -> Any:

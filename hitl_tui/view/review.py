@@ -143,11 +143,20 @@ class Review:
         suggested: the answer that enter takes in place of the recommended one.
         since: what has changed since a refused answer was made up.
         repeats: what runs again once it is answered.
+        summoned: a person opened the card with a key: what they type then is meant for it.
     """
 
     def __init__(
-        self, thread: ReviewedThread, request: Request, actor: str, keymap: Keymap, now: float
+        self,
+        thread: ReviewedThread,
+        request: Request,
+        actor: str,
+        keymap: Keymap,
+        now: float,
+        *,
+        summoned: bool = False,
     ) -> None:
+        self.summoned = summoned
         self.keymap = keymap
         self.words = ""
         self.texts: Mapping[Path, str] = {}
@@ -195,8 +204,11 @@ class Review:
         """The words typed so far."""
         return self.words.strip()
 
-    def ask(self, thread: ReviewedThread, request: Request, actor: str, now: float) -> Effects:
+    def ask(
+        self, thread: ReviewedThread, request: Request, actor: str, now: float, *, summoned: bool = False
+    ) -> Effects:
         """Ask about this request; what is made up for another one is put aside until one comes back to it."""
+        self.summoned = summoned
         draft: AnswerDraft | None = self.draft
         if (thread.thread_id, request.id) != (self._thread.thread_id, self.request.id):
             self._put_aside()
@@ -287,7 +299,8 @@ class Review:
         bindings = self.keymap.bindings
         harmless = any(key in bindings[name] for name in _HARMLESS)
         takes = printable or key in bindings["ask.take"]
-        swallowed = self.state in ("grace", "sent") and takes and not typing and not harmless
+        text = printable and self.wants_only_text
+        swallowed = self.state in ("grace", "sent") and takes and not (typing or harmless or text)
         if swallowed:
             self._due = now + GRACE
         elif takes and not typing and now < self._typed_until:
@@ -315,7 +328,8 @@ class Review:
         """Whether a text is all that can be given, so that every letter belongs to it."""
         request = self.request
         chooses = bool(request.choices or request.shape or request.kind == "edit")
-        return self.state == "open" and self.takes_words and not chooses and wants_text(request.schema)
+        listens = self.state == "open" or (self.state == "grace" and self.summoned)
+        return listens and self.takes_words and not chooses and wants_text(request.schema)
 
     def is_text(self, key: str, character: str | None) -> bool:
         """Whether a key belongs to the text that is wanted, as each letter does, an action's or not."""

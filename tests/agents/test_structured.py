@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_overloads
 
 import pydantic
 import pytest
@@ -138,3 +138,10 @@ def test_tools_may_be_called_on_the_way() -> None:
 def test_a_schema_that_is_none_is_told_before_the_model_is_asked(schema: Any) -> None:
     with pytest.raises(GraphInvalid, match="schema"):
         agent().chat_structured("?", schema)
+
+
+@pytest.mark.parametrize("method", [Agent.chat_structured, Agent.achat_structured])
+def test_a_type_checker_knows_the_value_of_a_type(method: Callable[..., Any]) -> None:
+    of_type, of_schema = (each.__annotations__ for each in get_overloads(method))
+    assert (of_type["schema"], of_type["return"]) == ("type[T]", "T")
+    assert (of_schema["schema"], of_schema["return"]) == ("Any", "Any")

@@ -116,6 +116,16 @@ async def test_letters_in_a_form_decide_nothing_and_keys_are_dead_at_first():
         assert "Your decision" in it.text()
 
 
+async def test_a_text_is_typed_at_once_on_a_card_that_a_key_opened():
+    async with desk(asking({"title": "How shall it end?"})) as it:
+        await it.press("d")
+        await it.shows("keys listen in half")
+        await it.press(*"happily", "enter")
+        await it.shows("happily")
+        await it.let_pass(UNDO * 3)
+        assert not it.commands("answer")
+
+
 @pytest.mark.slow
 async def test_the_letters_of_keys_are_typed_in_a_form_field():
     async with desk(asking({"schema": SCHEMA, "title": "What shall it be?"})) as it:

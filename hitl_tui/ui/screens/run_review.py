@@ -85,10 +85,14 @@ class Reviewing:
             from hitl_tui.engine.thread.interrupts import has_voted
 
             waiting, me = self.screen.session.requests, self.screen.actor
-            self.open_card(next(asked for asked in waiting if not has_voted(asked, me)))
+            self.open_card(next(asked for asked in waiting if not has_voted(asked, me)), summoned=True)
 
-    def open_card(self, request: Request) -> None:
-        """Show the card of a request beside what it is about."""
+    def open_card(self, request: Request, *, summoned: bool = False) -> None:
+        """Show the card of a request beside what it is about.
+
+        Args:
+            summoned: a person opened it with a key, and may type on into it.
+        """
         from hitl_tui.ui.widgets.review import ReviewPane
         from hitl_tui.view.review import Review
 
@@ -107,10 +111,10 @@ class Reviewing:
         self.screen.read_styles("card")
         self.screen.add_class("-deciding")
         if card is None:
-            review = Review(session, request, actor, self.screen.keymap, clock())
+            review = Review(session, request, actor, self.screen.keymap, clock(), summoned=summoned)
             self.screen.query_one("#body").mount(ReviewPane(review, session, self, clock))
         else:
-            card.show_request(session, request, actor)
+            card.show_request(session, request, actor, summoned=summoned)
 
     def _look_at(self, session: ViewSession, request: Request) -> None:
         """Tell others that somebody looks, once the card has been open for a while."""

@@ -159,10 +159,12 @@ class ReviewPane(Vertical):
                 self._review.texts, self._review.changed = form.texts, form.changed
         return self._review
 
-    def show_request(self, session: ViewSession, request: Request, actor: str) -> None:
-        """Ask this."""
+    def show_request(
+        self, session: ViewSession, request: Request, actor: str, *, summoned: bool = False
+    ) -> None:
+        """Ask this; `summoned` where a person opened the card with a key."""
         self._session = session
-        effects = self.review.ask(session, request, actor, self._clock())
+        effects = self.review.ask(session, request, actor, self._clock(), summoned=summoned)
         if self.is_mounted:
             self._do(effects)
 
