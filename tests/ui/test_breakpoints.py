@@ -91,16 +91,30 @@ async def test_each_kind_is_added_switched_off_and_taken_away_in_the_list():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [events.Key, BurstKey], ids=["typed", "in one read"])
-async def test_a_word_that_begins_with_the_key_of_the_list_is_typed_and_switches_nothing(
-    kind: type[events.Key],
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [(events.Key, "build"), (BurstKey, "build"), (BurstKey, "Build")],
+    ids=["typed", "in one read", "in one read, with the key that closes the list"],
+)
+async def test_a_word_that_begins_with_a_key_of_the_list_is_typed_and_switches_nothing(
+    kind: type[events.Key], word: str
 ):
     async with desk(at_end=False) as it:
         await listed(it)
-        for letter in "build":
+        for letter in word:
             it.app.post_message(kind(letter, letter))
-        await it.until(lambda: it.app.screen.query_one(Input).value == "build")
+        await it.until(lambda: it.app.screen.query_one(Input).value == word)
         assert it.session.breakpoints == ()
+
+
+@pytest.mark.slow
+async def test_a_letter_after_other_keys_takes_nothing_back():
+    async with desk(at_end=False) as it:
+        await listed(it)
+        it.app.gate._clock = it.clock
+        await it.press("b", "down", "u")
+        await it.until(lambda: it.app.screen.query_one(Input).value == "u")
+        assert len(it.session.breakpoints) == 1
 
 
 @pytest.mark.slow

@@ -230,30 +230,30 @@ class BreakpointsScreen(Modal[None]):
 
     def on_key(self, event: events.Key) -> None:
         """The keys that opened it set and close; other letters begin a new breakpoint."""
-        bindings = keymap_of(self.app).bindings
-        if self._list.has_focus and event.key in bindings["run.breaks"]:
+        bindings, by_letter = keymap_of(self.app).bindings, self._by_letter
+        self._by_letter = None
+        if not self._list.has_focus:
+            return
+        arrives_at_once = is_burst(event) and not is_held_down(event)
+        if event.key in bindings["run.breaks"] and not arrives_at_once:
             event.stop()
             self.dismiss(None)
-        elif self._list.has_focus and event.key in bindings["run.break"]:
+        elif event.key in bindings["run.break"] and not arrives_at_once:
             event.stop()
             self._switch_by(event)
-        elif self._list.has_focus and event.is_printable and event.character and not self._is_key(event.key):
+        elif event.is_printable and event.character and not self._is_key(event.key):
             event.stop()
-            self._begin_text(self._word_before() + event.character)
+            self._begin_text(self._word_before(by_letter) + event.character)
 
     def _switch_by(self, event: events.Key) -> None:
-        """Switch the breakpoint by a letter, unless that is one of a text that arrived at once."""
-        if is_burst(event) and not is_held_down(event):
-            self._begin_text(event.character or "")
-            return
+        """Switch the breakpoint by a letter."""
         before = self._session.breakpoints
         self._list.action_switch()
         self._by_letter = event.character or "", gate_of(self.app).now(), before
 
-    def _word_before(self) -> str:
+    def _word_before(self, by_letter: tuple[str, float, tuple[Breakpoint, ...]] | None) -> str:
         """Take back what the letter just before has switched, as it begins a word; returns that letter."""
-        letter, at, before = self._by_letter or ("", 0.0, ())
-        self._by_letter = None
+        letter, at, before = by_letter or ("", 0.0, ())
         if not letter or gate_of(self.app).now() - at > TYPED_SECONDS:
             return ""
         if self._session.breakpoints != before:
