@@ -1,4 +1,4 @@
-"""Agent: a chat with one model, as users of R's ellmer know it, that runs below a node or alone."""
+"""Agent: a chat with one model, as in R's ellmer, that runs in a node or alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hitl_tui.errors import UsageError, in_words
 
 if TYPE_CHECKING:
     from hitl_tui.agents.cassettes import Cassette
-    from hitl_tui.agents.exchange import ChatExchange, Read, Setup
+    from hitl_tui.agents.exchange import AgentSetup, ChatExchange, Read
     from hitl_tui.agents.mcp import McpServer
     from hitl_tui.agents.tool_calls import Approver, ToolBox
     from hitl_tui.agents.tools import Approve, Tool
@@ -35,7 +35,7 @@ T = TypeVar("T")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 _log = logging.getLogger("hitl_tui.agents")
-_log.addHandler(logging.NullHandler())  # without it Python writes warnings over the screen
+_log.addHandler(logging.NullHandler())  # otherwise Python writes warnings over the screen
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -55,7 +55,7 @@ def _running_loop() -> asyncio.AbstractEventLoop:
     global _loop  # noqa: PLW0603  (the process has one)
     with _lock:
         if _loop is None:
-            # A loop keeps the context in which it was made: that of a node would keep its store and state.
+            # A loop keeps the context in which it was made; a node's would keep the node's store and state.
             _loop = contextvars.Context().run(asyncio.new_event_loop)
             _loop.set_exception_handler(_note)
             threading.Thread(target=_loop.run_forever, name="hitl-tui-agents", daemon=True).start()
@@ -63,12 +63,12 @@ def _running_loop() -> asyncio.AbstractEventLoop:
 
 
 def _note(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Keep what providers' clients complain about (unclosed sessions, lost tasks) off the screen."""
+    """Keep complaints of providers' clients (unclosed sessions, lost tasks) off the screen."""
     _log.debug("%s", context.get("message"), exc_info=context.get("exception"))
 
 
 def _forget() -> None:
-    """A forked child has a copy of the loop but not its thread."""
+    """Drop the loop in a forked child, which has a copy of it but not its thread."""
     global _loop, _lock  # noqa: PLW0603
     _loop = None
     _lock = threading.Lock()
@@ -81,7 +81,7 @@ if hasattr(os, "register_at_fork"):
 DEFAULT_RETRIES = 2
 
 _OURS = frozenset({"messages", "stream", "stream_options", "functions", "n"})
-"""Options of litellm that would break what an agent promises: one text, streamed."""
+"""Options of litellm that would break what an agent relies on: one streamed text."""
 
 
 _OPTION_NAMES = """
@@ -93,13 +93,13 @@ _OPTION_NAMES = """
     safety_settings seed service_tier stop store temperature thinking timeout tool_choice top_k
     top_logprobs top_p user verbosity web_search_options
 """
-"""Names that are meant where one is nearly given; a provider may take others, which are passed on."""
+"""Known names, of which misspellings are refused; a provider may have others, which are passed on."""
 _MISSPELT = 0.8
-"""How like a known name one is that nobody means."""
+"""From this similarity on, an option counts as a misspelling of a known name."""
 
 
 def _refuse_misspelt(agent: str, options: Iterable[str]) -> None:
-    """Refuse an option that is nearly a known one: litellm drops what it does not know without a word.
+    """Refuse an option that is nearly a known one: litellm silently drops options that it does not know.
 
     Raises:
         UsageError: names the option that is meant.
@@ -113,7 +113,7 @@ def _refuse_misspelt(agent: str, options: Iterable[str]) -> None:
 
 
 def _meters_itself(method: _Method) -> _Method:
-    """Mark a method that counts and records its model calls; nobody else does then."""
+    """Mark a method that counts and records its own model calls, so that nothing else does."""
     method.meters_itself = True  # type: ignore[attr-defined]
     return method
 
@@ -121,32 +121,33 @@ def _meters_itself(method: _Method) -> _Method:
 class Agent:
     """A named chat with a model.  Safe to use from several threads and event loops at once.
 
-    Every prompt is sent with the turns before it; prompt and reply become turns only when the reply
-    is whole.  Replies are always streamed: below a node the pieces go to the running activity, and
-    when that attempt is cancelled the waiting call raises `AttemptCancelled` at once.  What an attempt
-    that commits nothing has added to the turns is taken back.
+    Every prompt is sent with the turns before it; prompt and reply become turns only when the reply is
+    complete. Replies are always streamed: in a node, the pieces go to the running activity, and if that
+    attempt is stopped, the waiting call raises `AttemptCancelled` at once. Turns of an attempt that commits
+    nothing are removed.
 
     Args:
-        name: shown beside the agent's text and in cost reports.
+        name: shown next to the agent's text and in cost reports.
         model: a litellm name ("anthropic/claude-sonnet-4-5"), "demo/NAME", or a `ScriptedModel`.
         instructions: the system message.
         role: what the agent is in the workflow, put before the instructions.
-        tools: functions (or `Tool`s) that the model may call, and `McpServer`s, all of whose tools it may.
-        approve: whether a person must agree to calls of tools without a rule of their own: "always",
-            "never", or a function of the arguments.  Below a node the run waits for the answer.
-        approver: who agrees outside a graph: a function of the `ToolRequest` that returns True, False
-            or an answer such as {"choice": "reject", "text": "why"}.
+        tools: functions (or `Tool`s) that the model may call, and `McpServer`s, all of whose tools it may
+            call.
+        approve: whether a person must approve calls of tools without their own rule: "always", "never", or a
+            function of the arguments. In a node, the run waits for the answer.
+        approver: approves calls outside a graph: a function of the `ToolRequest` that returns True, False or
+            an answer such as {"choice": "reject", "text": "why"}.
         max_tool_rounds: how often the model may call tools before it must answer.
         max_tool_result: characters of a tool's result that the model gets.
-        history: "channel:NAME" keeps the turns below a node in that channel, with the state; by
-            default they are the agent's own, and no restore or fork touches them.
-        cassette: where its model calls are recorded or served from; by default that of the process.
+        history: "channel:NAME" keeps the turns in a node in that channel, as part of the state; by default
+            the agent keeps them, and a restore or a fork does not change them.
+        cassette: records or serves its model calls; by default that of the process.
         litellm_options: passed on with every call (`api_base`, `api_key`, `temperature`,
-            `max_tokens`, `timeout` in seconds, ...).  `num_retries` (default 2) is ours: how often a
-            call is tried again after a rate limit, a timeout or a server's error.
+            `max_tokens`, `timeout` in seconds, ...). `num_retries` (default 2) is handled here: how often a
+                call is tried again after a rate limit, a timeout or a server's error.
 
     Raises:
-        UsageError: a name that is no text, an option that an agent sets itself, an unknown demo model, or a
+        UsageError: a name that is not text, an option that an agent sets itself, an unknown demo model, or a
             function that can't be a tool.
     """
 
@@ -207,9 +208,9 @@ class Agent:
         self._tally = Tally()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """A chat of a subclass's own is counted, limited and recorded as any other.
+        """Count, limit and record the chat methods of a subclass like those of other agents.
 
-        It serves `chat` and `achat`: whoever defines one of them need not define the other.
+        A subclass needs to define only one of `chat` and `achat`: each can serve the other.
         """
         super().__init_subclass__(**options)
         from hitl_tui.engine.nodes.foreign_agents import METERED, metered_method
@@ -229,25 +230,25 @@ class Agent:
         """Send `prompt` and wait for the whole reply.
 
         Raises:
-            ModelFailed: the model gave no whole reply, or went on calling tools for too long.
-            AttemptCancelled: the node's attempt was given up meanwhile.
+            ModelFailed: the model gave no complete reply, or called tools too often.
+            AttemptCancelled: the node's attempt was stopped meanwhile.
             UsageError: a tool needs approval, and there is nobody to ask.
         """
         return str(self._wait(self._begin(prompt)))
 
     @_meters_itself
     async def achat(self, prompt: str) -> str:
-        """As `chat`, without blocking the event loop it is awaited on."""
+        """Do what `chat` does, without blocking the event loop."""
         return str(await self._await(self._begin(prompt)))
 
     @_meters_itself
     def stream(self, prompt: str) -> Iterator[str]:
-        """Send `prompt` when the first piece is asked for, and yield the reply as it comes.
+        """Send `prompt` when the first piece is requested, and yield the reply as it comes.
 
-        What the model says between calls of tools is part of it.  The exchange becomes part of the
-        turns once the last piece was taken.  Raises as `chat`.
+        The model's text between calls of tools is part of the reply. The exchange becomes part of the turns
+        after the last piece was read. Raises the errors of `chat`.
         """
-        # Taken here, not in the generator: its body runs in the context of whoever iterates.
+        # Copied here and not in the generator, whose body runs in the context of the code that iterates.
         return self._pieces(self._begin(prompt), contextvars.copy_context())
 
     @overload
@@ -258,16 +259,16 @@ class Agent:
 
     @_meters_itself
     def chat_structured(self, prompt: str, schema: Any) -> Any:
-        """Send `prompt` and get data that fits a schema.
+        """Send `prompt` and return data that fits a schema.
 
-        A reply that does not fit is sent back once, with what is wrong.
+        A reply that does not fit is sent back once, with its errors.
 
         Args:
-            schema: a JSON Schema (gives dicts and lists), or a type: a pydantic model, a dataclass,
-                `list[str]` and the like (gives a value of it).
+            schema: a JSON Schema (returns dicts and lists), or a type: a pydantic model, a dataclass,
+                `list[str]` and the like (returns a value of it).
 
         Raises:
-            ModelFailed: the second reply did not fit either; names path and what was found there.
+            ModelFailed: the second reply did not fit either; names path and value.
             GraphInvalid: no schema can be made of it.
         """
         from hitl_tui.agents.structured import StructuredOutput
@@ -283,14 +284,14 @@ class Agent:
 
     @_meters_itself
     async def achat_structured(self, prompt: str, schema: Any) -> Any:
-        """As `chat_structured`, without blocking the event loop it is awaited on."""
+        """Do what `chat_structured` does, without blocking the event loop."""
         from hitl_tui.agents.structured import StructuredOutput
 
         answer = StructuredOutput(schema)
         return await self._await(self._begin(answer.ask(prompt)), answer.read)
 
     def configure(self, settings: Mapping[str, Any]) -> None:
-        """Take other settings than it was made with, all at once; `{}` goes back to those.
+        """Replace all changed settings; `{}` resets them to those with which the agent was made.
 
         Address and key belong to a provider: another provider's model is called without them.
 
@@ -309,9 +310,9 @@ class Agent:
         self._options = options_for(model, self._made[0], self._given, settings)
 
     def lacks(self) -> str:
-        """What is known, without a call, to be missing for one, in words; "" for nothing.
+        """Describe what a call would lack, as far as that is known without a call; "" for nothing.
 
-        An unknown provider, a key that is nowhere.  Blocks while litellm is imported, about 3 s.
+        For example an unknown provider or a missing key. Blocks while litellm is imported, about 3 s.
         """
         from hitl_tui.agents.cassettes import in_use
 
@@ -321,19 +322,19 @@ class Agent:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What `configure` has set."""
+        """The settings that `configure` has set."""
         return dict(self._settings)
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The options that change what the model says, as they are now; none of them holds a key."""
+        """The current options that change what the model says; none of them contains a key."""
         from hitl_tui.agents.cassettes import sampling
 
         return sampling(self._options)
 
     @property
     def history_channel(self) -> str | None:
-        """The channel that keeps its turns below a node, None where they are its own."""
+        """The channel that keeps its turns in a node, None if the agent keeps them."""
         return channel_name(self.history, self.name)
 
     @property
@@ -346,14 +347,14 @@ class Agent:
 
     @property
     def turns(self) -> list[dict[str, Any]]:
-        """The conversation so far: a copy, oldest first, each with `role` and `content`.
+        """A copy of the conversation so far, oldest turn first, each with `role` and `content`.
 
-        Turns with calls of tools and their results are as OpenAI writes them.
+        Turns with calls of tools and their results have OpenAI's format.
         """
         return [dict(turn) for turn in self._turns.read(_activity())]
 
     def set_turns(self, turns: Sequence[Message]) -> None:
-        """Replace the conversation; `[]` forgets it.  A reply under way belongs to the old one.
+        """Replace the conversation; `[]` clears it. A reply that is being written belongs to the old one.
 
         Raises:
             UsageError: a turn that is not {"role": "user" or "assistant", "content": text}, or the
@@ -362,7 +363,7 @@ class Agent:
         self._turns.replace(turns, _activity())
 
     def fresh(self) -> Self:
-        """The same agent without turns and with its own counts."""
+        """Return the same agent without turns and with its own counts."""
         return self._copy(self.history)
 
     @property
@@ -372,11 +373,11 @@ class Agent:
 
     @property
     def cost(self) -> Cost:
-        """US dollars spent: `.last` and `.total`, None where a price is unknown."""
+        """US dollars spent: `.last` and `.total`, None if a price is unknown."""
         return self._tally.cost
 
     def aside(self) -> Self:
-        """A fresh copy for a question beside the conversation; what it uses counts here."""
+        """Return a new copy for a question outside the conversation; what it uses counts for this agent."""
         other = self._copy(None)
         other._tally = self._tally
         return other
@@ -408,11 +409,11 @@ class Agent:
         rules = self._approve, self._approver, self._max_result
         return ToolBox(self.name, self._own, *rules, self._servers)
 
-    def _setup(self) -> Setup:
+    def _setup(self) -> AgentSetup:
         from hitl_tui.agents.cassettes import taped
-        from hitl_tui.agents.exchange import Setup
+        from hitl_tui.agents.exchange import AgentSetup
 
-        return Setup(
+        return AgentSetup(
             agent=self.name,
             model=str(self.model),
             backend=taped(self.name, str(self.model), self._backend, self._cassette),
@@ -430,14 +431,14 @@ class Agent:
 
     def _wait(self, exchange: ChatExchange, read: Read | None = None) -> Any:
         call = self._submit(exchange, _ignore, read)
-        with exchange.attended(call):
+        with exchange.cancelling_with_attempt(call):
             reply = call.result()
         self._keep(exchange)
         return reply
 
     async def _await(self, exchange: ChatExchange, read: Read | None = None) -> Any:
         call = self._submit(exchange, _ignore, read)
-        with exchange.attended(call):
+        with exchange.cancelling_with_attempt(call):
             reply = await asyncio.wrap_future(call)
         self._keep(exchange)
         return reply
@@ -446,7 +447,7 @@ class Agent:
         pieces: SimpleQueue[str | None] = SimpleQueue()
         call = context.run(self._submit, exchange, pieces.put)
         call.add_done_callback(lambda _: pieces.put(None))
-        with exchange.attended(call):
+        with exchange.cancelling_with_attempt(call):
             while (piece := pieces.get()) is not None:
                 exchange.check()
                 yield piece
@@ -473,11 +474,11 @@ def _wait_for_chat(agent: Agent, prompt: str) -> str:
 
 
 _SERVED_BY: Final = {"chat": ("achat", _chat_in_thread), "achat": ("chat", _wait_for_chat)}
-"""What serves the other kind of chat where a subclass defines one."""
+"""For each kind of chat, the method that serves it with the other one."""
 
 
 def _read_tools(tools: Any, approve: Any, agent: str) -> tuple[Mapping[str, Tool], tuple[McpServer, ...]]:
-    """An agent's own tools by name, and its servers; raises as `Agent`."""
+    """Return an agent's own tools by name, and its servers; raises the errors of `Agent`."""
     from hitl_tui.agents.mcp import McpServer
     from hitl_tui.agents.tools import as_tools, check_approve, check_tools
 
@@ -488,18 +489,18 @@ def _read_tools(tools: Any, approve: Any, agent: str) -> tuple[Mapping[str, Tool
 
 
 def _activity() -> Activity | None:
-    """What the agent is asked for below a node; loaded with what runs nodes."""
+    """Return the activity of the node in which the agent is called; None outside of nodes."""
     from hitl_tui.engine.nodes.activity import current_activity
 
     return current_activity.get()
 
 
 def _ignore(_: str) -> None:
-    """Takes the pieces nobody reads."""
+    """Ignore a piece."""
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What became of one prompt: `text`, or None and the `error` that its chat ended with."""
+    """The outcome of one prompt: `text`, or None and the `error` of its chat."""
 
     prompt: str
     text: str | None
@@ -507,15 +508,17 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def parallel_chat(agent: Agent, prompts: Sequence[str], *, limit: int = 5) -> list[Reply]:
-    """Send each prompt to a fresh copy of the agent, at most `limit` at once; replies in the prompts' order.
+    """Send each prompt to a new copy of the agent, at most `limit` at once.
 
-    A prompt that fails takes none of the others with it: its reply has the error.  What the copies use
-    counts for the agent; its turns are neither sent nor changed.  Where a copy's tool waits for a
-    person, the others are heard out first, so that nothing they said is asked again.
+    Replies are in the prompts' order.
+
+    A prompt that fails does not stop the others: its reply has the error. What the copies use counts for the
+    agent; its turns are neither sent nor changed. If a copy's tool waits for a person, the other replies are
+    completed first, so that they are not requested again.
 
     Raises:
-        UsageError: `limit` is below 1, a prompt is no text, or the agent is none of ours.
-        AttemptCancelled: the node's attempt was given up meanwhile.
+        UsageError: `limit` is below 1, a prompt is not text, or the agent is not an `Agent`.
+        AttemptCancelled: the node's attempt was stopped meanwhile.
     """
     call = _begin(agent, prompts, limit)
     try:
@@ -528,7 +531,7 @@ def parallel_chat(agent: Agent, prompts: Sequence[str], *, limit: int = 5) -> li
 
 
 async def aparallel_chat(agent: Agent, prompts: Sequence[str], *, limit: int = 5) -> list[Reply]:
-    """As `parallel_chat`, without blocking the event loop it is awaited on."""
+    """Do what `parallel_chat` does, without blocking the event loop."""
     call = _begin(agent, prompts, limit)
     try:
         return await asyncio.wrap_future(call)
@@ -561,7 +564,7 @@ async def _all(agent: Agent, prompts: Sequence[str], limit: int) -> list[Reply]:
 
     results = await asyncio.gather(*map(ask, prompts), return_exceptions=True)
     for result in results:
-        # A question to a person, or the end of the attempt, is no failure of one prompt.
+        # A request to a person, or the end of the attempt, is not a failure of one prompt.
         if isinstance(result, BaseException) and not isinstance(result, Exception):
             raise result
     return [

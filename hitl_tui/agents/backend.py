@@ -1,4 +1,4 @@
-"""What an agent asks of a model, whoever answers for it: messages, tool calls, use, failures."""
+"""The interface between agents and models of any kind: messages, tool calls, use, failures."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hitl_tui.engine.log.outcomes import rough_tokens
 from hitl_tui.errors import ModelFailed
 
 Message = Mapping[str, Any]
-"""One message of a conversation, as OpenAI writes it: `role` (system, user, assistant, tool) and `content`;
-`tool_calls` where a model called tools, `tool_call_id` where a tool answers."""
+"""One message of a conversation in OpenAI's format: `role` (system, user, assistant, tool) and `content`;
+`tool_calls` if a model called tools, `tool_call_id` if a tool answers."""
 
 
 class ToolCall(msgspec.Struct, frozen=True):
-    """A call that a model asks for; `arguments` as JSON text, or in a script as the mapping itself."""
+    """A call that a model wants to make; `arguments` as JSON text, or in a script as a mapping."""
 
     name: str
     arguments: Any = ""
@@ -25,27 +25,27 @@ class ToolCall(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The arguments as JSON text, whatever a model made of them."""
+        """The arguments as text, as the model wrote them."""
         if isinstance(self.arguments, str):
             return self.arguments
         return msgspec.json.encode(self.arguments).decode()
 
     @property
     def turn(self) -> dict[str, Any]:
-        """The call as a turn keeps it."""
+        """Return the call as a turn keeps it."""
         arguments = sendable_arguments(self.text)
         return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": arguments}}
 
 
 def sendable_arguments(text: Any) -> str:
-    """Arguments that every provider takes back: the JSON object as it is written, "{}" for anything else."""
+    """Return arguments that every provider accepts: the JSON object as written, "{}" for anything else."""
     if isinstance(text, Mapping):
         return msgspec.json.encode(text).decode()
     return text if isinstance(text, str) and is_json_object(text) else "{}"
 
 
 def is_json_object(text: str) -> bool:
-    """Whether a text is one whole JSON object."""
+    """Whether a text is one complete JSON object."""
     try:
         msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -54,7 +54,7 @@ def is_json_object(text: str) -> bool:
 
 
 class Thought(msgspec.Struct, frozen=True):
-    """A piece of a model's thinking, which is shown and is no part of its reply."""
+    """A piece of a model's thinking; it is shown, but is not part of the reply."""
 
     text: str
 
@@ -74,7 +74,7 @@ class Finish(msgspec.Struct, frozen=True):
 
 
 class Use(msgspec.Struct, frozen=True):
-    """What one model call used; `cost` in US dollars, None where the price is unknown."""
+    """What one model call used; `cost` is in US dollars, None if the price is unknown."""
 
     provider: str
     model: str
@@ -88,7 +88,7 @@ Piece = str | Thought | ToolCall | Finish | Use
 
 
 class TokenCount(msgspec.Struct, frozen=True):
-    """Tokens sent to the model and tokens it wrote."""
+    """Tokens sent to the model, and tokens that it wrote."""
 
     input: int = 0
     output: int = 0
@@ -102,7 +102,7 @@ class Tokens(msgspec.Struct, frozen=True):
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """US dollars of the last model call and of all; None where the price is unknown.
+    """US dollars of the last model call and of all calls; None if the price is unknown.
 
     One call without a known price makes the total unknown.  `last` is None before the first call.
     """
@@ -136,8 +136,8 @@ class CallFailed(ModelFailed):
     """One model call failed.
 
     Args:
-        retryable: True for failures that may pass: rate limits, timeouts, a server's own errors.
-        retry_after: seconds the provider asks to wait, where it said so.
+        retryable: True for temporary failures: rate limits, timeouts, errors of the server.
+        retry_after: seconds that the provider asks to wait, if it does.
     """
 
     def __init__(
@@ -154,22 +154,22 @@ class ModelBackend(Protocol):
     def stream(self, messages: Sequence[Message], options: Mapping[str, Any]) -> AsyncGenerator[Piece, None]:
         """Yield the reply in pieces of text, the tools it calls, then what the call used.
 
-        A reply that is not complete has a `Finish` before its use.
+        An incomplete reply has a `Finish` before its use.
 
-        Runs on the agents' background loop and must not block it.
+        It runs on the agents' background loop and must not block it.
 
         Raises:
-            CallFailed: the call failed; what was yielded before is not a whole reply.
+            CallFailed: the call failed; what was yielded before is not a complete reply.
         """
         ...
 
     def estimate(self, messages: Sequence[Message], text: str) -> Use:
-        """What a call that broke off after `text` probably used.  Thread-safe and quick."""
+        """Estimate what a call that was interrupted after `text` has used. Thread-safe and quick."""
         ...
 
 
 def rough_size(messages: Sequence[Message]) -> int:
-    """About how many tokens a conversation is."""
+    """Return about how many tokens a conversation has."""
     return sum(rough_tokens(_text(message)) for message in messages)
 
 
@@ -180,9 +180,9 @@ def _text(message: Message) -> str:
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How a call of a tool ended: the arguments it ran with and its result, or what went wrong.
+    """How a call of a tool ended: its arguments and its result, or its error.
 
-    `ran` says that the tool was called, so that something from outside may have come in; `duration` is
+    `ran` says that the tool was called, so that it may have brought in untrusted data; `duration` is
     in microseconds; `updates` are those of channels that the tool made; `note` is what a person changed;
     `is_unknown` says that no result came back, so that the call may have been made.
     """
@@ -198,6 +198,6 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def reply(self) -> str:
-        """What the model reads."""
+        """The text that the model gets."""
         text = self.result if self.result is not None else f"Error: {self.error}"
         return f"{self.note}\n{text}" if self.note else text

@@ -1,4 +1,4 @@
-"""One prompt on its way to a reply: model calls, retries, tools.  The one core behind every kind of chat."""
+"""One prompt and its reply: model calls, retries, tools. Every kind of chat uses it."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from hitl_tui.engine.nodes.activity import MISSING, Activity, AttemptCancelled, 
 from hitl_tui.errors import ModelFailed
 
 LONGEST_WAIT = 60.0
-"""Seconds; a provider that asks for a longer pause is not waited for inside a call."""
+"""Seconds; if a provider asks for a longer pause, the call fails instead of waiting."""
 
 _FIRST_WAIT = 0.5
 
 
 def wait_before_retry(failure: CallFailed, attempt: int, max_attempts: int) -> float | None:
-    """Seconds to wait before the next attempt, or None when there should be none.
+    """Return the seconds to wait before the next attempt, or None if there should be none.
+
+    A provider's Retry-After is respected; otherwise the wait doubles, with jitter, so that branches of a map
+    that failed together don't try again together.
 
     Args:
         failure: how attempt number `attempt` (from 1) failed.
-        max_attempts: how many attempts there may be in all.
-
-    A provider's Retry-After is kept to; otherwise the wait doubles, with jitter so that branches
-    of a map which failed together don't return together.
+        max_attempts: the highest number of attempts.
     """
     if attempt >= max_attempts or not failure.retryable:
         return None
@@ -46,9 +46,9 @@ def wait_before_retry(failure: CallFailed, attempt: int, max_attempts: int) -> f
 
 
 class Meter:
-    """Meters the model calls behind one prompt, each exactly once.
+    """Counts the model calls of one prompt, each exactly once.
 
-    The loop that makes a call and the thread that waits for it may both end it: the first wins.
+    The loop that makes a call and the thread that waits for it may both end it: only the first one counts.
     """
 
     def __init__(self, agent: str, backend: ModelBackend, tally: Tally, activity: Activity | None) -> None:
@@ -65,19 +65,19 @@ class Meter:
         self._length = self._calls = 0
         self._uses: list[ModelUse] = []
 
-    def take_uses(self) -> list[ModelUse]:
-        """What was used since this was asked last, failed tries included."""
+    def take_new_uses(self) -> list[ModelUse]:
+        """Return what was used since the last call of this method, including failed attempts."""
         with self._lock:
             uses, self._uses = self._uses, []
         return uses
 
     @property
     def streamed(self) -> bool:
-        """True once the call under way, or the last one, has written text."""
+        """Whether the current or last call has written text."""
         return bool(self._text)
 
     def open(self, messages: Sequence[Message]) -> None:
-        """A model call with these messages begins."""
+        """Start a model call with these messages."""
         with self._lock:
             self._messages = messages
             self._text, self._thoughts = [], []
@@ -85,7 +85,7 @@ class Meter:
             self._started = None if self._abandoned else time.monotonic_ns()
 
     def piece(self, text: str) -> None:
-        """The call under way wrote `text`."""
+        """Take a piece of text of the current call."""
         with self._lock:
             if self._started is None:
                 return
@@ -95,7 +95,7 @@ class Meter:
             self._activity.text(text, agent=self._agent)
 
     def thought(self, text: str) -> None:
-        """The call under way wrote thinking: shown under a name of its own, as it is no part of the reply."""
+        """Take a piece of thinking; it is shown under a separate name, since it is not part of the reply."""
         with self._lock:
             if self._started is None:
                 return
@@ -104,13 +104,13 @@ class Meter:
             self._activity.text(text, agent=f"{self._agent} (thinking)")
 
     def wrote(self, text: str) -> None:
-        """The call under way wrote what is not shown as text: the arguments of a tool."""
+        """Take text that is not shown: the arguments of a tool."""
         with self._lock:
             self._text.append(text)
             self._calls += 1
 
     def close(self, use: Use | None) -> None:
-        """The call under way ended; without `use` it is estimated from the text, if there is any."""
+        """End the current call; without `use` it is estimated from the text, if there is any."""
         with self._lock:
             started, self._started = self._started, None
             text = "".join((*self._thoughts, *self._text))
@@ -128,8 +128,8 @@ class Meter:
             self._uses.append(counted)
             self._activity.model_called(counted, (time.monotonic_ns() - started) // 1000)
 
-    def abandon(self) -> None:
-        """Nobody waits any more: count what was used, then take nothing further."""
+    def stop_counting(self) -> None:
+        """Stop counting, because nobody waits for the reply: count what was used so far."""
         self._abandoned = True
         self.close(None)
 
@@ -139,33 +139,33 @@ Read = Callable[[str], Any]
 
 
 class Misfit(ValueError):
-    """A reply that is not what was asked for; the text tells the model what is wrong with it."""
+    """A reply that does not fit the schema; the text tells the model what is wrong."""
 
 
-class Said(msgspec.Struct, frozen=True):
-    """What a model said in one call: text, tools it calls, or both."""
+class ModelReply(msgspec.Struct, frozen=True):
+    """What a model said in one call: text, calls of tools, or both."""
 
     text: str
     calls: tuple[ToolCall, ...] = ()
     is_cut: bool = False
-    """Whether it reached its limit of tokens while it wrote calls, so that none of them may be made."""
+    """Whether it reached its token limit while it wrote calls, so that none of them may be made."""
 
     @property
     def turn(self) -> Message:
-        """The reply as a turn."""
+        """Return the reply as a turn."""
         turn: dict[str, Any] = {"role": "assistant", "content": self.text}
         if self.calls:
             turn["tool_calls"] = [call.turn for call in self.calls]
         return turn
 
 
-class Setup(msgspec.Struct, frozen=True):
-    """What of an agent is fixed while it answers one prompt.
+class AgentSetup(msgspec.Struct, frozen=True):
+    """The settings of an agent, which are fixed while it answers one prompt.
 
     Attributes:
-        system: the system message, where there is one.
+        system: the system message, if there is one.
         max_rounds: how often the model may call tools.
-        max_attempts: how often one model call is tried.
+        max_attempts: how often one model call is attempted.
     """
 
     agent: str
@@ -178,17 +178,20 @@ class Setup(msgspec.Struct, frozen=True):
     max_attempts: int
 
     def digest(self, prompt: str) -> str:
-        """A key for what is asked.  Earlier turns are left out: they are no state, and another process
-        that goes on with a waiting node does not have them."""
+        """Return a key for a prompt with these settings.
+
+        Earlier turns are left out: they are not part of the state, and another process that continues a
+        waiting node does not have them.
+        """
         tools: list[object] = [tool.schema for tool in self.toolbox.tools.values()]
-        # What a server offers is known once it runs; it may not run yet.
+        # The tools of a server are only known once it runs, so they are left out.
         tools += [repr(server) for server in self.toolbox.servers]
         asked = (self.agent, self.model, self.system, prompt, tools, sampling(self.options))
         return sha256(msgspec.json.encode(asked, enc_hook=repr, order="deterministic")).hexdigest()[:32]
 
 
 class ChatExchange:
-    """One prompt with what was said before it, for whoever asked.
+    """One prompt and the conversation before it.
 
     Args:
         turns: the conversation before it.
@@ -197,7 +200,7 @@ class ChatExchange:
 
     def __init__(
         self,
-        setup: Setup,
+        setup: AgentSetup,
         prompt: str,
         turns: Sequence[Message],
         *,
@@ -215,13 +218,13 @@ class ChatExchange:
         self._said = 0
 
     def check(self) -> None:
-        """Raise `AttemptCancelled` if the node's attempt was given up."""
+        """Raise `AttemptCancelled` if the node's attempt was stopped."""
         if self.activity and self.activity.cancelled:
             raise AttemptCancelled
 
     @contextmanager
-    def attended(self, call: Future[Any]) -> Iterator[None]:
-        """Give `call` up as soon as the attempt is cancelled or the caller leaves the block."""
+    def cancelling_with_attempt(self, call: Future[Any]) -> Iterator[None]:
+        """Cancel `call` as soon as the attempt is stopped or the caller leaves the context."""
 
         def give_up() -> None:
             call.cancel()
@@ -236,15 +239,15 @@ class ChatExchange:
             if unsubscribe:
                 unsubscribe()
             call.cancel()
-            self._meter.abandon()
+            self._meter.stop_counting()
 
     async def answer(self, emit: Emit, read: Read | None = None) -> Any:
-        """The reply, or what `read` makes of it; runs on the background loop.
+        """Return the reply, or the result of `read` on it; runs on the background loop.
 
-        A reply that `read` finds a `Misfit` is sent back once with what is wrong.
+        If `read` raises `Misfit`, the reply is sent back once with what is wrong.
 
         Raises:
-            ModelFailed: no whole reply, too many rounds of tools, or a second misfit.
+            ModelFailed: no complete reply, too many rounds of tools, or a second misfit.
         """
         text = await self._converse(emit)
         if read is None:
@@ -255,7 +258,7 @@ class ChatExchange:
             wrong = len(self.new) - 1
             self.new.append({"role": "user", "content": f"{problem}\nAnswer again."})
             text = await self._converse(emit)
-            del self.new[wrong : wrong + 2]  # the conversation goes on from the answer that was good
+            del self.new[wrong : wrong + 2]  # the conversation continues from the good answer
         try:
             return read(text)
         except Misfit as problem:
@@ -266,7 +269,7 @@ class ChatExchange:
             ) from None
 
     async def _converse(self, emit: Emit) -> str:
-        """Ask, make the calls the model asks for, and ask again until it answers in words."""
+        """Call the model and the tools that it asks for, until it replies with text."""
         for round_ in range(self._setup.max_rounds + 1):
             key = f"{self._slot}/{self._said}"
             self._said += 1
@@ -288,26 +291,29 @@ class ChatExchange:
             "give the agent a larger max_tool_rounds, or clearer tools",
         )
 
-    async def _reply(self, key: str, emit: Emit) -> Said:
-        """What the model says next; what it said in an earlier attempt of the node is not asked again."""
+    async def _reply(self, key: str, emit: Emit) -> ModelReply:
+        """Return what the model says next.
+
+        What it said in an earlier attempt of the node is not requested again.
+        """
         memory = self.activity.memory if self.activity else None
         kept = memory.recall(f"reply:{key}") if memory else MISSING
         if kept is not MISSING:
-            said = msgspec.convert(kept, Said)
+            said = msgspec.convert(kept, ModelReply)
             if self.activity:
                 self.activity.text(said.text, agent=self._setup.agent)
                 self.activity.replied(self._setup.agent, len(said.text), len(said.calls))
             emit(said.text)
             return said
         if self.activity is None:
-            return await self._retried(emit)
+            return await self._with_retries(emit)
         async with self.activity.in_flight.call():
-            said = await self._retried(emit)
-            uses = self._meter.take_uses()
+            said = await self._with_retries(emit)
+            uses = self._meter.take_new_uses()
             await self.activity.record(f"reply:{key}", msgspec.to_builtins(said), uses=uses)
             return said
 
-    async def _retried(self, emit: Emit) -> Said:
+    async def _with_retries(self, emit: Emit) -> ModelReply:
         most = self._setup.max_attempts
         for attempt in range(1, most + 1):
             if self.activity:
@@ -323,7 +329,7 @@ class ChatExchange:
                 await asyncio.sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _call_model(self, emit: Emit) -> Said:
+    async def _call_model(self, emit: Emit) -> ModelReply:
         setup = self._setup
         messages = [*self._before, *self.new]
         options = dict(setup.options)
@@ -339,4 +345,4 @@ class ChatExchange:
         finally:
             self._meter.close(reader.use)
         text = reader.complete_text(f"agent {setup.agent!r}: {setup.model}")
-        return Said(text, sendable_calls(reader.calls, messages, tools), reader.is_cut)
+        return ModelReply(text, sendable_calls(reader.calls, messages, tools), reader.is_cut)

@@ -1,4 +1,4 @@
-"""From the `model` that an agent is given to what answers for it, and the settings it takes."""
+"""Finds the backend for an agent's `model`, and checks the agent's settings."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _OURS = (_DEMO, "scripted/")
 
 
 def find_backend(model: str | ModelBackend) -> ModelBackend:
-    """The backend for a litellm name, a "demo/NAME" or a model object, which is its own.
+    """Return the backend for a litellm name, a "demo/NAME" or a model object, which is its own backend.
 
     Raises:
-        UsageError: an unknown demo model, or what is no model at all.
+        UsageError: an unknown demo model, or not a model.
     """
     if not isinstance(model, str):
         if not hasattr(model, "stream") or not hasattr(model, "estimate"):
@@ -35,7 +35,7 @@ def find_backend(model: str | ModelBackend) -> ModelBackend:
 
 
 def prepare(models: Iterable[object]) -> None:
-    """Begin to import what calls of these models need, in a thread of its own."""
+    """Start importing what calls of these models need, in a background thread."""
     if any(isinstance(model, str) and not model.startswith(_OURS) for model in models):
         from hitl_tui.agents.litellm_backend import preload
 
@@ -52,7 +52,7 @@ _OF_A_PROVIDER = ("api_base", "api_key", "api_version", "organization", "base_ur
 
 
 def check_settings(settings: Mapping[str, Any], agent: str) -> None:
-    """Refuse settings that an agent can't take while it is in use; raises `UsageError`."""
+    """Refuse settings that can't be changed while an agent is in use; raises `UsageError`."""
     for name, value in settings.items():
         kinds = _KINDS.get(name)
         if kinds is None:
@@ -68,7 +68,7 @@ def options_for(
     given: Mapping[str, Any],
     settings: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The options of calls to `model`, of an agent that was given its options for `made_for`."""
+    """Return the options of calls to `model` by an agent whose options were given for `made_for`."""
     options = {name: value for name, value in given.items() if name != "num_retries"}
     if _provider(model) != _provider(made_for):
         options = {name: value for name, value in options.items() if name not in _OF_A_PROVIDER}

@@ -74,7 +74,7 @@ class TokenUse(NamedTuple):
 
 
 @cache
-def _list() -> Mapping[str, msgspec.Raw]:
+def _price_list() -> Mapping[str, msgspec.Raw]:
     """The rows of the list, by model; {} where litellm isn't there."""
     spec = find_spec("litellm")
     try:
@@ -88,7 +88,7 @@ def _list() -> Mapping[str, msgspec.Raw]:
 def _prices(provider: str, model: str) -> Mapping[str, float]:
     """The prices of a model by their names; {} where the list has it not, or from another provider."""
     for name in (f"{provider}/{model}", model):
-        if (raw := _list().get(name)) is not None:
+        if (raw := _price_list().get(name)) is not None:
             row: dict[str, Any] = msgspec.json.decode(raw)
             if str(row.get("litellm_provider", "")).startswith(provider):
                 return {kind: price for kind, price in row.items() if isinstance(price, (int, float))}

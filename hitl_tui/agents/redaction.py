@@ -1,4 +1,4 @@
-"""What must not be written to a file: keys, and the values of private channels."""
+"""Removes what must not be written to a file: keys, and the values of private channels."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _of_agents: set[str] = set()
 
 
 def redactor(options: Mapping[str, Any], activity: Activity | None = None) -> Callable[[Any], Any]:
-    """A function that hides in any JSON what is secret here and now: below the running node, in this call.
+    """Return a function that hides secrets in any JSON: those of the running node and of this call.
 
     Args:
-        options: of the call; values of those that look like keys are hidden.
-        activity: of the node; the running one by default.
+        options: those of the call; values that look like keys are hidden.
+        activity: that of the node; by default the running one.
     """
     activity = activity or current_activity.get()
     hidden = hiding(activity.private() if activity else {})
@@ -40,13 +40,13 @@ def _scrubbed(value: Any, options: Mapping[str, Any]) -> Any:
 
 
 def remember(options: Mapping[str, Any]) -> None:
-    """Keep the secrets among an agent's options: errors of other agents of this process may quote them."""
+    """Remember the secrets in an agent's options: errors of other agents in this process may quote them."""
     _of_agents.update(_secrets(options))
 
 
 def scrub(text: str, options: Mapping[str, Any]) -> str:
     """Cut out the values of secret-looking options and variables, and what looks like a key."""
-    # The longest first: a key may be the beginning of another one.
+    # The longest first: a key may be the start of another one.
     secrets = {*_of_agents, *_secrets(options), *_secrets(os.environ)}
     for written in sorted(
         {form for secret in secrets for form in written_forms(secret)}, key=len, reverse=True
@@ -58,7 +58,7 @@ def scrub(text: str, options: Mapping[str, Any]) -> str:
 def _secrets(options: Mapping[str, Any]) -> set[str]:
     named = [*options.items()]
     for nested in ("extra_headers", "headers"):
-        # A provider quotes "Bearer KEY" as well as the key alone.
+        # A provider may quote "Bearer KEY" or only the key.
         given = options.get(nested)
         headers = [str(value) for value in given.values()] if isinstance(given, Mapping) else []
         named += [("secret", part) for header in headers for part in (header, *header.split())]

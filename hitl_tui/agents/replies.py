@@ -1,4 +1,4 @@
-"""What a model's reply is once its call has ended: its text, its calls, or why it is incomplete."""
+"""A model's reply after its call: its text, its calls, or why it is incomplete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CUT_CALL: Final = (
     "the reply reached its limit of tokens before it was complete, so no call of it was made; "
     "write shorter arguments, or fewer calls at once"
 )
-"""What the model gets as the result of each call in a reply that was cut."""
+"""What the model gets as the result of each call in a cut reply."""
 
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME: Final = 64
@@ -34,11 +34,11 @@ class ReplyListener(Protocol):
 
 
 class ReplyReader:
-    """Takes what a backend yields for one reply.
+    """Collects what a backend yields for one reply.
 
     Args:
         listener: receives every piece.
-        emit: takes the pieces of the reply's text.
+        emit: receives the pieces of the reply's text.
     """
 
     def __init__(self, listener: ReplyListener, emit: Callable[[str], None]) -> None:
@@ -50,7 +50,7 @@ class ReplyReader:
         self._has_thoughts = False
 
     def take(self, piece: Piece) -> None:
-        """Take the next piece."""
+        """Add the next piece."""
         match piece:
             case Use():
                 self.use = piece
@@ -65,23 +65,23 @@ class ReplyReader:
                 self._pass_on(self._splitter.feed(piece))
 
     def close(self) -> None:
-        """The stream has ended."""
+        """End the stream."""
         self._pass_on(self._splitter.close())
 
     @property
     def is_cut(self) -> bool:
-        """Whether the reply reached its limit of tokens."""
+        """Whether the reply reached its token limit."""
         return self._finish is not None and self._finish.reason == "length"
 
     def complete_text(self, who: str) -> str:
-        """The text of the reply, which may be empty where it has calls.
+        """Return the text of the reply, which may be empty if it has calls.
 
         Args:
             who: agent and model, for messages.
 
         Raises:
-            ReplyIncomplete: it was cut or withheld; one that was cut inside calls goes back to the model.
-            ModelFailed: there is nothing in it.
+            ReplyIncomplete: it was cut or withheld; one that was cut inside calls is sent back to the model.
+            ModelFailed: it is empty.
         """
         text = self._splitter.reply
         if self._finish and not (self.is_cut and self.calls):
@@ -119,22 +119,22 @@ _INCOMPLETE: Final = {
 def sendable_calls(
     calls: Sequence[ToolCall], messages: Sequence[Message], known: Collection[str]
 ) -> tuple[ToolCall, ...]:
-    """The calls of a reply, each with an id of its own and a name that every provider takes back.
+    """Return the calls of a reply, each with a unique id and a name that every provider accepts.
 
     Args:
-        messages: the conversation so far, whose calls have ids, too.
-        known: names of tools, which stay as they are.
+        messages: the conversation so far, with the ids of earlier calls.
+        known: names of tools, which are not changed.
     """
     taken = set(_ids(messages))
-    return tuple(ToolCall(_name(call.name, known), call.text, _fresh_id(call.id, taken)) for call in calls)
+    return tuple(ToolCall(_name(call.name, known), call.text, _unique_id(call.id, taken)) for call in calls)
 
 
 def _name(name: str, known: Collection[str]) -> str:
     return name if name in known else _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME] or "unnamed"
 
 
-def _fresh_id(call_id: str, taken: set[str]) -> str:
-    """The id if no other call has it, else one that is made up; it counts as taken from now on."""
+def _unique_id(call_id: str, taken: set[str]) -> str:
+    """Return the id if no other call has it, otherwise a new one; add it to the taken ones."""
     number = len(taken)
     while not call_id or call_id in taken:
         number += 1

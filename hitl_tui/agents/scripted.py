@@ -29,9 +29,9 @@ _PIECE = re.compile(r"\s*\S{1,12}")
 
 
 Reply = str | ToolCall | Mapping[str, Any] | Sequence[str | ToolCall | Finish] | Exception
-"""What a script says: a text; a `ToolCall`; a list of texts and calls, said together, which ends with a
-`Finish` where the reply is incomplete; a mapping, said as JSON for a structured answer; or an error that
-the call fails with."""
+"""A scripted reply: a text; a `ToolCall`; a list of texts and calls in one reply, which ends with a `Finish`
+if the reply is incomplete; a mapping, written as JSON for a structured answer; or an error with which
+the call fails."""
 
 
 class ScriptedModel:
@@ -41,9 +41,9 @@ class ScriptedModel:
 
     Args:
         replies: replies served in order, or a function (sync or async) from the messages to a reply.
-            A sync function runs in a worker thread.  A reply whose call is given up is served again.
+            A sync function runs in a worker thread. If a call is stopped, its reply is served again.
         pace: tokens a second; 0 writes at once.
-        seed: of the jitter between pieces.
+        seed: for the jitter between pieces.
         name: "provider/model", or a model name, for cost reports.
     """
 
@@ -70,17 +70,17 @@ class ScriptedModel:
         return f"{self._provider}/{self._model}"
 
     def estimate(self, messages: Sequence[Message], text: str) -> Use:
-        """What a call with this reply uses; exact, as the script counts roughly.  A script costs nothing."""
+        """Return what a call with this reply uses, by the script's rough count. A script costs nothing."""
         return Use(self._provider, self._model, rough_size(messages), rough_tokens(text), 0.0)
 
     async def stream(
         self, messages: Sequence[Message], options: Mapping[str, Any]
     ) -> AsyncGenerator[Piece, None]:
-        """Yield the next reply in pieces of about a word, then its use; `options` mean nothing here.
+        """Yield the next reply in pieces of about a word, then its use; `options` are ignored.
 
         Raises:
             CallFailed: the script has no reply left.
-            Exception: the one that the script says.
+            Exception: the one in the script.
         """
         reply = await self._ask(messages) if self._reply else self._next()
         if isinstance(reply, Exception):
@@ -123,7 +123,7 @@ class ScriptedModel:
 
 
 def _said(reply: Reply) -> tuple[str, list[ToolCall], Finish | None]:
-    """The text and the calls of a reply, and why it is incomplete."""
+    """Return the text and the calls of a reply, and why it is incomplete."""
     if isinstance(reply, str):
         return reply, [], None
     if isinstance(reply, Mapping):
@@ -135,7 +135,7 @@ def _said(reply: Reply) -> tuple[str, list[ToolCall], Finish | None]:
 
 
 def waits(pieces: Sequence[str], pace: float, seed: int) -> list[float]:
-    """Seconds before the first token, then before each of `pieces`, at `pace` tokens a second (0: none)."""
+    """Return the seconds before the first token and each of `pieces`, at `pace` tokens a second (0: none)."""
     if not pace:
         return [0.0] * (1 + len(pieces))
     jitter = random.Random(f"{seed}:{''.join(pieces)}")

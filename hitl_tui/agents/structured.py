@@ -1,4 +1,4 @@
-"""Structured answers: asking for JSON that fits a schema, and reading it."""
+"""Structured answers: requests JSON that fits a schema, and reads it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from hitl_tui.errors import GraphInvalid
 
 _FENCE = "```"
 _LABEL = 40
-"""Characters; a line that begins a fence is no longer."""
+"""Most characters of a line that starts a code fence."""
 _PROBLEMS = 5
 _SHOWN = 200
 
 
 class StructuredOutput:
-    """What is asked for: a JSON Schema, or a type whose values are wanted.
+    """The wanted output: a JSON Schema, or a type.
 
     Args:
-        schema: as `Agent.chat_structured` takes it.
+        schema: as in `Agent.chat_structured`.
 
     Raises:
-        GraphInvalid: no schema can be made of it.
+        GraphInvalid: no schema can be made from it.
     """
 
     def __init__(self, schema: Any) -> None:
@@ -37,15 +37,15 @@ class StructuredOutput:
                 error.message.replace("channel 'answer'", "the answer's schema"), error.hint
             ) from None
         self._type = None if schema is None or isinstance(schema, Mapping) else schema
-        _ = self._validator  # a schema that is none is told before a model is asked
+        _ = self._validator  # an invalid schema is reported before a model is called
 
     def ask(self, prompt: str) -> str:
-        """The prompt with what the reply must be."""
+        """Return the prompt with a description of the required reply."""
         schema = json.dumps(self.schema, ensure_ascii=False)
         return f"{prompt}\n\nAnswer with JSON alone, no other text, that fits this JSON Schema:\n{schema}"
 
     def read(self, text: str) -> Any:
-        """The data of a reply; raises `Misfit` naming each path and what was found there."""
+        """Return the data of a reply; raises `Misfit` with each wrong path and its value."""
         value = self._json(text)
         problems = []
         for error in self._validator.iter_errors(value):
@@ -60,7 +60,7 @@ class StructuredOutput:
             if hasattr(self._type, "model_validate"):
                 return self._type.model_validate(value)
             return convert(value, self._type)
-        except ValueError as error:  # what a type checks beyond its schema
+        except ValueError as error:  # checks of a type that its schema does not have
             raise Misfit(f"The answer does not fit: {_short(str(error))}") from None
 
     @cached_property
@@ -76,7 +76,7 @@ class StructuredOutput:
 
     @staticmethod
     def _json(text: str) -> Any:
-        """The JSON of a reply, alone, in a fence, or with words around it."""
+        """Return the JSON in a reply: alone, in a code fence, or within text."""
         starts = [at for at in (text.find("{"), text.find("[")) if at >= 0]
         candidates = [text, _in_fence(text)]
         if starts:
@@ -94,9 +94,9 @@ class StructuredOutput:
 
 
 def _in_fence(text: str) -> str:
-    """What is in the first code fence that may hold JSON, "" where there is none.
+    """Return the content of the first code fence that may contain JSON, "" if there is none.
 
-    A reply of many blanks or marks takes no longer than its length: nothing is looked at again.
+    The time is linear in the length of the reply, also with many blanks or backticks: nothing is read twice.
     """
     at = text.find(_FENCE)
     while at >= 0:

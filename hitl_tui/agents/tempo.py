@@ -1,4 +1,4 @@
-"""How fast scripted and recorded words are said: a tempo for the process, which a show changes as it goes."""
+"""The speed of scripted and recorded replies: a tempo for the process, which a presentation can change."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from collections.abc import Callable
 from typing import Final
 
 _SLICE: Final = 0.05
-"""Seconds after which a wait looks whether the pace has changed."""
+"""Seconds after which a wait checks whether the pace has changed."""
 PACES: Final = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)
-"""What `faster` and `slower` go through."""
+"""The steps of `faster` and `slower`."""
 
 
 class Tempo:
-    """A pace, 1 as it was recorded, and whether everything is held; to be changed from any thread."""
+    """A pace, 1 for the recorded one, and whether everything is paused; can be changed from any thread."""
 
     def __init__(self) -> None:
         self.pace = 1.0
         self.held = False
 
     def faster(self) -> None:
-        """The next higher pace."""
+        """Set the next higher pace."""
         self.pace = next((pace for pace in PACES if pace > self.pace), self.pace)
 
     def slower(self) -> None:
-        """The next lower pace."""
+        """Set the next lower pace."""
         self.pace = next((pace for pace in reversed(PACES) if pace < self.pace), self.pace)
 
     async def wait(self, seconds: float, enough: Callable[[], bool] = lambda: False) -> None:
-        """Wait for so many seconds of a run at pace 1; while it is held, until it no longer is.
+        """Wait for a number of seconds at pace 1; while it is paused, until it no longer is.
 
         Args:
-            enough: says that it need not be waited any longer.
+            enough: tells that the wait can end early.
         """
         left = seconds
         while (left > 0 or self.held) and not enough():

@@ -1,4 +1,4 @@
-"""Split a model's thinking from its reply where both come in one text: `<think>…</think>reply`."""
+"""Splits a model's thinking from its reply if both come in one text: `<think>…</think>reply`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TAGS: Final = _OPENING + _CLOSING
 _LONGEST_TAG: Final = max(map(len, _TAGS))
 _TOKEN: Final = re.compile(r"\n|`+|</?think(?:ing)?>", re.IGNORECASE)
 _FENCE: Final = 3
-"""Backticks that begin and end a block of code on a line of its own."""
+"""Backticks that start and end a code block."""
 
 
 class ReplyPart(NamedTuple):
@@ -28,7 +28,7 @@ class ThoughtSplitter:
     - Tags inside code (a fenced block, or backticks on one line) are text.
     - A block that is never closed is thinking to its end.
     - A closing tag without an opening one makes everything before it thinking: many servers put the
-      opening tag into the prompt. What was streamed before is then only left out of `reply`.
+      opening tag into the prompt. Text that was streamed before is then only left out of `reply`.
     """
 
     def __init__(self) -> None:
@@ -39,23 +39,23 @@ class ThoughtSplitter:
         self._is_line_start = True
         self._in_fence = False
         self._code_span = 0
-        """Backticks that opened the code on this line, 0 outside of code."""
+        """The number of backticks that opened the code on this line, 0 outside of code."""
 
     @property
     def reply(self) -> str:
-        """The reply so far, without any thinking."""
+        """The reply so far, without thinking."""
         text = "".join(self._reply)
         return text.strip() if self._has_thoughts else text
 
     def feed(self, text: str) -> Iterator[ReplyPart]:
-        """The parts that are certain with this piece."""
+        """Add a piece; return the parts that are complete."""
         text = self._held + text
         end = len(text) - _undecided(text)
         self._held = text[end:]
         return self._split(text[:end])
 
     def close(self) -> Iterator[ReplyPart]:
-        """The rest, at the end of the stream."""
+        """End the stream; return the rest."""
         rest, self._held = self._held, ""
         return self._split(rest)
 
@@ -111,7 +111,7 @@ class ThoughtSplitter:
 
 
 def without_thoughts(text: str) -> str:
-    """A whole reply without its thinking."""
+    """Return a complete reply without its thinking."""
     splitter = ThoughtSplitter()
     for parts in (splitter.feed(text), splitter.close()):
         for _ in parts:
@@ -120,7 +120,7 @@ def without_thoughts(text: str) -> str:
 
 
 def _undecided(text: str) -> int:
-    """How many characters at the end may be part of an unfinished tag or run of backticks."""
+    """Return how many characters at the end may be part of an unfinished tag or run of backticks."""
     if text.endswith("`"):
         return len(text) - len(text.rstrip("`"))
     start = text.rfind("<", -_LONGEST_TAG)

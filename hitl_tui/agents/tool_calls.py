@@ -1,4 +1,4 @@
-"""Making the calls that a model asks for: read, approved, run and recorded, each at most once."""
+"""Makes the calls that a model asks for: each is read, approved, run and recorded at most once."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class ToolRequest(msgspec.Struct, frozen=True):
     """A call that waits for a person.
 
     Attributes:
-        agent: who wants to make it.
-        problem: why an earlier answer could not be taken, "" for none.
+        agent: the agent that wants to make it.
+        problem: why an earlier answer was not accepted, "" for none.
     """
 
     agent: str
@@ -58,7 +58,7 @@ class ToolRequest(msgspec.Struct, frozen=True):
 
     @property
     def question(self) -> dict[str, Any]:
-        """The call as a request of `config.interrupt`."""
+        """Return the call as a request of `config.interrupt`."""
         payload = {
             "type": "tool_approval",
             "tool_call_id": self.call_id,
@@ -73,7 +73,7 @@ class ToolRequest(msgspec.Struct, frozen=True):
 
 
 class ToolDecision(msgspec.Struct, frozen=True):
-    """What a person decided: `words` is a reason, or with "respond" the result in the tool's place."""
+    """What a person decided: `words` is a reason, or with "respond" the result instead of the tool's."""
 
     verdict: Verdict
     arguments: Mapping[str, Any] | None = None
@@ -85,14 +85,16 @@ Approver = Callable[[ToolRequest], Any]
 
 
 def must_ask(tool: Tool, arguments: Mapping[str, Any], default: Approve) -> bool:
-    """Whether a person must agree to this call."""
+    """Whether a person must approve this call."""
     rule = default if tool.approve is None else tool.approve
     return bool(rule(arguments)) if callable(rule) else rule == "always"
 
 
 def read_decision(answer: Any, tool: Tool) -> ToolDecision:
-    """What an answer means: our own ("approve", {"choice": "edit", "args": {...}}), True or False, or
-    LangChain's ({"type": "edit", "edited_action": {"name", "args"}}, {"decisions": [one]}).
+    """Read an answer: in our format, True or False, or in LangChain's format.
+
+    Ours is "approve" or {"choice": "edit", "args": {...}}; LangChain's is {"type": "edit", "edited_action":
+    {"name", "args"}} or {"decisions": [one]}.
 
     Raises:
         BadArguments: it is none of these, or the edited arguments don't fit the tool.
@@ -132,30 +134,30 @@ def _edited(answer: Mapping[str, Any], words: Any, tool: Tool) -> dict[str, Any]
 
 
 def _plain(value: Any) -> Any:
-    """Stored answers are frozen; checks want plain dicts and lists."""
+    """Return a frozen stored answer as plain dicts and lists, for checks."""
     return json.loads(json.dumps(value))
 
 
 LONGEST: Final = 2_000
-"""Characters of the arguments and of the result that a step's checkpoint keeps."""
+"""Most characters of the arguments and of the result that a step's checkpoint keeps."""
 
 
-def report_call(activity: Activity, agent: str, tool: str, outcome: Outcome, *, anew: bool) -> None:
-    """Tell those who watch of a call and note it for the step's checkpoint, without secrets.
+def report_call(activity: Activity, agent: str, tool: str, outcome: Outcome, *, is_new: bool) -> None:
+    """Report a call to watchers and note it for the step's checkpoint, without secrets.
 
     Args:
-        anew: it was made now; one that is served again after an answer is in the record already.
+        is_new: it was made now; one that is served again after an answer is in the record already.
     """
     hide = redactor({}, activity)
     arguments, result, error = (hide(part) for part in (outcome.arguments, outcome.result, outcome.error))
     took = outcome.duration
     activity.report(ToolCalled(activity.node, agent, tool, arguments, result, error, took, activity.path))
-    if anew:
+    if is_new:
         activity.tool_called(tool_use(activity, agent, tool, outcome))
 
 
 def tool_use(activity: Activity, agent: str, tool: str, outcome: Outcome) -> ToolUse:
-    """A call as the step's checkpoint keeps it: cut where it is long, without secrets."""
+    """Return a call as the step's checkpoint keeps it: cut if it is long, without secrets."""
     hide = redactor({}, activity)
     arguments, result, error = (hide(part) for part in (outcome.arguments, outcome.result, outcome.error))
     return ToolUse(
@@ -172,7 +174,7 @@ def tool_use(activity: Activity, agent: str, tool: str, outcome: Outcome) -> Too
 
 
 def _short(arguments: Any) -> Any:
-    """The arguments; as text, where they are long."""
+    """Return the arguments; as text, if they are long."""
     if isinstance(arguments, str):
         return cut(arguments, LONGEST)
     text = json.dumps(arguments, ensure_ascii=False)
@@ -187,10 +189,12 @@ _IF_MADE: Final = (
     Choice("fail", "fail the node", "f"),
 )
 _FAIL_THE_NODE = (CallOutcomeUnknown, StaleWriter, StoreUnusable, ThreadBusy, UndeclaredChannel, WriteDenied)
-"""What no model can mend: what the graph does not allow, a thread that can't be written, a decision."""
+"""Errors that a model can't fix: what the graph does not allow, a thread that can't be written, a
+decision.
+"""
 
 
-class _Agreed(msgspec.Struct, frozen=True):
+class _AgreedCall(msgspec.Struct, frozen=True):
     """A call that may be made; `note` tells the model what a person changed in it."""
 
     tool: Tool
@@ -203,7 +207,7 @@ def _recorded(key: str) -> str:
 
 
 def _was_asked(activity: Activity | None, key: str) -> bool:
-    """Whether a person has answered about this call before, whatever its arguments were then."""
+    """Whether a person has answered about this call before, with any arguments."""
     cursor = activity.cursor if activity else None
     return cursor is not None and any(kept.key.startswith(f"{key}/1") for kept in cursor.answers)
 
@@ -213,7 +217,7 @@ def _note_of_change(arguments: Mapping[str, Any]) -> str:
     return f"[A person changed this call before it was made. It ran with these arguments: {ran}]"
 
 
-def _may_have_been_made(agent: str, agreed: _Agreed) -> dict[str, Any]:
+def _may_have_been_made(agent: str, agreed: _AgreedCall) -> dict[str, Any]:
     name = agreed.tool.name
     return {
         "kind": "choose",
@@ -229,12 +233,12 @@ def _may_have_been_made(agent: str, agreed: _Agreed) -> dict[str, Any]:
 
 
 async def _answer(activity: Activity, question: Mapping[str, Any], key: str) -> Any:
-    """A person's answer; raises `InterruptRaised` until there is one."""
+    """Return a person's answer; raises `InterruptRaised` until there is one."""
     assert activity.interrupt is not None
     try:
         return activity.interrupt(question, key=key)
     except InterruptRaised:
-        # The question may cancel calls that run beside this one; what they started is not lost.
+        # The request may cancel calls that run in parallel; what they have started is not lost.
         await activity.in_flight.wait_until_idle()
         raise
 
@@ -244,9 +248,9 @@ class ToolBox(msgspec.Struct, frozen=True):
 
     Attributes:
         servers: MCP servers, whose tools are added to them.
-        approve: for tools without a rule of their own.
-        approver: decides where there is no run that could wait for a person.
-        longest: characters of a result that the model gets.
+        approve: the rule for tools without their own rule.
+        approver: decides if there is no run that could wait for a person.
+        longest: most characters of a result that the model gets.
     """
 
     agent: str
@@ -257,7 +261,7 @@ class ToolBox(msgspec.Struct, frozen=True):
     servers: Sequence[McpServer] = ()
 
     async def offered(self) -> Mapping[str, Tool]:
-        """All tools by name; servers that do not run yet are started.
+        """Return all tools by name, after starting servers that do not run yet.
 
         Raises:
             ServerFailed: one can't be started.
@@ -275,21 +279,21 @@ class ToolBox(msgspec.Struct, frozen=True):
         return tools
 
     async def make(self, call: ToolCall, activity: Activity | None, key: str, *, problem: str = "") -> str:
-        """Make one call, or give what it gave in an earlier attempt of the node.
+        """Make one call, or return its result from an earlier attempt of the node.
 
         Args:
-            key: identifies the call among all of the node's run.
+            key: identifies the call among all calls of the node's run.
             problem: why it can't be made; the model gets this as the result.
 
         Raises:
-            UsageError: a person must agree, and there is nobody to ask.
-            CallOutcomeUnknown: a person decided so about a call that may have been made.
+            UsageError: a person must approve it, and there is nobody to ask.
+            CallOutcomeUnknown: a person said so about a call that may have been made.
         """
         tools = await self.offered()
         tool = tools.get(call.name)
         kept = activity.memory.recall(_recorded(key)) if activity else MISSING
         if kept is MISSING:
-            outcome = await self._new(call, tools, activity, key, problem)
+            outcome = await self._make_new(call, tools, activity, key, problem)
         else:
             outcome = msgspec.convert(kept, Outcome)
         if activity:
@@ -297,10 +301,10 @@ class ToolBox(msgspec.Struct, frozen=True):
                 activity.taint(f"tool {tool.name}")
             if outcome.updates:
                 activity.update(call.name, outcome.updates)
-            report_call(activity, self.agent, call.name, outcome, anew=kept is MISSING)
+            report_call(activity, self.agent, call.name, outcome, is_new=kept is MISSING)
         return outcome.reply
 
-    async def _new(
+    async def _make_new(
         self, call: ToolCall, tools: Mapping[str, Tool], activity: Activity | None, key: str, problem: str
     ) -> Outcome:
         if activity is not None and activity.before_tool is not None and not problem:
@@ -309,7 +313,7 @@ class ToolBox(msgspec.Struct, frozen=True):
         given = Outcome(call.arguments, error=problem) if problem else None
         if given is None and tape:
             given = tape.call(self.agent, call)
-        agreed = given or await self._agreed(call, tools, activity, key)
+        agreed = given or await self._agreed_call(call, tools, activity, key)
         if activity is None:
             return agreed if isinstance(agreed, Outcome) else await self._run(agreed, None, key)
         while True:
@@ -317,14 +321,16 @@ class ToolBox(msgspec.Struct, frozen=True):
                 agreed if isinstance(agreed, Outcome) else await self._checked_start(agreed, activity, key)
             )
             async with activity.in_flight.call():
-                outcome = known if isinstance(known, Outcome) else await self._started(known, activity, key)
+                outcome = (
+                    known if isinstance(known, Outcome) else await self._run_recorded(known, activity, key)
+                )
                 if outcome is not None:
                     use = tool_use(activity, self.agent, call.name, outcome)
                     await activity.record(_recorded(key), msgspec.to_builtins(outcome), tool=use)
                     return outcome
 
     async def _stop_before(self, call: ToolCall, tool: Tool | None, activity: Activity, key: str) -> None:
-        """Where a breakpoint stands before the call, stop the node as a question does."""
+        """Stop the node, as a request does, if there is a breakpoint before the call."""
         assert activity.before_tool is not None
         arguments = call.arguments
         if tool is not None:
@@ -336,10 +342,10 @@ class ToolBox(msgspec.Struct, frozen=True):
             await activity.in_flight.wait_until_idle()
             raise
 
-    async def _agreed(
+    async def _agreed_call(
         self, call: ToolCall, tools: Mapping[str, Tool], activity: Activity | None, key: str
-    ) -> Outcome | _Agreed:
-        """The call to make, or the result that the model gets in its place."""
+    ) -> Outcome | _AgreedCall:
+        """Return the call to make, or the result that the model gets instead."""
         tool = tools.get(call.name)
         if tool is None:
             known = ", ".join(tools) or "none"
@@ -349,9 +355,9 @@ class ToolBox(msgspec.Struct, frozen=True):
         except BadArguments as problem:
             return Outcome(call.arguments, error=str(problem))
         request = ToolRequest(self.agent, tool, prepared.arguments, call.id)
-        # What a person has said applies, whatever the rule says now.
+        # A person's earlier answer applies, whatever the rule says now.
         if not _was_asked(activity, key) and not must_ask(tool, prepared.arguments, self.approve):
-            return _Agreed(tool, prepared)
+            return _AgreedCall(tool, prepared)
         decision, agreed = await self._ask(request, prepared, activity, key)
         if decision.verdict == "reject":
             reason = f": {decision.words}" if decision.words else ""
@@ -359,15 +365,15 @@ class ToolBox(msgspec.Struct, frozen=True):
         if decision.verdict == "respond":
             return Outcome(agreed.arguments, decision.words)
         changed = not equal(agreed.arguments, prepared.arguments)
-        return _Agreed(tool, agreed, _note_of_change(agreed.arguments) if changed else "")
+        return _AgreedCall(tool, agreed, _note_of_change(agreed.arguments) if changed else "")
 
     async def _ask(
         self, request: ToolRequest, prepared: PreparedCall, activity: Activity | None, key: str
     ) -> tuple[ToolDecision, PreparedCall]:
-        """A person's decision, and the call as it is decided about.
+        """Return a person's decision, and the call that it is about.
 
-        One that can't be taken is asked for again, saying why; so is an edit after which the tool would get
-        other arguments than the person wrote, since a type converts them.
+        If an answer is not accepted, the person is asked again, with the reason. So is an edit that a type
+        would convert, so that the tool would get other arguments than the person wrote.
         """
         if activity is None or activity.interrupt is None:
             decision = await self._ask_approver(request)
@@ -391,8 +397,10 @@ class ToolBox(msgspec.Struct, frozen=True):
             prepared = edited
             request = ToolRequest(request.agent, tool, edited.arguments, request.call_id, _CONVERTED)
 
-    async def _checked_start(self, agreed: _Agreed, activity: Activity, key: str) -> Outcome | _Agreed:
-        """The call, or what a person says that it gave where it may have been made already."""
+    async def _checked_start(
+        self, agreed: _AgreedCall, activity: Activity, key: str
+    ) -> Outcome | _AgreedCall:
+        """Return the call, or the result that a person gives for a call that may have been made already."""
         starts = activity.memory.log.starts(_recorded(key))
         if agreed.tool.effects != "once" or not starts or activity.interrupt is None:
             return agreed
@@ -402,7 +410,7 @@ class ToolBox(msgspec.Struct, frozen=True):
         if choice == "made":
             return Outcome(agreed.call.arguments, answer["text"], ran=True, note=agreed.note)
         if choice == "fail":
-            # Another start: whoever resumes the node is asked again.
+            # Another start: the person who resumes the node is asked again.
             await activity.record(_recorded(key), state="started")
             raise CallOutcomeUnknown(
                 f"agent {self.agent!r}: it is not known whether {agreed.tool.name!r} was called, and a "
@@ -411,11 +419,11 @@ class ToolBox(msgspec.Struct, frozen=True):
             )
         return agreed
 
-    async def _started(self, agreed: _Agreed, activity: Activity, key: str) -> Outcome | None:
-        """Run a call; of one that must not run twice, the start is recorded before.
+    async def _run_recorded(self, agreed: _AgreedCall, activity: Activity, key: str) -> Outcome | None:
+        """Run a call; if it must not run twice, its start is recorded first.
 
         Returns:
-            The outcome; None where a person has to say whether the call was made.
+            The outcome; None if a person must say whether the call was made.
         """
         if agreed.tool.effects != "once":
             return await self._run(agreed, activity, key)
@@ -423,7 +431,7 @@ class ToolBox(msgspec.Struct, frozen=True):
         try:
             outcome = await self._run(agreed, activity, key)
         except (InterruptRaised, LimitStop):
-            # An agent inside it asks a person or has no tokens left: it runs again from its start afterwards.
+            # An agent inside it asks a person or has no tokens left: the call runs again from its start.
             await activity.record(_recorded(key), state="dropped")
             raise
         return None if outcome.is_unknown and activity.interrupt is not None else outcome
@@ -444,7 +452,7 @@ class ToolBox(msgspec.Struct, frozen=True):
                 'return True, False, or {"choice": "reject", "text": "why"}',
             ) from None
 
-    async def _run(self, agreed: _Agreed, activity: Activity | None, key: str) -> Outcome:
+    async def _run(self, agreed: _AgreedCall, activity: Activity | None, key: str) -> Outcome:
         tool, arguments = agreed.tool, agreed.call.arguments
         started = time.monotonic_ns()
         result = error = None

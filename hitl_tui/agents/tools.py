@@ -1,4 +1,4 @@
-"""Tools: Python functions that a model may call, and the JSON Schema that it is shown of them."""
+"""Tools: Python functions that a model may call, with their JSON Schemas."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _UNNAMED = (
 
 
 def body(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function that a callable object runs, which has its types; a function itself."""
+    """Return the function that a callable object runs, which has its types; or the function itself."""
     if inspect.isroutine(function):
         return function
     call: Callable[..., Any] = function.__call__  # type: ignore[operator]
@@ -44,7 +44,7 @@ def body(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def parameter_types(function: Callable[..., Any], tool: str) -> dict[str, Any]:
-    """The type of each parameter that a model gives, in order.
+    """Return the type of each parameter that a model gives, in order.
 
     Raises:
         UsageError: one has no type, can't be given by name, or its type can't be found.
@@ -73,10 +73,10 @@ def parameter_types(function: Callable[..., Any], tool: str) -> dict[str, Any]:
 
 
 def parameters_schema(function: Callable[..., Any], tool: str) -> dict[str, Any]:
-    """The JSON Schema of a function's arguments, closed: other names are refused.
+    """Return the JSON Schema of a function's arguments, which refuses other names.
 
     Raises:
-        UsageError: as `parameter_types`, or a type that has no schema.
+        UsageError: those of `parameter_types`, or a type without a schema.
     """
     described = argument_texts(function)
     properties: dict[str, Any] = {}
@@ -88,7 +88,7 @@ def parameters_schema(function: Callable[..., Any], tool: str) -> dict[str, Any]
         shared.update(schema.pop("$defs", {}))
         text = _annotation_text(kind) or described.get(name, "")
         if text and "description" not in schema:
-            # Beside a $ref older drafts ignore other keys, so the text goes around it.
+            # Older drafts ignore other keys next to a $ref, so the text is added around it.
             schema = (
                 {"allOf": [schema], "description": text}
                 if "$ref" in schema
@@ -109,13 +109,13 @@ def parameters_schema(function: Callable[..., Any], tool: str) -> dict[str, Any]
 
 
 def summary(function: Callable[..., Any]) -> str:
-    """A docstring's text up to its sections."""
+    """Return a docstring's text before its sections."""
     text = inspect.getdoc(function) or ""
     return _SECTION.split(text, maxsplit=1)[0].strip()
 
 
 def argument_texts(function: Callable[..., Any]) -> dict[str, str]:
-    """What the "Args:" section of a docstring says about each parameter."""
+    """Return what the "Args:" section of a docstring says about each parameter."""
     descriptions: dict[str, str] = {}
     lines = iter((inspect.getdoc(function) or "").splitlines())
     for line in lines:
@@ -136,7 +136,7 @@ def argument_texts(function: Callable[..., Any]) -> dict[str, str]:
 
 
 def check_name(name: str) -> str:
-    """The name as given, if a provider would take it; raises `UsageError`."""
+    """Return the name if providers accept it; raises `UsageError`."""
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} is no name for a tool", "give name= with letters, digits, _ and -, at most 64"
@@ -161,7 +161,7 @@ def _annotation_text(kind: Any) -> str:
 
 
 def _without_texts(kind: Any) -> Any:
-    """An annotated type without the plain texts beside it, which schema makers don't know."""
+    """Return an annotated type without plain texts, which schema makers don't know."""
     if get_origin(kind) is not Annotated:
         return kind
     base, *extras = get_args(kind)
@@ -170,10 +170,10 @@ def _without_texts(kind: Any) -> Any:
 
 
 def convert(value: Any, kind: Any) -> Any:
-    """A JSON value as the Python value that a parameter's type stands for; raises `ValueError`."""
+    """Convert a JSON value to a parameter's Python type; raises `ValueError`."""
     try:
         msgspec.json.schema(kind)
-    except (TypeError, msgspec.MsgspecError):  # a type made of models, such as list[Plan]
+    except (TypeError, msgspec.MsgspecError):  # a type that contains models, such as list[Plan]
         pydantic = sys.modules["pydantic"]
         return pydantic.TypeAdapter(kind).validate_python(value)  # its error is a ValueError
     try:
@@ -182,8 +182,8 @@ def convert(value: Any, kind: Any) -> Any:
         raise ValueError(str(error)) from None
 
 
-def as_keywords(arguments: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
-    """Checked JSON arguments as keyword arguments; raises `ValueError` naming the argument."""
+def keyword_arguments(arguments: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
+    """Return checked JSON arguments as keyword arguments; raises `ValueError` with the argument's name."""
     given = {}
     for name, value in arguments.items():
         try:
@@ -194,23 +194,23 @@ def as_keywords(arguments: Mapping[str, Any], types: Mapping[str, Any]) -> dict[
 
 
 Approve = Literal["always", "never"] | Callable[[Mapping[str, Any]], bool]
-"""When a person must agree to a call: always, never, or where a function of its arguments says so."""
+"""When a person must approve a call: always, never, or if a function of its arguments says so."""
 
 Effects = Literal["repeatable", "once"]
-"""Whether a call that may have been made can simply be made again, after its process has died."""
+"""Whether a call that may have been made can be made again after its process has died."""
 
 _PROBLEMS = 3
-_ANY_SIZE = 1 << 40  # what a model gets of it is cut, what runs here is not
+_ANY_SIZE = 1 << 40  # the model's copy is cut, the one that runs here is not
 
 
 class ToolConfig:
-    """What a tool gets by a parameter of this type, which its model is not told of.
+    """What a tool gets in a parameter of this type, which is hidden from the model.
 
     Attributes:
-        context: of the invocation, read-only; {} outside a graph.
-        state: what the node may read, as it was when the node began; None outside a graph.
-        idempotency_key: identifies this call for what the tool calls in turn: the same in every attempt of
-            the node, also after a crash, and another one for every other call.
+        context: the context of the invocation, read-only; {} outside a graph.
+        state: what the node may read, as it was when the node started; None outside a graph.
+        idempotency_key: identifies this call to other systems: the same in every attempt of the node, also
+            after a crash, and different for every other call.
     """
 
     def __init__(self, tool: str, activity: Activity | None, call: str = "") -> None:
@@ -223,13 +223,14 @@ class ToolConfig:
         self._check = activity.check_updates if activity else None
 
     def update(self, updates: Mapping[str, Any]) -> None:
-        """Update channels of the node's `writes`, through their reducers, with the step that it makes.
+        """Update channels of the node's `writes`, through their reducers, as part of the node's step.
 
-        What a call that fails has updated is dropped, and so is all of an attempt that fails.
+        Updates of a failed call are dropped, and so are all of a failed attempt.
 
         Raises:
-            UndeclaredChannel, WriteDenied: no channel, or none that the node may write; this fails the node.
-            ValueRejected, SchemaMismatch, ReducerError: the model is told, unless the tool takes care of it.
+            UndeclaredChannel, WriteDenied: no such channel, or the node may not write it; this fails the
+                node.
+            ValueRejected, SchemaMismatch, ReducerError: the model gets the error, unless the tool catches it.
             UsageError: there is no node, or the call has ended.
         """
         if self._check is None or self.over:
@@ -251,14 +252,14 @@ def _idempotency_key(activity: Activity | None, call: str) -> str:
 
 
 class BadArguments(ValueError):
-    """Arguments that a tool does not take; the text is for the model that wrote them."""
+    """Arguments that a tool does not accept; the text is for the model that wrote them."""
 
 
 class PreparedCall(NamedTuple):
-    """What a call of a tool will run with.
+    """The arguments with which a call of a tool will run.
 
     Args:
-        arguments: as JSON, with defaults and converted values; a value that is no JSON as its `repr`.
+        arguments: as JSON, with defaults and converted values; a value that is not JSON as its `repr`.
         keywords: the Python values.
     """
 
@@ -267,7 +268,7 @@ class PreparedCall(NamedTuple):
 
 
 def _shown(value: Any) -> Any:
-    """A Python argument as JSON, for the person who approves it and for the record."""
+    """Return a Python argument as JSON, for the person who approves it and for the record."""
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
     try:
@@ -281,20 +282,20 @@ def _dumped(value: Any) -> Any:
 
 
 class Tool:
-    """A function that a model may call, by its signature and docstring.
+    """A function that a model may call, described by its signature and docstring.
 
     Args:
-        function: sync (runs in a thread of its own) or async (runs on the agents' loop, so it must
-            not block); every parameter has a type, which becomes its JSON Schema, but for one of type
-            `ToolConfig`, which has the run's context and updates channels.  `Annotated[str, "text"]` or
+        function: sync (runs in its own thread) or async (runs on the agents' loop, so it must not block).
+            Every parameter has a type, which becomes its JSON Schema; except one of type `ToolConfig`,
+            which has the run's context and updates channels.  `Annotated[str, "text"]` or
             the docstring's Args section describes a parameter.
-        name: what the model calls it; the function's name by default.
-        description: what the model is told; the docstring by default.
+        name: its name for the model; by default the function's name.
+        description: its description for the model; by default the docstring.
         external: False declares its results trusted: they taint nothing.
-        approve: when a person must agree to a call; None leaves it to the agent.
+        approve: when a person must approve a call; None uses the agent's rule.
         timeout: seconds a call may take.
-        effects: "once" for a tool that must not run twice, as one that pays: if its process dies during a
-            call, a person is asked whether the call was made.  Calls of other tools run again then.
+        effects: "once" for a tool that must not run twice, for example a payment: if the process dies during
+            a call, a person is asked whether the call was made. Calls of other tools run again then.
 
     Raises:
         UsageError: a parameter without a type, or one of a type without a JSON Schema; or no such option.
@@ -340,25 +341,25 @@ class Tool:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The tool as a provider is told."""
+        """Return the tool in the format of providers."""
         told = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {"type": "function", "function": told}
 
     def read(self, text: str) -> dict[str, Any]:
-        """The arguments that a model wrote.
+        """Return the arguments that a model wrote.
 
         Raises:
             BadArguments: not JSON, or they don't fit the schema.
         """
         try:
             arguments = json.loads(text) if text.strip() else {}
-            json.dumps(arguments, ensure_ascii=False).encode()  # a lone half of a character is no text
+            json.dumps(arguments, ensure_ascii=False).encode()  # a lone surrogate can't be encoded
         except (ValueError, RecursionError) as error:
             raise BadArguments(f"the arguments are not JSON: {error}") from None
         return self.check(arguments)
 
     def check(self, arguments: Any) -> dict[str, Any]:
-        """The arguments, if they fit the schema; raises `BadArguments` with what does not."""
+        """Return the arguments if they fit the schema; raises `BadArguments` with what does not fit."""
         if not isinstance(arguments, dict):
             raise BadArguments(f"the arguments are {in_words(arguments)}, not a JSON object")
         problems = []
@@ -372,25 +373,25 @@ class Tool:
         return arguments
 
     async def run(self, arguments: Mapping[str, Any], config: ToolConfig | None = None) -> str:
-        """Call the function and give its result as the text a model reads.
+        """Call the function and return its result as text for the model.
 
         Args:
-            config: for the parameter of that type, where the function has one.
+            config: for the parameter of that type, if the function has one.
 
         Raises:
-            BadArguments: a value its Python type does not take.
+            BadArguments: a value that its Python type does not accept.
             Exception: what the function raised.
         """
         return await self.call(self.prepare(arguments), config)
 
     def prepare(self, arguments: Mapping[str, Any]) -> PreparedCall:
-        """The call that checked arguments make: defaults filled in, values converted.
+        """Return the call for checked arguments, with defaults filled in and values converted.
 
         Raises:
-            BadArguments: a value its Python type does not take.
+            BadArguments: a value that its Python type does not accept.
         """
         try:
-            keywords = as_keywords(arguments, self._types)
+            keywords = keyword_arguments(arguments, self._types)
         except ValueError as error:
             raise BadArguments(f"the arguments don't fit: {error}") from None
         given = {**self._defaults, **keywords}
@@ -424,15 +425,15 @@ class Tool:
 
 
 def _refuse_outside(address: str) -> Any:
-    """A schema, which may come from a server, reaches neither into the network nor into files."""
+    """Refuse references in a schema, which may come from a server, to the network or to files."""
     raise ValueError(f"a schema must hold all it refers to, and {address} is outside")
 
 
 def as_tools(given: Sequence[Any], agent: str) -> dict[str, Tool]:
-    """Tools by name, from tools and plain functions.
+    """Return tools by name, from tools and plain functions.
 
     Raises:
-        UsageError: two have the same name, or one is no tool.
+        UsageError: two have the same name, or one is not a tool.
     """
     tools: dict[str, Tool] = {}
     for candidate in given:
@@ -444,13 +445,13 @@ def as_tools(given: Sequence[Any], agent: str) -> dict[str, Tool]:
 
 
 def check_tools(given: Any, agent: str) -> None:
-    """Refuse what is no list of tools; raises `UsageError`."""
+    """Refuse anything but a list of tools; raises `UsageError`."""
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise UsageError(f"agent {agent!r}: tools={given!r} is no list", "give a list of functions")
 
 
 def check_approve(approve: Any) -> None:
-    """Refuse what is no approval rule; raises `UsageError`."""
+    """Refuse an invalid approval rule; raises `UsageError`."""
     if approve is not None and approve not in ("always", "never") and not callable(approve):
         raise UsageError(
             f"approve={approve!r} is no rule", 'give "always", "never" or a function of the arguments'
@@ -458,17 +459,17 @@ def check_approve(approve: Any) -> None:
 
 
 def checked_effects(effects: Any) -> Effects:
-    """The option as given; raises `UsageError` where it is none."""
+    """Return the option; raises `UsageError` if it is invalid."""
     if effects not in ("repeatable", "once"):
         raise UsageError(f"effects={effects!r} is no option", 'give "once", or leave it out')
     return "once" if effects == "once" else "repeatable"
 
 
 def as_text(result: Any) -> str:
-    """A tool's result as a model reads it: text as it is, anything else as JSON.
+    """Return a tool's result as text for the model: text as it is, anything else as JSON.
 
     Raises:
-        ValueRejected: it is no JSON value.
+        ValueRejected: it is not a JSON value.
     """
     if isinstance(result, str):
         return result
@@ -476,8 +477,8 @@ def as_text(result: Any) -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    """A text of at most `longest` characters that can be stored, and a note where more is left out."""
-    text = text.encode(errors="replace").decode()  # names of files may hold bytes that are no characters
+    """Return a text of at most `longest` characters that can be stored, with a note if it was cut."""
+    text = text.encode(errors="replace").decode()  # file names may contain bytes that are not characters
     if len(text) <= longest:
         return text
     return f"{text[:longest]}\n[cut here: the first {longest} of {len(text)} characters]"

@@ -18,7 +18,7 @@ _FORM = 'each is {"role": "user" or "assistant", "content": text}'
 _CALL_FORM = 'each is {"id": text, "type": "function", "function": {"name": text, "arguments": JSON}}'
 _RESULT_FORM = 'give "tool_call_id": the id of the call'
 NO_RESULT: Final = "Error: the result of this call is not known"
-"""The text in place of a result that the history does not have."""
+"""The text instead of a result that the history does not have."""
 _KEYS = {
     "user": {"role", "content"},
     "assistant": {"role", "content", "tool_calls"},
@@ -27,22 +27,22 @@ _KEYS = {
 
 
 class _Block(NamedTuple):
-    """The turns of one exchange, and what from outside may be in them."""
+    """The turns of one exchange, and the sources of untrusted data in them."""
 
     turns: list[Message]
     sources: tuple[str, ...]
 
 
 class Turns:
-    """What an agent remembers.  Thread-safe.
+    """The turns of an agent. Thread-safe.
 
-    Without a channel the turns are the agent's alone: no state, so that restoring, editing or forking a
-    thread does not touch them.  Those of an attempt that ends without a result are taken back.  With a
-    channel the turns below a node are the channel's value, and new ones are committed with the node's
+    Without a channel, only the agent keeps the turns: they are not part of the state, so restoring, editing
+    or forking a thread does not change them. Turns of an attempt that ends without a result are removed. With
+    a channel, the turns in a node are the channel's value, and new ones are committed with the node's
     updates; the agent's own turns are then for chats outside a graph.
 
-    Turns of its own that were made where tainted text was at hand taint each node that uses them again;
-    a channel's taint does that for turns in a channel.
+    Own turns that were made with tainted text taint each node that uses them again; for turns in a channel,
+    the channel's taint does this.
     """
 
     def __init__(self, agent: str, channel: str | None = None) -> None:
@@ -53,11 +53,11 @@ class Turns:
         self._conversation = 0
 
     def read(self, activity: Activity | None) -> list[Message]:
-        """The turns so far, oldest first.
+        """Return the turns so far, oldest first.
 
         Raises:
             ReadDenied, UndeclaredChannel: the node can't read the channel.
-            UsageError: the channel holds something that is no turn.
+            UsageError: the channel contains something that is not a turn.
         """
         if self._channel and activity and activity.state is not None:
             value = thaw(activity.state[self._channel])
@@ -76,7 +76,7 @@ class Turns:
         return self._conversation
 
     def keep(self, turns: Sequence[Message], conversation: int, activity: Activity | None) -> None:
-        """Remember the turns of one exchange; not if its conversation was replaced meanwhile."""
+        """Keep the turns of one exchange, unless its conversation was replaced meanwhile."""
         if self._channel and activity and activity.state is not None:
             activity.add(self._channel, turns)
             return
@@ -89,7 +89,7 @@ class Turns:
             activity.on_undo(lambda: self._forget(block))
 
     def replace(self, turns: Sequence[Message], activity: Activity | None) -> None:
-        """Put other turns in the place of all; what taints those before taints them too, `[]` nothing."""
+        """Replace all turns; the new ones are tainted like the old ones, `[]` is not."""
         if self._channel and activity and activity.state is not None:
             raise UsageError(
                 f"agent {self._agent!r}: its turns are in the channel {self._channel!r}",
@@ -114,7 +114,7 @@ class Turns:
 
 
 def check_turns(turns: Sequence[Any], whose: str) -> None:
-    """Refuse what could not be sent as a conversation; raises `UsageError`."""
+    """Refuse turns that can't be sent as a conversation; raises `UsageError`."""
     for number, turn in enumerate(turns, 1):
         role = turn.get("role") if isinstance(turn, Mapping) else None
         allowed = _KEYS.get(role) if isinstance(role, str) else None
@@ -137,13 +137,13 @@ def _is_call(call: Any) -> bool:
 
 
 def sendable_turns(turns: Sequence[Message]) -> list[Message]:
-    """The turns as every provider takes them back.
+    """Return the turns as every provider accepts them.
 
-    - A result without its call is left out: a window over the history has dropped the call.
-    - Where a window begins inside an exchange with tools, what is sent begins with the next turn of the user.
-    - A call without its result gets one that says so: the node stopped before it, or somebody edited it out.
-    - Arguments that are no JSON object become `{}`.
-    - An assistant's turn without text and calls is left out.
+    - A result without its call is left out: a bounded history has dropped the call.
+    - If a bounded history starts inside an exchange with tools, what is sent starts with the next turn of the
+    user. - A call without its result gets one that says so: the node stopped before it, or somebody removed
+    it. - Arguments that are not a JSON object become `{}`. - An assistant's turn without text and calls is
+    left out.
     """
     sent: list[Message] = []
     starts_inside = False
@@ -170,7 +170,7 @@ def sendable_turns(turns: Sequence[Message]) -> list[Message]:
 def _with_results(
     turn: Message, calls: Sequence[Mapping[str, Any]], results: Mapping[str, deque[Message]]
 ) -> Iterator[Message]:
-    """A turn with calls, then one result for each of them."""
+    """Yield a turn with calls, then one result for each of them."""
     taken: set[str] = set()
     made, answers = list[Message](), list[Message]()
     for call in calls:
@@ -194,10 +194,10 @@ def _with_results(
 
 
 def channel_name(history: str | None, agent: str) -> str | None:
-    """The channel that `history` names: "channel:NAME", or "channel" for the one named as the agent.
+    """Return the channel that `history` names: "channel:NAME", or "channel" for the agent's name.
 
     Raises:
-        UsageError: it says something else.
+        UsageError: it has another form.
     """
     if history is None:
         return None

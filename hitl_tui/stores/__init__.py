@@ -1,4 +1,4 @@
-"""Where threads are kept: in memory, in one SQLite file or in a directory of JSON files.
+"""Stores of threads: in memory, in one SQLite file or in a directory of JSON files.
 
 The stores are loaded on first use, so that importing the package loads no database.
 """
@@ -25,7 +25,7 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # or a type checker would take any name at all for one of ours
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:

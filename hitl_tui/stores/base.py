@@ -1,4 +1,4 @@
-"""What all stores share: lineage of forks, error messages, saving and loading states without a graph."""
+"""What all stores share: the lineage of forks, errors, and saving and loading states without a graph."""
 
 from __future__ import annotations
 
@@ -56,24 +56,24 @@ from hitl_tui.errors import (
 )
 from hitl_tui.stores.lease import (
     describe,
+    ends_too_late,
     holder,
-    is_beyond_belief,
     is_dead,
-    is_given_back,
-    is_there,
+    is_present,
+    is_released,
     new_lease,
     process_of,
 )
-from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Segment, Spent, own_segments
+from hitl_tui.stores.lineage import UNBOUNDED, ImportedThread, Origin, Past, Segment, Spending, own_segments
 from hitl_tui.suggest import did_you_mean
 
 
 def of_other_version(what: str, version: int, known: int, instead: str) -> StoreUnusable:
-    """The refusal of a store or a file of another version of its format than this program's.
+    """Return the error for a store or a file with another version of its format than this program's.
 
     Args:
-        what: as it begins a sentence, as "the store runs.db was made".
-        instead: what else can be done, as "name another file".
+        what: the start of the message, such as "the store runs.db was made".
+        instead: what else can be done, such as "name another file".
     """
     newer = version > known
     age = "a newer" if newer else "an older"
@@ -84,8 +84,8 @@ def of_other_version(what: str, version: int, known: int, instead: str) -> Store
 
 
 def refuse_takeover(thread_id: str, holder: Lease | None, lease: Lease, now: int) -> Lease | None:
-    """The dead holder that `lease` takes over from, if any; raises `ThreadBusy` for a living one."""
-    if holder is None or holder.token == lease.token or is_given_back(holder):
+    """Return the dead holder from which `lease` takes over, if any; raises `ThreadBusy` for a living one."""
+    if holder is None or holder.token == lease.token or is_released(holder):
         return None
     if not is_dead(holder, now):
         ours = process_of(holder) == process_of(lease)
@@ -98,7 +98,7 @@ def refuse_takeover(thread_id: str, holder: Lease | None, lease: Lease, now: int
 
 
 def check_same(thread_id: str, commit: Commit, facts: bytes) -> None:
-    """Refuse a commit of a thread that was deleted, where another thread has its name now.
+    """Refuse a commit of a deleted thread if another thread has its name now.
 
     Args:
         facts: the `facts_hash` of the thread that has the name.
@@ -110,11 +110,11 @@ def check_same(thread_id: str, commit: Commit, facts: bytes) -> None:
         raise other_thread(thread_id)
 
 
-def refused(thread_id: str, commit: Commit, version: int, holder: Lease | None) -> HitlError | None:
-    """Why a commit may not be written, or None when it may.
+def commit_refusal(thread_id: str, commit: Commit, version: int, holder: Lease | None) -> HitlError | None:
+    """Return why a commit may not be written, or None if it may.
 
     Args:
-        version: the version the thread is at.
+        version: the thread's current version.
         holder: who holds the thread now.
     """
     if version != commit.expected_version:
@@ -123,31 +123,31 @@ def refused(thread_id: str, commit: Commit, version: int, holder: Lease | None) 
             "look at what changed and try again",
         )
     if commit.takes is not None:
-        return None if holder is None else not_held(thread_id, holder)
-    return None if holder and holder.token == commit.lease_token else not_held(thread_id, holder)
+        return None if holder is None else lease_lost(thread_id, holder)
+    return None if holder and holder.token == commit.lease_token else lease_lost(thread_id, holder)
 
 
-def not_held(thread_id: str, holder: Lease | None) -> ThreadBusy:
-    """The error of a writer whose lease is gone."""
+def lease_lost(thread_id: str, holder: Lease | None) -> ThreadBusy:
+    """Return the error for a writer that no longer has the lease."""
     who = f"is now held by {describe(holder)}" if holder else "is held by nobody: its lease was given back"
     return ThreadBusy(
         f"thread {thread_id!r} {who}: nothing is stored", "take the thread again and look at it"
     )
 
 
-def there(attending: Iterable[Presence], now: int) -> tuple[Presence, ...]:
+def still_present(attending: Iterable[Presence], now: int) -> tuple[Presence, ...]:
     """Return those who still have this thread's requests open, in the order in which they opened them."""
     if not attending:
         return ()
-    still = (presence for presence in attending if is_there(presence, now))
+    still = (presence for presence in attending if is_present(presence, now))
     return tuple(sorted(still, key=attrgetter("since")))
 
 
-def attended(
+def with_presence(
     attending: Iterable[Presence], presence: Presence, now: int, over: str = ""
 ) -> tuple[Presence, ...]:
-    """Who is at the questions of a thread once one more is; see `Store.attend`."""
-    others = [other for other in there(attending, now) if other.lease.token != presence.lease.token]
+    """Return who has a thread's requests open, with one more person; see `Store.attend`."""
+    others = [other for other in still_present(attending, now) if other.lease.token != presence.lease.token]
     if not presence.claims:
         return (*others, presence)
     for other in others:
@@ -157,17 +157,17 @@ def attended(
 
 
 def name_taken(thread_id: str) -> ThreadBusy:
-    """The error for a new thread whose name is in use."""
+    """Return the error for a new thread whose name is taken."""
     return ThreadBusy(f"there is a thread {thread_id!r} already", "choose another name")
 
 
-def unknown(thread_id: str) -> UnknownThread:
-    """The error for a thread that the store does not hold."""
+def unknown_thread(thread_id: str) -> UnknownThread:
+    """Return the error for a thread that the store does not have."""
     return UnknownThread(f"there is no thread {thread_id!r}", "list the threads to see what there is")
 
 
 def is_inside(info: ThreadInfo, thread_id: str | None, known: Collection[str]) -> bool:
-    """Whether a thread is in a list of `Store.threads` that is asked for with `within=thread_id`.
+    """Whether `Store.threads` lists a thread with `within=thread_id`.
 
     Args:
         known: the names of all threads of the store.
@@ -178,8 +178,8 @@ def is_inside(info: ThreadInfo, thread_id: str | None, known: Collection[str]) -
     return owner == thread_id if thread_id else owner not in known
 
 
-def inside_each(infos: Iterable[ThreadInfo]) -> Counter[str]:
-    """How many threads ran directly inside each."""
+def child_counts(infos: Iterable[ThreadInfo]) -> Counter[str]:
+    """Return how many child threads each thread has."""
     return Counter(info.owner.thread_id for info in infos if info.owner)
 
 
@@ -194,17 +194,17 @@ class Checkpointer(ABC):
     """See `Store`."""
 
     def __init__(self) -> None:
-        # What a thread shares is fixed when it is made, so a lineage never has to be looked up again.
+        # What a thread shares is fixed when it is made, so a lineage can be cached.
         self._lineages: dict[str, tuple[Segment, ...]] = {}
 
-    # -- of one store ---------------------------------------------------------------------------
+    # -- for each kind of store -----------------------------------------------------------------
 
     @abstractmethod
     def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
         """Add a thread and its first commit, both or neither.
 
         Args:
-            cursor: what the first commit follows on; of a fork `ledger_n` says how many decisions it shares.
+            cursor: the one before the first commit; for a fork, `ledger_n` is the number of shared decisions.
 
         Raises:
             ThreadBusy: the name is taken.
@@ -217,10 +217,10 @@ class Checkpointer(ABC):
         """Write all of a commit or none of it (see `Store.commit`)."""
 
     @abstractmethod
-    def write_threads(self, threads: Iterable[Carried]) -> None:
-        """Add whole threads, one after the other, or nothing of any when reading one raises.
+    def write_threads(self, threads: Iterable[ImportedThread]) -> None:
+        """Add whole threads, one after the other; if reading one raises, nothing of any is added.
 
-        Neither leases nor versions of the commits are looked at.
+        Leases and versions of the commits are not checked.
 
         Raises:
             ThreadBusy: a name is taken.
@@ -228,7 +228,7 @@ class Checkpointer(ABC):
         """
 
     def info(self, thread_id: str) -> ThreadInfo | None:
-        """The thread's fixed facts, or None when there is no such thread."""
+        """Return the thread's fixed facts, or None if there is no such thread."""
         origin = self._origin(thread_id)
         if origin and origin.info.parent is None and thread_id not in self._lineages:
             self._lineages[thread_id] = tuple(own_segments(thread_id, origin))
@@ -244,18 +244,18 @@ class Checkpointer(ABC):
 
     @abstractmethod
     def graph(self, digest: str) -> StoredGraph | None:
-        """A graph as data, as a commit brought it; None when there is none of that digest."""
+        """Return a graph as data, as a commit stored it; None if there is none with this digest."""
 
     @abstractmethod
     def children(self, thread_id: str) -> list[ThreadInfo]:
-        """The forks of a thread, oldest first."""
+        """Return the forks of a thread, oldest first."""
 
     @abstractmethod
     def inner_names(self, thread_id: str) -> list[str]:
         """See `Store.inner_names`."""
 
     def _may_be_inside(self, thread_id: str, owner: str) -> bool:
-        """Whether a thread ran directly inside another, or its facts cannot be read."""
+        """Whether a thread is a child of another, or its facts can't be read."""
         try:
             info = self.info(thread_id)
         except LogCorrupt:
@@ -272,11 +272,11 @@ class Checkpointer(ABC):
         *,
         waiting: bool = False,
     ) -> list[ThreadSummary]:
-        """See `Store.threads`; `query` is a part of the id, in any (ASCII) case."""
+        """See `Store.threads`; `query` is a part of the id, ignoring (ASCII) case."""
 
     @abstractmethod
     def summary(self, thread_id: str) -> ThreadSummary | None:
-        """The thread's line in `threads`, or None when there is no such thread."""
+        """Return the thread's line in `threads`, or None if there is no such thread."""
 
     def waiting(self, limit: int) -> list[Waiting]:
         """See `Store.waiting`."""
@@ -330,45 +330,45 @@ class Checkpointer(ABC):
 
     @abstractmethod
     def list_threads(self) -> list[str]:
-        """The ids of all threads that have a step, in alphabetical order."""
+        """Return the ids of all threads that have a step, in alphabetical order."""
 
     def new_lease(self, now: int) -> Lease:
-        """A lease of this process with a fresh token; `now` in microseconds."""
+        """Make a lease of this process with a new token; `now` is in microseconds."""
         return new_lease(now)
 
     @abstractmethod
     def lease(self, thread_id: str) -> Lease | None:
-        """Who holds the thread, dead or alive; None when nobody does."""
+        """Return who holds the thread, dead or alive; None if nobody does."""
 
     @abstractmethod
     def held(self) -> list[str]:
-        """The threads that have a lease, of somebody dead or alive."""
+        """Return the threads with a lease, of a dead or living process."""
 
     def doubtful_leases(self) -> Iterator[tuple[str, Fault]]:
-        """The threads with a lease that `faults` of each names, and what it says of it."""
+        """Return the threads whose lease is reported by `faults`, with that report."""
         for thread_id in self.held():
             for fault in self._faults_of_lease(thread_id):
                 yield thread_id, fault
 
     @abstractmethod
     def acquire(self, thread_id: str, lease: Lease, now: int) -> Lease | None:
-        """Take the thread for writing; returns the dead holder's lease that was taken over.
+        """Acquire the lease of a thread; return the dead holder's lease if one was taken over.
 
         Args:
             now: microseconds since the epoch.
 
         Raises:
-            ThreadBusy: a living holder has it (names user, host and process).
+            ThreadBusy: a living process has it; names user, host and process.
             UnknownThread: there is no such thread.
         """
 
     @abstractmethod
     def renew(self, thread_id: str, token: str, expires_at: int) -> None:
-        """Keep a lease; raises `ThreadBusy` when it is held no more."""
+        """Extend a lease; raises `ThreadBusy` if it is no longer held."""
 
     @abstractmethod
     def release(self, thread_id: str, token: str) -> None:
-        """Give a lease back; nothing happens when it is not held."""
+        """Release a lease; nothing happens if it is not held."""
 
     @abstractmethod
     def request_pause(self, thread_id: str, request: PauseRequest | None) -> None:
@@ -414,26 +414,26 @@ class Checkpointer(ABC):
     def close(self) -> None:
         """Release files and handles; closing twice is fine."""
 
-    # -- over one thread's own rows ---------------------------------------------------------------
+    # -- the rows of one thread -------------------------------------------------------------------
 
     @abstractmethod
     def _origin(self, thread_id: str) -> Origin | None:
-        """What is fixed about a thread, None when there is no such thread."""
+        """Return what is fixed about a thread, None if there is no such thread."""
 
     @abstractmethod
     def _own_checkpoints(self, thread_id: str, first: int, last: int, limit: int) -> list[Checkpoint]:
-        """Checkpoints of steps `first` to `last`, newest first."""
+        """Return checkpoints of steps `first` to `last`, newest first."""
 
     @abstractmethod
     def _own_records(self, thread_id: str, first: int, last: int) -> Iterable[UpdateRecord]:
-        """Records of steps `first` to `last`, by seq."""
+        """Return records of steps `first` to `last`, by seq."""
 
     @abstractmethod
     def _own_snapshot(self, thread_id: str, first: int, last: int) -> tuple[int, bytes] | None:
-        """The newest snapshot of steps `first` to `last`."""
+        """Return the newest snapshot of steps `first` to `last`."""
 
     def _own_snapshots(self, thread_id: str, first: int, last: int) -> Iterable[tuple[int, bytes]]:
-        """The snapshots of steps `first` to `last`, oldest first."""
+        """Return the snapshots of steps `first` to `last`, oldest first."""
         snapshots: list[tuple[int, bytes]] = []
         while newest := self._own_snapshot(thread_id, first, snapshots[-1][0] - 1 if snapshots else last):
             snapshots.append(newest)
@@ -442,32 +442,35 @@ class Checkpointer(ABC):
     def _own_effects(
         self, thread_id: str, first: int, last: int, channels: Container[str] | None
     ) -> Iterator[Effect]:
-        """The effects of the records of steps `first` to `last`, by seq, of some channels or of all."""
+        """Return the effects of the records of steps `first` to `last`, by seq, for some channels or all."""
         for record in self._own_records(thread_id, first, last):
             if channels is None or record.channel in channels:
                 yield Effect.of(record)
 
     def _own_steps_with(self, thread_id: str, first: int, last: int, text: str) -> Iterable[int]:
-        """Of the steps `first` to `last` those whose rows may hold a text; see `Store.steps_with`."""
+        """Return those of the steps `first` to `last` whose rows may contain a text.
+
+        See `Store.steps_with`.
+        """
         return range(first, last + 1)
 
     @abstractmethod
     def _own_ledger(self, thread_id: str, first: int, last: int, *, call_data: bool) -> list[LedgerEntry]:
-        """Ledger entries of numbers `first` to `last`, oldest first; see `Store.ledger`."""
+        """Return the ledger entries `first` to `last`, oldest first; see `Store.ledger`."""
 
     @abstractmethod
-    def _own_spending(self, thread_id: str, last: int) -> Iterable[Spent]:
-        """What the thread's own steps up to `last` took, summed in any way."""
+    def _own_spending(self, thread_id: str, last: int) -> Iterable[Spending]:
+        """Return what the thread's own steps up to `last` have used, in one or several parts."""
 
-    # -- over a lineage -----------------------------------------------------------------------
+    # -- the rows of a lineage ----------------------------------------------------------------
 
     def checkpoint(self, thread_id: str, step: int) -> Checkpoint | None:
-        """The checkpoint of a step, the parent's where the thread shares it."""
+        """Return the checkpoint of a step; the parent's if the thread shares it."""
         points = self.checkpoints(thread_id, step + 1, 1)
         return points[0] if points and points[0].step == step else None
 
     def checkpoints(self, thread_id: str, before: int | None, limit: int) -> list[Checkpoint]:
-        """At most `limit` checkpoints with step < `before` (None: from the head), newest first."""
+        """Return at most `limit` checkpoints with step < `before` (None: from the head), newest first."""
         points: list[Checkpoint] = []
         for segment in self._lineage(thread_id):
             last = segment.last_step if before is None else min(before - 1, segment.last_step)
@@ -478,7 +481,7 @@ class Checkpointer(ABC):
         return points
 
     def records(self, thread_id: str, first_step: int, last_step: int) -> Iterator[UpdateRecord]:
-        """The records of steps `first_step` to `last_step`, both included, by seq."""
+        """Return the records of steps `first_step` to `last_step`, both included, by seq."""
         for segment in reversed(self._lineage(thread_id)):
             first = max(first_step, segment.after_step + 1)
             last = min(last_step, segment.last_step)
@@ -488,7 +491,7 @@ class Checkpointer(ABC):
     def effects(
         self, thread_id: str, first_step: int, last_step: int, channels: Container[str] | None = None
     ) -> Iterator[Effect]:
-        """The effects of the records of steps `first_step` to `last_step`, both included, by seq."""
+        """Return the effects of the records of steps `first_step` to `last_step`, both included, by seq."""
         for segment in reversed(self._lineage(thread_id)):
             first = max(first_step, segment.after_step + 1)
             last = min(last_step, segment.last_step)
@@ -496,7 +499,7 @@ class Checkpointer(ABC):
                 yield from self._own_effects(segment.thread_id, first, last, channels)
 
     def steps_with(self, thread_id: str, first_step: int, last_step: int, text: str) -> Iterator[int]:
-        """Of the steps `first_step` to `last_step` those whose rows may hold a text."""
+        """Return those of the steps `first_step` to `last_step` whose rows may contain a text."""
         for segment in self._lineage(thread_id):
             first = max(first_step, segment.after_step + 1)
             last = min(last_step, segment.last_step)
@@ -504,7 +507,7 @@ class Checkpointer(ABC):
                 yield from self._own_steps_with(segment.thread_id, first, last, text)
 
     def snapshot(self, thread_id: str, step: int) -> tuple[int, bytes] | None:
-        """The newest snapshot at or before `step`: its step and its bytes."""
+        """Return the newest snapshot at or before `step`: its step and its bytes."""
         for segment in self._lineage(thread_id):
             first, last = segment.after_step + 1, min(step, segment.last_step)
             if first <= last and (snapshot := self._own_snapshot(segment.thread_id, first, last)):
@@ -512,7 +515,7 @@ class Checkpointer(ABC):
         return None
 
     def snapshots(self, thread_id: str, first_step: int, last_step: int) -> Iterator[tuple[int, bytes]]:
-        """The snapshots of steps `first_step` to `last_step`, oldest first."""
+        """Return the snapshots of steps `first_step` to `last_step`, oldest first."""
         for segment in reversed(self._lineage(thread_id)):
             first = max(first_step, segment.after_step + 1)
             last = min(last_step, segment.last_step)
@@ -530,12 +533,12 @@ class Checkpointer(ABC):
         return entries
 
     def totals(self, thread_id: str, step: int) -> Totals:
-        """Sums over the checkpoints of steps 0 to `step`; visits count steps of source "node"."""
-        spent: list[Spent] = []
+        """Return sums over the checkpoints of steps 0 to `step`; visits count steps with source "node"."""
+        spent: list[Spending] = []
         counted: set[str] = set()
         for segment in self._lineage(thread_id):
             last = min(step, segment.last_step)
-            # A carried thread has several segments: its newest one counts all of its rows.
+            # An imported thread has several segments: its newest one counts all of its rows.
             if last > segment.after_step and segment.thread_id not in counted:
                 counted.add(segment.thread_id)
                 spent += self._own_spending(segment.thread_id, last)
@@ -553,7 +556,7 @@ class Checkpointer(ABC):
         )
 
     def past(self, thread_id: str, cursor: Cursor) -> tuple[Past, ...]:
-        """Under which names the rows up to a cursor of the thread were written, oldest first."""
+        """Return the names under which the rows up to a cursor of the thread were written, oldest first."""
         segments = [
             segment.up_to(cursor.head, cursor.last_seq, cursor.ledger_n)
             for segment in reversed(self._lineage(thread_id))
@@ -565,7 +568,7 @@ class Checkpointer(ABC):
         )
 
     def shared_entries(self, thread_id: str) -> int:
-        """How many of its parent's decisions a fork shares; 0 for other threads."""
+        """Return how many of its parent's decisions a fork shares; 0 for other threads."""
         origin = self._origin(thread_id)
         return origin.shared_entries if origin else 0
 
@@ -583,11 +586,11 @@ class Checkpointer(ABC):
         return None
 
     def _faults_of_present(self, thread_id: str) -> Iterator[Fault]:
-        """Who holds a thread, what is asked of it and who is at its questions, where that can't be read; a
-        lease that nobody was given.
+        """Yield unreadable rows about a thread's lease, pause request and presence, and impossible leases.
 
-        It is in no hash, as it tells of the present, and a commit wants the lease's token and the version.
-        So it may be forged, to make a thread look busy, free, claimed or asked to pause; it decides nothing.
+        These rows are about the present, so no hash covers them; a commit needs the lease's token and the
+        version. They can be forged to make a thread look busy, free, claimed or asked to pause, but they
+        decide nothing.
         """
 
         yield from self._faults_of_lease(thread_id)
@@ -607,11 +610,11 @@ class Checkpointer(ABC):
         except LogCorrupt as error:
             yield Fault("lease", None, None, error.message)
         else:
-            if lease is not None and is_beyond_belief(lease, self.now()):
+            if lease is not None and ends_too_late(lease, self.now()):
                 yield Fault("lease", None, "one that ends within an hour", describe(lease))
 
     def parts(self, thread_id: str) -> list[Part]:
-        """Who wrote which rows of a thread's log, its own part last."""
+        """Return which thread wrote which rows of a thread's log, its own part last."""
         return [
             Part(
                 segment.thread_id,
@@ -626,7 +629,7 @@ class Checkpointer(ABC):
         ]
 
     def _lineage(self, thread_id: str) -> tuple[Segment, ...]:
-        """The segments of a thread, its own first; empty when there is no such thread."""
+        """Return the segments of a thread, its own first; empty if there is no such thread."""
         known = self._lineages.get(thread_id)
         if known is not None:
             return known
@@ -663,7 +666,7 @@ class Checkpointer(ABC):
     # -- states without a graph -------------------------------------------------------------------
 
     def load_latest(self, thread_id: str) -> tuple[int, dict[str, Any]] | None:
-        """The newest step and the state after it, or None when the thread has no step."""
+        """Return the newest step and the state after it, or None if the thread has no step."""
         cursor = self.cursor(thread_id)
         if cursor is None or cursor.head < 0:
             return None
@@ -672,7 +675,7 @@ class Checkpointer(ABC):
         return cursor.head, state_at(self, thread_id, cursor.head)
 
     def load_step(self, thread_id: str, step: int) -> dict[str, Any] | None:
-        """The state after a step, or None when the thread has no such step."""
+        """Return the state after a step, or None if the thread has no such step."""
         cursor = self.cursor(thread_id)
         if cursor is None or not 0 <= step <= cursor.head:
             return None
@@ -681,17 +684,17 @@ class Checkpointer(ABC):
         return state_at(self, thread_id, step)
 
     def save(self, thread_id: str, step: int, state: Mapping[str, Any]) -> None:
-        """Write a whole state as the next step of a thread, which is created where there is none.
+        """Write a whole state as the next step of a thread, which is created if necessary.
 
-        What differs is written as `set` records, so that the log stays the truth; a channel that
-        `state` lacks keeps its value.  Saving a step again as it is changes nothing.  A new thread
-        begins at step 0 or 1; it counts as completed, so `resume="entry"` runs a graph on it.
+        Differences are written as `set` records, so that the log stays the truth; a channel that `state`
+        lacks keeps its value. Saving the same step again changes nothing. A new thread starts at step 0 or 1;
+        it counts as completed, so `resume="entry"` runs a graph on it.
 
         Raises:
             StaleWriter: the step is in the log with another state.
             ThreadBusy: the thread is running.
             UsageError: the step leaves a gap.
-            ValueRejected: a value that is no JSON.
+            ValueRejected: a value that is not JSON.
         """
 
         from hitl_tui.stores.saving import save
@@ -700,7 +703,7 @@ class Checkpointer(ABC):
 
 
 def check_durability(durability: Durability) -> Durability:
-    """A durability that there is; raises `UsageError`."""
+    """Check the name of a durability; raises `UsageError`."""
     known = get_args(Durability)
     if durability not in known:
         raise UsageError(f"there is no durability {durability!r}", did_you_mean(str(durability), known))
@@ -708,7 +711,7 @@ def check_durability(durability: Durability) -> Durability:
 
 
 def waiting(cursor: Cursor) -> tuple[str, int | None]:
-    """What a thread waits for, in a few words, and since when; ("", None) when it does not wait."""
+    """Return what a thread waits for, as short text, and since when; ("", None) if it does not wait."""
     if cursor.pending:
         return cursor.pending[0].title, cursor.pending[0].asked_at
     if cursor.status == "waiting":
@@ -717,10 +720,10 @@ def waiting(cursor: Cursor) -> tuple[str, int | None]:
 
 
 def as_opened(cursor: Cursor, held_by: str | None) -> Cursor:
-    """A cursor as whoever opens its thread finds it: one whose runner has died waits, paused.
+    """Return a cursor as it is after opening its thread: if its runner has died, the thread is paused.
 
     Args:
-        held_by: who holds the thread, in words; None for nobody alive.
+        held_by: a description of who holds the thread; None for nobody alive.
     """
     if cursor.status == "running" and held_by is None:
         return replace(cursor, status="waiting", reason="paused")
@@ -735,12 +738,12 @@ def page_of(
     *,
     waits: bool,
 ) -> list[T]:
-    """A page of what stands for threads, in the order of `Store.threads`.
+    """Return a page of items for threads, in the order of `Store.threads`.
 
     Args:
-        threads: each with its cursor as `as_opened` gives it, how many the store had before it, and what
-            stands for it.
-        after: the last thread of the page before, and how many the store had before that.
+        threads: each with its cursor from `as_opened`, how many threads the store had before it, and its
+            item.
+        after: the last thread of the page before, and how many threads the store had before that.
         waits: only those that wait.
     """
 
@@ -762,7 +765,7 @@ def page_of(
 
 
 def writer(checkpoint: Checkpoint) -> str:
-    """Who wrote a step: a person or a node by name, "the deadline" and the like, or where it came from."""
+    """Return who wrote a step: a person or a node by name, "the deadline" and the like, or its source."""
     instead = NO_PERSON.get(checkpoint.made_by, "") if checkpoint.source == "human" else ""
     return checkpoint.actor or checkpoint.node or instead or checkpoint.source
 
@@ -777,7 +780,7 @@ def summary_of(
     inside: int | None = None,
     attending: tuple[Presence, ...] = (),
 ) -> ThreadSummary:
-    """A line of a list of threads; a holder counts only while it lives.
+    """Return a line of a list of threads; a holder counts only while its process lives.
 
     Args:
         now: microseconds since the epoch.
@@ -810,7 +813,7 @@ def size_of(
     snapshots: int,
     decisions: int,
 ) -> ThreadSize:
-    """What a thread's own rows fill, given its records and the bytes of the rest."""
+    """Return the size of a thread's own rows, given its records and the bytes of the rest."""
     channels: Counter[str] = Counter()
     for record in records:
         result = b"" if record.result is UNSET else _encode(record.result)
@@ -819,7 +822,7 @@ def size_of(
 
 
 def graphs_named(store: Checkpointer, info: ThreadInfo) -> set[str]:
-    """The digests of the graphs that a thread was begun with or has gone on with."""
+    """Return the digests of the graphs with which a thread was started or has continued."""
     cursor = store.cursor(info.thread_id, unchecked=True)
     digests = {info.graph_digest, cursor.graph if cursor else ""}
     for entry in store.ledger(info.thread_id):
@@ -829,5 +832,5 @@ def graphs_named(store: Checkpointer, info: ThreadInfo) -> set[str]:
 
 
 def ascii_lower(text: str) -> str:
-    """Lower case of A to Z alone, as SQLite's `lower` has it."""
+    """Return a text with only A to Z in lower case, like SQLite's `lower`."""
     return text.lower() if text.isascii() else "".join(c.lower() if c.isascii() else c for c in text)

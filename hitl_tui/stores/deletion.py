@@ -1,4 +1,7 @@
-"""What fills a store, and taking threads out of it: what goes with one, what is kept of it."""
+"""Deletes threads from a store: which others are deleted with them, what is kept of them.
+
+And sizes of threads.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +25,16 @@ Why = Literal["named", "inside", "fork"]
 Watch = Callable[[int, int], object]
 _NOTHING: Final = ": nothing is deleted"
 _MANY: Final = 5_000
-"""Threads from which on all of a store are read at once."""
+"""From this number of threads on, all threads of a store are read at once."""
 _BATCH: Final = 2_000
-"""Threads that are deleted at once, and for as long nobody else writes."""
+"""Threads that are deleted in one transaction, during which nobody else can write."""
 Kept = Literal["newest", "young", "waits", "decided", "forked", "open"]
 
 
 class Leaving(msgspec.Struct, frozen=True):
-    """A thread that is to be deleted, and why it goes.
+    """A thread that is to be deleted, and why.
 
-    `version` is that of its cursor, `of` the thread that it goes with, "" for one that was named.
+    `version` is that of its cursor, `of` the thread with which it is deleted, "" for one that was named.
     """
 
     thread_id: Annotated[str, about("The thread.", name="thread")]
@@ -44,12 +47,12 @@ class Leaving(msgspec.Struct, frozen=True):
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """Which threads `prune` keeps; it takes those that no word of it keeps.
+    """Which threads `prune` keeps; it deletes all that no part of the rule keeps.
 
     Args:
-        older_than: microseconds since its last change after which a thread may go; None whatever its age.
-        keep_last: so many of those that changed last stay.
-        keep_decided: what a person has decided something in stays.
+        older_than: microseconds since its last change after which a thread may be deleted; None for any age.
+        keep_last: this many of the most recently changed threads are kept.
+        keep_decided: threads with a decision of a person are kept.
     """
 
     older_than: int | None = None
@@ -58,7 +61,7 @@ class Retention(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """The rule as it is kept in the ledger."""
+        """The rule as text, as the ledger keeps it."""
         parts = [] if self.older_than is None else [f"older than {span_words(self.older_than)}"]
         parts += [f"keep the last {self.keep_last}"] if self.keep_last else []
         parts += ["keep what was decided in"] if self.keep_decided else []
@@ -66,7 +69,7 @@ class Retention(msgspec.Struct, frozen=True):
 
 
 def read_rule(given: Mapping[str, object]) -> Retention:
-    """The rule of `prune` by its words: `older_than`, `keep_last`, `keep_decided`.
+    """Read the rule of `prune` from its parts: `older_than`, `keep_last`, `keep_decided`.
 
     Raises:
         UsageError: there is none, or one can't be read.
@@ -89,10 +92,10 @@ class DeletionPlan(msgspec.Struct, frozen=True):
     """What would be deleted, and what would not.
 
     Args:
-        stays: threads that were named and stay, each with why, in words.
-        kept: of a rule, how many threads at the top stay for which reason.
-        rule: its words, "" where threads were named.
-        force: also what runs or waits goes.
+        stays: named threads that are kept, each with the reason as text.
+        kept: for a rule, how many top-level threads are kept for which reason.
+        rule: the rule as text, "" if threads were named.
+        force: running and waiting threads are deleted, too.
     """
 
     going: tuple[Leaving, ...]
@@ -103,7 +106,7 @@ class DeletionPlan(msgspec.Struct, frozen=True):
 
 
 class _Families:
-    """Who was forked from whom, and who ran inside whom; read thread by thread."""
+    """Forks and child threads, read thread by thread."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -121,8 +124,8 @@ class _Families:
         return started_children(self.store, name)
 
 
-class _AllFamilies(_Families):
-    """The same, read at once for all threads of a store: for many of them."""
+class _FamiliesOfStore(_Families):
+    """Forks and child threads, read at once for all threads of a store."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -149,41 +152,42 @@ class _AllFamilies(_Families):
 
 
 def _families(store: Store, threads: int) -> _Families:
-    return _AllFamilies(store) if threads > _MANY else _Families(store)
+    return _FamiliesOfStore(store) if threads > _MANY else _Families(store)
 
 
 def leaving(
     store: Store, threads: Iterable[str], *, forks: bool = False, force: bool = False
 ) -> list[Leaving]:
-    """The threads that go when these are deleted: those inside each go with it.
+    """Return all threads that are deleted with the given ones: child threads are always included.
 
     Args:
-        forks: their forks, too, which share their steps.
-        force: also what runs or waits.
+        forks: also their forks, which share their steps.
+        force: also running and waiting threads.
 
     Raises:
         UnknownThread: there is no such thread.
-        UsageError: a fork would stay behind without `forks`, or one ran inside a thread that stays.
+        UsageError: a fork would be left without its parent (without `forks`), or one is a child of a kept
+            thread.
         ThreadBusy: one runs or waits, without `force`.
     """
     wanted = list(threads)
     families = _families(store, len(wanted))
     going = _with_families(families, wanted, forks=forks)
     for name in going:
-        _check_whole(families, name, going)
+        _check_families(families, name, going)
         if not force:
-            _check_still(families.summary(name))
+            _check_at_rest(families.summary(name))
     return list(going.values())
 
 
 def plan_deletion(
     store: Store, threads: Iterable[str], *, force: bool = False, spared: str = ""
 ) -> DeletionPlan:
-    """What goes of threads that were named, with forks and what ran inside them, and why the rest stays.
+    """Return which of the named threads are deleted, with forks and child threads, and why the rest is kept.
 
     Args:
-        force: also what runs or waits.
-        spared: a thread that stays, with those that it would go with: it is open.
+        force: also running and waiting threads.
+        spared: an open thread that is kept, with those with which it would be deleted.
     """
     going: dict[str, Leaving] = {}
     stays: dict[str, str] = {}
@@ -201,7 +205,7 @@ def plan_deletion(
 
 
 def _with_families(families: _Families, threads: Iterable[str], *, forks: bool) -> dict[str, Leaving]:
-    """Threads with what goes with them, each behind what it goes with."""
+    """Return threads with all that is deleted with them, each after the one with which it is deleted."""
     going: dict[str, Leaving] = {}
     todo: deque[tuple[str, Why, str]] = deque((name, "named", "") for name in threads)
     while todo:
@@ -225,7 +229,7 @@ def delete(
     why: str = "",
     force: bool = False,
 ) -> list[LedgerEntry]:
-    """Take threads out of a store; see `Store.delete`."""
+    """Delete threads from a store; see `Store.delete`."""
     versions = {thread.thread_id: thread.version for thread in going}
     return store.delete(Deletion(versions, actor, note, at, why, force))
 
@@ -241,13 +245,13 @@ def delete_in_batches(
     force: bool = False,
     at_once: int | None = None,
 ) -> Iterator[list[LedgerEntry]]:
-    """Take many threads out of a store, some families at a time: each time all of them or nothing.
+    """Delete many threads from a store in batches of whole families: each batch completely or not at all.
 
-    Others write between two batches; whoever stops asking for them has deleted those that were given, with
+    Others can write between two batches. If the caller stops iterating, the batches so far are deleted, with
     their entries in the ledger of the store.
 
     Args:
-        at_once: how many threads make a batch; None for many.
+        at_once: how many threads make a batch; None for a large one.
 
     Raises: as `Store.delete`, for the batch it is in.
     """
@@ -256,7 +260,10 @@ def delete_in_batches(
 
 
 def _batches(store: Store, going: Sequence[Leaving], size: int) -> Iterator[list[Leaving]]:
-    """Threads in groups of at least `size`; who was forked from whom, or ran inside whom, is in one."""
+    """Yield threads in groups of at least `size`.
+
+    Forks and child threads are in one group with their parents.
+    """
     if len(going) <= size:
         yield [*going]
         return
@@ -288,7 +295,9 @@ def _batches(store: Store, going: Sequence[Leaving], size: int) -> Iterator[list
 
 
 def deletion_entries(store: Store, deletion: Deletion) -> list[LedgerEntry]:
-    """What the ledger of a store keeps of threads; called by the store while nobody else can write to it.
+    """Return what the ledger of a store keeps of threads.
+
+    Called by the store while nobody else can write to it.
 
     Raises: as `Store.delete`.
     """
@@ -298,11 +307,11 @@ def deletion_entries(store: Store, deletion: Deletion) -> list[LedgerEntry]:
     families = _families(store, len(deletion.versions))
     for name, version in deletion.versions.items():
         info, cursor = _standing(store, name)
-        _check_whole(families, name, deletion.versions)
+        _check_families(families, name, deletion.versions)
         if not deletion.force:
             if cursor.version != version:
                 raise StaleWriter(f"thread {name!r} has moved since you looked at it{_NOTHING}", "look again")
-            _check_still(families.summary(name))
+            _check_at_rest(families.summary(name))
         n += 1
         entry = LedgerEntry(
             thread_id=name,
@@ -325,7 +334,7 @@ def deletion_entries(store: Store, deletion: Deletion) -> list[LedgerEntry]:
 
 
 def _last_facts(store: Store, info: ThreadInfo, cursor: Cursor, why: str) -> dict[str, Any]:
-    """What told the thread from any other, and where its chains ended; nothing of what it said."""
+    """Return what identified the thread, and the last hashes of its chains; no values."""
     facts: dict[str, Any] = {
         "graph": info.graph_name,
         "status": cursor.status,
@@ -346,7 +355,7 @@ def _last_facts(store: Store, info: ThreadInfo, cursor: Cursor, why: str) -> dic
 
 
 def _standing(store: Store, name: str) -> tuple[ThreadInfo, Cursor]:
-    # Unchecked: what is damaged can be deleted, too.
+    # Unchecked: damaged threads can be deleted, too.
     info, cursor = store.info(name), store.cursor(name, unchecked=True)
     if info is None or cursor is None:
         raise UnknownThread(f"there is no thread {name!r}", "list the threads to see what there is")
@@ -359,15 +368,15 @@ def _leaving(store: Store, name: str, why: Why, of: str) -> Leaving:
 
 
 def _decisions(store: Store, name: str) -> int | None:
-    """How many decisions a thread has, recorded calls not counted; None where they can't be read."""
+    """Return how many decisions a thread has, without recorded calls; None if they can't be read."""
     try:
         return sum(entry.kind not in NO_DECISIONS for entry in store.ledger(name, call_data=False))
     except HitlError:
         return None
 
 
-def _check_whole(families: _Families, name: str, going: Collection[str] | Mapping[str, Any]) -> None:
-    """Refuse to leave a part of a family behind that can't do without the rest."""
+def _check_families(families: _Families, name: str, going: Collection[str] | Mapping[str, Any]) -> None:
+    """Refuse to keep a part of a family that needs a deleted one."""
     for fork in families.forks(name):
         if fork.thread_id not in going:
             raise UsageError(
@@ -387,8 +396,8 @@ def _check_whole(families: _Families, name: str, going: Collection[str] | Mappin
         )
 
 
-def _check_still(summary: ThreadSummary | None) -> None:
-    """Refuse what is not at rest."""
+def _check_at_rest(summary: ThreadSummary | None) -> None:
+    """Refuse a thread that runs or waits."""
     if summary is None:
         return
     name = summary.info.thread_id
@@ -420,18 +429,18 @@ def prunable(
     watch: Watch | None = None,
     spared: str = "",
 ) -> DeletionPlan:
-    """What a rule takes away, and of the threads at the top how many stay for which reason.
+    """Return which threads a rule deletes, and how many top-level threads are kept for which reason.
 
-    A thread stays while a fork of it, or of one inside it, stays.
+    A thread is kept as long as a fork of it, or of one of its child threads, is kept.
 
     Args:
-        watch: called with (threads looked at, threads that may go); what it raises ends it.
+        watch: called with (threads checked, threads that may be deleted); an error that it raises ends this.
         spared: as for `plan_deletion`.
     """
     chosen: dict[str, None] = {}
     kept: dict[Kept, int] = {}
     for place, summary in enumerate(all_threads(store, within="")):
-        why = _kept(store, rule, summary, place, now, force=force)
+        why = _reason_kept(store, rule, summary, place, now, force=force)
         if why is None:
             chosen[summary.info.thread_id] = None
         else:
@@ -462,10 +471,10 @@ def prunable(
 
 
 def sizes(store: Store, watch: Watch | None = None) -> list[ThreadSize]:
-    """What the own rows of each thread fill, the largest first.
+    """Return the size of each thread's own rows, the largest first.
 
     Args:
-        watch: called with (threads looked at, threads there are); what it raises ends it.
+        watch: called with (threads measured, all threads); an error that it raises ends this.
     """
     names = [summary.info.thread_id for summary in all_threads(store)]
     filled = []
@@ -476,10 +485,13 @@ def sizes(store: Store, watch: Watch | None = None) -> list[ThreadSize]:
     return sorted(filled, key=lambda size: -size.bytes)
 
 
-def _kept(
+def _reason_kept(
     store: Store, rule: Retention, summary: ThreadSummary, place: int, now: int, *, force: bool
 ) -> Kept | None:
-    """Why a thread stays, None where it may go; `place` is how many changed after it."""
+    """Return why a thread is kept, None if it may be deleted.
+
+    `place` is how many threads changed after it.
+    """
     if place < rule.keep_last:
         return "newest"
     if rule.older_than is not None and summary.updated_at > now - rule.older_than:
@@ -492,7 +504,10 @@ def _kept(
 
 
 def _decided(store: Store, name: str) -> bool:
-    """Whether a person has decided something in it, or inside it; what can't be read counts as that."""
+    """Whether a person has decided something in a thread or its child threads.
+
+    Unreadable threads count, too.
+    """
     try:
         if any(entry.kind in DECISIONS and entry.actor for entry in store.ledger(name, call_data=False)):
             return True

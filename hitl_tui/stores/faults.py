@@ -1,7 +1,6 @@
-"""What is stored twice in the tables of a store and differs, or belongs to no thread.
+"""Finds rows that belong to no thread, and columns that differ from what they were copied from.
 
-The hash chains cover what a thread reads.  What lies beside that, where a hand on the tables may have put
-it, is found here.
+The hash chains cover what a thread reads. This finds other rows, which somebody may have put into the tables.
 """
 
 from __future__ import annotations
@@ -13,19 +12,19 @@ from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.threads import Fault
 from hitl_tui.stores import rows
 from hitl_tui.stores.base import writer
-from hitl_tui.stores.lineage import Origin, Spent, summed
+from hitl_tui.stores.lineage import Origin, Spending, sum_by_node
 
 Rows = Callable[..., list[Any]]
 """Runs a statement with its values."""
 
 NUMBERED = ("record", "checkpoint", "ledger", "snapshot", "spending")
-"""Tables whose rows have an id of thread and number."""
+"""Tables whose rows have an id made of thread and number."""
 KEYED = ("cursor", "lease", "pause", "presence")
 """Tables with rows of a thread."""
 _MOST = 10
-"""Rows of one kind that are named one by one."""
+"""Most rows of one kind that are named one by one."""
 _LAST_KEY = (1 << 31) - 1
-# The ids between those of one thread and those of the next are nobody's.
+# Ids between those of one thread and those of the next belong to no thread.
 _STRAY = """
     SELECT stray FROM (
         SELECT (SELECT min(id) FROM {table} WHERE id BETWEEN low AND high) AS stray FROM (
@@ -40,7 +39,7 @@ _STRAY = """
 
 
 def of_store(run: Rows, given: int) -> Iterator[Fault]:
-    """Rows of no thread, and threads that have gone without a word.
+    """Yield rows that belong to no thread, and threads that were removed without a ledger entry.
 
     Args:
         given: how many keys the store has given to threads.
@@ -61,7 +60,7 @@ def of_store(run: Rows, given: int) -> Iterator[Fault]:
 
 
 def _deleted(run: Rows, given: int) -> Iterator[Fault]:
-    """Threads that were there and are not, without an entry in the ledger of the store."""
+    """Yield missing threads that have no entry in the ledger of the store."""
     there, deleted = run("SELECT (SELECT count(*) FROM thread), (SELECT count(*) FROM store_ledger)")[0]
     if given != there + deleted:
         yield Fault("store_ledger", None, f"{given} threads", f"{there}, and {deleted} deleted")
@@ -70,10 +69,10 @@ def _deleted(run: Rows, given: int) -> Iterator[Fault]:
 def of_thread(
     run: Rows, key: int, origin: Origin, cursor: Cursor | None, since: int, *, spending: str
 ) -> Iterator[Fault]:
-    """Rows of a thread that nothing leads to, and columns that differ from what they were copied from.
+    """Yield rows of a thread that nothing refers to, and columns that differ from what they were copied from.
 
     Args:
-        since: what the steps took until this one is taken as it was noted.
+        since: the recorded spending of the steps before this one is not checked.
         spending: see `Dialect`.
     """
     if cursor is None:
@@ -96,7 +95,7 @@ def of_thread(
 
 
 def _columns(run: Rows, key: int, origin: Origin, cursor: Cursor) -> Iterator[Fault]:
-    """The columns of a cursor that lists are made from."""
+    """Yield wrong columns of a cursor from which lists are made."""
     names = (*rows.CURSOR.split(", ")[:-2], "touched")
     fetched = run(f"SELECT {', '.join(names)} FROM cursor WHERE thread = ?", (key,))
     base = key << 32
@@ -115,8 +114,8 @@ def _columns(run: Rows, key: int, origin: Origin, cursor: Cursor) -> Iterator[Fa
 
 
 def _spending(run: Rows, base: int, since: int, spending: str) -> Iterator[Fault]:
-    """Notes of what the steps took that are not what these took."""
-    place, earlier = base - 1, list[Spent]()
+    """Yield recorded sums of spending that differ from the steps."""
+    place, earlier = base - 1, list[Spending]()
     for row_id, body in run(
         "SELECT id, body FROM spending WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
         (base, base + since - 1),
@@ -125,7 +124,7 @@ def _spending(run: Rows, base: int, since: int, spending: str) -> Iterator[Fault
     for row_id, body in run(
         "SELECT id, body FROM spending WHERE id > ? AND id <= ? ORDER BY id", (place, base + rows.NUMBER)
     ):
-        expected = summed([*earlier, *map(rows.spent_of, run(spending, (place, row_id)))])
+        expected = sum_by_node([*earlier, *map(rows.spent_of, run(spending, (place, row_id)))])
         place, earlier = row_id, rows.spending_of(body)
         if expected != earlier:
             yield Fault("spending", row_id & rows.NUMBER, str(expected), str(earlier))

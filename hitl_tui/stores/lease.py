@@ -1,4 +1,4 @@
-"""Who holds a thread, and whether that process still lives."""
+"""Leases: which process holds a thread, and whether it still lives."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Presence
 from hitl_tui.errors import StoreUnusable
 
 _LATEST: Final = LEASE_TIME + 3_600_000_000
-"""Microseconds from now until which a lease may end: the clocks of two hosts may differ by an hour."""
+"""Microseconds from now within which a lease must end; the clocks of two hosts may differ by an hour."""
 _given_back: set[str] = set()
 
 
 def new_lease(now: int, lasting: int = LEASE_TIME) -> Lease:
-    """A lease of this process.
+    """Make a lease of this process.
 
     Args:
         now: microseconds since the epoch.
-        lasting: microseconds until it ends for other hosts, unless renewed.
+        lasting: microseconds until it ends for other hosts, unless it is renewed.
     """
     us = _identity()
     pid = os.getpid()
@@ -41,48 +41,50 @@ def new_lease(now: int, lasting: int = LEASE_TIME) -> Lease:
 
 
 def is_dead(lease: Lease, now: int) -> bool:
-    """Whether a holder can't write any more.
+    """Whether a holder can no longer write.
 
-    Where its process is among ours, that is asked, so neither a slow holder nor a clock that jumps loses
-    its thread.  Of another host, another boot or another container only the lease's end is known; one that
-    ends later than any can is not believed, so that a forged one holds a thread for an hour at most.
+    If its process can be checked from here, that decides, so neither a slow holder nor a clock that jumps
+    loses its thread. For another host, boot or container only the lease's end is known. One that ends too
+    late is ignored, so that a forged lease holds a thread for an hour at most.
     """
     ended = _process_ended(lease)
-    return lease.expires_at <= now or is_beyond_belief(lease, now) if ended is None else ended
+    return lease.expires_at <= now or ends_too_late(lease, now) if ended is None else ended
 
 
-def is_beyond_belief(lease: Lease, now: int) -> bool:
-    """Whether a lease ends later than any that is given: it was forged, or a clock is wrong."""
+def ends_too_late(lease: Lease, now: int) -> bool:
+    """Whether a lease ends later than any real one: it was forged, or a clock is wrong."""
     return lease.expires_at > now + _LATEST
 
 
 def _process_ended(lease: Lease) -> bool | None:
-    """Whether a holder's process has ended, None where that can't be asked here."""
-    alive = _pid_exists(lease.pid) if _is_near(lease) else None
+    """Return whether a holder's process has ended, None if that can't be checked from here."""
+    alive = _pid_exists(lease.pid) if _is_same_pid_space(lease) else None
     if not alive:
         return None if alive is None else True
     started = process_started(lease.pid)
     return started == 0 or bool(started and lease.process_started and started != lease.process_started)
 
 
-def _is_near(lease: Lease) -> bool:
+def _is_same_pid_space(lease: Lease) -> bool:
     """Whether the holder's process id means the same here."""
     us = _identity()
     if us.boot:
         return (lease.boot, lease.namespace) == (us.boot, us.namespace)
-    # All there is to go by where the system tells no boot.
+    # This is all that is known on a system without boot ids.
     return not lease.boot and lease.host == us.host
 
 
 def process_of(lease: Lease) -> tuple[str, str, int]:
-    """What a holder's process is told from others by."""
+    """Return what identifies a holder's process."""
     return lease.boot or lease.host, lease.namespace, lease.pid
 
 
 @contextmanager
-def giving_back(token: str) -> Iterator[None]:
-    """A block that takes a lease out of a store: where the store can't be written (it is full), the
-    lease counts as given back in this process."""
+def releasing(token: str) -> Iterator[None]:
+    """Context that removes a lease from a store.
+
+    If the store can't be written (it is full), the lease counts as released in this process.
+    """
     try:
         yield
     except StoreUnusable:
@@ -90,34 +92,34 @@ def giving_back(token: str) -> Iterator[None]:
         raise
 
 
-def is_given_back(lease: Lease) -> bool:
-    """Whether this process has given a lease back that its store could not take out."""
+def is_released(lease: Lease) -> bool:
+    """Whether this process has released a lease that its store could not remove."""
     return lease.token in _given_back
 
 
 def describe(lease: Lease) -> str:
-    """A holder in words: "ann on host box, process 4711"."""
+    """Describe a holder: "ann on host box, process 4711"."""
     return f"{lease.user} on host {lease.host}, process {lease.pid}"
 
 
-def is_there(presence: Presence, now: int) -> bool:
-    """Whether somebody is still at a question: their time is not over, and their process lives."""
-    if presence.until <= now or is_given_back(presence.lease):
+def is_present(presence: Presence, now: int) -> bool:
+    """Whether a person still has a request open: their time is not over, and their process lives."""
+    if presence.until <= now or is_released(presence.lease):
         return False
     return presence.lasts or not _process_ended(presence.lease)
 
 
 def process_started(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot: with the pid it names one process.
+    """Return when a process started, in clock ticks since boot; with the pid it identifies a process.
 
-    Returns 0 for a process that has ended and waits to be reaped, None where the system does not
-    tell (no /proc, or another user's process behind hidepid).
+    It is 0 for a process that has ended and waits to be reaped, None if the system does not say (no /proc, or
+    another user's process with hidepid).
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return None
-    # The command in the second field may hold spaces and brackets; fields count from its end.
+    # The command in the second field may contain spaces and brackets, so count fields from its end.
     fields = stat[stat.rfind(b")") + 2 :].split()
     if len(fields) < 20:
         return None
@@ -130,7 +132,7 @@ def _own_start(pid: int) -> int:
 
 
 def _pid_exists(pid: int) -> bool | None:
-    # Elsewhere than on POSIX signal 0 is not a question but a signal.
+    # Outside POSIX, signal 0 is not a check but a signal.
     if os.name != "posix":
         return None
     try:
@@ -168,6 +170,6 @@ def _identity() -> _Identity:
 
 
 def holder(lease: Lease | None, now: int) -> str | None:
-    """Who holds a thread, in words; None for nobody."""
-    free = lease is None or is_given_back(lease) or is_dead(lease, now)
+    """Describe who holds a thread; None for nobody."""
+    free = lease is None or is_released(lease) or is_dead(lease, now)
     return None if free or lease is None else describe(lease)

@@ -1,9 +1,9 @@
 """Which thread owns which rows of a log, and under which names they were written.
 
-A fork owns only what came after it left its parent.  Reads walk its *segments*: its own rows, then
-its parent's up to the fork, and so on.  A thread that was carried here from another store (see
-`transfer`) owns rows that were written under other names; its *past* says which, so that they keep
-the names their hashes were made with.
+A fork owns only the rows after the fork. Reads go through its *segments*: its own rows, then its parent's up
+to the fork, and so on. A thread that was imported from another store (see `transfer`) owns rows that were
+written under other names; its *past* says which, so that they keep the names with which their hashes were
+made.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from hitl_tui.engine.log.records import Checkpoint, Commit, LedgerEntry, Source,
 from hitl_tui.engine.log.threads import ThreadInfo
 
 UNBOUNDED = 2**32 - 1
-"""The highest step, seq and ledger number a thread can have."""
+"""The highest step, seq and ledger number that a thread can have."""
 
 Row = TypeVar("Row", Checkpoint, UpdateRecord, LedgerEntry)
 
 
 class Past(NamedTuple):
-    """The rows of a carried thread up to `last_*` included were written under the name `thread_id`.
+    """The name under which rows of an imported thread up to `last_*` were written: `thread_id`.
 
     `facts` is the `facts_hash` of the thread that wrote them.
     """
@@ -38,23 +38,23 @@ class Past(NamedTuple):
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """What is fixed about a thread; `shared_entries` of its parent's decisions are its own, too."""
+    """What is fixed about a thread; it shares the first `shared_entries` decisions of its parent."""
 
     info: ThreadInfo
     shared_entries: int
     past: tuple[Past, ...] = ()
 
 
-class Carried(NamedTuple):
-    """A thread to be taken in whole: what is fixed about it, and all it was written with, the cursor last."""
+class ImportedThread(NamedTuple):
+    """A thread to be imported as a whole: what is fixed about it, and all its commits, the cursor last."""
 
     info: ThreadInfo
     past: tuple[Past, ...]
     commits: Iterable[Commit]
 
 
-class Spent(NamedTuple):
-    """What steps of one source and node took together; `unpriced` of them have no known cost."""
+class Spending(NamedTuple):
+    """What steps of one source and node have used together; `unpriced` of them have no known cost."""
 
     source: Source
     node: str
@@ -66,8 +66,8 @@ class Spent(NamedTuple):
     duration: int
 
     @classmethod
-    def of(cls, point: Checkpoint) -> Spent:
-        """What one step took."""
+    def of(cls, point: Checkpoint) -> Spending:
+        """Return what one step used."""
         return cls(
             point.source,
             point.node,
@@ -80,19 +80,19 @@ class Spent(NamedTuple):
         )
 
 
-def summed(spent: Iterable[Spent]) -> list[Spent]:
-    """One part for each source and node."""
-    parts: dict[tuple[str, str], Spent] = {}
+def sum_by_node(spent: Iterable[Spending]) -> list[Spending]:
+    """Return one sum for each source and node."""
+    parts: dict[tuple[str, str], Spending] = {}
     for part in spent:
         same = parts.get(part[:2])
-        parts[part[:2]] = part if same is None else Spent(*part[:2], *map(add, same[2:], part[2:]))
+        parts[part[:2]] = part if same is None else Spending(*part[:2], *map(add, same[2:], part[2:]))
     return list(parts.values())
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """The rows one thread gives to a lineage: those above `after_*`, up to `last_*` included.
+    """The rows of one thread in a lineage: those above `after_*`, up to `last_*` included.
 
-    `thread_id` is the thread that owns them, `name` the one they were written under.
+    `thread_id` is the thread that owns them, `name` the one under which they were written.
     """
 
     thread_id: str
@@ -106,7 +106,7 @@ class Segment(msgspec.Struct, frozen=True):
     facts: bytes
 
     def up_to(self, step: int, seq: int, entry: int) -> Segment:
-        """The part of it that a fork shares."""
+        """Return the part that a fork shares."""
         return msgspec.structs.replace(
             self,
             last_step=min(self.last_step, step),
@@ -116,11 +116,11 @@ class Segment(msgspec.Struct, frozen=True):
 
     @property
     def left_out(self) -> bool:
-        """Whether a fork of an earlier step has left it out."""
+        """Whether a fork from an earlier step has left it out."""
         return self.last_step < self.after_step
 
     def named(self, rows: Iterable[Row]) -> Iterable[Row]:
-        """Rows of it with the name they were written under."""
+        """Return its rows with the name under which they were written."""
         return rows if self.name == self.thread_id else map(self._named, rows)
 
     def _named(self, row: Row) -> Row:
@@ -130,7 +130,7 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 def own_segments(thread_id: str, origin: Origin) -> Iterator[Segment]:
-    """The segments of a thread's own rows, the newest first."""
+    """Return the segments of a thread's own rows, the newest first."""
     info = origin.info
     start = (-1, 0, 0) if info.parent is None else (info.fork_step, info.fork_seq, origin.shared_entries)
     names = [Past(thread_id, UNBOUNDED, UNBOUNDED, UNBOUNDED, info.facts_hash), *reversed(origin.past)]

@@ -1,4 +1,4 @@
-"""Threads in memory: for tests, demos and short sessions; gone when the process ends."""
+"""A store in memory: for tests, demos and short sessions; lost when the process ends."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from hitl_tui.stores.base import (
     Checkpointer,
     as_opened,
     ascii_lower,
-    attended,
     check_same,
+    commit_refusal,
+    lease_lost,
     name_taken,
-    not_held,
     page_of,
     refuse_takeover,
-    refused,
     size_of,
+    still_present,
     summary_of,
-    there,
-    unknown,
+    unknown_thread,
+    with_presence,
     writer,
 )
 from hitl_tui.stores.deletion import deletion_entries
 from hitl_tui.stores.lease import holder
-from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Spent
+from hitl_tui.stores.lineage import UNBOUNDED, ImportedThread, Origin, Past, Spending
 
 _encode = msgspec.json.Encoder().encode
 
@@ -72,7 +72,7 @@ class _Thread:
         self.ledger: list[LedgerEntry] = []
 
     def add(self, commit: Commit) -> None:
-        """Take a commit over."""
+        """Add a commit."""
         self.records += commit.records
         self.ledger += commit.ledger
         if commit.checkpoint is not None:
@@ -86,7 +86,7 @@ class _Thread:
 class MemoryCheckpointer(Checkpointer):
     """A store in memory, usable from several threads.
 
-    Nothing is copied: what was committed is what is read, and is not to be changed.
+    Nothing is copied: reads return the committed objects, which must not be changed.
     """
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class MemoryCheckpointer(Checkpointer):
         with self._lock:
             thread = self._thread(thread_id)
             check_same(thread_id, commit, thread.info.facts_hash)
-            refusal = refused(thread_id, commit, thread.cursor.version, thread.lease)
+            refusal = commit_refusal(thread_id, commit, thread.cursor.version, thread.lease)
             if refusal is not None:
                 raise refusal
             thread.add(commit)
@@ -127,7 +127,7 @@ class MemoryCheckpointer(Checkpointer):
             thread.lease = None
             return thread.cursor.version, thread
 
-    def write_threads(self, threads: Iterable[Carried]) -> None:
+    def write_threads(self, threads: Iterable[ImportedThread]) -> None:
         written: dict[str, _Thread] = {}
         graphs: dict[str, StoredGraph] = {}
         for info, past, commits in threads:
@@ -156,7 +156,7 @@ class MemoryCheckpointer(Checkpointer):
         return self._graphs.get(digest)
 
     def faults(self, thread_id: str | None, since: int = 0) -> Iterator[Fault]:
-        """None: nobody else can reach what is in memory."""
+        """Return none: nobody else can change what is in memory."""
         return iter(())
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
@@ -184,7 +184,7 @@ class MemoryCheckpointer(Checkpointer):
             threads = [t for t in threads if base.is_inside(t.info, within, known)]
             now = self.now()
             counted = known.values() if within is not None else ()
-            inside = base.inside_each(t.info for t in counted)
+            inside = base.child_counts(t.info for t in counted)
             placed = [
                 (t.info, as_opened(t.cursor, holder(t.lease, now)) if waiting else t.cursor, t.order, t)
                 for t in threads
@@ -226,7 +226,7 @@ class MemoryCheckpointer(Checkpointer):
         with self._lock:
             thread = self._thread(thread_id)
             if thread.lease is None or thread.lease.token != token:
-                raise not_held(thread_id, thread.lease)
+                raise lease_lost(thread_id, thread.lease)
             thread.lease = msgspec.structs.replace(thread.lease, expires_at=expires_at)
 
     def release(self, thread_id: str, token: str) -> None:
@@ -239,7 +239,7 @@ class MemoryCheckpointer(Checkpointer):
         with self._lock:
             thread = self._threads.get(thread_id)
             if thread is None:
-                raise unknown(thread_id)
+                raise unknown_thread(thread_id)
             thread.pause = request
 
     def pause_request(self, thread_id: str) -> PauseRequest | None:
@@ -249,7 +249,7 @@ class MemoryCheckpointer(Checkpointer):
     def attend(self, thread_id: str, presence: Presence, now: int, over: str = "") -> None:
         with self._lock:
             thread = self._thread(thread_id)
-            thread.attending = attended(thread.attending, presence, now, over)
+            thread.attending = with_presence(thread.attending, presence, now, over)
 
     def leave(self, thread_id: str, token: str) -> None:
         with self._lock:
@@ -258,7 +258,7 @@ class MemoryCheckpointer(Checkpointer):
 
     def attending(self, thread_id: str, now: int) -> tuple[Presence, ...]:
         thread = self._threads.get(thread_id)
-        return there(thread.attending, now) if thread else ()
+        return still_present(thread.attending, now) if thread else ()
 
     def delete(self, deletion: Deletion) -> list[LedgerEntry]:
         with self._lock:
@@ -285,7 +285,7 @@ class MemoryCheckpointer(Checkpointer):
             )
 
     def space(self) -> Space:
-        """Nothing: it is not on the disk."""
+        """Return nothing: it is not on a disk."""
         return Space(0, 0)
 
     def vacuum(self) -> Space:
@@ -297,10 +297,10 @@ class MemoryCheckpointer(Checkpointer):
         return self.space()
 
     def close(self) -> None:
-        """Nothing to release: the threads live as long as the object."""
+        """Do nothing: the threads are kept as long as the object."""
 
     def _order(self) -> int:
-        """What tells a new thread from those before it, deleted ones among them."""
+        """Return a number that no earlier thread has had, not even a deleted one."""
         return len(self._threads) + len(self._deleted)
 
     def _origin(self, thread_id: str) -> Origin | None:
@@ -332,13 +332,15 @@ class MemoryCheckpointer(Checkpointer):
         with self._lock:
             return [entry for entry in self._threads[thread_id].ledger if first <= entry.n <= last]
 
-    def _own_spending(self, thread_id: str, last: int) -> Iterable[Spent]:
-        return [Spent.of(point) for point in reversed(self._own_checkpoints(thread_id, 0, last, UNBOUNDED))]
+    def _own_spending(self, thread_id: str, last: int) -> Iterable[Spending]:
+        return [
+            Spending.of(point) for point in reversed(self._own_checkpoints(thread_id, 0, last, UNBOUNDED))
+        ]
 
     def _thread(self, thread_id: str) -> _Thread:
         thread = self._threads.get(thread_id)
         if thread is None:
-            raise unknown(thread_id)
+            raise unknown_thread(thread_id)
         return thread
 
 
@@ -350,5 +352,5 @@ def _summary(thread: _Thread, now: int, inside: int | None = None) -> ThreadSumm
         thread.lease,
         now,
         inside=inside,
-        attending=there(thread.attending, now),
+        attending=still_present(thread.attending, now),
     )

@@ -1,4 +1,4 @@
-"""From what a user writes to a store: `memory:`, `sqlite:///runs.db`, `postgresql://...` or just a path."""
+"""Opens a store by what a user writes: `memory:`, `sqlite:///runs.db`, `postgresql://...` or just a path."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _FORMS = (
     "write memory:, files:DIRECTORY, sqlite:///runs.db (sqlite:////var/runs.db for an absolute path) "
     "a plain path, or postgresql://user@host/database"
 )
-# Two letters at least, so that the drive of C:\runs.db is no scheme.
+# At least two letters, so that the drive of C:\runs.db is not a scheme.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 def open_store(url: str, durability: Durability = "decisions", *, create: bool = True) -> Checkpointer:
-    """The store a URL or a path names.
+    """Open the store that a URL or a path names.
 
-    A path that is a directory, or ends in a slash, is a files store; any other is a SQLite file, which
-    is created where there is none.
+    A path that is a directory, or ends in a slash, is a files store; any other is a SQLite file, which is
+    created if necessary.
 
     Args:
-        durability: which commits no power cut takes back.
-        create: make the tables on a server that has none yet.
+        durability: which commits survive a power cut.
+        create: make the tables on a database server that has none yet.
 
     Raises:
         UsageError: the URL names no store, or there is no such durability.
-        NoSuchStore: the server has no tables.
+        NoSuchStore: the database server has no tables.
         StoreUnusable: the store can't be opened.
         LogCorrupt: the store is damaged.
     """
@@ -58,12 +58,12 @@ def open_store(url: str, durability: Durability = "decisions", *, create: bool =
 
 
 def is_server(url: str) -> bool:
-    """Whether a URL names a store on a server of a database."""
+    """Whether a URL names a store on a database server."""
     return url.startswith(("postgresql://", "postgres://"))
 
 
 def without_password(url: str) -> str:
-    """The URL of a store as it may be shown."""
+    """Return the URL of a store without its password."""
     return re.sub(r"^(postgres(?:ql)?://[^:/@]*):.*@|([?&]password=)[^&]*", _kept, url)
 
 
@@ -72,7 +72,7 @@ def _kept(secret: re.Match[str]) -> str:
 
 
 def store_place(url: str) -> str:
-    """The path in a URL of a store that is kept in files, as it is written there.
+    """Return the path in the URL of a store that is kept in files, as written.
 
     Raises:
         UsageError: the URL names no store.

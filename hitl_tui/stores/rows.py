@@ -1,11 +1,11 @@
-"""Between records and rows of a store's tables, which stand in the schema of each database.
+"""Converts between records and rows of a store's tables; the tables are in the schema of each database.
 
-Python's sqlite3 looks for an adapter for each None and each `bytes`, which takes it as long as the rest
-of an insert does.  What is written with every step therefore goes as a `bytearray`, and columns that
-are mostly None come last, so that `short` can leave them out, behind what a watched run has.
+Python's sqlite3 looks for an adapter for each None and each `bytes`, which takes as long as the rest of an
+insert. So what is written with every step is a `bytearray`, and columns that are mostly None come last, so
+that `trim_trailing_nulls` can leave them out.
 
-`hashes` of a record is previous, next and record hash, then the update's hash unless it equals the
-next one, as it does wherever a value is replaced.
+`hashes` of a record is the previous, next and record hash, then the update's hash unless it equals the next
+one, as it does whenever a value is replaced.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ from hitl_tui.engine.log.threads import (
 )
 from hitl_tui.engine.state.values import check_nesting
 from hitl_tui.engine.thread.hashes import chained
-from hitl_tui.stores.base import as_opened, there, waiting
+from hitl_tui.stores.base import as_opened, still_present, waiting
 from hitl_tui.stores.lease import holder
-from hitl_tui.stores.lineage import Past, Spent, summed
+from hitl_tui.stores.lineage import Past, Spending, sum_by_node
 
 Row = Sequence[Any]
 T = TypeVar("T")
 
 TOUCHED_SHIFT = 20
-"""`cursor.touched` is its `updated_at`, in microseconds, without these many bits: about its second."""
+"""`cursor.touched` is its `updated_at` in microseconds without this many low bits: about its second."""
 
 NUMBER = 0xFFFFFFFF
-"""The lower half of an id: seq, step or entry number."""
+"""Mask of the lower half of an id: seq, step or entry number."""
 
 _HASH = 32
-# Places in this tuple are written to files: append only.
+# Indexes in this tuple are stored: only append to it.
 _SOURCES: tuple[Source, ...] = ("input", "node", "map", "subgraph", "human", "fork", "rollback")
 _SOURCE_BITS, _SET, _PRIVATE, _TAINTED, _UPDATE_PATCHED, _RESULT_PATCHED = 7, 8, 16, 32, 64, 128
 _EACH = 2047
@@ -75,8 +75,8 @@ _MADE_BY_SHIFT = 8
 _PATCHED: dict[Literal["update", "result"], int] = {"update": _UPDATE_PATCHED, "result": _RESULT_PATCHED}
 
 
-def _late(kind: type[T]) -> Callable[[bytes | str], T]:
-    """A decoder that is made when it is first used: all of them take a program longer that looks at a row."""
+def _lazy_decoder(kind: type[T]) -> Callable[[bytes | str], T]:
+    """Return a decoder that is made at its first use: making all of them would slow down short programs."""
 
     @cache
     def decoder() -> msgspec.json.Decoder[T]:
@@ -90,20 +90,20 @@ def _late(kind: type[T]) -> Callable[[bytes | str], T]:
 
 _encode = msgspec.json.Encoder().encode
 _decode_any = msgspec.json.Decoder().decode
-_decode_cursor = _late(Cursor)
-_decode_spending = _late(list[Spent])
-_decode_presence = _late(Presence)
-_decode_past = _late(tuple[Past, ...])
-_decode_branches = _late(tuple[BranchOutcome, ...])
-_decode_owner = _late(Owner)
-_decode_compensations = _late(tuple[Compensation, ...])
-_decode_uses = _late(tuple[ModelUse, ...])
-_decode_calls = _late(tuple[ToolUse, ...])
-_decode_streamed = _late(tuple[StreamedText, ...])
-_decode_artifacts = _late(tuple[KeptArtifact, ...])
-_decode_tainted = _late(tuple[Taint, ...])
-_decode_read = _late(tuple[str, ...])
-_decode_lineage = _late(Lineage)
+_decode_cursor = _lazy_decoder(Cursor)
+_decode_spending = _lazy_decoder(list[Spending])
+_decode_presence = _lazy_decoder(Presence)
+_decode_past = _lazy_decoder(tuple[Past, ...])
+_decode_branches = _lazy_decoder(tuple[BranchOutcome, ...])
+_decode_owner = _lazy_decoder(Owner)
+_decode_compensations = _lazy_decoder(tuple[Compensation, ...])
+_decode_uses = _lazy_decoder(tuple[ModelUse, ...])
+_decode_calls = _lazy_decoder(tuple[ToolUse, ...])
+_decode_streamed = _lazy_decoder(tuple[StreamedText, ...])
+_decode_artifacts = _lazy_decoder(tuple[KeptArtifact, ...])
+_decode_tainted = _lazy_decoder(tuple[Taint, ...])
+_decode_read = _lazy_decoder(tuple[str, ...])
+_decode_lineage = _lazy_decoder(Lineage)
 
 
 def _decode(data: bytes) -> Any:
@@ -114,7 +114,7 @@ def _decode(data: bytes) -> Any:
 
 
 def _nested(data: bytes | str) -> bytes | str:
-    """JSON whose parts may be any value, once it is known not to be too deep."""
+    """Return JSON that may contain any value, after checking that it is not nested too deeply."""
     check_nesting(data)
     return data
 
@@ -123,13 +123,13 @@ _TEXT, _BLOB, _COST = (str, type(None)), (bytes, type(None)), (float, type(None)
 
 
 def _typed(row: Row, kinds: Sequence[Any]) -> None:
-    """Refuse a row whose columns are not of their types, as a damaged file may have them."""
+    """Refuse a row whose columns have wrong types, as in a damaged file."""
     if not all(map(isinstance, row, kinds)):
         raise ValueError("a column is of another type than it was written")
 
 
 def _typed_alike(row: Row, kinds: Sequence[Any], known: set[tuple[type, ...]]) -> None:
-    """As `_typed`, for tables of many rows: `known` are the types of those that were good before."""
+    """Do what `_typed` does, for many rows: `known` are the types of rows that were good before."""
     types = tuple(map(type, row))
     if types not in known:
         _typed(row, kinds)
@@ -137,14 +137,14 @@ def _typed_alike(row: Row, kinds: Sequence[Any], known: set[tuple[type, ...]]) -
 
 
 def value_of(kind: type[T], row: Row) -> T:
-    """The only column of a row."""
+    """Return the only column of a row."""
     _typed(row, (kind,))
     value: T = row[0]
     return value
 
 
-def short(row: Row) -> Row:
-    """A row without the columns at its end that are None."""
+def trim_trailing_nulls(row: Row) -> Row:
+    """Return a row without the columns at its end that are None."""
     length = len(row)
     while row[length - 1] is None:
         length -= 1
@@ -158,7 +158,7 @@ RECORD = (
 
 
 def record_row(base: int, record: UpdateRecord) -> Row:
-    """A record as a row of the thread whose ids begin at `base`."""
+    """Return a record as a row of the thread whose ids start at `base`."""
     update_hash, next_hash = record.update_hash, record.next_hash
     hashes = record.previous_hash + next_hash + record.record_hash
     if update_hash != next_hash:
@@ -204,7 +204,7 @@ _RECORD_TYPES: set[tuple[type, ...]] = set()
 
 
 def records_of(thread_id: str, rows: Iterable[Row], previous: bytes) -> Iterator[UpdateRecord]:
-    """The records of consecutive rows, given the hash of the record before them."""
+    """Yield the records of consecutive rows, given the hash of the record before them."""
     for row in rows:
         record = _record_of(thread_id, row, previous)
         previous = record.record_hash
@@ -218,7 +218,7 @@ def _record_of(thread_id: str, row: Row, prev_record_hash: bytes) -> UpdateRecor
         row_id, step, invocation, node, path, attempt, channel, reducer, flags, at, hashes,
         change, actor, note, result, lineage,
     ) = row  # fmt: skip
-    op, visibility, source, tainted, patched, made_by = _flagged(flags)
+    op, visibility, source, tainted, patched, made_by = _decode_flags(flags)
     next_hash = hashes[_HASH : 2 * _HASH]
     return UpdateRecord(
         thread_id,
@@ -251,21 +251,20 @@ def _record_of(thread_id: str, row: Row, prev_record_hash: bytes) -> UpdateRecor
 
 
 @lru_cache
-def _flagged(flags: int) -> tuple[Operation, Visibility, Source, bool, Patched, MadeBy]:
-    """Operation, visibility and source of a record, whether it is tainted, which fields are patches, and who
-    made it."""
+def _decode_flags(flags: int) -> tuple[Operation, Visibility, Source, bool, Patched, MadeBy]:
+    """Decode a record's flags: operation, visibility, source, taint, patched fields, and who made it."""
     return (
         "set" if flags & _SET else "reduce",
         "private" if flags & _PRIVATE else "public",
         _SOURCES[flags & _SOURCE_BITS],
         bool(flags & _TAINTED),
-        _patched(flags),
+        _patched_fields(flags),
         _MADE_BY[flags >> _MADE_BY_SHIFT],
     )
 
 
-def _patched(flags: int) -> Patched:
-    """The fields of a record that are patches."""
+def _patched_fields(flags: int) -> Patched:
+    """Return the fields of a record that are patches."""
     if 0 <= flags < _UPDATE_PATCHED:
         return ()
     if not 0 < flags <= _EACH:
@@ -277,28 +276,28 @@ EFFECT = "id, step, channel, reducer, flags, change, result"
 
 
 def effect_of(row: Row) -> Effect:
-    """What the record of a row does to its channel."""
+    """Return the effect of a row's record on its channel."""
     _typed(row, (int, int, str, str, int, bytes, _BLOB))
     _, step, channel, reducer, flags, change, result = row
     op: Operation = "set" if flags & _SET else "reduce"
     kept = msgspec.UNSET if result is None else _decode(result)
-    return Effect(channel, op, reducer, _decode(change), kept, _patched(flags), step)
+    return Effect(channel, op, reducer, _decode(change), kept, _patched_fields(flags), step)
 
 
 PATCHED_FLAGS = _UPDATE_PATCHED | _RESULT_PATCHED
 _ALIKE = re.compile(r"[ !#-\[\]-~]+")
-"""What is written in JSON as it is."""
+"""Characters that are the same in JSON."""
 
 
-def like(text: str) -> str:
-    """A pattern of SQL for all columns, text or JSON, that hold a text, capitals aside; "" for any."""
+def like_pattern(text: str) -> str:
+    """Return an SQL pattern for columns, text or JSON, that contain a text, ignoring case; "" for any."""
     longest = max(_ALIKE.findall(text), key=len, default="")
     escaped = "".join(f"\\{char}" if char in "%_" else char for char in longest)
     return f"%{escaped}%" if longest else ""
 
 
 def record_hash_of(hashes: bytes) -> bytes:
-    """The record hash among a row's hashes."""
+    """Return the record hash from a row's hashes."""
     return hashes[2 * _HASH : 3 * _HASH]
 
 
@@ -320,7 +319,7 @@ _MADE_BY_COLUMN = CHECKPOINT.split(", ").index("made_by") - 3  # without `read`,
 
 
 def checkpoint_row(base: int, point: Checkpoint) -> Row:
-    """A checkpoint as a row of the thread whose ids begin at `base`."""
+    """Return a checkpoint as a row of the thread whose ids start at `base`."""
     hashes = hashes_of(point)
     if len(hashes) != 4 * _HASH:
         raise ValueError("the hashes of a checkpoint have 32 bytes each")
@@ -362,12 +361,12 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
 
 
 def hashes_of(point: Checkpoint) -> bytes:
-    """The hashes of a checkpoint as its row has them."""
+    """Return the hashes of a checkpoint as its row has them."""
     return point.state_hash + point.ledger_hash + point.cursor_hash + point.checkpoint_hash
 
 
 def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
-    """The checkpoint of a row; its columns are the fields of `Checkpoint` in their order."""
+    """Return the checkpoint of a row; its columns are the fields of `Checkpoint` in their order."""
     if tuple(map(type, row)) not in _CHECKPOINT_TYPES:
         _typed_alike(row, _CHECKPOINT_KINDS, _CHECKPOINT_TYPES)
     row_id, parent, *rest = row
@@ -395,20 +394,20 @@ def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
     return Checkpoint(thread_id, row_id & NUMBER, thread_id if parent == "" else parent, *rest)
 
 
-def spending_body(spent: Iterable[Spent]) -> bytes:
-    """What steps took, one part for each source and node, as JSON."""
-    return _encode(summed(spent))
+def spending_body(spent: Iterable[Spending]) -> bytes:
+    """Return what steps have used, one part for each source and node, as JSON."""
+    return _encode(sum_by_node(spent))
 
 
-def spending_of(body: bytes) -> list[Spent]:
-    """What `spending_body` wrote."""
+def spending_of(body: bytes) -> list[Spending]:
+    """Decode what `spending_body` has encoded."""
     return _decode_spending(body)
 
 
-def spent_of(row: Row) -> Spent:
-    """What the steps of one source and node took."""
+def spent_of(row: Row) -> Spending:
+    """Return what the steps of one source and node have used."""
     _typed(row, (str, str, int, int, int, float, int, int))
-    return Spent(*row)
+    return Spending(*row)
 
 
 LEDGER = (
@@ -418,7 +417,7 @@ LEDGER = (
 
 
 def ledger_row(base: int, entry: LedgerEntry) -> Row:
-    """A ledger entry as a row of the thread whose ids begin at `base`."""
+    """Return a ledger entry as a row of the thread whose ids start at `base`."""
     return (
         base | entry.n,
         entry.kind,
@@ -440,9 +439,9 @@ def ledger_row(base: int, entry: LedgerEntry) -> Row:
 
 
 def ledger_of(thread_id: str, rows: Iterable[Row], previous: bytes) -> Iterator[LedgerEntry]:
-    """The ledger entries of consecutive rows, given the hash of the one before them.
+    """Yield the ledger entries of consecutive rows, given the hash of the one before them.
 
-    A database with logins has that of each in a last column.
+    A database with logins has the login of each entry in the last column.
     """
     for row in rows:
         _typed(
@@ -480,11 +479,11 @@ CURSOR = (
     "body, digest"
 )
 NEVER = -1
-"""Goes into a statement as `waiting_since` of what does not wait."""
+"""The `waiting_since` of a thread that does not wait."""
 
 
 def cursor_row(cursor: Cursor, facts: bytes, last_writer: str | None) -> Row:
-    """A cursor as the columns of `CURSOR`; `facts` is its thread's `facts_hash`."""
+    """Return a cursor as the columns of `CURSOR`; `facts` is its thread's `facts_hash`."""
     waiting_for, since = waiting(cursor)
     body = _encode(cursor)
     return (
@@ -503,10 +502,10 @@ def cursor_row(cursor: Cursor, facts: bytes, last_writer: str | None) -> Row:
 
 
 def cursor_of(body: bytes, digest: bytes | None, facts: bytes) -> Cursor:
-    """The cursor of its JSON; `ValueError` where that is not what was written.
+    """Return the cursor from its JSON; raises `ValueError` if it was changed.
 
     Args:
-        digest: None reads it whatever it is.
+        digest: None skips this check.
         facts: its thread's `facts_hash`.
     """
     if digest is not None and chained(body, facts) != digest:
@@ -514,23 +513,23 @@ def cursor_of(body: bytes, digest: bytes | None, facts: bytes) -> Cursor:
     return _decode_cursor(_nested(body))
 
 
-class _Asked(msgspec.Struct, gc=False):
-    """Of a cursor what its thread asks: to read all of it takes twice as long."""
+class _RequestFields(msgspec.Struct, gc=False):
+    """The fields of a cursor about its thread's requests: reading all fields takes twice as long."""
 
     pending: tuple[Request, ...] = ()
     goal: Any = None
 
 
-_decode_asked = _late(_Asked)
+_decode_asked = _lazy_decoder(_RequestFields)
 STANDING = 3
 """The columns of `waiting_of`."""
 
 
 def waiting_of(thread: ThreadSummary, body: bytes, digest: bytes, hashes: bytes) -> Waiting:
-    """What a thread asks, by its cursor and the hashes of its newest checkpoint.
+    """Return what a thread asks, from its cursor and the hashes of its newest checkpoint.
 
     Raises:
-        ValueError, TypeError: they are not what was written.
+        ValueError, TypeError: these were changed.
     """
     if chained(body, thread.info.facts_hash) != digest:
         raise ValueError("a cursor is not what was written")
@@ -547,7 +546,7 @@ THREAD_COLUMNS = 11
 
 
 def thread_of(row: Row) -> ThreadInfo:
-    """The fixed facts of a thread."""
+    """Return the fixed facts of a thread."""
     _typed(row, (str, str, str, bytes, _TEXT, int, int, int, _TEXT, _BLOB, bytes))
     thread_id, name, digest, source, parent, fork_step, fork_seq, created_at, created_by, owner, facts = row
     return ThreadInfo(
@@ -566,27 +565,27 @@ def thread_of(row: Row) -> ThreadInfo:
 
 
 def owner_of(info: ThreadInfo) -> bytes | None:
-    """Whom a child thread runs for, as JSON; None for a thread of its own."""
+    """Return the parent of a child thread as JSON; None for other threads."""
     return _encode(info.owner) if info.owner else None
 
 
 def past_body(past: Sequence[Past]) -> bytes | None:
-    """A carried thread's past as JSON, None where there is none."""
+    """Return an imported thread's past as JSON, None for other threads."""
     return _encode(past) if past else None
 
 
 def past_of(body: bytes | None) -> tuple[Past, ...]:
-    """What `past_body` wrote."""
+    """Decode what `past_body` has encoded."""
     return _decode_past(body) if body else ()
 
 
 def source_of(info: ThreadInfo) -> bytes:
-    """How to build a thread's graph again, as JSON."""
+    """Return how to build a thread's graph again, as JSON."""
     return _encode(info.source)
 
 
 LEASE = 'token, "user", host, pid, process_started, expires_at, boot, namespace'
-# Columns of the cursor AS c and the lease AS l (left joined) behind those of `THREAD`; a count comes last.
+# Columns of the cursor AS c and the lease AS l (left joined) after those of `THREAD`; a count comes last.
 SUMMARY = (
     "c.head, c.status, c.reason, c.position, c.waiting_for, c.waiting_since, c.last_writer, c.updated_at, "
     "l.token, l.user, l.host, l.pid, l.process_started, l.expires_at, l.boot, l.namespace"
@@ -594,33 +593,33 @@ SUMMARY = (
 
 
 def lease_of(row: Row) -> Lease:
-    """Who holds a thread; its columns are the fields of `Lease` in their order."""
+    """Return the lease of a row; its columns are the fields of `Lease` in their order."""
     _typed(row, (str, str, str, int, int, int, str, str))
     return Lease(*row)
 
 
 def pause_of(row: Row) -> PauseRequest:
-    """What is asked of whoever holds a thread: actor, note, at, at_once."""
+    """Return the pause request of a row: actor, note, at, at_once."""
     _typed(row, (_TEXT, _TEXT, int, int))
     actor, note, at, at_once = row
     return PauseRequest(actor, note, at, bool(at_once))
 
 
 def presence_body(presence: Presence) -> bytes:
-    """Somebody at a question, as JSON."""
+    """Return a presence as JSON."""
     return _encode(presence)
 
 
 def presence_of(body: Any) -> Presence:
-    """What `presence_body` wrote."""
+    """Decode what `presence_body` has encoded."""
     return _decode_presence(body)
 
 
 def summary_of(row: Row, now: int, attending: Mapping[str, list[Presence]]) -> ThreadSummary:
-    """A line of a list of threads; a holder counts only while it lives.
+    """Return a line of a list of threads; a holder counts only while its process lives.
 
     Args:
-        attending: who is at what waits, by thread.
+        attending: who has requests open, by thread.
     """
     facts, held, inside = row[THREAD_COLUMNS:-9], row[-9:-1], row[-1]
     _typed(facts, (int, str, str, str, str, (int, type(None)), str, int))
@@ -642,5 +641,5 @@ def summary_of(row: Row, now: int, attending: Mapping[str, list[Presence]]) -> T
         updated_at=updated_at,
         held_by=held_by,
         inside=inside,
-        attending=there(attending.get(row[0], ()), now),
+        attending=still_present(attending.get(row[0], ()), now),
     )

@@ -1,4 +1,4 @@
-"""A state that a caller saves as a step of a thread, without a graph."""
+"""Saves a caller's state as a step of a thread, without a graph."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def save(store: Checkpointer, thread_id: str, step: int, state: Mapping[str, Any
             f"thread {thread_id!r} is in the middle of a run", "resume it until it waits or ends"
         )
     if cursor is None:
-        # Refuses bad values before a thread is made for them.
+        # Refuse bad values before a thread is made for them.
         _differences(store, thread_id, head, state)
         info = ThreadInfo(thread_id, "", "", {}, None, -1, 0, now)
         info = replace(info, facts_hash=facts_hash(info))
@@ -85,7 +85,7 @@ def _write(
 def _differences(
     store: Checkpointer, thread_id: str, step: int, state: Mapping[str, Any]
 ) -> tuple[LiveState, list[Change]]:
-    """The state at a step, null where no record names a channel, and what makes `state` out of it."""
+    """Return the state at a step, null for channels without records, and the changes that lead to `state`."""
     known = (store.load_step(thread_id, step) or {}) if step >= 0 else {}
     values = {**dict.fromkeys(state), **known}
     point = store.checkpoint(thread_id, step) if step >= 0 else None
@@ -107,7 +107,7 @@ def _differences(
 
 
 def _private(store: Checkpointer, thread_id: str) -> set[str]:
-    """The channels whose values must stay private, by the graph that the thread last ran on."""
+    """Return the channels whose values must stay private, by the graph on which the thread last ran."""
     from hitl_tui.engine.thread.logged import logged_digest, logged_graph
 
     info, cursor = store.info(thread_id), store.cursor(thread_id)

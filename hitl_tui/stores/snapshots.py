@@ -1,8 +1,8 @@
-"""Snapshots as stored: each holds only what is new since the one before it.
+"""Snapshots as they are stored: each contains only what is new since the one before it.
 
-A list that merely grew is stored as its new elements, so that all snapshots of an append-only channel
-together take what its value takes, once.  Of another large value what is there already is named by where it
-stands in the snapshot before.  All is done on JSON text: nothing is decoded to values.
+A list that only grew is stored as its new elements, so that all snapshots of an append-only channel together
+take as much space as its value. Parts of other large values that are already in the snapshot before are
+stored as their positions there. All this works on JSON text, without decoding values.
 """
 
 import re
@@ -17,25 +17,25 @@ _SAMPLE = 1024
 _LIST = ord("[")
 
 _SMALLEST_SHARED = 4096
-"""Bytes of JSON from which on it is looked for what a value shares with the one before it."""
+"""From this number of bytes of JSON on, a value is compared with the one before it."""
 _LONGEST_CHAIN = 16
-"""Snapshots of a value that build on one another, so that reading one reads no more than these."""
-# JSON is compared in pieces that end where an item does, wherever what stands before them has moved to.
+"""Most snapshots of a value that build on one another, so that reading one reads at most these."""
+# JSON is compared in pieces that end where an item ends, so that moved text is found again.
 _PIECE = re.compile(rb'.{0,2048}?[]}"],|.{1,2048}', re.DOTALL)
 
 
 _Run = tuple[int, int, int]
-"""From where to where bytes of the value before stand, and how many follow that are not there."""
+"""A range of bytes in the value before, and how many new bytes follow it."""
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """What stands before the texts of a part.
+    """The header of a part, before its texts.
 
-    `sizes` has, for each channel, the length of its text in bytes.  For the names in `tails` that is a
-    list that goes on where the part before ends.  `lists` has, for each whole list, the length of its
-    JSON and the SHA-256 of all but its last byte, by which the next snapshot tells that it merely grew.
-    For the names in `shared` it is what the value in the part before lacks; `chains` says of how many parts
-    a value is made so.
+    `sizes` has the length of each channel's text in bytes. For names in `tails` the text is a list that
+    continues the one in the part before. `lists` has, for each whole list, the length of its JSON and the
+    SHA-256 of all but its last byte, by which the next snapshot finds out that it only grew. For names in
+    `shared` the text is what the value in the part before lacks; `chains` has the number of parts that make
+    up such a value.
     """
 
     sizes: dict[str, int]
@@ -46,14 +46,14 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """What one snapshot adds: the JSON of channels, to be read with what its head says of them."""
+    """What one snapshot adds: the JSON texts of channels, described by its header."""
 
     texts: Mapping[str, memoryview]
     head: _Head
 
     @property
     def open(self) -> set[str]:
-        """The channels that the part before is needed for."""
+        """The channels that need the part before."""
         return {*self.head.tails, *self.head.shared}
 
 
@@ -63,11 +63,10 @@ _decode_values = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def part_of(snapshot: bytes, before: Iterable[bytes]) -> bytes:
-    """What to store of a snapshot.
+    """Return what to store of a snapshot.
 
     Args:
-        before: what was stored of the thread's snapshots before it, newest first; no more are taken than
-            needed.
+        before: the stored parts before it, newest first; only as many as needed are read.
     """
     try:
         values = _decode_values(snapshot)
@@ -75,7 +74,7 @@ def part_of(snapshot: bytes, before: Iterable[bytes]) -> bytes:
         return _OPAQUE + snapshot
     rest = iter(before)
     wholes = {name: memoryview(raw) for name, raw in values.items()}
-    # Only lists and large values are made of what is there already.
+    # Only lists and large values are built on earlier parts.
     builds = any(text[0] == _LIST or len(text) >= _SMALLEST_SHARED for text in wholes.values())
     newest = _part(first) if builds and (first := next(rest, None)) else None
     texts: dict[str, bytes | memoryview] = {}
@@ -104,16 +103,16 @@ def part_of(snapshot: bytes, before: Iterable[bytes]) -> bytes:
     head = _encode(_Head(sizes, tuple(tails), lists, shared, chains))
     kind, data = _PLAIN, b"".join((len(head).to_bytes(4), head, *texts.values()))
     again = sum(len(texts[name]) for name in texts.keys() - set(tails) - shared.keys())
-    # What is stored again and again is worth packing; unpacking is most of the cost of a read.
+    # Only what is stored again and again is worth compressing: reads spend most time on it.
     if 2 * again > len(data):
-        packed = _packed(data)
+        packed = _compressed(data)
         if 2 * len(packed) < len(data):
             kind, data = _PACKED, packed
     return kind + _check(data) + data
 
 
 def whole(parts: Iterable[bytes]) -> bytes:
-    """The snapshot from its part and those before it, newest first; takes no more than it needs.
+    """Return the snapshot from its part and those before it, newest first; reads only as many as needed.
 
     Raises:
         ValueError: a part is damaged or missing.
@@ -125,10 +124,10 @@ def whole(parts: Iterable[bytes]) -> bytes:
 
 
 def each_whole(parts: Iterable[bytes], before: Iterable[bytes]) -> Iterator[bytes]:
-    """Consecutive snapshots from their parts, oldest first.
+    """Yield consecutive snapshots from their parts, oldest first.
 
     Args:
-        before: the parts before the first of them, newest first; no more are taken than needed.
+        before: the parts before the first of them, newest first; only as many as needed are read.
 
     Raises:
         ValueError: a part is damaged or missing.
@@ -143,27 +142,27 @@ def each_whole(parts: Iterable[bytes], before: Iterable[bytes]) -> Iterator[byte
         if pieces is None:
             pieces = _pieces(part, iter(before), part.texts)
         else:
-            pieces = {name: _grown(part, name, pieces) for name in part.texts}
+            pieces = {name: _pieces_after(part, name, pieces) for name in part.texts}
         yield _text(part, pieces)
 
 
 _Pieces = dict[str, list[bytes | memoryview]]
-"""The JSON of channels, each as a value and the insides of lists to be added to it."""
+"""The JSON of channels, each as a value and the contents of lists to be appended to it."""
 
 
 def _text(part: _Part, pieces: _Pieces) -> bytes:
-    """A snapshot as JSON, given the pieces of the channels that its part does not have whole."""
+    """Return a snapshot as JSON, given the pieces of the channels that its part does not have whole."""
     text: list[bytes | memoryview] = [b"{"]
     for name, own in part.texts.items():
         text += (b"," if len(text) > 1 else b"", _encode(name), b":")
         text += _value(pieces[name]) if name in pieces else (own,)
     text.append(b"}")
-    # Put together in one go: a copy of a long list on the way costs as much as reading it.
+    # Joined at once: an extra copy of a long list takes as long as reading it.
     return b"".join(text)
 
 
 def _value(pieces: list[bytes | memoryview]) -> list[bytes | memoryview]:
-    """A value as JSON, in pieces to be joined."""
+    """Yield a value as JSON, in pieces to be joined."""
     first, *more = pieces
     if not more:
         return [first]
@@ -174,7 +173,7 @@ def _value(pieces: list[bytes | memoryview]) -> list[bytes | memoryview]:
 
 
 def _pieces(newest: _Part, rest: Iterator[bytes], names: Iterable[str]) -> _Pieces:
-    """The pieces of some channels of a part, by the parts before it, newest first."""
+    """Return the pieces of some channels of a part, from the parts before it, newest first."""
     part, wanted = newest, set(names)
     chain = [(part, wanted)]
     while waiting := wanted & part.open:
@@ -185,12 +184,12 @@ def _pieces(newest: _Part, rest: Iterator[bytes], names: Iterable[str]) -> _Piec
         chain.append((part, wanted))
     pieces: _Pieces = {}
     for part, wanted in reversed(chain):
-        pieces = {name: _grown(part, name, pieces) for name in wanted}
+        pieces = {name: _pieces_after(part, name, pieces) for name in wanted}
     return pieces
 
 
-def _grown(part: _Part, name: str, before: _Pieces) -> list[bytes | memoryview]:
-    """The pieces of a channel in a part, given those in the part before, which are used up."""
+def _pieces_after(part: _Part, name: str, before: _Pieces) -> list[bytes | memoryview]:
+    """Return the pieces of a channel in a part, given those in the part before, which are consumed."""
     own = part.texts[name]
     if name not in part.open:
         return [own]
@@ -199,11 +198,11 @@ def _grown(part: _Part, name: str, before: _Pieces) -> list[bytes | memoryview]:
     if name in part.head.tails:
         before[name].append(own[1:-1])
         return before[name]
-    return [_spliced(b"".join(_value(before[name])), part.head.shared[name], own)]
+    return [_apply_runs(b"".join(_value(before[name])), part.head.shared[name], own)]
 
 
 def _runs(old: bytes, new: bytes) -> tuple[list[_Run], bytes]:
-    """How the bytes of `new` come from those of `old`, and those that do not."""
+    """Return how the bytes of `new` are made from those of `old`, and the new bytes."""
     places, place = {}, 0
     for piece in _PIECE.findall(old):
         places[piece] = place
@@ -223,8 +222,8 @@ def _runs(old: bytes, new: bytes) -> tuple[list[_Run], bytes]:
     return [*runs, (start, stop, length)], b"".join(own)
 
 
-def _spliced(old: bytes, runs: list[_Run], own: memoryview) -> bytes:
-    """What `_runs` was given, from what it gave."""
+def _apply_runs(old: bytes, runs: list[_Run], own: memoryview) -> bytes:
+    """Return the new bytes from the old ones and the result of `_runs`."""
     text: list[bytes | memoryview] = []
     place = 0
     for start, stop, length in runs:
@@ -236,10 +235,11 @@ def _spliced(old: bytes, runs: list[_Run], own: memoryview) -> bytes:
 
 
 def _list(text: memoryview, before: tuple[int, bytes] | None) -> tuple[tuple[int, bytes], bytes | None]:
-    """How a list is known to the next snapshot, and the list of the elements that it has beyond the one
-    before, which is known so; None where it does not begin with that list."""
+    """Return how the next snapshot can recognise a list, and the list of its new elements.
+
+    The second is None if the list does not start with the one before, as recognised by `before`."""
     length, known = before or (0, b"")
-    # The text goes through the hash once, with a stop where the list before would end.
+    # The text is hashed once, with an intermediate digest where the list before would end.
     begins = length > 2 and length <= len(text) and text[length - 1] in b",]"
     digest = sha256(text[: length - 1] if begins else b"")
     grown = begins and digest.digest() == known
@@ -249,7 +249,7 @@ def _list(text: memoryview, before: tuple[int, bytes] | None) -> tuple[tuple[int
 
 
 def _part(stored: bytes) -> _Part | None:
-    """A part, or None for a snapshot that was stored as it was."""
+    """Return a part, or None for a snapshot that was stored whole."""
     kind = stored[:1]
     if kind == _OPAQUE:
         return None
@@ -267,8 +267,8 @@ def _part(stored: bytes) -> _Part | None:
     return _Part(texts, head)
 
 
-def _packed(data: bytes) -> bytes:
-    """The data compressed, or as it is where a sample says that it would not get half as small."""
+def _compressed(data: bytes) -> bytes:
+    """Return the data compressed, or unchanged if a sample does not shrink to half its size."""
     sample = data[len(data) // 2 :][:_SAMPLE]
     if len(data) > 16 * _SAMPLE and 2 * len(zlib.compress(sample, 1)) >= len(sample):
         return data

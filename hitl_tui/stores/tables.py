@@ -1,4 +1,4 @@
-"""Threads as rows of SQL tables: what a store reads, whichever database has the rows.
+"""Threads as rows of SQL tables: reading them from any database.
 
 Rows of a thread have the id `thread << 32 | number`; the columns are those of `rows`.
 """
@@ -40,21 +40,21 @@ from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.errors import HitlError
 from hitl_tui.shell import command_line
 from hitl_tui.stores import faults, rows, snapshots
-from hitl_tui.stores.base import Checkpointer, refused, there, unknown
+from hitl_tui.stores.base import Checkpointer, commit_refusal, still_present, unknown_thread
 from hitl_tui.stores.lease import holder
-from hitl_tui.stores.lineage import Origin, Spent
+from hitl_tui.stores.lineage import Origin, Spending
 
 T = TypeVar("T")
 
-# Records read at a time: long logs are read in pieces, so that a writer never waits for a reader.
+# Records that are read at a time: long logs are read in pieces, so that a writer never waits for a reader.
 _CHUNK = 512
 SPENDING_STEPS = 128
-"""Every so many steps what they took so far is noted, so that totals cost no walk over all steps."""
+"""After this many steps, their total use is stored, so that totals need not read all steps."""
 
 _FEW = 1000
 _OF_THREAD = " FROM cursor AS c JOIN thread AS t ON t.key = c.thread "
 _STANDING = ", c.body, c.digest, k.hashes"
-# The page is chosen first: whatever a line says and counts is looked up for the lines of the page alone.
+# The page is chosen first, so that details and counts are looked up only for its lines.
 _CHOSEN = f"SELECT c.thread, {{since}} AS since, t.id AS name{_OF_THREAD}WHERE {{where}}"
 _ORDER = " ORDER BY c.touched DESC, c.updated_at DESC, c.thread DESC"
 _BEHIND = (
@@ -107,7 +107,7 @@ _CHECKPOINT_BYTES = " + ".join(
     )
 )
 _UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError)
-"""What decoding a row raises that is not as it was written."""
+"""The errors of decoding a damaged row."""
 _LET_GO = (
     "it tells who is at the thread alone: where nobody is, delete the rows of the tables lease, pause and "
     "presence"
@@ -118,21 +118,22 @@ _LEASE = f"SELECT {rows.LEASE} FROM lease WHERE thread = ?"
 
 
 def _like(part: str) -> str:
-    """The pattern of names that hold a part, in any (ASCII) case."""
+    """Return the pattern of names that contain a part, ignoring (ASCII) case."""
     return "%" + re.sub("([%_!])", r"!\1", part) + "%"
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """What the SQL of databases says differently.
+    """The differences between the SQL of databases.
 
     Args:
-        owner: the id of the thread that the thread `{}` runs for.
+        owner: the id of the parent of the child thread `{}`.
         members: the numbers in the JSON list `{}`.
         json: a column of JSON as text.
-        like: the operator of a pattern, A to Z in any case.
-        named: whether a name is `:like`, A to Z in any case.
-        spending: what the steps between two ids took, as columns of `rows.spent_of`.
-        ledger: the columns of a decision, the login that wrote it behind `rows.LEDGER` where there is one.
+        like: the pattern operator that ignores the case of A to Z.
+        named: whether a name matches `:like`, ignoring the case of A to Z.
+        spending: what the steps between two ids have used, as columns of `rows.spent_of`.
+        ledger: the columns of a decision: `rows.LEDGER`, then the login that wrote it, if the database has
+            logins.
     """
 
     owner: str
@@ -144,25 +145,28 @@ class Dialect(msgspec.Struct, frozen=True):
     ledger: str = rows.LEDGER
 
     def one_summary(self) -> str:
-        """The line of one thread, given its key."""
+        """The statement for the line of one thread, given its key."""
         return self._summaries(inside="NULL", standing="", where="c.thread = ?")
 
     def matches(self) -> str:
-        """Keys of threads by `:like`, `:most` at most."""
+        """The statement for keys of threads that match `:like`, at most `:most`."""
         return f"SELECT t.key FROM thread AS t WHERE {self.named} LIMIT :most"
 
     def among(self, name: str) -> str:
-        """Whether a thread is in a list of keys."""
+        """Return the condition that a thread is in a list of keys."""
         return f"c.thread IN ({self.members.format(':' + name)})"
 
     def steps_of_records(self) -> str:
-        """Steps whose records hold a text; what was only edited may hold one that no row has as a whole."""
+        """The statement for steps whose records contain a text.
+
+        Patches always count, since no row has their whole value.
+        """
         held = self._holds(("note", "actor"), ("change", "result"))
         edited = f"flags & {rows.PATCHED_FLAGS} <> 0"
         return f"SELECT step FROM record WHERE id > ? AND id <= ? AND ({edited} OR {held})"
 
     def steps_of_points(self) -> str:
-        """Steps whose checkpoints hold a text."""
+        """The statement for steps whose checkpoints contain a text."""
         held = self._holds(("text", "note", "decision", "actor"), ("streamed", "calls", "branches"))
         return f"SELECT id & {rows.NUMBER} FROM checkpoint WHERE id BETWEEN ? AND ? AND ({held})"
 
@@ -171,7 +175,7 @@ class Dialect(msgspec.Struct, frozen=True):
         return " OR ".join(f"{column} {self.like} ? ESCAPE '\\'" for column in columns)
 
     def _inside(self, thread: str, owner: str) -> str:
-        # A thread inside another is named after it: "/" is followed by "0" in the order of names.
+        # The name of a child starts with its parent's name and "/"; "0" follows "/" in the order of names.
         return (
             f"{thread}.id > {owner} || '/' AND {thread}.id < {owner} || '0' "
             f"AND {self.owner.format(thread)} = {owner}"
@@ -194,13 +198,13 @@ class Dialect(msgspec.Struct, frozen=True):
         named: str = "",
         standing: bool = False,
     ) -> str:
-        """The statement for a page of `Store.threads`; its values have the names of its marks.
+        """Return the statement for a page of `Store.threads`; its values are named like its parameters.
 
         Args:
             last: the last line of the page before.
-            abandoned: where those that wait are listed, the threads in `:abandoned`, too.
+            abandoned: in a list of waiting threads, include those in `:abandoned`.
             named: a condition on their names.
-            standing: the columns of `rows.waiting_of`, too.
+            standing: include the columns of `rows.waiting_of`.
         """
         conditions = [named] if named else []
         if within is not None:
@@ -209,7 +213,7 @@ class Dialect(msgspec.Struct, frozen=True):
         if waiting:
             kinds = [("c.waiting_since", "c.waiting_since IS NOT NULL")]
             if abandoned:
-                # That a runner has died only its lease says; its thread waits since the last commit.
+                # Only the lease shows that a runner has died; its thread waits since the last commit.
                 among = self.among("abandoned")
                 kinds.append(("c.updated_at", f"c.waiting_since IS NULL AND {among}"))
             later = [_LATER] if last else []
@@ -234,7 +238,7 @@ class Dialect(msgspec.Struct, frozen=True):
 
 
 class TableStore(Checkpointer):
-    """A store whose threads are rows of tables; how these are written is each database's own."""
+    """A store whose threads are rows of tables; subclasses write them."""
 
     dialect: ClassVar[Dialect]
 
@@ -244,11 +248,11 @@ class TableStore(Checkpointer):
 
     @abstractmethod
     def _rows(self, sql: str, values: tuple[Any, ...] | dict[str, Any] = ()) -> list[Any]:
-        """What a statement gives; its marks are `?`, or `:name` of a dict."""
+        """Return the rows of a statement; its parameters are `?`, or `:name` with a dict."""
 
     @abstractmethod
     def _damaged(self, what: str, hint: str = "") -> HitlError:
-        """The error of a store whose rows can't be read as they should."""
+        """Return the error for rows that can't be read."""
 
     @abstractmethod
     def _faults_of_store(self) -> Iterator[Fault]:
@@ -261,7 +265,7 @@ class TableStore(Checkpointer):
             entries_of = f"SELECT thread, {self.dialect.ledger} FROM store_ledger ORDER BY id"
             if newest is None:
                 stored = self._rows(entries_of)
-            else:  # and the one before them, whose hash the first of them continues
+            else:  # and the one before them, to whose hash the first one is chained
                 stored = self._rows(f"{entries_of} DESC LIMIT ?", (newest + 1,))[::-1]
             for thread, *row in stored:
                 entries += rows.ledger_of(rows.value_of(str, (thread,)), (row,), previous)
@@ -293,7 +297,7 @@ class TableStore(Checkpointer):
 
     def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
         fetched: list[Any] = []
-        # A key that is known may be that of a thread which another process has deleted.
+        # A cached key may belong to a thread that another process has deleted.
         while not fetched:
             known, key = thread_id in self._keys, self._find(thread_id)
             if key is None:
@@ -331,7 +335,7 @@ class TableStore(Checkpointer):
             return [rows.thread_of(row) for row in fetched]
 
     def inner_names(self, thread_id: str) -> list[str]:
-        # A thread inside another is named after it: "/" is followed by "0" in the order of names.
+        # The name of a child starts with its parent's name and "/"; "0" follows "/" in the order of names.
         sql = "SELECT id FROM thread WHERE id > ? AND id < ? ORDER BY created_at, key"
         names = [str(name) for (name,) in self._rows(sql, (f"{thread_id}/", f"{thread_id}0"))]
         return [name for name in names if self._may_be_inside(name, thread_id)]
@@ -369,7 +373,7 @@ class TableStore(Checkpointer):
         waiting: list[Waiting] = []
         for thread, row in zip(threads, fetched, strict=True):
             body, digest, hashes = row[-rows.STANDING :]
-            if not hashes:  # the step is that of a fork's parent
+            if not hashes:  # the step belongs to a fork's parent
                 waiting.append(self._waiting(thread))
                 continue
             try:
@@ -379,7 +383,7 @@ class TableStore(Checkpointer):
         return waiting
 
     def _abandoned(self) -> list[int]:
-        """Keys of the threads that nobody alive runs, though they were left running."""
+        """Return keys of the threads whose status is running although no living process runs them."""
         now = self.now()
         with self._decoding(_LET_GO):
             return [
@@ -412,7 +416,7 @@ class TableStore(Checkpointer):
             return rows.pause_of(fetched[0]) if fetched else None
 
     def attending(self, thread_id: str, now: int) -> tuple[Presence, ...]:
-        return there(self._attending(self._find(thread_id)), now)
+        return still_present(self._attending(self._find(thread_id)), now)
 
     def _attending(self, key: int | None) -> list[Presence]:
         fetched = self._rows("SELECT body FROM presence WHERE thread = ?", (key,))
@@ -423,14 +427,14 @@ class TableStore(Checkpointer):
         version = self._value(int, _VERSION, (key,))
         if version is None:
             self._forget(thread_id)
-            return unknown(thread_id)
-        return refused(thread_id, commit, version, self.lease(thread_id)) or unknown(thread_id)
+            return unknown_thread(thread_id)
+        return commit_refusal(thread_id, commit, version, self.lease(thread_id)) or unknown_thread(thread_id)
 
     def _summaries(self, fetched: Sequence[Any]) -> list[ThreadSummary]:
-        """Lines of a list from their rows."""
+        """Return lines of a list from their rows."""
         now = self.now()
         attending: dict[str, list[Presence]] = {}
-        # All there are: as many as there are people at the store, beside a page of many threads.
+        # All of them: there are only as many as people using the store.
         present = self._rows(_ATTENDING) if fetched else ()
         with self._decoding(_LET_GO):
             for name, body in present:
@@ -450,7 +454,7 @@ class TableStore(Checkpointer):
         if not fetched:
             return None
         *facts, shared_entries, past, key = fetched[0]
-        if self._keys.get(thread_id, key) != key:  # another process has deleted the one of that name
+        if self._keys.get(thread_id, key) != key:  # another process has deleted the thread of that name
             self._forget(thread_id)
         self._keys[thread_id] = key
         with self._decoding():
@@ -484,7 +488,7 @@ class TableStore(Checkpointer):
             yield from effects
 
     def _own_steps_with(self, thread_id: str, first: int, last: int, text: str) -> Iterable[int]:
-        pattern = rows.like(text)
+        pattern = rows.like_pattern(text)
         if not pattern:
             return range(first, last + 1)
         base = self._key(thread_id) << 32
@@ -498,7 +502,7 @@ class TableStore(Checkpointer):
         return sorted(steps)
 
     def _record_rows(self, sql: str, thread_id: str, first: int, last: int) -> Iterator[list[Any]]:
-        """Rows of records, in pieces: those of steps `first` to `last` and maybe some beside them."""
+        """Yield rows of records in pieces: those of steps `first` to `last`, and maybe some others."""
         place, end = self._seqs(thread_id, first, last)
         while fetched := self._ordered(self._rows(sql, (place, end)), place + 1, end):
             place = fetched[-1][0]
@@ -507,7 +511,7 @@ class TableStore(Checkpointer):
                 return
 
     def _seqs(self, thread_id: str, first: int, last: int) -> tuple[int, int]:
-        """The ids of records behind which those of some steps begin, and with which they end."""
+        """Return the id before the first record of some steps, and the id of the last one."""
         base = self._key(thread_id) << 32
         # A step's records are those after the last one of the step before.
         span = (base, base + first - 1, base + last, base + rows.NUMBER)
@@ -516,7 +520,7 @@ class TableStore(Checkpointer):
             return base + (0 if below is None else below), base + (rows.NUMBER if above is None else above)
 
     def _record_link(self, thread_id: str, seq: int) -> bytes:
-        """What the record after `seq` is chained to."""
+        """Return the hash to which the record after `seq` is chained."""
         link = b""
         for segment in self._lineage(thread_id):
             if segment.after_seq < seq <= segment.last_seq:
@@ -527,7 +531,7 @@ class TableStore(Checkpointer):
         return self._begun(thread_id, link, lambda part: part.after_seq == seq)
 
     def _entry_link(self, thread_id: str, n: int) -> bytes:
-        """What the decision after `n` is chained to."""
+        """Return the hash to which the decision after `n` is chained."""
         link = b""
         for segment in self._lineage(thread_id):
             if segment.after_entry < n <= segment.last_entry:
@@ -537,7 +541,7 @@ class TableStore(Checkpointer):
         return self._begun(thread_id, link, lambda part: part.after_entry == n)
 
     def _begun(self, thread_id: str, link: bytes, begins: Callable[[Part], bool]) -> bytes:
-        """A link with the facts of the parts that begin behind it."""
+        """Return a link chained to the facts of the parts that start after it."""
         for part in self.parts(thread_id):
             if begins(part):
                 link = chained(link, part.facts)
@@ -570,8 +574,8 @@ class TableStore(Checkpointer):
         return zip((row_id & rows.NUMBER for row_id, _ in fetched), wholes, strict=True)
 
     def _parts(self, base: int, last: int) -> Iterator[bytes]:
-        """The parts of the snapshots up to the row `last`, newest first."""
-        # How many a reader needs is known to it alone: the further it reads, the more come at once.
+        """Yield the parts of the snapshots up to the row `last`, newest first."""
+        # Only the reader knows how many it needs: the further it reads, the more are fetched at once.
         count = 1
         while fetched := self._ordered(self._rows(_PARTS, (base, last, count)), base, last, down=True):
             yield from (body for _, body in fetched)
@@ -590,27 +594,27 @@ class TableStore(Checkpointer):
         with self._decoding():
             return list(rows.ledger_of(thread_id, fetched, previous))
 
-    def _own_spending(self, thread_id: str, last: int) -> list[Spent]:
+    def _own_spending(self, thread_id: str, last: int) -> list[Spending]:
         return self._spending(self._key(thread_id), last)
 
-    def _spending(self, key: int, last: int) -> list[Spent]:
+    def _spending(self, key: int, last: int) -> list[Spending]:
         base = key << 32
         noted = self._rows(_LAST_SPENDING, (base, base + last))
-        # A thread's ids begin at `base`, the id of step 0.
+        # A thread's ids start at `base`, the id of step 0.
         place, body = noted[0] if noted else (base - 1, b"[]")
         with self._decoding():
             earlier = rows.spending_of(body)
             return earlier + list(map(rows.spent_of, self._rows(self.dialect.spending, (place, base + last))))
 
     def _forget(self, thread_id: str) -> None:
-        """What is known of a thread that has gone."""
+        """Forget what is cached about a deleted thread."""
         self._keys.pop(thread_id, None)
         self._lineages.pop(thread_id, None)
 
     def _key(self, thread_id: str) -> int:
         key = self._find(thread_id)
         if key is None:
-            raise unknown(thread_id)
+            raise unknown_thread(thread_id)
         return key
 
     def _find(self, thread_id: str) -> int | None:
@@ -622,10 +626,12 @@ class TableStore(Checkpointer):
         return key
 
     def _ordered(self, fetched: list[Any], first: int, last: int, *, down: bool = False) -> list[Any]:
-        """Rows whose ids go from `first` to `last`, strictly up or down, so that reading on comes to an end.
+        """Return rows after checking that their ids go from `first` to `last`, strictly up or down.
+
+        Otherwise reading on might never end.
 
         Raises:
-            LogCorrupt: they do not, as in a damaged file.
+            LogCorrupt: they do not, for example in a damaged file.
         """
         ids = [row[0] for row in (reversed(fetched) if down else fetched)]
         if ids and not (first <= ids[0] and ids[-1] <= last and all(map(lt, ids, ids[1:]))):
@@ -633,7 +639,10 @@ class TableStore(Checkpointer):
         return fetched
 
     def _value(self, kind: type[T], sql: str, values: tuple[Any, ...]) -> T | None:
-        """The only column of the first row, None where there is no row; `LogCorrupt` for another type."""
+        """Return the only column of the first row, None without rows.
+
+        Raises `LogCorrupt` for another type.
+        """
         fetched = self._rows(sql, values)
         with self._decoding():
             return rows.value_of(kind, fetched[0]) if fetched else None

@@ -1,4 +1,4 @@
-"""Export and import a thread, with the threads of its subgraphs, as lines of JSON, between any two stores.
+"""Exports and imports a thread, with its child threads, as lines of JSON, between any two stores.
 
 `docs/spec/verify.md` specifies every line, what each hash covers and how an export is checked.
 """
@@ -37,32 +37,32 @@ from hitl_tui.engine.thread.logged import chained_cursor_hash, ledger_links
 from hitl_tui.engine.thread.run_inputs import inputs_at_steps
 from hitl_tui.errors import HitlError, LogCorrupt, UsageError
 from hitl_tui.stores import snapshots
-from hitl_tui.stores.base import Checkpointer, name_taken, of_other_version, unknown
+from hitl_tui.stores.base import Checkpointer, name_taken, of_other_version, unknown_thread
 from hitl_tui.stores.files.json import PREFIX, digest_of, hash_text, plain, row_of
-from hitl_tui.stores.lineage import Carried, Past
+from hitl_tui.stores.lineage import ImportedThread, Past
 
 FORMAT = "hitl-tui thread"
 VERSION = 9
 
 
 class ChildPlace(NamedTuple):
-    """A thread of a subgraph's run, and the thread it is below."""
+    """A child thread and its parent."""
 
     thread_id: str
     of: str
 
 
 class Header(NamedTuple):
-    """What the first line of a thread says.
+    """The content of the first line of a thread.
 
     Args:
         info: its fixed facts, without the source of its graph.
-        source: the `source_hash` of that.
+        source: the `source_hash` of that source.
         shared_entries: how many of its parent's decisions a fork shares.
-        past: who wrote its rows, the thread itself last.
+        past: which threads wrote its rows, the thread itself last.
         left_out: the private names whose values were left out.
-        inside: of the first thread of an export, the other ones.
-        missing: of the first thread, those that a thread of the export names and that are not in it.
+        inside: in the first thread of an export, the other threads.
+        missing: in the first thread, the threads that the export names but does not contain.
     """
 
     info: ThreadInfo
@@ -89,7 +89,7 @@ class HeaderLine(msgspec.Struct):
 
     @classmethod
     def of(cls, header: Header) -> Self:
-        """The line of a header; no hash is shown where private values are left out."""
+        """Return the line of a header; it has no hashes if private values are left out."""
         shown = (lambda digest: "") if header.left_out else hash_text
         return cls(
             FORMAT,
@@ -104,7 +104,7 @@ class HeaderLine(msgspec.Struct):
         )
 
     def read(self) -> Header:
-        """The header of a line; raises `ValueError`."""
+        """Return the header in a line; raises `ValueError`."""
         past = tuple(Past(*part[:4], digest_of(part[4], "past")) for part in self.past)
         return Header(
             row_of(ThreadInfo, self.info),
@@ -118,7 +118,7 @@ class HeaderLine(msgspec.Struct):
 
 
 class Line(msgspec.Struct):
-    """Any line after the first."""
+    """Any line after the first one."""
 
     graph: msgspec.Raw = msgspec.Raw()
     step: dict[str, Any] | None = None
@@ -131,7 +131,7 @@ class Line(msgspec.Struct):
 
 
 class Kind(msgspec.Struct):
-    """What a first line says of the file it begins."""
+    """The format and version in a first line."""
 
     format: str
     version: int
@@ -140,11 +140,12 @@ class Kind(msgspec.Struct):
 class Names:
     """The new names of all threads of an export.
 
-    Each thread below another is named after it, as the engine does: `parent/node#n`.  A fork brings the
-    threads of the steps it shares under its own name; where two would be called the same, one is counted on.
+    Each child is named after its parent, as in the engine: `parent/node#n`. A fork's shared child threads are
+    imported under the fork's name; if two would get the same name, one gets the next number.
 
     Args:
-        header: of the first thread, which is to be called `name`, by default as it was.
+        header: that of the first thread.
+        name: the new name of the first thread; by default its old one.
     """
 
     def __init__(self, header: Header, name: str | None = None) -> None:
@@ -155,35 +156,35 @@ class Names:
         own = [place for place in header.inside if _is_own(place)]
         for place in (*own, *header.inside):
             if place.of in self._new and place.thread_id not in self._new:
-                self._new[place.thread_id] = self._free(_after(self._new[place.of], place))
+                self._new[place.thread_id] = self._free(_name_after_parent(self._new[place.of], place))
 
     def all(self) -> list[str]:
-        """Every new name, the first thread's first."""
+        """Return every new name, that of the first thread first."""
         return list(self._new.values())
 
     def of(self, thread_id: str) -> str:
-        """The new name of a thread of the export."""
+        """Return the new name of a thread of the export."""
         return self._new[thread_id]
 
     def info(self, header: Header) -> ThreadInfo:
-        """A thread's fixed facts under its new name; it leaves the parent it was forked from behind."""
+        """Return a thread's fixed facts with its new name, and without its fork parent."""
         old = header.info
         name, above = self._new[old.thread_id], self._of.get(old.thread_id)
         owner = old.owner
         if above is not None and owner is not None:
             owner = Owner(self._new[above], owner.node)
         elif name != old.thread_id:
-            owner = None  # of another name, it is not the thread its owner looks for
+            owner = None  # with another name, it is not the thread that its parent expects
         return replace(sourceless(old), thread_id=name, parent=None, fork_seq=0, owner=owner)
 
     def step(self, point: Checkpoint, header: Header) -> Checkpoint:
-        """A step that leads to the threads below it under their new names."""
+        """Return a step with the new names of its child threads."""
         if not any(outcome.thread for outcome in point.branches):
             return point
         return replace(point, branches=tuple(self._outcome(branch, header) for branch in point.branches))
 
     def cursor(self, cursor: Cursor, header: Header) -> Cursor:
-        """Where a thread stands, waiting for the threads below it under their new names."""
+        """Return a cursor with the new names of its child threads."""
         return replace(
             cursor,
             thread_id=self._new[header.info.thread_id],
@@ -205,7 +206,7 @@ class Names:
         )
 
     def _name(self, old: str, header: Header) -> str:
-        """The new name of a thread below another; of one that is not in the file, too."""
+        """Return the new name of a child thread, also of one that is not in the file."""
         if not old or old in self._new:
             return self._new.get(old, old)
         for above in (header.info.thread_id, *(past.thread_id for past in header.past)):
@@ -218,16 +219,16 @@ class Names:
         n = 1
         while name in self._taken:
             n += 1
-            # Its own part stays: the step that it made has it in its hash.
+            # Its own part stays: the hash of its step contains it.
             name = child_id(f"{above}/{n}", own)
         self._taken.add(name)
         return name
 
 
 def sourceless(info: ThreadInfo) -> ThreadInfo:
-    """A thread's fixed facts without what would build its graph: somebody else's word for what to run here.
+    """Return a thread's fixed facts without the source of its graph, which an importer must not trust.
 
-    The way to the graph of a subgraph's run, inside the one of the thread it ran for, is kept.
+    The path to a subgraph inside its parent's graph is kept.
     """
     way = info.source.get(WITHIN)
     named = isinstance(way, list) and all(isinstance(node, str) for node in way)
@@ -235,12 +236,12 @@ def sourceless(info: ThreadInfo) -> ThreadInfo:
 
 
 def _is_own(place: ChildPlace) -> bool:
-    """Whether a thread has the name of the one it is below: else a fork shares it."""
+    """Whether a child's name starts with its parent's name; otherwise a fork shares it."""
     return place.thread_id.startswith(f"{place.of}/")
 
 
-def _after(above: str, place: ChildPlace) -> str:
-    """The name of a thread below one that is now called `above`."""
+def _name_after_parent(above: str, place: ChildPlace) -> str:
+    """Return the new name of a child whose parent is now called `above`."""
     own = place.thread_id.removeprefix(f"{place.of}/")
     return child_id(above, own if _is_own(place) else own.rpartition("/")[2])
 
@@ -249,12 +250,12 @@ _decode_line = msgspec.json.Decoder(Line).decode
 
 
 class Reader:
-    """The lines of an export, checked one by one.
+    """Reads the lines of an export and checks them one by one.
 
     Raises (all of its methods):
         LogCorrupt: a damaged export; names the line.
         StoreUnusable: an export of another version.
-        UsageError: no export of a thread, or one whose private values were left out.
+        UsageError: not an export of a thread, or one whose private values were left out.
     """
 
     def __init__(self, lines: Iterable[bytes]) -> None:
@@ -265,7 +266,7 @@ class Reader:
         self._named: set[str] = set()
 
     def header(self) -> Header:
-        """The next line, which is the first one of a thread."""
+        """Read the next line, which must be the first one of a thread."""
         data = self._next()
         try:
             kind = msgspec.json.decode(data, type=Kind)
@@ -296,8 +297,8 @@ class Reader:
             _check_past(header)
         return header
 
-    def threads(self, first: Header, names: Names) -> Iterator[Carried]:
-        """The thread of a header and those that came along, each to be read to its end before the next."""
+    def threads(self, first: Header, names: Names) -> Iterator[ImportedThread]:
+        """Yield the thread of a header and its children; read each to its end before the next."""
         past = {first.info.thread_id: {part.thread_id for part in first.past}}
         yield self._thread(first, names)
         for place in first.inside:
@@ -308,18 +309,18 @@ class Reader:
             yield self._thread(header, names)
         with self._checking():
             if others := (self._named - past.keys()) ^ set(first.missing):
-                raise ValueError(f"line 1 and the steps name different threads: {_listed(others)}")
+                raise ValueError(f"line 1 and the steps name different threads: {_listed_names(others)}")
         if next(self._lines, b""):
             self._number += 1
             raise self._damage("there is more after the last line")
 
-    def _thread(self, header: Header, names: Names) -> Carried:
+    def _thread(self, header: Header, names: Names) -> ImportedThread:
         info = names.info(header)
         info = replace(info, facts_hash=facts_hash(info, past=header.past))
-        return Carried(info, header.past, self._commits(header, names, info))
+        return ImportedThread(info, header.past, self._commits(header, names, info))
 
     def _commits(self, header: Header, names: Names, info: ThreadInfo) -> Iterator[Commit]:
-        """All that follows in a thread, the cursor last."""
+        """Yield the commits of a thread, the cursor last."""
         with self._checking():
             rows = _Rows(header)
         while True:
@@ -341,7 +342,7 @@ class Reader:
         self._named |= threads_of_cursor(end)
         self._digest.update(data)
         links = ("last_record_hash", "checkpoint_hash", "ledger_hash")
-        # What is written from here on is chained to the thread as it is called here.
+        # What is written from here on is chained to the thread with its new name.
         end = replace(end, **{name: chained(getattr(end, name), info.facts_hash) for name in links})
         end = names.cursor(end, header)
         ledger: tuple[LedgerEntry, ...] = ()
@@ -390,7 +391,7 @@ class Reader:
 
 
 def _check_order(header: Header) -> None:
-    """Refuse threads that are inside none before them, or named twice."""
+    """Refuse child threads that come before their parents, or are named twice."""
     known = {header.info.thread_id}
     for thread_id, of in header.inside:
         if of not in known or thread_id in known:
@@ -401,7 +402,7 @@ def _check_order(header: Header) -> None:
 
 
 def _check_past(header: Header) -> None:
-    """Refuse facts that the digest of a thread's facts does not cover, and rows that nobody wrote."""
+    """Refuse facts that do not match the digest of a thread's facts, and rows without a writer."""
     info, past = header.info, header.past
     before = (-1, 0, 0)
     for part in past:
@@ -421,10 +422,10 @@ def _check_past(header: Header) -> None:
 
 
 def _check_place(header: Header, place: ChildPlace, names: set[str]) -> None:
-    """Refuse a thread that is not the next one, or did not run inside the one that it is said to be inside.
+    """Refuse a thread that is not the next one, or is not a child of its stated parent.
 
     Args:
-        names: under which the rows of that one were written.
+        names: the names under which the parent's rows were written.
     """
     info = header.info
     if info.thread_id != place.thread_id:
@@ -435,12 +436,12 @@ def _check_place(header: Header, place: ChildPlace, names: set[str]) -> None:
         raise ValueError("only the first thread names others")
 
 
-def _listed(names: Collection[str]) -> str:
+def _listed_names(names: Collection[str]) -> str:
     return ", ".join(map(repr, sorted(names)))
 
 
 def _check_written(row: Any, data: bytes) -> None:
-    """Refuse a line that is not, byte for byte, as `export_thread` writes what it says."""
+    """Refuse a line that differs in any byte from what `export_thread` writes for its content."""
     if _encode(row) + b"\n" != data:
         raise ValueError("it is not written as `export` writes it")
 
@@ -450,7 +451,7 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 @cache
 def _own_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
-    """The fields of a row but those that hold a value of somebody's."""
+    """Return the fields of a row, except those with user values."""
     return tuple(field.name for field in msgspec.structs.fields(kind) if not _may_be_any(field.type))
 
 
@@ -459,7 +460,7 @@ def _may_be_any(kind: Any) -> bool:
 
 
 def _check_numbers(row: msgspec.Struct, where: str = "") -> None:
-    """Refuse a row with a number that no database has a column for; values of channels may be any.
+    """Refuse a row with a number that is too large for a database column; values of channels are not checked.
 
     Raises:
         ValueError: names the field.
@@ -478,10 +479,10 @@ def _check_numbers(row: msgspec.Struct, where: str = "") -> None:
 
 
 class _Rows:
-    """The lines of one thread between its first and its last, in their order: graphs, steps, decisions.
+    """Reads the lines of one thread between its first and its last: graphs, steps, decisions.
 
     Raises (all of its methods):
-        ValueError: a line does not follow from those before it.
+        ValueError: a line does not follow those before it.
     """
 
     def __init__(self, header: Header) -> None:
@@ -495,7 +496,7 @@ class _Rows:
         self._check_part(-1)
 
     def read(self, line: Line, data: bytes) -> Commit:
-        """What a line adds to the thread."""
+        """Return what a line adds to the thread."""
         written: dict[str, Any]
         if body := bytes(line.graph):
             commit, written = self._graph(body), {"graph": line.graph}
@@ -510,7 +511,7 @@ class _Rows:
         return commit
 
     def check_end(self, end: Cursor) -> None:
-        """Refuse a cursor that is not the one of these lines."""
+        """Refuse a cursor that does not match these lines."""
         for name in ("thread_id", "head", "last_seq", "ledger_n"):
             if getattr(end, name) != getattr(self._at, name):
                 raise ValueError(f"its {name} is not that of the lines before")
@@ -526,7 +527,7 @@ class _Rows:
             raise ValueError("the cursor is not the one that the newest step or decision was written with")
 
     def _own_parts(self) -> Iterator[Part]:
-        """The parts of the thread as a store has them."""
+        """Return the parts of the thread as a store has them."""
         after = (-1, 0, 0)
         for name, *last, facts in self._past:
             yield Part(self._info.thread_id, name, *after, facts)
@@ -583,7 +584,7 @@ class _Rows:
         return Commit(moved, 0, "", records, point, snapshot), written
 
     def _name(self, field: Literal["last_step", "last_entry"], number: int) -> str:
-        """The thread that wrote the row with a number; `field` says what is numbered."""
+        """Return the name of the thread that wrote the row with a number; `field` says what is numbered."""
         for part in self._past:
             last: int = getattr(part, field)
             if number <= last:
@@ -603,8 +604,8 @@ _WINDOW = 256
 _encode = msgspec.json.Encoder().encode
 
 
-class _Standing(NamedTuple):
-    """A thread up to where it stood when it was asked for; `of` is the thread it is below."""
+class _ThreadAtExport(NamedTuple):
+    """A thread as it was when the export started; `of` is its parent."""
 
     info: ThreadInfo
     cursor: Cursor
@@ -615,21 +616,21 @@ class _Standing(NamedTuple):
 def export_thread(
     store: Checkpointer, thread_id: str, *, private: bool = False, alone: bool = False
 ) -> Iterator[bytes]:
-    """A thread as lines, each with its newline, up to where it stands when the first one is asked for.
+    """Yield a thread as lines, each with its newline, as it is when the first one is read.
 
     Args:
-        private: True brings everything.  Without it, values of private channels are left out of a
-            thread that has some, and so is all that could tell them: hashes, snapshots, what
-            decisions and requests quote.  Such a file is for reading; it can't be imported.
-        alone: True leaves the threads of its subgraphs' runs behind.
+        private: True exports everything. Otherwise values of private channels are left out, together with all
+            that could reveal them: hashes, snapshots, texts of decisions and requests. Such a file is for
+            reading; it can't be imported.
+        alone: True leaves out child threads.
 
     Raises:
         UnknownThread: there is no such thread.
-        LogCorrupt: what a thread's log should say can't be read.
+        LogCorrupt: a thread's log can't be read.
     """
     standings = [_standing(store, thread_id, "", private)]
     if standings[0] is None:
-        raise unknown(thread_id)
+        raise unknown_thread(thread_id)
     if not alone:
         standings += [
             _standing(store, child.thread_id, child.parent, private)
@@ -639,22 +640,22 @@ def export_thread(
 
 
 def import_thread(store: Checkpointer, lines: Iterable[bytes], thread_id: str | None = None) -> str:
-    """Add a thread from the lines of `export_thread`, all of it or nothing; returns its id.
+    """Add a thread from the lines of `export_thread`, all of it or nothing; return its id.
 
-    The threads of its subgraphs' runs come along, named after it.  A thread that was exported in the middle
-    of a run arrives paused.  All of it is checked as `verify` does before anything is written.  While a
-    SQLite store takes a thread in, others can read it but not write.
+    Its child threads are imported, too, named after it. A thread that was exported in the middle of a run is
+    paused here. Everything is checked as by `verify` before anything is written. During an import into a
+    SQLite store, others can read it but not write.
 
     Args:
-        thread_id: its name here; its own by default.  Rows keep the names they were written with.
+        thread_id: its new name; by default its old one. Rows keep the names with which they were written.
 
     Raises:
-        ThreadBusy: the name is taken, or that of a thread below it.
-        UsageError: no export of a thread, or one whose private values were left out.
+        ThreadBusy: the name is taken, or that of a child thread.
+        UsageError: not an export of a thread, or one whose private values were left out.
         StoreUnusable: an export of another version.
         LogCorrupt: an export that is damaged, or was changed.
     """
-    with _spooled(lines) as (header, spool):
+    with _spool(lines) as (header, spool):
         names = Names(header, thread_id)
         for name in names.all():
             if store.info(check_thread_id(name)) is not None:
@@ -667,12 +668,12 @@ def import_thread(store: Checkpointer, lines: Iterable[bytes], thread_id: str | 
 
 
 _MOST_IN_MEMORY = 8 << 20
-"""Bytes of an export; a longer one is kept in temporary files while it is checked."""
+"""Bytes of an export; a larger one is kept in temporary files while it is checked."""
 
 
 @contextmanager
-def _spooled(lines: Iterable[bytes]) -> Iterator[tuple[Header, IO[bytes]]]:
-    """Read the first line of an export, and keep all to be read twice: to check them, and to write them.
+def _spool(lines: Iterable[bytes]) -> Iterator[tuple[Header, IO[bytes]]]:
+    """Read the first line of an export, and keep all lines to be read twice: to check and to write them.
 
     Raises:
         LogCorrupt, StoreUnusable, UsageError: its first line is not that of an export.
@@ -693,12 +694,12 @@ def _spooled(lines: Iterable[bytes]) -> Iterator[tuple[Header, IO[bytes]]]:
                     "free room for temporary files, or set TMPDIR to another directory",
                 ) from error
             if not line.endswith(b"\n"):
-                break  # it is cut off: reading it reports this
+                break  # it is cut off, which reading it will report
         yield header, spool
 
 
-def _threads(spool: IO[bytes], names: Names) -> Iterator[Carried]:
-    """The threads of an export."""
+def _threads(spool: IO[bytes], names: Names) -> Iterator[ImportedThread]:
+    """Yield the threads of an export."""
     spool.seek(0)
     reader = Reader(spool)
     return reader.threads(reader.header(), names)
@@ -706,7 +707,7 @@ def _threads(spool: IO[bytes], names: Names) -> Iterator[Carried]:
 
 @contextmanager
 def _store_for(spool: IO[bytes]) -> Iterator[Checkpointer]:
-    """A store that an export is checked in; that of a long one is a temporary file."""
+    """Return a store in which an export is checked; for a large one, a temporary file."""
     from hitl_tui.stores.memory import MemoryCheckpointer
 
     if spool.tell() <= _MOST_IN_MEMORY:
@@ -724,11 +725,11 @@ def _store_for(spool: IO[bytes]) -> Iterator[Checkpointer]:
 
 
 def _check_chains(store: Checkpointer, thread_id: str) -> None:
-    """Refuse threads whose logs do not agree with themselves."""
+    """Refuse threads whose logs have findings."""
     from hitl_tui.engine.audit.verify import verify_tree
 
     report = verify_tree(store, thread_id)
-    # A thread may have been left out, as in an export that was made with `alone`: the first line names it.
+    # A thread may have been left out, for example with `alone`; the first line names it.
     found = [one for one in report.mismatches if (one.kind, one.field) != ("gap", "thread")]
     if found:
         wrong = found[0]
@@ -742,7 +743,7 @@ def _check_chains(store: Checkpointer, thread_id: str) -> None:
 
 
 def private_names(store: Checkpointer, thread_id: str) -> set[str]:
-    """What is private of a thread: the channels that it has written, and its contexts', as `context.NAME`."""
+    """Return the private names of a thread: channels that it has written, and context as `context.NAME`."""
     cursor = store.cursor(thread_id)
     head = cursor.head if cursor else -1
     given = inputs_at_steps(store.ledger(thread_id)).values()
@@ -752,15 +753,15 @@ def private_names(store: Checkpointer, thread_id: str) -> set[str]:
     }
 
 
-def _standing(store: Checkpointer, thread_id: str, of: str, private: bool) -> _Standing | None:
+def _standing(store: Checkpointer, thread_id: str, of: str, private: bool) -> _ThreadAtExport | None:
     info, cursor = store.info(thread_id), store.cursor(thread_id)
     if info is None or cursor is None:
         return None
     secret = frozenset() if private else frozenset(private_names(store, thread_id))
-    return _Standing(info, cursor, of, secret)
+    return _ThreadAtExport(info, cursor, of, secret)
 
 
-def _all_lines(store: Checkpointer, threads: list[_Standing]) -> Iterator[Any]:
+def _all_lines(store: Checkpointer, threads: list[_ThreadAtExport]) -> Iterator[Any]:
     places = tuple(ChildPlace(thread.info.thread_id, thread.of) for thread in threads[1:])
     wanted = {name for thread in threads for name in threads_of(store, thread.cursor)}
     missing = tuple(sorted(wanted - {thread.info.thread_id for thread in threads}))
@@ -794,7 +795,7 @@ def _lines(store: Checkpointer, info: ThreadInfo, cursor: Cursor, secret: frozen
             records.setdefault(record.step, []).append(record)
         for point in reversed(store.checkpoints(thread_id, last + 1, last + 1 - first)):
             line: dict[str, Any] = {
-                "step": _shown(_without_quotes(point) if secret else point, secret),
+                "step": _row_as_json(_without_quotes(point) if secret else point, secret),
                 "records": [_shown_record(record, secret) for record in records.get(point.step, ())],
             }
             if point.step in steps and (snapshot := store.snapshot(thread_id, point.step)):
@@ -802,7 +803,7 @@ def _lines(store: Checkpointer, info: ThreadInfo, cursor: Cursor, secret: frozen
                 line["snapshot"] = b64encode(parts[0]).decode()
             yield line
     for entry in store.ledger(thread_id)[: cursor.ledger_n]:
-        yield {"decision": _shown(replace(entry, data=None) if secret else entry, secret)}
+        yield {"decision": _row_as_json(replace(entry, data=None) if secret else entry, secret)}
     if secret:
         pending = tuple(replace(request, payload=None, votes=()) for request in cursor.pending)
         calls = tuple(map(_unquoted, cursor.calls))
@@ -819,7 +820,7 @@ def _lines(store: Checkpointer, info: ThreadInfo, cursor: Cursor, secret: frozen
             context={},
             private_context=(),
         )
-    yield {"cursor": _shown(cursor, secret)}
+    yield {"cursor": _row_as_json(cursor, secret)}
 
 
 def _snapshot_steps(store: Checkpointer, thread_id: str, head: int) -> set[int]:
@@ -835,7 +836,7 @@ def _numbered(lines: Iterable[Any]) -> Iterator[bytes]:
     for number, line in enumerate(lines):
         written = line
         if isinstance(line, dict) and "cursor" in line:
-            # The digest covers the cursor, too, by its JSON in the line.
+            # The digest also covers the cursor, by its JSON in the line.
             cursor = _encode(line["cursor"])
             sealed = digest.copy()
             sealed.update(cursor)
@@ -849,8 +850,11 @@ def _last_line(cursor: bytes, lines: int, digest: str) -> dict[str, Any]:
     return {"cursor": msgspec.Raw(cursor), "lines": lines, "sha256": digest}
 
 
-def _shown(row: msgspec.Struct, secret: frozenset[str]) -> dict[str, Any]:
-    """A row as JSON; any hash tells of all values before it, so none is shown beside a secret."""
+def _row_as_json(row: msgspec.Struct, secret: frozenset[str]) -> dict[str, Any]:
+    """Encode a row for an export.
+
+    Without hashes if it has secrets, since a hash depends on all values before it.
+    """
     fields = plain(row)
     if secret:
         hashes = [name for name, value in fields.items() if isinstance(value, str) and _is_hash(name, value)]
@@ -860,8 +864,10 @@ def _shown(row: msgspec.Struct, secret: frozenset[str]) -> dict[str, Any]:
 
 
 def _without_quotes(point: Checkpoint) -> Checkpoint:
-    """A step whose compensations and tools may have been given anything, as its node was free to, and which
-    may have printed anything."""
+    """Return a step without texts that may quote private values.
+
+    These are arguments of compensations and tools, and output.
+    """
     return replace(
         point,
         compensations=tuple(replace(compensation, args=None) for compensation in point.compensations),
@@ -882,4 +888,4 @@ def _is_hash(name: str, value: str) -> bool:
 def _shown_record(record: UpdateRecord, secret: frozenset[str]) -> dict[str, Any]:
     if record.channel in secret:
         record = replace(record, update=repr(PRIVATE), result=msgspec.UNSET, patched=())
-    return _shown(record, secret)
+    return _row_as_json(record, secret)

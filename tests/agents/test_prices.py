@@ -81,11 +81,11 @@ def test_a_model_on_ones_own_machine_costs_nothing() -> None:
 def test_without_the_list_every_price_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     monkeypatch.delitem(sys.modules, "litellm", raising=False)
-    prices._list.cache_clear()
+    prices._price_list.cache_clear()
     prices._prices.cache_clear()
     try:
         assert TokenUse(1, 1).cost("openai", "gpt-4o") is None
     finally:
         monkeypatch.undo()
-        prices._list.cache_clear()
+        prices._price_list.cache_clear()
         prices._prices.cache_clear()

@@ -21,7 +21,7 @@ from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.thread.hashes import facts_hash
 from hitl_tui.stores import Checkpointer
-from hitl_tui.stores.lineage import Carried
+from hitl_tui.stores.lineage import ImportedThread
 from tests.benchmarks.terminals import APP, Program, figures, homes
 
 FEW, MANY, QUICK = 10, 100_000, 20_000
@@ -80,7 +80,7 @@ def _patterns() -> tuple[Pattern, Pattern]:
     return pattern("done"), pattern("asks")
 
 
-def _copy(pattern: Pattern, number: int) -> Carried:
+def _copy(pattern: Pattern, number: int) -> ImportedThread:
     """The pattern under another name, older by so many seconds."""
     name, back = f"thread-{number:06}", number * SECOND
     info = replace(pattern.info, thread_id=name, created_at=pattern.info.created_at - back)
@@ -89,7 +89,7 @@ def _copy(pattern: Pattern, number: int) -> Carried:
     cursor = replace(pattern.cursor, thread_id=name, updated_at=moment, pending=pending)
     point = replace(pattern.point, thread_id=name, at=moment)
     info = replace(info, facts_hash=facts_hash(info))
-    return Carried(info, (), [Commit(cursor, 0, "", checkpoint=point)])
+    return ImportedThread(info, (), [Commit(cursor, 0, "", checkpoint=point)])
 
 
 def times(store: str, home: Path, threads: int) -> dict[str, float]:

@@ -15,7 +15,7 @@ from hitl_tui.engine.log.records import Commit, Cursor
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.errors import StoreUnusable
 from hitl_tui.stores import Checkpointer
-from hitl_tui.stores.lease import giving_back
+from hitl_tui.stores.lease import releasing
 from tests.drivers.conftest import Bench
 from tests.support.flows import check_log, line, say
 from tests.support.spec import spec
@@ -61,7 +61,7 @@ class Failing:
 
     def release(self, thread_id: str, token: str) -> None:
         if self.broken and not self._releases and self._store.cursor(thread_id).status == "running":  # type: ignore[union-attr]
-            with giving_back(token):
+            with releasing(token):
                 raise StoreUnusable("the disk is full", "make room")
         self._store.release(thread_id, token)
 

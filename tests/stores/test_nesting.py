@@ -10,18 +10,18 @@ import pytest
 from hitl_tui.engine.log.records import Commit, Cursor
 from hitl_tui.engine.log.threads import Owner, ThreadInfo
 from hitl_tui.stores import Checkpointer
-from hitl_tui.stores.lineage import Carried
+from hitl_tui.stores.lineage import ImportedThread
 from tests.support.spec import spec
 
 pytestmark = spec("7")
 
 
-def carried(name: str, at: int, owner: str = "") -> Carried:
+def carried(name: str, at: int, owner: str = "") -> ImportedThread:
     info = ThreadInfo(name, "g", "", {}, None, -1, 0, at, None, Owner(owner, "team") if owner else None)
-    return Carried(info, (), [Commit(Cursor(name, updated_at=at), 0, "")])
+    return ImportedThread(info, (), [Commit(Cursor(name, updated_at=at), 0, "")])
 
 
-def some() -> Iterator[Carried]:
+def some() -> Iterator[ImportedThread]:
     yield carried("old", 1)
     yield carried("old/own", 2)
     yield carried("trip", 3)

@@ -21,7 +21,7 @@ from hitl_tui.engine.log.records import Commit, Cursor, Status
 from hitl_tui.engine.log.threads import ThreadSummary
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ValueRejected
 from hitl_tui.stores import SQLiteCheckpointer, rows
-from hitl_tui.stores.lineage import Carried
+from hitl_tui.stores.lineage import ImportedThread
 from hitl_tui.stores.sqlite import file, schema
 from hitl_tui.stores.sqlite.file import translate
 from tests.stores.log_writer import Writer, entry, info
@@ -339,12 +339,14 @@ def test_opening_a_store_twice_in_a_process_keeps_others_from_taking_its_log_awa
 
 @pytest.mark.slow
 def test_a_page_of_a_list_costs_the_same_among_many_threads_as_among_few(path: Path) -> None:
-    def many(first: int, count: int) -> Iterator[Carried]:
+    def many(first: int, count: int) -> Iterator[ImportedThread]:
         for number in range(first, first + count):
             name, moment = f"thread-{number:05}", number << rows.TOUCHED_SHIFT
             status: Status = "running" if number < 5 else "waiting" if number % 5 == 0 else "completed"
             cursor = Cursor(name, status=status, updated_at=moment)
-            yield Carried(msgspec.structs.replace(info(name), created_at=moment), (), [Commit(cursor, 0, "")])
+            yield ImportedThread(
+                msgspec.structs.replace(info(name), created_at=moment), (), [Commit(cursor, 0, "")]
+            )
 
     def instructions(look: Callable[[], list[ThreadSummary]]) -> int:
         ticks = [0]

@@ -11,7 +11,7 @@ from hitl_tui import SQLiteCheckpointer
 from hitl_tui.engine.log.records import Commit, Cursor
 from hitl_tui.engine.log.threads import Owner, ThreadInfo
 from hitl_tui.stores import Checkpointer
-from hitl_tui.stores.lineage import Carried
+from hitl_tui.stores.lineage import ImportedThread
 from tests.engine.run.booking import World
 from tests.engine.run.nested_trip import nested
 from tests.ui.test_undo import Screen, opened
@@ -27,7 +27,7 @@ def crowded(store: Checkpointer, world: World) -> Any:
     def many() -> Any:
         for n in range(250):
             info = ThreadInfo(f"t/big#{n:03}", "g", "", {}, None, -1, 0, n, None, Owner("t", "big"))
-            yield Carried(info, (), [Commit(Cursor(info.thread_id, updated_at=n), 0, "")])
+            yield ImportedThread(info, (), [Commit(Cursor(info.thread_id, updated_at=n), 0, "")])
 
     store.write_threads(many())
     return booked(store, world)

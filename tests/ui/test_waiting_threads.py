@@ -13,7 +13,7 @@ from hitl_tui.drivers.watching import Watcher
 from hitl_tui.engine.log.records import Commit, Cursor
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.stores import Checkpointer
-from hitl_tui.stores.lineage import Carried
+from hitl_tui.stores.lineage import ImportedThread
 from tests.ui.harness import Clock, Screen, live
 
 GATE = Gate(
@@ -151,7 +151,7 @@ def crowd() -> GraphRunner:
             info = ThreadInfo(f"n{n:04}", "g", "", {}, None, -1, 0, n, None)
             status: Any = ("waiting", "paused") if n % 100 == 0 else ("completed", "")
             cursor = Cursor(info.thread_id, status=status[0], reason=status[1], updated_at=n)
-            yield Carried(info, (), [Commit(cursor, 0, "")])
+            yield ImportedThread(info, (), [Commit(cursor, 0, "")])
 
     store.write_threads(many())
     runner = reviewed(store)

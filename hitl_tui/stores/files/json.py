@@ -15,7 +15,7 @@ from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry,
 from hitl_tui.engine.log.threads import Lease, PauseRequest, Presence, ThreadInfo
 from hitl_tui.engine.state.values import check_nesting
 from hitl_tui.engine.thread.hashes import chained
-from hitl_tui.stores.lineage import Origin, Past, Spent
+from hitl_tui.stores.lineage import Origin, Past, Spending
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -34,12 +34,12 @@ _encode = msgspec.json.Encoder().encode
 class _StepFile(msgspec.Struct):
     checkpoint: dict[str, Any]
     records: list[dict[str, Any]] = []
-    spent: list[Spent] | None = None
+    spent: list[Spending] | None = None
 
 
 class _CheckpointPart(msgspec.Struct):
     checkpoint: dict[str, Any]
-    spent: list[Spent] | None = None
+    spent: list[Spending] | None = None
 
 
 class _RecordsPart(msgspec.Struct):
@@ -100,14 +100,14 @@ def row_of(kind: type[T], fields: Mapping[str, Any]) -> T:
     return msgspec.convert(values, kind)
 
 
-def step_file(commit: Commit, point: Checkpoint, spent: Iterable[Spent] | None) -> bytes:
+def step_file(commit: Commit, point: Checkpoint, spent: Iterable[Spending] | None) -> bytes:
     """A step: its checkpoint and its records, at times what all steps up to it took."""
     records = [plain(record) for record in commit.records]
     body = _StepFile(plain(point), records, None if spent is None else list(spent))
     return _pretty(body)
 
 
-def checkpoint_of(data: bytes) -> tuple[Checkpoint, list[Spent] | None]:
+def checkpoint_of(data: bytes) -> tuple[Checkpoint, list[Spending] | None]:
     """The checkpoint of a step file, and what all steps up to it took where that is noted."""
     check_nesting(data)
     part = _decode_checkpoint(data)

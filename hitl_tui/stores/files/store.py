@@ -43,18 +43,18 @@ from hitl_tui.stores.base import (
     Checkpointer,
     as_opened,
     ascii_lower,
-    attended,
     check_durability,
     check_same,
+    commit_refusal,
+    lease_lost,
     name_taken,
-    not_held,
     page_of,
     refuse_takeover,
-    refused,
     size_of,
+    still_present,
     summary_of,
-    there,
-    unknown,
+    unknown_thread,
+    with_presence,
     writer,
 )
 from hitl_tui.stores.files import deletion as deletions
@@ -77,8 +77,8 @@ from hitl_tui.stores.files.directory import (
     translate,
 )
 from hitl_tui.stores.files.thread import ThreadFiles
-from hitl_tui.stores.lease import giving_back, holder
-from hitl_tui.stores.lineage import Carried, Origin, Spent
+from hitl_tui.stores.lease import holder, releasing
+from hitl_tui.stores.lineage import ImportedThread, Origin, Spending
 
 _HIDDEN = ".new-"
 _LOCK = ".lock"
@@ -282,7 +282,7 @@ class FileCheckpointer(Checkpointer):
             with self._locked(parent) if parent else contextlib.nullcontext():
                 self._place([thread])
 
-    def write_threads(self, threads: Iterable[Carried]) -> None:
+    def write_threads(self, threads: Iterable[ImportedThread]) -> None:
         with contextlib.ExitStack() as making:
             written: list[ThreadFiles] = []
             for info, past, commits in threads:
@@ -303,7 +303,7 @@ class FileCheckpointer(Checkpointer):
         with self._locked(thread):
             check_same(thread_id, commit, thread.origin.info.facts_hash)
             cursor, last_writer = thread.standing()
-            refusal = refused(thread_id, commit, cursor.version, thread.lease())
+            refusal = commit_refusal(thread_id, commit, cursor.version, thread.lease())
             if refusal is not None:
                 raise refusal
             if commit.checkpoint is not None:
@@ -442,7 +442,7 @@ class FileCheckpointer(Checkpointer):
         ]
         now = time.time_ns() // 1000
         counted = known.values() if within is not None else ()
-        inside = base.inside_each(t.origin.info for t in counted)
+        inside = base.child_counts(t.origin.info for t in counted)
         placed = (
             (
                 thread.origin.info,
@@ -491,12 +491,12 @@ class FileCheckpointer(Checkpointer):
         with self._locked(thread):
             held = thread.lease()
             if held is None or held.token != token:
-                raise not_held(thread_id, held)
+                raise lease_lost(thread_id, held)
             kept = msgspec.structs.replace(held, expires_at=expires_at)
             self._replace(thread.lease_file, shapes.lease_file(kept))
 
     def release(self, thread_id: str, token: str) -> None:
-        with giving_back(token):
+        with releasing(token):
             thread = self._find(thread_id)
             if thread is None:
                 return
@@ -520,10 +520,10 @@ class FileCheckpointer(Checkpointer):
     def attend(self, thread_id: str, presence: Presence, now: int, over: str = "") -> None:
         thread = self._thread(thread_id)
         with self._locked(thread):
-            self._keep_attending(thread, attended(thread.attending(), presence, now, over))
+            self._keep_attending(thread, with_presence(thread.attending(), presence, now, over))
 
     def leave(self, thread_id: str, token: str) -> None:
-        with giving_back(token):
+        with releasing(token):
             thread = self._find(thread_id)
             if thread is None or not thread.attending():
                 return
@@ -533,7 +533,7 @@ class FileCheckpointer(Checkpointer):
 
     def attending(self, thread_id: str, now: int) -> tuple[Presence, ...]:
         thread = self._find(thread_id)
-        return there(thread.attending(), now) if thread else ()
+        return still_present(thread.attending(), now) if thread else ()
 
     def _keep_attending(self, thread: ThreadFiles, attending: tuple[Presence, ...]) -> None:
         if attending:
@@ -568,7 +568,7 @@ class FileCheckpointer(Checkpointer):
         thread = self._thread(thread_id)
         return [thread.entry(n) for n in range(first, min(last, thread.cursor().ledger_n) + 1)]
 
-    def _own_spending(self, thread_id: str, last: int) -> list[Spent]:
+    def _own_spending(self, thread_id: str, last: int) -> list[Spending]:
         thread = self._thread(thread_id)
         return thread.spending(min(last, thread.cursor().head))
 
@@ -577,7 +577,7 @@ class FileCheckpointer(Checkpointer):
     def _thread(self, thread_id: str) -> ThreadFiles:
         thread = self._find(thread_id)
         if thread is None:
-            raise unknown(thread_id)
+            raise unknown_thread(thread_id)
         return thread
 
     def _find(self, thread_id: str) -> ThreadFiles | None:
@@ -607,7 +607,7 @@ class FileCheckpointer(Checkpointer):
         """Refuse a thread that was deleted, or is another of its name by now."""
         if thread.identity != ThreadFiles.identity_of(thread.path):
             self._check_there()
-            raise unknown(thread.origin.info.thread_id)
+            raise unknown_thread(thread.origin.info.thread_id)
 
     def _all(self) -> Iterator[ThreadFiles]:
         return (thread for name in self._directories() if (thread := self._listed(name)) is not None)
@@ -726,7 +726,7 @@ def _summary(thread: ThreadFiles, seen: _Seen, inside: int | None = None) -> Thr
         thread.lease(),
         now,
         inside=inside,
-        attending=there(thread.attending(), now),
+        attending=still_present(thread.attending(), now),
     )
 
 

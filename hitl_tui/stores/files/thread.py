@@ -26,7 +26,7 @@ from hitl_tui.stores.files.directory import (
     read_part,
     translate,
 )
-from hitl_tui.stores.lineage import Origin, Spent, summed
+from hitl_tui.stores.lineage import Origin, Spending, sum_by_node
 
 T = TypeVar("T")
 
@@ -124,22 +124,22 @@ class ThreadFiles:
         """A decision that the cursor reaches."""
         return _decoded(number_file(self.path, "decisions", n), shapes.entry_of)
 
-    def spending(self, last: int) -> list[Spent]:
+    def spending(self, last: int) -> list[Spending]:
         """What the thread's own steps up to `last` took."""
         info = self.origin.info
-        spent: list[Spent] = []
+        spent: list[Spending] = []
         for step in range(last, -1 if info.parent is None else info.fork_step, -1):
             point, noted = self._point(step)
             if noted is not None:
                 return spent + noted
-            spent.append(Spent.of(point))
+            spent.append(Spending.of(point))
         return spent
 
     def spending_faults(self, last: int, since: int = 0) -> Iterator[Fault]:
         """Notes of what the steps took that are not what these took; a note before `since` is believed."""
         info = self.origin.info
         first = 0 if info.parent is None else info.fork_step + 1
-        noted: list[Spent] | None = []
+        noted: list[Spending] | None = []
         for step in range(since - 1, first - 1, -1):
             with suppress(LogCorrupt):  # told of the step itself
                 if (spent := self._point(step)[1]) is not None:
@@ -152,8 +152,8 @@ class ThreadFiles:
                 noted = None  # the check of the steps reports it; the sum is unknown until the next note
                 continue
             if noted is not None:
-                noted.append(Spent.of(point))
-                if spent is not None and sorted(expected := summed(noted)) != sorted(spent):
+                noted.append(Spending.of(point))
+                if spent is not None and sorted(expected := sum_by_node(noted)) != sorted(spent):
                     yield Fault("spending", step, str(expected), str(spent))
             if spent is not None:
                 noted = spent
@@ -178,13 +178,13 @@ class ThreadFiles:
         if point is not None:
             spent = None
             if point.step % _SPENDING_STEPS == 0:
-                spent = summed([*self.spending(head), Spent.of(point)])
+                spent = sum_by_node([*self.spending(head), Spending.of(point)])
             yield number_file(self.path, "steps", point.step), shapes.step_file(commit, point, spent)
         if commit.snapshot is not None:
             part = snapshots.part_of(commit.snapshot, map(self._part, self._snapshot_steps(head)))
             yield number_file(self.path, "snapshots", commit.cursor.head), part
 
-    def _point(self, step: int) -> tuple[Checkpoint, list[Spent] | None]:
+    def _point(self, step: int) -> tuple[Checkpoint, list[Spending] | None]:
         file = number_file(self.path, "steps", step)
         point, spent = _decoded(file, shapes.checkpoint_of)
         if point.step != step:

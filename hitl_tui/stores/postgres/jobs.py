@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from hitl_tui.engine.log.jobs import AtWork, HandedGraph, OrphanGraph, WorkerInfo, WorkerJob
 from hitl_tui.engine.log.threads import Lease
 from hitl_tui.errors import StoreUnusable, UsageError
-from hitl_tui.stores.base import unknown
+from hitl_tui.stores.base import unknown_thread
 from hitl_tui.stores.postgres.server import NOW, Server
 
 VERSION: Final = 3
@@ -521,7 +521,7 @@ class PostgresJobs:
             (priority, at, thread_id),
         )
         if not handed:
-            raise unknown(thread_id)
+            raise unknown_thread(thread_id)
 
     def is_handed(self, thread_id: str) -> bool:
         sql = "SELECT 1 FROM work JOIN thread ON key = thread WHERE id = ?"

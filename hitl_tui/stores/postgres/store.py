@@ -31,17 +31,17 @@ from hitl_tui.engine.log.threads import (
 from hitl_tui.errors import HitlError, LogCorrupt, ValueRejected
 from hitl_tui.stores import faults, rows, snapshots
 from hitl_tui.stores.base import (
-    attended,
     check_durability,
     check_same,
+    lease_lost,
     name_taken,
-    not_held,
     refuse_takeover,
-    unknown,
+    unknown_thread,
+    with_presence,
     writer,
 )
-from hitl_tui.stores.lease import giving_back
-from hitl_tui.stores.lineage import Carried, Past, Spent
+from hitl_tui.stores.lease import releasing
+from hitl_tui.stores.lineage import ImportedThread, Past, Spending
 from hitl_tui.stores.postgres import schema
 from hitl_tui.stores.postgres.jobs import GRANTS, PostgresJobs
 from hitl_tui.stores.postgres.listener import Listener
@@ -246,7 +246,7 @@ class PostgresCheckpointer(TableStore):
             checks.append(("hash FROM ledger WHERE id", key << 32 | entry.n, entry.hash))
         return any(self._value(bytes, f"SELECT {where} = ?", (at,)) == is_ for where, at, is_ in checks)
 
-    def write_threads(self, threads: Iterable[Carried]) -> None:
+    def write_threads(self, threads: Iterable[ImportedThread]) -> None:
         with self._server.transaction() as db:
             for info, past, commits in threads:
                 start, last_writer = Cursor(check_thread_id(info.thread_id)), info.created_by or ""
@@ -280,7 +280,7 @@ class PostgresCheckpointer(TableStore):
             raise name_taken(info.thread_id)
         if key == _NO_PARENT:
             self._forget(info.parent or "")
-            raise unknown(info.parent or "")
+            raise unknown_thread(info.parent or "")
         return key
 
     def _add_cursor(
@@ -315,7 +315,7 @@ class PostgresCheckpointer(TableStore):
         if point is not None:
             add("point", rows.checkpoint_row(base, point))
             if point.step % SPENDING_STEPS == 0:
-                spent = rows.spending_body([*self._spending(key, point.step - 1), Spent.of(point)])
+                spent = rows.spending_body([*self._spending(key, point.step - 1), Spending.of(point)])
                 add("spent", (base | point.step, spent))
         if commit.snapshot is not None:
             head = base | commit.cursor.head
@@ -374,7 +374,7 @@ class PostgresCheckpointer(TableStore):
         there = db.rows(f"{_STANDS} FOR UPDATE OF c", (thread_id,))
         if not there:
             self._forget(thread_id)
-            raise unknown(thread_id)
+            raise unknown_thread(thread_id)
         key = int(there[0][0])
         if self._keys.get(thread_id, key) != key:  # another process has deleted the one of that name
             self._forget(thread_id)
@@ -384,10 +384,10 @@ class PostgresCheckpointer(TableStore):
     def renew(self, thread_id: str, token: str, expires_at: int) -> None:
         sql = "UPDATE cursor SET expires_at = ? WHERE thread = ? AND token = ? RETURNING 1"
         if not self._rows(sql, (expires_at, self._key(thread_id), token)):
-            raise not_held(thread_id, self.lease(thread_id))
+            raise lease_lost(thread_id, self.lease(thread_id))
 
     def release(self, thread_id: str, token: str) -> None:
-        with giving_back(token):
+        with releasing(token):
             self._write(
                 thread_id,
                 f"UPDATE cursor SET {_NO_LEASE} WHERE thread = ? AND token = ? RETURNING 1",
@@ -406,7 +406,7 @@ class PostgresCheckpointer(TableStore):
     def attend(self, thread_id: str, presence: Presence, now: int, over: str = "") -> None:
         with self._server.transaction() as db:
             key = self._locked(db, thread_id)
-            others = attended(self._attending(key), presence, now, over)
+            others = with_presence(self._attending(key), presence, now, over)
             db.run("DELETE FROM presence WHERE thread = ?", (key,))
             for other in others:
                 row = (key, other.lease.token, rows.presence_body(other))
@@ -414,7 +414,7 @@ class PostgresCheckpointer(TableStore):
             self._notify(db, thread_id)
 
     def leave(self, thread_id: str, token: str) -> None:
-        with giving_back(token):
+        with releasing(token):
             self._write(
                 thread_id,
                 "DELETE FROM presence WHERE thread = ? AND token = ? RETURNING 1",

@@ -33,17 +33,17 @@ from hitl_tui.errors import HitlError
 from hitl_tui.given_files import expanded
 from hitl_tui.stores import faults, rows, snapshots
 from hitl_tui.stores.base import (
-    attended,
     check_durability,
     check_same,
+    lease_lost,
     name_taken,
-    not_held,
     refuse_takeover,
-    unknown,
+    unknown_thread,
+    with_presence,
     writer,
 )
-from hitl_tui.stores.lease import giving_back
-from hitl_tui.stores.lineage import Carried, Past
+from hitl_tui.stores.lease import releasing
+from hitl_tui.stores.lineage import ImportedThread, Past
 from hitl_tui.stores.sqlite.file import StoreFile, damaged, translate
 from hitl_tui.stores.tables import SPENDING_STEPS, Dialect, TableStore
 
@@ -190,7 +190,7 @@ class SQLiteCheckpointer(StoreFile, TableStore):
                 db.execute(_TAKE, (key, *msgspec.structs.astuple(commit.takes)))
             return self.stamp(thread_id) if commit.gives_back else None
 
-    def write_threads(self, threads: Iterable[Carried]) -> None:
+    def write_threads(self, threads: Iterable[ImportedThread]) -> None:
         self._be_there()
         with self._deciding as db:
             for info, past, commits in threads:
@@ -236,14 +236,14 @@ class SQLiteCheckpointer(StoreFile, TableStore):
 
     def _add_rows(self, db: sqlite3.Cursor, key: int, commit: Commit) -> None:
         base, point = key << 32, commit.checkpoint
-        records = [rows.short(rows.record_row(base, record)) for record in commit.records]
+        records = [rows.trim_trailing_nulls(rows.record_row(base, record)) for record in commit.records]
         if len(records) == 1:
             db.execute(_ADD_RECORD[len(records[0])], records[0])
         else:
             for columns, alike in groupby(records, len):
                 db.executemany(_ADD_RECORD[columns], alike)
         if point is not None:
-            row = rows.short(rows.checkpoint_row(base, point))
+            row = rows.trim_trailing_nulls(rows.checkpoint_row(base, point))
             db.execute(_ADD_CHECKPOINT[len(row)], row)
             if point.step % SPENDING_STEPS == 0:
                 spent = rows.spending_body(self._spending(key, point.step))
@@ -293,7 +293,7 @@ class SQLiteCheckpointer(StoreFile, TableStore):
         """Refuse to write for a thread that another process has deleted."""
         if not db.execute("SELECT 1 FROM thread WHERE key = ?", (key,)).fetchone():
             self._forget(thread_id)
-            raise unknown(thread_id)
+            raise unknown_thread(thread_id)
 
     def _set(self, pragma: str) -> None:
         """A pragma that may be left out where it can't be."""
@@ -344,10 +344,10 @@ class SQLiteCheckpointer(StoreFile, TableStore):
         with self._writing as db:
             sql = "UPDATE lease SET expires_at = ? WHERE thread = ? AND token = ?"
             if db.execute(sql, (expires_at, key, token)).rowcount != 1:
-                raise not_held(thread_id, self.lease(thread_id))
+                raise lease_lost(thread_id, self.lease(thread_id))
 
     def release(self, thread_id: str, token: str) -> None:
-        with giving_back(token), self._writing as db:
+        with releasing(token), self._writing as db:
             db.execute(_GIVE_BACK, (self._find(thread_id), token))
 
     def request_pause(self, thread_id: str, request: PauseRequest | None) -> None:
@@ -364,13 +364,13 @@ class SQLiteCheckpointer(StoreFile, TableStore):
     def attend(self, thread_id: str, presence: Presence, now: int, over: str = "") -> None:
         key = self._key(thread_id)
         with self._writing as db:
-            others = attended(self._attending(key), presence, now, over)
+            others = with_presence(self._attending(key), presence, now, over)
             db.execute("DELETE FROM presence WHERE thread = ?", (key,))
             bodies = [(key, at.lease.token, rows.presence_body(at)) for at in others]
             db.executemany("INSERT INTO presence (thread, token, body) VALUES (?, ?, ?)", bodies)
 
     def leave(self, thread_id: str, token: str) -> None:
-        with giving_back(token), self._writing as db:
+        with releasing(token), self._writing as db:
             db.execute("DELETE FROM presence WHERE thread = ? AND token = ?", (self._find(thread_id), token))
 
     def _rows(self, sql: str, values: tuple[Any, ...] | dict[str, Any] = ()) -> list[Any]:
