@@ -209,10 +209,10 @@ def graph_notice(session: Session, old: CompiledGraph) -> str:
 
 def _differences(session: Session, old: CompiledGraph, new: CompiledGraph) -> list[Difference]:
     """What is different in a graph from the one that the thread has run on; as far as the log knows that."""
-    from hitl_tui.loading.compatibility import fits
+    from hitl_tui.loading.compatibility import differences
 
     known = old.info if old.digest else session.info
-    return fits(known, new.info, session.cursor, session.state.values)
+    return differences(known, new.info, session.cursor, session.state.values)
 
 
 def _beside(path: Path) -> set[Path]:

@@ -1,1 +1,1 @@
-"""From names and files to graphs and settings; nothing here is imported until it is needed."""
+"""Loads graphs and settings from names and files; its modules are imported only when they are needed."""

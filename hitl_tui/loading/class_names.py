@@ -1,8 +1,8 @@
-"""Names of classes in checkpoints: as the project's own programs write and read them.
+"""Keeps the names of classes in checkpoints as the project's own programs write and read them.
 
-A serializer of LangGraph writes the module of an object's class, and imports it to read the object. Where a
-module has a private name in this process (see `modules`), its plain name is written; what is read is imported
-for the project whose checkpoint it is.
+A serializer of LangGraph writes the module of an object's class, and imports it to read the object. If a
+module has a private name in this process (see `modules`), its plain name is written; when reading, the module
+is imported for the project to which the checkpoint belongs.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ _PRIVATE: Final = re.compile(PRIVATE.pattern.encode())
 
 
 def keep_class_names(serde: Any, folder: ModuleFolder) -> Any:
-    """A serializer that does as another, for the checkpoints of a directory's graphs."""
+    """Return a serializer that wraps another one, for the checkpoints of a directory's graphs."""
     if isinstance(serde, _Serializer) or hasattr(type(serde), _OURS):
         return serde
     inner = getattr(serde, "serde", None)
-    if inner is not None and hasattr(inner, "dumps_typed"):  # one that encrypts what another has written
+    if inner is not None and hasattr(
+        inner, "dumps_typed"
+    ):  # a serializer that encrypts what another one has written
         outer = copy.copy(serde)
         outer.serde = keep_class_names(inner, folder)
         return outer
     if not hasattr(serde, "with_msgpack_allowlist"):
         return _Serializer(serde, folder)
-    # LangGraph looks whether it has its own serializer here, and copies that with what it may build.
+    # LangGraph checks for its own serializer class here, and copies it with a list of allowed classes.
     kept = copy.copy(serde)
     kept.__class__ = _kind_of_ours(type(serde), folder)
     return kept
@@ -64,13 +66,16 @@ def _kind_of_ours(kind: Any, folder: ModuleFolder) -> Any:
 
 
 def plain_names(classes: Collection[Any]) -> set[tuple[str, ...]]:
-    """Classes by module and name, as checkpoints name them."""
+    """Return classes by module and name, as checkpoints name them."""
     named = [(kind.__module__, kind.__name__) if isinstance(kind, type) else kind for kind in classes]
     return {(plain_name(module), *rest) for module, *rest in named}
 
 
 def _with_plain_names(written: tuple[str, bytes]) -> tuple[str, bytes]:
-    """What a serializer has written; objects in MessagePack are extensions of `(module, class, ...)`."""
+    """Rename modules in a serializer's output.
+
+    In MessagePack objects are extensions of `(module, class, ...)`.
+    """
     kind, data = written
     if kind != "msgpack" or not _PRIVATE.search(data):
         return written

@@ -1,4 +1,4 @@
-"""Running a user's code to get at a graph: import it, call it, and blame only it when it fails."""
+"""Runs a user's code to get a graph: imports and calls it, and shows only its own lines when it fails."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hitl_tui.loading.modules import (
 
 T = TypeVar("T")
 OURS: Final = "hitl_tui."
-"""Modules that are found wherever one stands."""
+"""Modules that are found in any current directory."""
 
 _NOT_THEIRS = (f"{Path(__file__).resolve().parent.parent}{os.sep}", importlib.__file__, "<frozen importlib")
 
@@ -36,23 +36,24 @@ follow_projects(import_hooks.switch)
 
 
 class CodeFailed(GraphInvalid):
-    """A user's code raised; `details` is the traceback of that code alone."""
+    """A user's code raised; `details` is the traceback with only that code."""
 
     title = "The graph's code failed"
 
 
 def import_file(path: Path, project: Project | None = None) -> ModuleType:
-    """Import a .py file; the modules beside it belong to it.
+    """Import a .py file; the modules in its directory belong to it.
 
-    Its module has the name by which a program beside it imports it, so that both have the same classes, and
-    what either keeps of them is the other's, too. It has a private name where another module has that one.
+    Its module has the name by which a program in that directory imports it, so that both have the same
+    classes, and can read each other's stored objects. It has a private name if another module has that name.
 
     Args:
-        project: whose langgraph.json or graph file names the file; None where its directory is the project.
+        project: the directory whose langgraph.json or graph file names the file; None if its own directory is
+            the project.
 
     Raises:
         CodeFailed: the file's code raised.
-        UsageError: it is no Python file.
+        UsageError: it is not a Python file.
     """
     if path.suffix != ".py":
         raise UsageError(f"{path} isn't a Python file", "give a .py file or module:attribute")
@@ -62,7 +63,7 @@ def import_file(path: Path, project: Project | None = None) -> ModuleType:
 
 
 def import_named(name: str, directory: Path) -> ModuleType:
-    """Import a module by name: that of a directory, or else one that is installed.
+    """Import a module by name, from a directory or else from the installed ones.
 
     Raises:
         UsageError: there is no such module.
@@ -91,7 +92,7 @@ def import_named(name: str, directory: Path) -> ModuleType:
 
 
 def forget_code(directory: Path) -> None:
-    """Let the next import of what lies in a directory run it again; what runs already keeps its modules."""
+    """Let the next import from a directory run its code again; running code keeps its modules."""
     below = os.path.join(directory, "")
     with one_loads:
         for name, module in list(sys.modules.items()):
@@ -103,13 +104,13 @@ def forget_code(directory: Path) -> None:
             if not _is_theirs(Path(file), directory):
                 continue
             del sys.modules[name]
-            # Compiled code counts as fresh by second and size: two saves within a second may look the same.
+            # Compiled code is checked by second and size: two saves within a second may look the same.
             Path(importlib.util.cache_from_source(file)).unlink(missing_ok=True)
         look_again()
 
 
 def code_files(directory: Path) -> set[Path]:
-    """The files below a directory that what is loaded now came from."""
+    """Return the files below a directory from which loaded modules came."""
     below = f"{directory}{os.sep}"
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     return {
@@ -118,14 +119,14 @@ def code_files(directory: Path) -> set[Path]:
 
 
 def _is_theirs(file: Path, directory: Path) -> bool:
-    """Whether a module's file was written below a directory, rather than installed there."""
+    """Whether a module's file below a directory is the user's own, and not installed there."""
     if file.suffix != ".py" or not file.is_relative_to(directory):
         return False
     return "site-packages" not in file.parts and not str(file).startswith(_NOT_THEIRS)
 
 
 def blaming(what: str, call: Callable[[], T]) -> T:
-    """Call a user's code; what it raises becomes an error that shows their lines only."""
+    """Call a user's code; an error in it becomes one that shows only their lines."""
     try:
         return call()
     except HitlError as error:
@@ -142,7 +143,7 @@ def blaming(what: str, call: Callable[[], T]) -> T:
 
 
 def _hint_for(error: BaseException) -> str:
-    """What to do about what newcomers meet first, "" where the error says it all."""
+    """Return a hint for common first errors, "" if the error says enough."""
     if isinstance(error, ImportError) and "relative import" in str(error):
         return (
             "a file is no part of a package: write `from name import …` for a file beside it, or run it as "

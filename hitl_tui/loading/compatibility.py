@@ -1,4 +1,4 @@
-"""What of a thread still fits when the file of its graph has changed, in words."""
+"""Describes how a changed graph differs from the one on which a thread has run."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ OTHER_CODE = "the graph's code has changed since this thread last ran"
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One way in which a graph differs from the one a thread has run on so far.
+    """One difference between a graph and the one on which a thread has run so far.
 
     Attributes:
-        part: what it is about; "thread" is where the thread stands.
+        part: what it is about; "thread" is the thread's position.
         name: the channel or node, "" for the graph as a whole.
-        words: the difference as a sentence's core, as in "channel 'draft' is gone".
-        blocks: the thread can't go on as it stands; an edit with `as_node`, or a fork, can.
+        words: the difference as text, such as "channel 'draft' is gone".
+        blocks: the thread can't continue from its position; an edit with `as_node`, or a fork, can.
     """
 
     part: Literal["graph", "channel", "node", "thread"]
@@ -35,19 +35,19 @@ class Difference(msgspec.Struct, frozen=True):
     blocks: bool = False
 
 
-def fits(
+def differences(
     old: GraphInfo | ThreadInfo,
     new: GraphInfo,
     cursor: Cursor | None = None,
     values: Mapping[str, Any] | None = None,
 ) -> list[Difference]:
-    """How `new` differs from what a thread has run on; what blocks the thread comes first.
+    """Return how `new` differs from the graph on which a thread has run; what blocks the thread comes first.
 
     Args:
-        old: the graph as it was, or the record of a thread, which knows only its name and digest
-            ("" where its log holds no graph).
-        cursor: where the thread stands; looked at for nodes and channels that are gone.
-        values: the thread's state; looked at for values that don't fit any more.
+        old: the graph as it was, or the record of a thread, which has only its name and digest ("" if its log
+            has no graph).
+        cursor: checked for nodes and channels that are gone.
+        values: the thread's state, checked for values that no longer fit.
     """
     if isinstance(old, GraphInfo):
         differences = [*_graph(old, new), *_channels(old, new), *_nodes(old, new)]
@@ -56,7 +56,7 @@ def fits(
     if differences:
         differences += _values(values or {}, new)
     if cursor is not None:
-        differences += _standing(cursor, new)
+        differences += _position_differences(cursor, new)
     return sorted(differences, key=lambda difference: not difference.blocks)
 
 
@@ -75,7 +75,7 @@ def _graph(old: GraphInfo, new: GraphInfo) -> Iterator[Difference]:
 
 
 def _known(values: Mapping[str, Any], new: GraphInfo) -> Iterator[Difference]:
-    """Channels against those the thread has values of."""
+    """Compare channels with those of which the thread has values."""
     names = {channel.name for channel in new.channels}
     if values:
         yield from (_gone(name) for name in values if name not in names)
@@ -160,7 +160,7 @@ def _in_words(destinations: Mapping[str, str]) -> str:
     return ", ".join(listed) or "nowhere"
 
 
-def _standing(cursor: Cursor, new: GraphInfo) -> Iterator[Difference]:
+def _position_differences(cursor: Cursor, new: GraphInfo) -> Iterator[Difference]:
     kind, _, node = cursor.position.partition(":")
     nodes = {info.name for info in new.nodes}
     if kind == "node" and node not in nodes:
@@ -169,10 +169,10 @@ def _standing(cursor: Cursor, new: GraphInfo) -> Iterator[Difference]:
         words = f"the thread must choose a route after {node!r}, and no edge leads from there"
         yield Difference("thread", node, words, True)
     for request in cursor.pending:
-        yield from _asked(request, new, nodes)
+        yield from _request_differences(request, new, nodes)
 
 
-def _asked(request: Request, new: GraphInfo, nodes: set[str]) -> Iterator[Difference]:
+def _request_differences(request: Request, new: GraphInfo, nodes: set[str]) -> Iterator[Difference]:
     if request.node not in nodes:
         words = f"{request.title!r} waits for an answer at node {request.node!r}, which is gone"
         yield Difference("thread", request.node, words, True)

@@ -1,4 +1,4 @@
-"""TOML with positions: what a file holds, and on which line a key stands."""
+"""TOML with positions: the values in a file, and the line of each key."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _STRING = re.compile(
 
 
 def line_index(text: str) -> dict[KeyPath, int]:
-    """Line numbers, from 1, by path; a path is keys and places in arrays, as in ("edges", 0, "to").
+    """Return line numbers, from 1, by path; a path is keys and indexes in arrays, as in ("edges", 0, "to").
 
-    What stands behind a value that is nested too deep to be followed has none.
+    Keys after a value that is nested too deeply have none.
     """
     scanner = _Scanner(text)
     with suppress(RecursionError):
@@ -40,7 +40,7 @@ def line_index(text: str) -> dict[KeyPath, int]:
 
 
 def line_of(index: Mapping[KeyPath, int], path: KeyPath) -> int | None:
-    """The line of a path, or of the nearest table around it."""
+    """Return the line of a path, or of the nearest table around it."""
     for end in range(len(path), 0, -1):
         if path[:end] in index:
             return index[path[:end]]
@@ -83,7 +83,7 @@ class _Scanner:
         return path
 
     def _resolve(self, keys: KeyPath) -> KeyPath:
-        """A header's path: behind the name of an array of tables its newest table is meant."""
+        """Return a header's path: the name of an array of tables means its newest table."""
         path: KeyPath = ()
         for key in keys:
             path = (*path, key)
@@ -176,12 +176,15 @@ class TomlFile(msgspec.Struct, frozen=True):
     values: dict[str, Any]
 
     def place(self, *path: str | int) -> str:
-        """`file:line` of a path of keys, or of the nearest table around it; `file` where it can't be told."""
+        """Return `file:line` of a path of keys, or of the nearest table around it.
+
+        `file` if that is not known.
+        """
         line = line_of(line_index(self.text), path)
         return f"{self.path}:{line}" if line else str(self.path)
 
     def named_files(self) -> list[Path]:
-        """The files that its texts name, also as in `file.py:function`, relative to where it is."""
+        """Return the files that its texts name, also as in `file.py:function`, relative to its directory."""
         heads = {head for text in _texts(self.values) for head in (text, text.rpartition(":")[0]) if head}
         return sorted(path for head in heads if os.path.isfile(path := self.path.parent / head))
 
@@ -216,5 +219,5 @@ def read_toml(path: Path) -> TomlFile:
             f"{path}:{error.lineno}:{error.colno}: {error.msg}", "the file must be TOML"
         ) from None
     except (ValueError, RecursionError) as error:
-        # Numbers of thousands of digits, lists nested hundreds deep: the parser gives up without a line.
+        # For numbers with thousands of digits, or lists nested hundreds deep, the parser names no line.
         raise UsageError(f"{path}: {error}", "the file must be TOML of a sensible size") from None

@@ -1,8 +1,8 @@
-"""Trust: whether a graph that a thread's record names may be built, which runs the code that it names.
+"""Code trust: whether a graph that a thread's record names may be built, which runs its code.
 
-A store may come from anybody, so what its records name is built only where this user has named that graph on
-the command line, or has agreed to it, for this store and from this path.  That is kept in the user's own
-data directory, never in a store, with hashes of the files that were run.
+A store may come from anybody. So a graph in its records is built only if this user has named that graph on
+the command line, or has agreed to it, for this store and from this path. That is kept in the user's own data
+directory, never in a store, with hashes of the files that were run.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _SHOWN_FILES = 6
 _SHOWN_TEXT = 200
 _SUFFIXES = (*all_suffixes(), ".pyc")
 _NAMED = "named"
-"""How a graph is known that this user named on the command line: it came with no store."""
+"""How a graph is known that this user named on the command line: it did not come from a store."""
 
 
 class NotTrusted(UsageError):
-    """A graph of a record that nobody has agreed to; nothing of it was imported."""
+    """A graph of a record to which the user has not agreed; nothing of it was imported."""
 
     title = "The graph is not trusted"
 
@@ -53,13 +53,13 @@ class NotTrusted(UsageError):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What a person is asked before a graph is built.
+    """The question to a person before a graph is built.
 
     Args:
-        why: why it is asked, in words.
+        why: the reason for asking.
         what: the graph, quoted.
         lines: what would run: store, graph, directory, options, files, and what changed.
-        agree: keeps that the person agrees to just this.
+        agree: records that the person agrees to exactly this.
     """
 
     why: str
@@ -72,7 +72,7 @@ Ask: TypeAlias = Callable[[Question], Awaitable[bool]]
 
 
 class _Entry(msgspec.Struct):
-    """A graph that this user ran: how it was agreed to, when last, and the hashes of its files."""
+    """A graph that this user ran: how they agreed to it, when last, and the hashes of its files."""
 
     store: str
     graph: str
@@ -86,7 +86,7 @@ class _Entries(msgspec.Struct):
 
 
 class _Source(msgspec.Struct, frozen=True):
-    """What a record would have built; nothing of it is imported to know that."""
+    """The source of a graph in a record, read without importing anything."""
 
     spec: str
     directory: str
@@ -104,7 +104,10 @@ class _Source(msgspec.Struct, frozen=True):
 
     @property
     def is_ours(self) -> bool:
-        """A sample or a workflow of this package that takes no text: that could be a server or a file."""
+        """Whether it is a sample or a workflow of this package without text options.
+
+        A text could name a server or a file.
+        """
         from hitl_tui.loading.code import OURS
         from hitl_tui.loading.graphs import sample_path
 
@@ -113,7 +116,7 @@ class _Source(msgspec.Struct, frozen=True):
 
     @property
     def main_files(self) -> list[Path]:
-        """The file that is named, and those that a TOML file or a langgraph.json names."""
+        """Return the named file, and those that a TOML file or a langgraph.json names."""
         from hitl_tui.loading.graphs import named_file, sample_path
 
         if sample_path(self.spec):
@@ -133,7 +136,7 @@ class _Source(msgspec.Struct, frozen=True):
 
     @property
     def folders(self) -> list[Path]:
-        """Where its imports are looked for first, none where that is nowhere of the user's."""
+        """Return the user's directories in which its imports are searched first."""
         from hitl_tui.loading.code import OURS
         from hitl_tui.loading.graphs import named_file, sample_path
 
@@ -149,7 +152,7 @@ class _Source(msgspec.Struct, frozen=True):
         return [file.parent]
 
     def hashes(self, known: Iterable[str] = ()) -> dict[str, str]:
-        """A hash of each file that may come to run: those named, those loaded, all that can be imported.
+        """Return a hash of each file that may run: named files, loaded ones, and all that can be imported.
 
         Args:
             known: files that were loaded when it ran before.
@@ -164,13 +167,13 @@ class _Source(msgspec.Struct, frozen=True):
 
 
 class Trust:
-    """What this user agreed to run from one store, or from one script of a presentation.
+    """What this user agreed to run from one store, or from one presentation script.
 
     Args:
         file: where that is kept, in the user's own data directory.
-        store: the path of what names the graphs; "" for a store in memory, whose threads all began in this
+        store: the path of the store or script; "" for a store in memory, whose threads all started in this
             process.
-        given: whatever its records name is agreed to, as the command line says.
+        given: the user agrees to all that its records name, by an option on the command line.
         kind: "store" or "script", for the question.
     """
 
@@ -182,11 +185,11 @@ class Trust:
         self._agreed: dict[str, _Entry] = {}
 
     def check(self, source: Mapping[str, Any]) -> None:
-        """Refuse a source that this user has not agreed to; nothing of it is imported.
+        """Refuse a source to which this user has not agreed; nothing of it is imported.
 
         Raises:
-            NotTrusted: holds what to ask.
-            UsageError: the source names nothing that is there.
+            NotTrusted: has the question to ask.
+            UsageError: the source names nothing that exists.
         """
         read = _Source.read(source)
         if not self._store or read.is_ours:
@@ -201,10 +204,10 @@ class Trust:
             raise NotTrusted(self._question(read, hashes, entry))
 
     def record(self, source: Mapping[str, Any], how: str = "") -> None:
-        """Keep that a graph of this source was built, with all that it has loaded.
+        """Record that a graph of this source was built, with all that it has loaded.
 
         Args:
-            how: how the user agreed to it, "" where that is known.
+            how: how the user agreed to it, "" if that is recorded already.
         """
         read = _Source.read(source)
         if not self._store or (read.is_ours and not how):
@@ -216,7 +219,7 @@ class Trust:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The graph files that this user ran from this store, the newest first."""
+        """Return the graph files that this user ran from this store, the newest first."""
         from hitl_tui.loading.graphs import named_file
 
         graphs = [entry.graph for entry in self._entries().values() if entry.store == self._store]
@@ -248,7 +251,7 @@ class Trust:
         return Question(why, what, tuple(lines), lambda: self._keep(read, dict(hashes), how))
 
     def _why_again(self, known: _Entry, now: Mapping[str, str]) -> str:
-        """Return why changed files need another yes, "" where they are the user's own to edit."""
+        """Return why changed files need a new agreement, "" if only the user can have changed them."""
         if not all(_is_own(Path(path)) for path in _changed(known.files, now)):
             return "files of this graph changed, and others than you may write them"
         if known.how != _NAMED:
@@ -256,7 +259,7 @@ class Trust:
         return ""
 
     def _entries(self) -> dict[str, _Entry]:
-        """What is kept; a file that can't be read is as none: its user is asked again."""
+        """Return what is kept; if the file can't be read, nothing is, and the user is asked again."""
         try:
             kept = msgspec.json.decode(read_file(self._file) or b"{}", type=_Entries).graphs
         except (msgspec.DecodeError, UnicodeDecodeError, StoreUnusable):
@@ -269,9 +272,9 @@ class Trust:
         self._agreed[key] = _Entry(self._store, read.spec, how, when, hashes)
         try:
             make_directories(self._file.parent)
-            with _alone(self._file.with_suffix(".lock")):
+            with _locked(self._file.with_suffix(".lock")):
                 graphs = self._entries()
-                graphs[key] = graphs.pop(key)  # the newest stand last
+                graphs[key] = graphs.pop(key)  # the newest are last
                 newest = dict(list(graphs.items())[-_MOST_GRAPHS:])
                 data = msgspec.json.format(msgspec.json.encode(_Entries(newest)), indent=1)
                 replace_file(self._file, data + b"\n", durable=False)
@@ -284,8 +287,8 @@ def _key(store: str, read: _Source) -> str:
 
 
 @contextlib.contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """Hold the lock where the system has such locks; the last of two writers wins elsewhere."""
+def _locked(lock: Path) -> Iterator[None]:
+    """Hold the lock if the system has such locks; otherwise the last of two writers wins."""
     if os.name != "posix":
         yield
         return
@@ -294,7 +297,7 @@ def _alone(lock: Path) -> Iterator[None]:
 
 
 def _module_files(name: str, directory: Path) -> list[Path]:
-    """The files that importing a module by name would run, its packages' first; none of them is imported."""
+    """Return the files that importing a module by name would run, its packages' first; imports none."""
     files: list[Path] = []
     places: Iterable[str] = [str(directory), *filter(None, sys.path)]
     for part in name.split("."):
@@ -308,7 +311,7 @@ def _module_files(name: str, directory: Path) -> list[Path]:
 
 
 def _importable(folder: Path) -> Iterator[Path]:
-    """The files of what an `import` finds in a folder: its modules, and all of its regular packages."""
+    """Return the files that imports can find in a folder: its modules, and all of its regular packages."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
@@ -323,7 +326,7 @@ def _importable(folder: Path) -> Iterator[Path]:
 
 
 def _hash(file: Path) -> str:
-    """A hash of what a file holds; of one that can't be read, of nothing."""
+    """Return a hash of a file's content; if it can't be read, of nothing."""
     try:
         with file.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()[:32]
@@ -336,7 +339,7 @@ def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def _is_own(path: Path) -> bool:
-    """Whether nobody but this user, and root, can have written a file or put another in its place."""
+    """Whether only this user and root can have written or replaced a file."""
     places = {path, Path(os.path.realpath(path))}
     return all(_is_private(part) for place in places for part in (place, *place.parents))
 
@@ -347,13 +350,13 @@ def _is_private(place: Path) -> bool:
     try:
         facts = place.stat()
     except FileNotFoundError:
-        return True  # its directory says who may have taken it away
+        return True  # the permissions of its directory say who may have removed it
     except OSError:
         return False
     if facts.st_uid not in (os.getuid(), 0):
         return False
     if stat.S_ISDIR(facts.st_mode) and facts.st_mode & stat.S_ISVTX:
-        return True  # as in /tmp: others may add files, each of which is looked at, but replace none
+        return True  # as in /tmp: others may add files, each of which is checked, but not replace any
     if facts.st_mode & stat.S_IWOTH:
         return False
     return not facts.st_mode & stat.S_IWGRP or _is_private_group(facts.st_gid)
@@ -361,7 +364,7 @@ def _is_private(place: Path) -> bool:
 
 @cache
 def _is_private_group(gid: int) -> bool:
-    """Whether a group is its user's alone, as Linux distributions make one for each."""
+    """Whether a group has only its user, as Linux distributions make one for each user."""
     import grp
     import pwd
 
@@ -379,12 +382,12 @@ def _few(word: str, paths: list[str]) -> list[str]:
 
 
 def _json(value: object) -> str:
-    import json  # a graph that is trusted is opened without
+    import json  # opening a trusted graph does not need this module
 
     return json.dumps(value)
 
 
 def _quoted(text: str) -> str:
-    """Somebody's text on one line."""
+    """Return an untrusted text on one line, quoted."""
     text = text if text.isprintable() else _json(text)
     return text if len(text) <= _SHOWN_TEXT else f"{text[:_SHOWN_TEXT]}… ({len(text):,} characters)"

@@ -1,1 +1,1 @@
-"""Ready-made workflows, built from the public API alone: reading one is the best lesson in the engine."""
+"""Ready-made workflows, built only with the public API: reading one is a good introduction to the engine."""

@@ -1,6 +1,6 @@
-"""The advisor workflow: a worker writes, an advisor judges, and a draft goes round until it is approved.
+"""The advisor workflow: a worker writes, an advisor judges, and this repeats until a draft is approved.
 
-A cheap model does the work and a strong one only judges it.
+A cheap model does the work, and a strong one only judges it.
 
     START -> worker -> advisor -- approved --> END
                ^________ revise ____|
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 PROMPTS = {
     "worker": "{task}",
-    # Chat histories are no state: in a new process the worker has only what the prompt tells it.
+    # Chat histories are not in the state: in a new process, the worker knows only what is in the prompt.
     "revision": "{task}\n\nFeedback on your last draft:\n{feedback}\n\nYour last draft:\n{draft}",
     "advisor": (
         "Task:\n{task}\n\nDraft:\n{draft}\n\n"
@@ -40,7 +40,7 @@ PROMPTS = {
         'else with "revise:" and what to change.'
     ),
 }
-"""What worker and advisor are told, by name; `prompts=` replaces any of them."""
+"""The prompts of worker and advisor by name; `prompts=` replaces any of them."""
 
 
 @declares()
@@ -56,7 +56,7 @@ def advisor_workflow(
     limits: Limits | None = None,
     termination: Termination | None = None,
 ) -> GraphRunner:
-    """A worker whose drafts an advisor approves or sends back with feedback.
+    """Return a graph in which an advisor approves a worker's drafts or sends them back with feedback.
 
     The advisor approves with a reply that starts with "approved"; any other reply asks for a
     revision, with the text after a leading "revise:" as feedback. The result's output is the draft.
@@ -65,15 +65,15 @@ def advisor_workflow(
         worker, advisor: agents, or anything with `chat(prompt)` and a `name`.
         max_revisions: at most this many drafts after the first.
         human: "verdict" lets a person decide on every verdict before it takes effect.
-        prompts: in place of those of `PROMPTS`, by name.
+        prompts: replacements for `PROMPTS`, by name.
         state_schema: channels to use instead of the workflow's own.
-        checkpointer: where threads live; with `human` one in memory by default.
-        limits: what a run may use up; a `max_iterations` other than 25, the default, takes the place of the
-            workflow's own.
+        checkpointer: the store of threads; with `human` one in memory by default.
+        limits: what a run may use; a `max_iterations` other than 25, the default, replaces the workflow's
+            own.
         termination: ends a run as completed(termination), besides the workflow's own ends.
 
     Raises:
-        GraphInvalid: what is no agent, a channel or a prompt that does not fit, or max_revisions is below 0.
+        GraphInvalid: not an agent, a channel or a prompt that does not fit, or max_revisions is below 0.
     """
     parts.at_least("max_revisions", max_revisions, 0)
     parts.check_human(human, "verdict")
@@ -104,7 +104,7 @@ def advisor_workflow(
 
 
 def default_channels() -> dict[str, Channel]:
-    """The channels of the advisor workflow."""
+    """Return the channels of the advisor workflow."""
     return {
         "messages": Channel([], reducer=append(), description="the task, every draft and every verdict"),
         "latest_draft": Channel("", schema={"type": "string"}, description="what the worker wrote last"),
@@ -119,10 +119,10 @@ def default_channels() -> dict[str, Channel]:
 
 
 def read_verdict(reply: str) -> tuple[str, str]:
-    """`(verdict, feedback)` of an advisor's reply.
+    """Return `(verdict, feedback)` from an advisor's reply.
 
-    Approved only if the trimmed reply starts with "approved" in any case; else the feedback is the
-    text after a leading "revise:", or the whole reply where there is none.
+    It is approved only if the trimmed reply starts with "approved" in any case; otherwise the feedback is the
+    text after a leading "revise:", or the whole reply without one.
     """
     text = reply.strip()
     if text.lower().startswith("approved"):

@@ -33,7 +33,7 @@ PROMPTS = {
         'else end it with "continue" and use the word "done" nowhere.'
     ),
 }
-"""What agents and judge are told, by name; `prompts=` replaces any of them."""
+"""The prompts of agents and judge by name; `prompts=` replaces any of them."""
 
 
 @declares()
@@ -49,32 +49,33 @@ def debate_workflow(
     limits: Limits | None = None,
     termination: Termination | None = None,
 ) -> GraphRunner:
-    """Agents that speak in turn on the whole history, for some rounds or until a judge is content.
+    """Return a graph in which agents speak in turn, for some rounds or until a judge ends the debate.
 
-    A judge speaks after each full round and ends the debate when its reply has the word "done".  The
-    result's output is the judge's last reply, or without a judge `{name: last reply}` of all agents.
+    Each agent gets the whole history. A judge speaks after each full round and ends the debate when its reply
+    has the word "done". The result's output is the judge's last reply, or without a judge `{name: last
+    reply}` of all agents.
 
     Args:
         agents: at least two, as `{name: agent}` or a list of agents with a `name` each.
         judge: an agent, or anything with `chat(prompt)`; None for a fixed number of rounds.
-        max_rounds: full rounds, the judge's turn included.
+        max_rounds: full rounds, including the judge's turn.
         human: "round" lets a person end the debate after each round, or add a round to it.
-        prompts: in place of those of `PROMPTS`, by name.
+        prompts: replacements for `PROMPTS`, by name.
         state_schema: channels to use instead of the workflow's own.
-        checkpointer: where threads live; with `human` one in memory by default.
-        limits: what a run may use up; a `max_iterations` other than 25, the default, takes the place of the
-            workflow's own.
+        checkpointer: the store of threads; with `human` one in memory by default.
+        limits: what a run may use; a `max_iterations` other than 25, the default, replaces the workflow's
+            own.
         termination: ends a run as completed(termination), besides the workflow's own ends.
 
     Raises:
-        GraphInvalid: less than two agents, what is no agent, a name that can't be used, a bound below 1, or a
+        GraphInvalid: fewer than two agents, not an agent, a name that can't be used, a bound below 1, or a
             channel or a prompt that does not fit.
     """
     parts.at_least("max_rounds", max_rounds, 1)
     parts.check_human(human, "round")
     if judge is not None:
         parts.check_agent("judge", judge)
-    team = parts.named(agents, "agents", taken=("judge",), at_least=2)
+    team = parts.agents_by_name(agents, "agents", taken=("judge",), at_least=2)
     texts = parts.prompts_for("debate", PROMPTS, prompts)
     decided = judge is not None or human is not None
     channels = parts.channels_for("debate", state_schema, default_channels(decided), ("output",))
@@ -108,7 +109,7 @@ def debate_workflow(
 
 
 def default_channels(decided: bool = True) -> dict[str, Channel]:
-    """The channels of the debate workflow; `judge_verdict` where a judge or a person decides."""
+    """Return the channels of the debate workflow; with `judge_verdict` if a judge or a person decides."""
     channels = {
         "messages": Channel([], reducer=append(), description="the question and every reply"),
         "output": Channel("", description="the judge's last reply, or the last one of each agent"),
@@ -123,7 +124,7 @@ def default_channels(decided: bool = True) -> dict[str, Channel]:
 
 
 def read_judgement(reply: str) -> tuple[str, str]:
-    """`(verdict, why)` of a judge's reply: done if it has the word "done" in any case."""
+    """Return `(verdict, why)` from a judge's reply: done if it has the word "done" in any case."""
     place = parts.find_word("done", reply)
     if place:
         return "done", f"verdict: done (the word is at character {place})"
@@ -131,7 +132,7 @@ def read_judgement(reply: str) -> tuple[str, str]:
 
 
 class _Clock(NamedTuple):
-    """Says which round a turn is in."""
+    """Describes the round of a turn."""
 
     speakers: int
     rounds: int
@@ -146,7 +147,7 @@ def _speaker(name: str, prompt: str, clock: _Clock, *also: str) -> Callable[...,
         reply = await parts.ask_alone(config.agents[name], told)
         updates: dict[str, Any] = {"messages": reply}
         if "output" in also:
-            # The first turn of an invocation begins a new debate.
+            # The first turn of an invocation starts a new debate.
             said = state["output"] if config.iteration > 1 else None
             updates["output"] = {**(said if isinstance(said, Mapping) else {}), name: reply}
         if "judge_verdict" in also:
@@ -173,7 +174,7 @@ def _route(state: WorkflowState) -> str:
 
 
 def _rounds(turns: int) -> Termination:
-    """The rounds are up and the debate is not done, unless a person has just added one."""
+    """Whether the rounds are over and the debate is not done, unless a person has just added a round."""
     return max_turns(turns) & custom_condition(
         lambda state: state["judge_verdict"] == "continue", "neither done nor a round added"
     )

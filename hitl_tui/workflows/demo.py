@@ -1,4 +1,4 @@
-"""The demo: the advisor workflow on scripted models, at the pace of real ones, or on a real one."""
+"""The demo: the advisor workflow with scripted models, at the pace of real ones, or with a real one."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def build(
     api_base: str | None = None,
     max_tokens: int | None = None,
 ) -> GraphRunner:
-    """The demo's graph.
+    """Build the demo's graph.
 
     Args:
         human: whether a person decides on every verdict.
         pace: tokens a second; 0 writes at once.
-        seed: of the pauses between words.
-        checkpointer: where threads live.
-        model: that plays both parts in place of the script.
-        api_base: address of the model's server.
-        max_tokens: that a reply of the model may have.
+        seed: for the pauses between words.
+        checkpointer: the store of threads.
+        model: plays both parts instead of the script.
+        api_base: the address of the model's server.
+        max_tokens: most tokens of a reply of the model.
     """
     player: str | ScriptedModel = model or ScriptedModel(_reply, pace=pace, seed=seed, name="demo/advisor")
     given = {"api_base": api_base, "max_tokens": max_tokens}

@@ -1,4 +1,4 @@
-"""What the ready-made workflows share: talking to agents, reading messages, needed channels."""
+"""What the ready-made workflows share: prompts, calls of agents, messages, channels."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ _FIELD = re.compile(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}")
 
 
 def prompts_for(workflow: str, own: Mapping[str, str], given: Mapping[str, str] | None) -> dict[str, str]:
-    """The prompts of a workflow, with those that a user gives in place of its own.
+    """Return the prompts of a workflow, with a user's replacements.
 
-    A name in braces is a field that is filled in, `{{name}}` stands for `{name}`; other braces mean nothing.
+    A name in braces is a field that is filled in, `{{name}}` stands for `{name}`; other braces are plain
+    text.
 
     Args:
-        own: the workflow's prompts by name; each has all the fields that may be used in its place.
+        own: the workflow's prompts by name; a replacement may use the same fields.
 
     Raises:
-        GraphInvalid: no such prompt, no text, or a field that the prompt does not have.
+        GraphInvalid: no such prompt, not text, or a field that the prompt does not have.
     """
     if given is None:
         return dict(own)
@@ -59,7 +60,7 @@ def prompts_for(workflow: str, own: Mapping[str, str], given: Mapping[str, str] 
 
 
 def fill(prompt: str, **fields: Any) -> str:
-    """A prompt with its fields filled in; what is filled in is not looked at again."""
+    """Return a prompt with its fields filled in; braces in the filled-in texts are not replaced."""
     return _FIELD.sub(lambda at: str(fields[at[2]]) if at[2] else f"{{{at[1]}}}", prompt)
 
 
@@ -68,25 +69,25 @@ def _fields(prompt: str) -> list[str]:
 
 
 def with_roles(team: Mapping[str, Any]) -> str:
-    """A team for a prompt: a name a line, with the agent's role where it has one."""
+    """Return a team for a prompt: one name per line, with the agent's role if it has one."""
     roles = {name: getattr(agent, "role", None) for name, agent in team.items()}
     return "\n".join(f"- {name}: {role}" if role else f"- {name}" for name, role in roles.items())
 
 
 async def ask(agent: Any, prompt: str) -> str:
-    """An agent's reply without any thinking.
+    """Return an agent's reply without thinking.
 
-    It is asked by `achat` where it has that, so that other work can run meanwhile, else by `chat`.
+    It is called by `achat` if it has that, so that other work can run meanwhile, otherwise by `chat`.
     """
     reply = agent.achat(prompt) if hasattr(agent, "achat") else agent.chat(prompt)
     return without_thoughts(str(await reply if inspect.isawaitable(reply) else reply))
 
 
 async def ask_alone(agent: Any, prompt: str) -> str:
-    """As `ask`, with nothing but the prompt: the chat so far is forgotten.
+    """Do what `ask` does, without the chat so far.
 
-    What an agent knows is then the state alone, so a run that is resumed in another process, or
-    forked, asks exactly what it would have asked here.
+    Then an agent knows only what is in the state, so a run that is resumed in another process, or forked,
+    sends exactly the same prompts.
     """
     if hasattr(agent, "set_turns"):
         agent.set_turns([])
@@ -94,26 +95,26 @@ async def ask_alone(agent: Any, prompt: str) -> str:
 
 
 def text_of(message: Any) -> str:
-    """The text of an entry of a messages channel: a text, or a dict with `content`."""
+    """Return the text of an entry of a messages channel: a text, or a dict with `content`."""
     if isinstance(message, dict):
         return str(message.get("content", ""))
     return str(message)
 
 
 def last_of(messages: Sequence[Any] | None) -> str:
-    """The text of the last message, "" where there is none."""
+    """Return the text of the last message, "" if there is none."""
     return text_of(messages[-1]) if messages else ""
 
 
 def history(messages: Sequence[Any] | None) -> str:
-    """All messages, joined by newlines."""
+    """Return all messages, joined by newlines."""
     return "\n".join(text_of(message) for message in messages or ())
 
 
 def task_of(state: WorkflowState, config: NodeConfig) -> str:
-    """The task of an invocation: its first message.
+    """Return the task of an invocation: its first message.
 
-    As it stands in `messages` while that holds it, so that an edit counts, else as the log has it.
+    It is the message as it is in `messages`, after edits; once that has dropped it, as the log has it.
     """
     task = config.first_input("messages")
     if task is not None:
@@ -126,21 +127,21 @@ Team = Mapping[str, Any] | Sequence[Any]
 
 
 class ChannelsMissing(GraphInvalid):
-    """Channels of a user's own that lack some which the workflow writes: `missing`."""
+    """A user's channels lack some that the workflow writes: `missing`."""
 
     missing: tuple[str, ...] = ()
 
 
-def named(agents: Team, what: str, taken: Iterable[str] = (), at_least: int = 1) -> dict[str, Any]:
-    """Agents by name, in their order: a mapping as it is, a list by each agent's own name.
+def agents_by_name(agents: Team, what: str, taken: Iterable[str] = (), at_least: int = 1) -> dict[str, Any]:
+    """Return agents by name, in their order: a mapping as it is, a list by each agent's own name.
 
     Args:
         what: the parameter, for messages.
-        taken: names that mean something else in the workflow.
-        at_least: how many there must be.
+        taken: names that have another meaning in the workflow.
+        at_least: the least number of agents.
 
-    Raises:
-        GraphInvalid: too few agents, what is no agent, or a name that is none, taken or there twice.
+        Raises:
+            GraphInvalid: too few agents, not an agent, or an invalid, taken or repeated name.
     """
     if isinstance(agents, str) or not isinstance(agents, (Mapping, Sequence)):
         raise GraphInvalid(f"{what} is {in_words(agents)}", "give a list of agents, or a dict by name")
@@ -169,10 +170,10 @@ def named(agents: Team, what: str, taken: Iterable[str] = (), at_least: int = 1)
 
 
 def check_agent(what: str, agent: Any) -> None:
-    """Refuse what can't be asked; raises `GraphInvalid`.
+    """Refuse an agent that can't be called; raises `GraphInvalid`.
 
     Args:
-        what: who it is in the workflow.
+        what: its part in the workflow.
     """
     if isinstance(agent, type) or not any(callable(getattr(agent, way, None)) for way in ("achat", "chat")):
         kind = f"the class {agent.__name__}" if isinstance(agent, type) else in_words(agent)
@@ -185,10 +186,10 @@ def channels_for(
     own: Mapping[str, Channel],
     optional: Sequence[str] = (),
 ) -> dict[str, Channel]:
-    """The channels to use: the user's where there are some, else the workflow's own.
+    """Return the channels to use: the user's if there are any, otherwise the workflow's own.
 
     Raises:
-        ChannelsMissing: the user's lack one of `own` that is not optional.
+        ChannelsMissing: the user's channels lack one of `own` that is not optional.
     """
     if state_schema is None:
         return dict(own)
@@ -212,7 +213,7 @@ def at_least(name: str, value: int, least: int) -> None:
 
 
 def check_human(human: str | None, *known: str) -> None:
-    """Check where a person decides: a wrong word must not leave them out; raises `GraphInvalid`."""
+    """Check where a person decides, so that a misspelling does not leave them out; raises `GraphInvalid`."""
     if human is not None and human not in known:
         raise GraphInvalid(
             f"human={human!r} is no place where a person decides",
@@ -221,7 +222,7 @@ def check_human(human: str | None, *known: str) -> None:
 
 
 def store_for(checkpointer: Store | None, human: str | None) -> Store | None:
-    """Where threads live: with a human in memory by default, since a stopped run must be kept."""
+    """Return the store of threads; with `human`, by default one in memory."""
     if checkpointer is None and human:
         from hitl_tui.stores import MemoryCheckpointer
 
@@ -230,12 +231,12 @@ def store_for(checkpointer: Store | None, human: str | None) -> Store | None:
 
 
 def limits_for(iterations: int | None, given: Limits | None) -> Limits:
-    """The limits of a workflow that takes `iterations` runs of nodes at most, with those that a user gives.
+    """Return the limits of a workflow with at most `iterations` node runs, with a user's changes.
 
     The default of 25 iterations never cuts a workflow short.
 
     Raises:
-        GraphInvalid: what is given are no limits.
+        GraphInvalid: the user's value is not `Limits`.
     """
     check_compiled_with(None, None, None, given)
     if given is None or given.max_iterations == Limits().max_iterations:
@@ -244,16 +245,16 @@ def limits_for(iterations: int | None, given: Limits | None) -> Limits:
 
 
 def ends_at(own: Termination | None, given: Termination | None) -> Termination | None:
-    """The condition that ends a run: the workflow's own or the one that a user gives.
+    """Return the condition that ends a run: the workflow's own, or the user's, too.
 
     Raises:
-        GraphInvalid: what is given is no condition.
+        GraphInvalid: the user's value is not a condition.
     """
     check_compiled_with(None, None, given, None)
     return own | given if own and given else own or given
 
 
 def find_word(word: str, text: str) -> int:
-    """Where `word` first stands in `text` as a whole word in any case: 1 for its beginning, 0 for nowhere."""
+    """Return where `text` first has `word` as a whole word in any case: 1 for the start, 0 for nowhere."""
     match = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE)
     return match.start() + 1 if match else 0

@@ -31,13 +31,13 @@ _QUOTED = 120
 
 
 def parse_lines(text: str, workers: Sequence[str]) -> list[Step]:
-    """The steps of a plan with one `worker: instruction` a line.
+    """Return the steps of a plan with one `worker: instruction` per line.
 
-    Blank lines are skipped, list numbers and bullets tolerated; the first colon splits.  A worker is
-    found in any case.
+    Blank lines are skipped, list numbers and bullets are ignored; the first colon splits. A worker's name may
+    be in any case.
 
     Raises:
-        HitlError: quotes the first line that does not parse, with its number.
+        HitlError: quotes the first line that can't be parsed, with its number.
     """
     known = {name.casefold(): name for name in workers}
     steps = []
@@ -59,10 +59,10 @@ def parse_lines(text: str, workers: Sequence[str]) -> list[Step]:
 def read_plan(
     plan: Any, workers: Sequence[str], max_steps: int, parse: ParsePlan | None = None
 ) -> list[Step]:
-    """The steps of a plan as it stands in its channel: a text to parse, or the steps.
+    """Return the steps of a plan as it is in its channel: a text to parse, or the steps.
 
     Raises:
-        HitlError: a step that is none, an unknown worker, no step at all, or more than `max_steps`.
+        HitlError: an invalid step, an unknown worker, no step at all, or more than `max_steps`.
     """
     if isinstance(plan, str) and parse is None:
         steps = parse_lines(plan, workers)
@@ -78,7 +78,7 @@ def read_plan(
 
 
 def plan_text(plan: Any) -> str:
-    """A plan for people, one step a line; a text as it is."""
+    """Return a plan for people, one step per line; a text is not changed."""
     if not isinstance(plan, list):
         return str(plan or "")
     lines = [
@@ -149,9 +149,9 @@ PROMPTS = {
         'Is the task done? If it is, reply "done"; else begin your reply with "replan:" and the reason.'
     ),
 }
-"""What planner, workers and evaluator are told, by name; `prompts=` replaces any of them.
+"""The prompts of planner, workers and evaluator by name; `prompts=` replaces any of them.
 
-With a `parse_plan` of one's own `{format}` is empty.
+With a custom `parse_plan`, `{format}` is empty.
 """
 
 
@@ -171,11 +171,11 @@ def planner_workflow(  # noqa: PLR0917  (the order of docs/spec/workflows.md)
     limits: Limits | None = None,
     termination: Termination | None = None,
 ) -> GraphRunner:
-    """A plan made once, done step by step by workers, and judged as a whole.
+    """Return a graph in which workers do the steps of a plan, which is then judged as a whole.
 
-    The planner answers one `worker: instruction` a line.  The dispatcher takes the steps in order and
-    asks no model; each worker gets only its instruction.  The evaluator says done, or replan with a
-    reason that the planner gets.  The result's output is the list of results.
+    The planner replies with one `worker: instruction` per line. The dispatcher takes the steps in order and
+    calls no model; each worker gets only its instruction. The evaluator says done, or replan with a reason
+    that the planner gets.  The result's output is the list of results.
 
     Args:
         planner, evaluator: agents, or anything with `chat(prompt)`; without an evaluator the run ends
@@ -186,15 +186,15 @@ def planner_workflow(  # noqa: PLR0917  (the order of docs/spec/workflows.md)
         parse_plan: a function from the planner's reply to steps, each {"worker": …, "instruction": …}.
         human: "plan" lets a person edit each plan before it runs, "replan" decide on the evaluator's
             verdict; "both" does both.
-        prompts: in place of those of `PROMPTS`, by name.
+        prompts: replacements for `PROMPTS`, by name.
         state_schema: channels to use instead of the workflow's own.
-        checkpointer: where threads live; with `human` one in memory by default.
-        limits: what a run may use up; a `max_iterations` other than 25, the default, takes the place of the
-            workflow's own.
+        checkpointer: the store of threads; with `human` one in memory by default.
+        limits: what a run may use; a `max_iterations` other than 25, the default, replaces the workflow's
+            own.
         termination: ends a run as completed(termination), besides the workflow's own ends.
 
     Raises:
-        GraphInvalid: no workers, what is no agent or no function, a name or a bound that can't be used, or a
+        GraphInvalid: no workers, not an agent or a function, a name or a bound that can't be used, or a
             channel or a prompt that does not fit.
     """
     parts.at_least("max_replans", max_replans, 0)
@@ -208,7 +208,7 @@ def planner_workflow(  # noqa: PLR0917  (the order of docs/spec/workflows.md)
     if parse_plan is not None and not callable(parse_plan):
         raise GraphInvalid(f"parse_plan is {in_words(parse_plan)}", "give a function (reply) -> steps")
     texts = parts.prompts_for("planner", PROMPTS, prompts)
-    team = parts.named(workers, "workers", taken=("planner", "dispatcher", "evaluator", "evaluate"))
+    team = parts.agents_by_name(workers, "workers", taken=("planner", "dispatcher", "evaluator", "evaluate"))
     channels = parts.channels_for("planner", state_schema, default_channels())
     names = list(team)
     graph = StateGraph(channels, name="planner")
@@ -266,7 +266,7 @@ _WORKED = ["messages", "results", "plan_index"]
 
 
 def collect(results: Any, update: Any) -> Any:
-    """Add a reply to the results; a list takes the place of all, as an empty one for a new task does."""
+    """Add a reply to the results; a list replaces them all, such as an empty one for a new task."""
     return update if isinstance(update, list) else [*results, update]
 
 
@@ -274,7 +274,7 @@ _COLLECTS = as_reducer(collect)
 
 
 def default_channels() -> dict[str, Channel]:
-    """The channels of the planner workflow."""
+    """Return the channels of the planner workflow."""
     text = {"type": "string"}
     count = {"type": "integer", "minimum": 0}
     return {
@@ -295,10 +295,10 @@ def default_channels() -> dict[str, Channel]:
 
 
 def read_evaluation(reply: str) -> tuple[str, str]:
-    """`(verdict, why)` of an evaluator's reply; the verdict is "done" or "replan: reason".
+    """Return `(verdict, why)` from an evaluator's reply; the verdict is "done" or "replan: reason".
 
-    A reply that begins with "replan" asks for a new plan, whatever follows; else the word "done" in
-    any case ends the run; a reply with neither is a reason to plan again.
+    A reply that starts with "replan" asks for a new plan, whatever follows; otherwise the word "done" in any
+    case ends the run; a reply with neither is a reason to plan again.
     """
     text = reply.strip()
     if parts.find_word("replan", text) == 1:
@@ -341,7 +341,7 @@ def _planner(
             "replan_count": state["replan_count"] + 1 if again else 0,
         }
         if resets and not again and state["results"]:
-            updates["results"] = []  # of an earlier task
+            updates["results"] = []  # the results of an earlier task
         return NodeResult(updates, text=why)
 
     return plan
@@ -350,7 +350,7 @@ def _planner(
 def _as_far_as_it_parses(
     reply: str, workers: list[str], max_steps: int, parse: ParsePlan | None
 ) -> tuple[Any, str]:
-    """The steps; or the reply as it is, so that what the planner wrote is kept for a person to mend."""
+    """Return the steps; or the reply as it is, so that a person can fix what the planner wrote."""
     try:
         steps = read_plan(reply, workers, max_steps, parse)
     except HitlError as error:

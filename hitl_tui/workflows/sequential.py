@@ -24,7 +24,7 @@ from hitl_tui.engine.state.workflow_state import WorkflowState
 from hitl_tui.workflows import parts
 
 PROMPTS = {"agent": "{message}"}
-"""What each agent is told, by name; `prompts=` replaces any of them."""
+"""The prompt of each agent by name; `prompts=` replaces any of them."""
 
 
 @declares()
@@ -38,25 +38,25 @@ def sequential_workflow(
     limits: Limits | None = None,
     termination: Termination | None = None,
 ) -> GraphRunner:
-    """Agents that speak once each, in order; each gets only the last message.
+    """Return a graph in which agents speak once each, in order; each gets only the last message.
 
     The result's output is the last agent's reply.
 
     Args:
         agents: `{name: agent}`, or a list of agents with a `name` each.
-        human: "handover" lets a person pass on, edit or replace what each agent hands to the next one.
-        prompts: in place of those of `PROMPTS`, by name.
+        human: "handover" lets a person accept, edit or replace what each agent hands to the next one.
+        prompts: replacements for `PROMPTS`, by name.
         state_schema: channels to use instead of the workflow's own.
-        checkpointer: where threads live; with `human` one in memory by default.
-        limits: what a run may use up; a `max_iterations` other than 25, the default, takes the place of the
-            workflow's own.
+        checkpointer: the store of threads; with `human` one in memory by default.
+        limits: what a run may use; a `max_iterations` other than 25, the default, replaces the workflow's
+            own.
         termination: ends a run as completed(termination), besides the workflow's own ends.
 
     Raises:
-        GraphInvalid: no agents, a name that is there twice, a channel that is missing, or no such prompt.
+        GraphInvalid: no agents, a repeated name, a missing channel, or no such prompt.
     """
     parts.check_human(human, "handover")
-    team = parts.named(agents, "agents")
+    team = parts.agents_by_name(agents, "agents")
     prompt = parts.prompts_for("sequential", PROMPTS, prompts)["agent"]
     optional = () if human else ("output",)
     channels = parts.channels_for("sequential", state_schema, default_channels(), optional)
@@ -78,7 +78,7 @@ def sequential_workflow(
 
 
 def default_channels() -> dict[str, Channel]:
-    """The channels of the sequential workflow."""
+    """Return the channels of the sequential workflow."""
     return {
         "messages": Channel([], reducer=append(), description="the task and every reply"),
         "output": Channel("", schema={"type": "string"}, description="the last reply"),
@@ -102,14 +102,14 @@ def _handover(giver: str, taker: str) -> Gate:
         subject="output",
         recommended="pass",
         choices=[
-            GateChoice("pass", f"pass it on to {taker}", "enter", text="none", values=_as_it_stands),
+            GateChoice("pass", f"pass it on to {taker}", "enter", text="none", values=_accepted_output),
             GateChoice("replace", "send my own text instead", "r", text="required", values=_own_text),
         ],
     )
 
 
-def _as_it_stands(state: WorkflowState, _words: str) -> dict[str, Any]:
-    """Nothing to set, but for an edit of the output: the next agent gets the last message."""
+def _accepted_output(state: WorkflowState, _words: str) -> dict[str, Any]:
+    """Return what accepting sets: an edited output as the last message, otherwise nothing."""
     edited = state["output"]
     return {} if edited == parts.last_of(state["messages"]) else _own_text(state, edited)
 

@@ -34,7 +34,7 @@ PROMPTS = {
     ),
     "worker": "{history}",
 }
-"""What manager and workers are told, by name; `prompts=` replaces any of them."""
+"""The prompts of manager and workers by name; `prompts=` replaces any of them."""
 
 
 @declares()
@@ -50,31 +50,31 @@ def supervisor_workflow(
     limits: Limits | None = None,
     termination: Termination | None = None,
 ) -> GraphRunner:
-    """A manager that sends a worker, looks at the reply, and sends the next one, until it is done.
+    """Return a graph in which a manager sends one worker after another, until it is done.
 
-    The route is the first worker, in declared order, whose name the manager's reply has as a whole
-    word in any case; where there is none the run ends.  The result's output is the last worker's reply.
+    The route is the first worker, in declared order, whose name is in the manager's reply as a whole word in
+    any case; without one the run ends.  The result's output is the last worker's reply.
 
     Args:
         manager: an agent, or anything with `chat(prompt)`.
         workers: `{name: agent}`, or a list of agents with a `name` each.
         max_rounds: the manager's and the workers' turns together.
         human: "route" lets a person choose another worker, or DONE, after every turn of the manager.
-        prompts: in place of those of `PROMPTS`, by name.
+        prompts: replacements for `PROMPTS`, by name.
         state_schema: channels to use instead of the workflow's own.
-        checkpointer: where threads live; with `human` one in memory by default.
-        limits: what a run may use up; a `max_iterations` other than 25, the default, takes the place of the
-            workflow's own.
+        checkpointer: the store of threads; with `human` one in memory by default.
+        limits: what a run may use; a `max_iterations` other than 25, the default, replaces the workflow's
+            own.
         termination: ends a run as completed(termination), besides the workflow's own ends.
 
     Raises:
-        GraphInvalid: no workers, what is no agent, a name that can't be used, a bound below 1, or a
+        GraphInvalid: no workers, not an agent, a name that can't be used, a bound below 1, or a
             channel or a prompt that does not fit.
     """
     parts.at_least("max_rounds", max_rounds, 1)
     parts.check_human(human, "route")
     parts.check_agent("manager", manager)
-    team = parts.named(workers, "workers", taken=("manager", DONE))
+    team = parts.agents_by_name(workers, "workers", taken=("manager", DONE))
     channels = parts.channels_for("supervisor", state_schema, default_channels(), ("output",))
     texts = parts.prompts_for("supervisor", PROMPTS, prompts)
     written = [name for name in ("messages", "output") if name in channels]
@@ -105,7 +105,7 @@ def supervisor_workflow(
 
 
 def default_channels() -> dict[str, Channel]:
-    """The channels of the supervisor workflow."""
+    """Return the channels of the supervisor workflow."""
     return {
         "messages": Channel([], reducer=append(), description="the task and every reply"),
         "current_route": Channel("", schema={"type": "string"}, description="who is next, or DONE"),
@@ -114,7 +114,7 @@ def default_channels() -> dict[str, Channel]:
 
 
 def read_route(reply: str, workers: Iterable[str]) -> tuple[str, str]:
-    """`(route, why)` of a manager's reply: the first worker in order that it names, else DONE."""
+    """Return `(route, why)` from a manager's reply: the first worker in order that it names, else DONE."""
     places = [(name, place) for name in workers if (place := parts.find_word(name, reply))]
     if not places:
         return DONE, "route: DONE (the reply names no worker as a whole word)"

@@ -14,7 +14,7 @@ from hitl_tui import (
     sequential_workflow,
     supervisor_workflow,
 )
-from hitl_tui.workflows.parts import at_least, check_human, named
+from hitl_tui.workflows.parts import agents_by_name, at_least, check_human
 from tests.support.spec import spec
 
 pytestmark = spec("15")
@@ -23,7 +23,7 @@ pytestmark = spec("15")
 @pytest.mark.parametrize("name", ["DONE", "done", "Done", "start", "END"])
 def test_a_name_that_means_something_else_is_refused_in_any_case(name: str) -> None:
     with pytest.raises(GraphInvalid, match=f"the name '{name}' means something else"):
-        named({name: object()}, "workers", taken=("DONE",))
+        agents_by_name({name: object()}, "workers", taken=("DONE",))
 
 
 @pytest.mark.parametrize("value", [True, 0, 1.0, "1", None])

@@ -10,7 +10,7 @@ from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import ThreadInfo
-from hitl_tui.loading.compatibility import Difference, fits
+from hitl_tui.loading.compatibility import Difference, differences
 from tests.support.spec import spec
 
 pytestmark = spec("10")
@@ -56,7 +56,7 @@ def request(**changes: Any) -> Request:
 
 def test_the_same_graph_fits() -> None:
     cursor = Cursor("t", position="route:check", pending=(request(),))
-    assert fits(info(), info(), cursor, {"draft": "x", "n": 1, "key": "k"}) == []
+    assert differences(info(), info(), cursor, {"draft": "x", "n": 1, "key": "k"}) == []
 
 
 def test_channels() -> None:
@@ -68,13 +68,15 @@ def test_channels() -> None:
             "more": Channel(),
         }
     )
-    assert words(fits(info(), new, values={"draft": "abc", "n": 1, "key": "secret"})) == [
+    assert words(differences(info(), new, values={"draft": "abc", "n": 1, "key": "secret"})) == [
         "channel 'more' is new and starts at its default",
         "channel 'draft' has another schema",
         "channel 'n': its reducer was sum, now it is max",
         "channel 'key' was private, now public",
     ]
-    assert words(fits(new, info({"draft": Channel("", schema={"type": "string", "maxLength": 3})}))) == [
+    assert words(
+        differences(new, info({"draft": Channel("", schema={"type": "string", "maxLength": 3})}))
+    ) == [
         "channel 'n' is gone; its value stays in the log",
         "channel 'key' is gone; its value stays in the log",
         "channel 'more' is gone; its value stays in the log",
@@ -86,7 +88,7 @@ def test_values_that_do_not_fit_any_more_and_private_ones_stay_private() -> None
     new = info({"draft": Channel("", schema=schema), "key": Channel("", schema=schema, visibility="private")})
     found = [
         text
-        for text in words(fits(info(), new, values={"draft": "b", "key": "secret"}))
+        for text in words(differences(info(), new, values={"draft": "b", "key": "secret"}))
         if "value of" in text
     ]
     assert len(found) == 2
@@ -96,22 +98,24 @@ def test_values_that_do_not_fit_any_more_and_private_ones_stay_private() -> None
 
 def test_nodes_and_ways() -> None:
     new = info(ways={"write": {"": "polish"}, "polish": {"": END}}, writes=["draft"])
-    assert words(fits(info(), new)) == [
+    assert words(differences(info(), new)) == [
         "node 'check' is gone",
         "node 'polish' is new",
         "node 'write' writes draft, before *",
         "after 'write' it goes to 'polish'",
     ]
     turned = info(ways={"write": {"": "check"}, "check": {"no": "write", "done": END}})
-    assert words(fits(info(), turned)) == ["after 'check' it goes to 'write' on 'no', to 'END' on 'done'"]
-    assert words(fits(info(), info(ways={"check": {"a": "write", "b": END}, "write": {"": "check"}})))[0] == (
-        "after 'START' it goes to 'check'"
-    )
+    assert words(differences(info(), turned)) == [
+        "after 'check' it goes to 'write' on 'no', to 'END' on 'done'"
+    ]
+    assert words(differences(info(), info(ways={"check": {"a": "write", "b": END}, "write": {"": "check"}})))[
+        0
+    ] == ("after 'START' it goes to 'check'")
 
 
 def test_name_and_inputs() -> None:
     new = info(name="other", inputs=(InputField("n", "n", "How many?"),))
-    assert words(fits(info(), new)) == [
+    assert words(differences(info(), new)) == [
         "the graph was called 'graph', now it is 'other'",
         "what it asks for at the start is different",
     ]
@@ -128,7 +132,7 @@ def test_name_and_inputs() -> None:
 )
 def test_where_the_thread_stands(position: str, said: str | None) -> None:
     new = info(ways={"write": {"": END}})
-    first = fits(info(), new, Cursor("t", position=position))[0]
+    first = differences(info(), new, Cursor("t", position=position))[0]
     assert first.blocks == (said is not None)
     if said:
         assert first.words == said
@@ -137,7 +141,7 @@ def test_where_the_thread_stands(position: str, said: str | None) -> None:
 def test_questions_that_wait() -> None:
     new = info({"n": Channel(0, reducer="sum"), "key": CHANNELS["key"]}, {"write": {"": END}})
     cursor = Cursor("t", position="node:write", pending=(request(),))
-    assert words([found for found in fits(info(), new, cursor) if found.blocks]) == [
+    assert words([found for found in differences(info(), new, cursor) if found.blocks]) == [
         "'Good?' waits for an answer at node 'check', which is gone",
         "'Good?' is about channel 'draft', which is gone",
     ]
@@ -148,11 +152,15 @@ def test_by_the_record_of_a_thread_alone() -> None:
         return ThreadInfo("t", graph.name, graph.digest, {}, None, -1, 0, 0)
 
     assert (
-        fits(record(info()), info(), Cursor("t", position="node:write"), {"draft": "", "n": 0, "key": ""})
+        differences(
+            record(info()), info(), Cursor("t", position="node:write"), {"draft": "", "n": 0, "key": ""}
+        )
         == []
     )
     new = info({"draft": Channel("", schema=str), "more": Channel()}, {"check": {"": END}}, name="other")
-    found = fits(record(info()), new, Cursor("t", position="node:write"), {"draft": "", "n": 0, "key": ""})
+    found = differences(
+        record(info()), new, Cursor("t", position="node:write"), {"draft": "", "n": 0, "key": ""}
+    )
     assert words(found) == [
         "the thread continues at node 'write', which is gone",
         "the graph was called 'graph', now it is 'other'",
@@ -170,7 +178,7 @@ def test_the_digest_in_a_threads_record_is_that_of_its_graph() -> None:
     assert runner.store is not None
     thread, cursor = runner.store.info("t"), runner.store.cursor("t")
     assert thread is not None
-    assert fits(thread, runner.graph.info, cursor, runner.get_state("t")) == []
+    assert differences(thread, runner.graph.info, cursor, runner.get_state("t")) == []
 
 
 def test_a_thread_goes_on_when_channels_were_added_and_taken_away() -> None:
