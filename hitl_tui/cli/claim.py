@@ -105,7 +105,7 @@ async def _waiting(opened: OpenThread, thread: str, request_id: str | None) -> t
 async def _tell(opened: OpenThread, driver: Driver, asked: Request) -> ExitCode:
     """Tell who is at the request now."""
     from hitl_tui.cli.reports import AttendingDocument
-    from hitl_tui.view.lines import name, sentence
+    from hitl_tui.view.lines import name, sentence, short_id
     from hitl_tui.view.presence import at_request, attending_words
 
     now = opened.store.now()
@@ -116,7 +116,7 @@ async def _tell(opened: OpenThread, driver: Driver, asked: Request) -> ExitCode:
         emit(AttendingDocument(driver.thread_id, request.id, request.step, request.handed, there))
         return ExitCode.DONE
     words = list(attending_words(request, there, opened.settings.reviewer)) or ["no longer claimed"]
-    say(*(sentence(f"{name(driver.thread_id)}: {name(request.title)}: {told}") for told in words))
+    say(*(sentence(f"{short_id(driver.thread_id)}: {name(request.title)}: {told}") for told in words))
     return ExitCode.DONE
 
 

@@ -323,11 +323,11 @@ async def report(
 
 def standing_lines(snapshot: Snapshot) -> list[str]:
     """Where a thread stands, and for each request what is asked and how to answer it."""
-    from hitl_tui.view.lines import name
+    from hitl_tui.view.lines import name, short_id
     from hitl_tui.view.status import standing_line
 
     stands = standing_line(snapshot.progress, snapshot.held_by, snapshot.ledger)
-    lines = [f"{name(snapshot.thread_id)}: {stands}"]
+    lines = [f"{short_id(snapshot.thread_id)}: {stands}"]
     lines += _next_commands(snapshot)
     unfinished = snapshot.unfinished
     if unfinished and unfinished.child and not store_ends_with_process():

@@ -159,15 +159,15 @@ def _document(at: LoggedPlace, values: dict[str, Any]) -> ThreadDocument:
 
 def _say_step(at: LoggedPlace, values: dict[str, Any], signing_key: str) -> None:
     from hitl_tui.cli.headless import standing_lines
-    from hitl_tui.view.lines import name
+    from hitl_tui.view.lines import name, short_id
     from hitl_tui.view.transcript import channel_lines, failed_at, step_lines, stream_lines, unfinished_lines
 
     snapshot = at.thread.snapshot(signing_key)
     say(*standing_lines(snapshot))
-    origin = f", forked from {name(snapshot.parent)}@{snapshot.fork_step}" if snapshot.parent else ""
+    origin = f", forked from {short_id(snapshot.parent)}@{snapshot.fork_step}" if snapshot.parent else ""
     if snapshot.owners:
         owner = snapshot.owners[-1]
-        origin += f", runs inside {name(owner.thread_id)} as its node {name(owner.node)}"
+        origin += f", runs inside {short_id(owner.thread_id)} as its node {name(owner.node)}"
     head = "" if at.step == snapshot.progress.head else f" (the newest is {snapshot.progress.head})"
     say(f"graph {name(snapshot.graph.name)}{origin}", "", f"channels at step {at.step}{head}:")
     point = at.thread.checkpoint(at.step)

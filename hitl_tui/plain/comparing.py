@@ -7,7 +7,7 @@ from hitl_tui.errors import UsageError
 from hitl_tui.plain.context import Context
 from hitl_tui.view.diff_lines import compare_states, diff_text
 from hitl_tui.view.family import family_tree, parting_words
-from hitl_tui.view.lines import name
+from hitl_tui.view.lines import short_id
 from hitl_tui.view.parting import parting, parting_text
 
 
@@ -15,9 +15,11 @@ def list_family(context: Context) -> None:
     """Say all forks and what they were forked from, each below its parent."""
     for member in family_tree(context.run(context.driver.family())):
         relative = member.relative
-        words = f", forked from {name(relative.parent)}, {parting_words(member)}" if relative.parent else ""
+        words = (
+            f", forked from {short_id(relative.parent)}, {parting_words(member)}" if relative.parent else ""
+        )
         status, head = relative.summary.status, relative.summary.head
-        context.console.say(f"{name(relative.thread_id)}: {status}, step {head}{words}")
+        context.console.say(f"{short_id(relative.thread_id)}: {status}, step {head}{words}")
 
 
 def compare(context: Context, typed: str) -> None:
@@ -33,7 +35,7 @@ def compare(context: Context, typed: str) -> None:
     head = snapshot.progress.head
     other, step = _place(context, snapshot, typed)
     rows = compare_states(context.run(other.state_at(step)), context.run(driver.state_at(head)))
-    beside = f"{name(other.thread_id)} at step {step}" if other is not driver else f"Step {step}"
+    beside = f"{short_id(other.thread_id)} at step {step}" if other is not driver else f"Step {step}"
     context.console.say(f"{beside}, beside step {head} here:", *diff_text(rows))
     parts = context.run(parting(other, driver, min(step, head))) if other is not driver else None
     if parts is not None:

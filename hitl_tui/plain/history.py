@@ -16,7 +16,7 @@ from hitl_tui.view.followed import dated_lines, followed, followed_in
 from hitl_tui.view.format import capital, count, inline
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.hits import answer_line, hit_line, moment_line
-from hitl_tui.view.lines import content, name, spans
+from hitl_tui.view.lines import content, name, short_id, spans
 from hitl_tui.view.routes import lines_of_route
 from hitl_tui.view.run_view import open_view
 from hitl_tui.view.spans import Line
@@ -143,7 +143,7 @@ def _show(context: Context, places: Places) -> None:
     thread, step, line = places.lines[places.at]
     context.console.say(f"{places.at + 1} of {len(places.lines)}, step {step}:", *spans([line]))
     if thread:
-        context.console.say(f"o {name(thread)} opens that thread.")
+        context.console.say(f"o {short_id(thread)} opens that thread.")
         return
     driver = context.driver
     (point,) = context.run(driver.history(step + 1, 1))

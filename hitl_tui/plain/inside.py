@@ -11,7 +11,7 @@ from hitl_tui.plain.running import open_thread
 from hitl_tui.view.branches import BranchRow, branch_detail, branch_rows, branches_of_step, items_of
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.inside import BranchView
-from hitl_tui.view.lines import name, numbered, spans
+from hitl_tui.view.lines import name, numbered, short_id, spans
 from hitl_tui.view.run_view import InsidePlace, RunView, open_view, place_inside
 
 _LISTED: Final = 200
@@ -43,7 +43,7 @@ def look_within(context: Context, typed: str) -> None:
                 raise UsageError(f"there is no {name(word)} inside", "i lists what is inside")
             open_thread(context, place.thread)
             return
-        thread = f"1. the thread {name(place.thread)}"
+        thread = f"1. the thread {short_id(place.thread)}"
         context.console.say(f"Inside {name(place.node)}, step {place.step}:", thread, "i 1 opens it.")
     elif word and word != "step":
         _show(context, view, place, word)

@@ -9,7 +9,7 @@ from hitl_tui.plain.context import Context
 from hitl_tui.plain.running import begin, look
 from hitl_tui.view.items import MOST, item_lines
 from hitl_tui.view.jobs import job_words, orphan_words, summary_words, worker_words
-from hitl_tui.view.lines import name, spans
+from hitl_tui.view.lines import name, short_id, spans
 
 _THREADS = 20
 
@@ -19,10 +19,12 @@ def list_threads(context: Context, typed: str) -> None:
     within = None if typed else ""
     for row in context.run(context.hub.threads(typed, _THREADS, within=within)):
         waits = f", waits for {name(row.waiting_for)}" if row.waiting_for else ""
-        inside = f", inside {name(row.info.owner.thread_id)}" if row.info.owner else ""
+        inside = f", inside {short_id(row.info.owner.thread_id)}" if row.info.owner else ""
         inside += f", {row.inside:,} inside it" if row.inside else ""
         job = f", {job_words(row.job, context.hub.now())}" if row.job else ""
-        context.console.say(f"{name(row.info.thread_id)}: {row.status}, step {row.head}{waits}{inside}{job}")
+        context.console.say(
+            f"{short_id(row.info.thread_id)}: {row.status}, step {row.head}{waits}{inside}{job}"
+        )
 
 
 def list_workers(context: Context) -> None:
@@ -36,7 +38,7 @@ def list_workers(context: Context) -> None:
         context.console.say(f"Worker {worker.id}: {worker_words(worker, work)}.")
     for job in work.jobs:
         context.console.say(
-            f"{name(job.thread)} of {name(job.graph)}: {job_words(job, work.now, work.workers)}."
+            f"{short_id(job.thread)} of {name(job.graph)}: {job_words(job, work.now, work.workers)}."
         )
 
 

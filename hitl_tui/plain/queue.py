@@ -13,7 +13,7 @@ from hitl_tui.plain.console import confirm
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.running import open_thread
 from hitl_tui.view.batch import Decider, decide, plan, plan_by, plan_words, result_words, run_on
-from hitl_tui.view.lines import name, split_words
+from hitl_tui.view.lines import name, short_id, split_words
 from hitl_tui.view.queue import (
     MOST,
     QueueRow,
@@ -96,7 +96,7 @@ def decide_several(context: Context, typed: str) -> None:
         context.console.say("Stopped; n lists what still waits.")
     for result in results:
         if result.outcome != "decided":
-            context.console.say(f"{name(result.thread)}: {result.outcome}: {name(result.why)}")
+            context.console.say(f"{short_id(result.thread)}: {result.outcome}: {name(result.why)}")
     context.console.say(f"{result_words(results)}.")
     for thread in dict.fromkeys(result.thread for result in results if result.outcome == "decided"):
         context.run(run_on(context.hub, thread))
@@ -113,4 +113,4 @@ def _plan_line(planned: Planned) -> str:
     by = f" by rule {name(planned.rule)}" if planned.rule else ""
     would = f"would be answered {name(planned.label)}{by}"
     what = would if planned.would else f"is left: {name(planned.why)}"
-    return f"{name(planned.thread)}: {name(planned.title)}: {what}"
+    return f"{short_id(planned.thread)}: {name(planned.title)}: {what}"

@@ -30,7 +30,7 @@ from hitl_tui.plain.deciding import card_of, decide, give_back, ready_to, waitin
 from hitl_tui.view.answers import read_limit
 from hitl_tui.view.family import free_name
 from hitl_tui.view.format import json_or_text, typed_input
-from hitl_tui.view.lines import content, name
+from hitl_tui.view.lines import content, name, short_id
 from hitl_tui.view.repeats import repeat_lines, standing_words
 from hitl_tui.view.request_lines import question
 from hitl_tui.view.rollback import entry_line, remaining, summary
@@ -86,7 +86,7 @@ def _context_for(context: Context, fields: Sequence[ContextField]) -> dict[str, 
 def look(context: Context) -> None:
     """Where the thread stands, what it holds and what it asks."""
     snapshot = context.snapshot()
-    context.console.say(f"Thread {name(snapshot.thread_id)}, graph {name(snapshot.graph.name)}.")
+    context.console.say(f"Thread {short_id(snapshot.thread_id)}, graph {name(snapshot.graph.name)}.")
     if unbuilt := context.driver.can(PrepareGraph):
         context.console.say("Note:", *content([unbuilt]))
     if snapshot.notice:
@@ -117,7 +117,7 @@ def _say_standing(context: Context, snapshot: Snapshot) -> None:
     context.console.say(standing_line(snapshot.progress, snapshot.held_by, snapshot.ledger))
     context.console.say(*unfinished_lines(snapshot.unfinished))
     if snapshot.owners:
-        context.console.say(f"It runs inside {name(snapshot.owners[-1].thread_id)}: i back goes there.")
+        context.console.say(f"It runs inside {short_id(snapshot.owners[-1].thread_id)}: i back goes there.")
     request = waiting_request(snapshot)
     if request is not None:
         card = card_of(context, snapshot, request)
@@ -334,7 +334,7 @@ def open_thread(context: Context, typed: str) -> None:
         UnknownThread: there is none of that name.
     """
     owners = context.snapshot().owners
-    back = f" (empty for {name(owners[-1].thread_id)})" if owners else ""
+    back = f" (empty for {short_id(owners[-1].thread_id)})" if owners else ""
     thread = typed or context.console.ask(f"Thread{back}:") or (owners[-1].thread_id if owners else "")
     context.open(context.run(context.hub.open(thread)))
     look(context)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from hitl_tui.view.sanitise import is_mark
+from hitl_tui.view.sanitise import is_mark, sanitise
 from hitl_tui.view.spans import Line, Role, Span
 
 _JOINER: Final = "\u200d"
@@ -71,6 +71,19 @@ def cut_start(text: str, limit: int, ellipsis: str = "…") -> str:
         if used > room:
             return ellipsis + text[at + 1 :] if limit > 0 else ""
     return text
+
+
+def cut_middle(text: str, limit: int, ellipsis: str = "…") -> str:
+    """The text, or its beginning and its end around an ellipsis, in at most `limit` cells."""
+    if cells(text) <= limit:
+        return text
+    end = cut_start(text, limit // 2 + 1, ellipsis) if limit > 2 else ellipsis[: max(limit, 0)]
+    return cut(text, limit - cells(end) + 1, "") + end
+
+
+def thread_name(thread_id: str, limit: int) -> str:
+    """The id of a thread in `limit` cells: such ids begin with a graph's name and end with what differs."""
+    return cut_middle(sanitise(thread_id, multiline=False), limit)
 
 
 def columns(rows: Sequence[Sequence[str]], give: Sequence[int] = (), room: int | None = None) -> list[int]:

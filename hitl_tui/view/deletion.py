@@ -8,6 +8,7 @@ from typing import Final
 from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.threads import Space, ThreadSize
 from hitl_tui.stores.deletion import DeletionPlan, Kept, Leaving
+from hitl_tui.view.cells import thread_name
 from hitl_tui.view.format import ago, count, filled
 from hitl_tui.view.sanitise import sanitise_line
 
@@ -31,7 +32,7 @@ _KEPT: Final[Mapping[Kept, str]] = {
 
 def leaving_line(thread: Leaving, now: int) -> str:
     """A thread that goes: how many steps, where it stands, and with which other it goes."""
-    name, of = sanitise_line(thread.thread_id, _NAME), sanitise_line(thread.of, _NAME)
+    name, of = thread_name(thread.thread_id, _NAME), thread_name(thread.of, _NAME)
     steps = count(thread.step + 1, "step")
     with_it = {"named": "", "inside": f", ran inside {of}", "fork": f", a fork of {of}"}[thread.why]
     return f"{name}: {steps}, {thread.status}, changed {ago(thread.updated_at, now)}{with_it}"
@@ -89,7 +90,7 @@ def size_rows(sizes: Sequence[ThreadSize]) -> list[tuple[str, str, str, str]]:
         most = ", ".join(
             f"{sanitise_line(name, _CHANNEL)} {filled(number)}" for name, number in largest if number
         )
-        name = sanitise_line(size.thread_id, _NAME)
+        name = thread_name(size.thread_id, _NAME)
         rows.append((name, f"{size.steps:,}", filled(size.bytes), most or "-"))
     return rows
 
@@ -132,7 +133,7 @@ def entry_lines(entry: LedgerEntry) -> list[str]:
     who = f" by {sanitise_line(entry.actor, _NAME)}" if entry.actor else ""
     account = f" ({sanitise_line(entry.account, _NAME)})" if entry.account else ""
     graph = sanitise_line(str(facts.get("graph") or "no graph"), _NAME)
-    name = sanitise_line(entry.thread_id, _NAME)
+    name = thread_name(entry.thread_id, _NAME)
     last = sanitise_line(str(facts.get("checkpoint_hash", ""))[:16], 16)
     lines = [
         f"{name} deleted{who}{account}",

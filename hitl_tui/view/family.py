@@ -10,7 +10,7 @@ import msgspec
 
 from hitl_tui.drivers.protocol import Relative
 from hitl_tui.engine.log.records import Checkpoint
-from hitl_tui.view.cells import cells, cut_start
+from hitl_tui.view.cells import cells, thread_name
 from hitl_tui.view.format import ago, writer
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.sanitise import sanitise, sanitise_line
@@ -103,7 +103,7 @@ def family_line(member: FamilyMember, width: int, *, shown: bool, now: int) -> L
 
 
 def _name(member: FamilyMember) -> str:
-    return cut_start(sanitise(member.relative.thread_id, multiline=False), _NAME)
+    return thread_name(member.relative.thread_id, _NAME)
 
 
 def tree_width(members: Sequence[FamilyMember]) -> int:

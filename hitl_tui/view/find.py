@@ -10,6 +10,7 @@ import msgspec
 
 from hitl_tui.drivers.history import Moment, SearchHit
 from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.view.cells import thread_name
 from hitl_tui.view.format import writer
 from hitl_tui.view.hits import moment_line, place_of
 from hitl_tui.view.run_view import RunView
@@ -68,7 +69,7 @@ def found_in_history(hits: Iterable[SearchHit], local: Iterable[Found]) -> Itera
             before = sanitise_line(hit.before, 4 * _AROUND)[-_AROUND:].lstrip()
             what = f"{place_of(hit)}  {before}"
             after = sanitise_line(hit.after, 120)
-            inside = f"inside {sanitise_line(hit.thread, 60)}: " if hit.thread else ""
+            inside = f"inside {thread_name(hit.thread, 60)}: " if hit.thread else ""
             match = sanitise_line(hit.match, 80)
             where = _where(hit.step, hit.node)
             yield Found("history", hit.step, channel, where, inside + what, match, after, thread=hit.thread)

@@ -8,6 +8,7 @@ from typing import Final
 from hitl_tui.drivers.protocol import Checked
 from hitl_tui.engine.audit.findings import Kind, Mismatch
 from hitl_tui.engine.log.signing import SignedDecision
+from hitl_tui.view.cells import thread_name
 from hitl_tui.view.format import count
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
@@ -53,7 +54,7 @@ def place_of(finding: Mismatch) -> str:
     places = (("step", finding.step), ("seq", finding.seq), ("channel", finding.channel))
     words = [f"{word} {sanitise_line(str(value), _SHORT)}" for word, value in places if value is not None]
     if finding.thread:
-        words.insert(0, sanitise_line(finding.thread, _SHORT))
+        words.insert(0, thread_name(finding.thread, _SHORT))
     return ", ".join(words) or "thread"
 
 
@@ -79,7 +80,7 @@ def finding_line(finding: Mismatch) -> str:
 def decision_line(decision: SignedDecision) -> str:
     """A decision with who has signed it, on one line."""
     who = sanitise_line(decision.actor, _SHORT) if decision.actor else "nobody named"
-    inside = f"{sanitise_line(decision.thread, _SHORT)}: " if decision.thread else ""
+    inside = f"{thread_name(decision.thread, _SHORT)}: " if decision.thread else ""
     signer, key = sanitise_line(decision.found.signer, _SHORT), sanitise_line(decision.found.key, _SHORT)
     said = {
         "good": f"signed by {signer} ({key})",

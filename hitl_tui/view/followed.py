@@ -12,6 +12,7 @@ from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.units import Maybe, Time, about
 from hitl_tui.engine.thread.approval_formats import decided_word
 from hitl_tui.shell import command_line
+from hitl_tui.view.cells import thread_name
 from hitl_tui.view.format import inline, local_time
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise_line
@@ -132,7 +133,7 @@ def _ways_back(decided: Decided) -> Iterable[TakeBack]:
 
 def followed_lines(decision: DecisionOutcome) -> list[str]:
     """A decision with what became of it and how to take it back, in words; sanitised."""
-    name = sanitise_line(decision.thread, _NAME)
+    name = thread_name(decision.thread, _NAME)
     what = sanitise_line(decision.answer or decision.kind.replace("_", " "), _NAME)
     to = f" to “{sanitise_line(decision.title, _TITLE)}”" if decision.title else ""
     lines = [f"{name}, step {decision.step}: {what}{to}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hitl_tui.engine.log.jobs import AtWork, JobState, OrphanGraph, WorkerInfo, WorkerJob
-from hitl_tui.view.cells import GAP, columns, fitted
+from hitl_tui.view.cells import GAP, columns, fitted, thread_name
 from hitl_tui.view.format import ago, count, duration
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, trusted, untrusted
@@ -90,7 +90,7 @@ def job_rows(
         _JOBS,
         *(
             (
-                sanitise_line(job.thread, 60),
+                thread_name(job.thread, 60),
                 sanitise_line(job.graph, 30),
                 str(job.priority),
                 sanitise_line(job_words(job, now, workers), 300),

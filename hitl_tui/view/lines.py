@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from hitl_tui.drivers.node_streams import own_out, terminal_columns
 from hitl_tui.errors import UsageError
-from hitl_tui.view.cells import cells, cut, narrow
+from hitl_tui.view.cells import cells, cut, narrow, thread_name
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, plain_text
 
@@ -81,6 +81,11 @@ def _rows(clean: str, room: int) -> Iterator[str]:
 def name(text: str) -> str:
     """Somebody else's word inside a line of ours."""
     return sanitise_line(text, _NAME)
+
+
+def short_id(thread_id: str) -> str:
+    """The id of a thread inside a line of ours, with both its ends."""
+    return thread_name(thread_id, _NAME)
 
 
 def split_words(typed: str) -> list[str]:

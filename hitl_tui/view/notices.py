@@ -18,6 +18,7 @@ from hitl_tui.engine.log.requests import Request, Vote
 from hitl_tui.engine.log.signing import DECISIONS
 from hitl_tui.engine.log.threads import ThreadSummary, Waiting
 from hitl_tui.engine.log.units import Maybe, Time, about
+from hitl_tui.view.cells import thread_name
 from hitl_tui.view.format import duration
 from hitl_tui.view.sanitise import sanitise_line
 
@@ -176,7 +177,7 @@ def _outcome(thread: ThreadSummary) -> str:
 
 def words(notice: Notice, now: int) -> str:
     """A notice as one sentence that no terminal misreads, as "press-q3: done, after publish 14:02"."""
-    name, title = sanitise_line(notice.thread, _NAME), sanitise_line(notice.title, _TITLE)
+    name, title = thread_name(notice.thread, _NAME), sanitise_line(notice.title, _TITLE)
     if notice.happening == "ended":
         clock = time.strftime("%H:%M", time.localtime(notice.at // 1_000_000))
         return f"{name}: {sanitise_line(notice.outcome, _TITLE)} {clock}"

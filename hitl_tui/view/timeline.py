@@ -11,12 +11,12 @@ import msgspec
 from hitl_tui.drivers.protocol import Relative
 from hitl_tui.engine.log.records import Checkpoint, Status
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.view.cells import Canvas, cells, cut, cut_start
+from hitl_tui.view.cells import Canvas, cells, cut, cut_middle, thread_name
 from hitl_tui.view.failed_branches import failures_in
 from hitl_tui.view.format import HUMAN, writer
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.run_view import RunView, find_step
-from hitl_tui.view.sanitise import sanitise, sanitise_line
+from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role
 
 Place = tuple[str, int]
@@ -451,7 +451,7 @@ class _Drawing:
         room = self.canvas.width - used - _BEFORE_NAME
         if room >= min(cells(name), _SHORTEST_NAME):
             # The ends of names tell forks apart.
-            shown = cut_start(name, room, self.glyphs.ellipsis)
+            shown = cut_middle(name, room, self.glyphs.ellipsis)
             self.canvas.put(row, self.canvas.width - cells(shown), shown, role)
 
     def _draw_way(self, line: int, row: int, branch: ThreadLine) -> None:
@@ -518,4 +518,4 @@ class _Drawing:
 
 
 def _name(branch: ThreadLine) -> str:
-    return cut_start(sanitise(branch.thread_id, multiline=False), _NAME)
+    return thread_name(branch.thread_id, _NAME)

@@ -14,7 +14,7 @@ from hitl_tui.view.format import cost, duration, limit_line, preview, price_line
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.inside import EMPTY, InsideView, calls_of_failed, calls_of_step, tool_line
 from hitl_tui.view.lens import lens
-from hitl_tui.view.lines import content, name, spans
+from hitl_tui.view.lines import content, name, short_id, spans
 from hitl_tui.view.rows import as_overwritten
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line
@@ -37,9 +37,11 @@ def inside_lines(event: ev.Event) -> list[str]:
         case ev.BranchWaits():
             return [f"{name(event.path)} asks: {sanitise_line(event.title, _TITLE)}"]
         case ev.ChildMoved() if event.running:
-            return [f"Inside {name(event.path)}: {name(event.running)} runs, thread {name(event.thread_id)}."]
+            return [
+                f"Inside {name(event.path)}: {name(event.running)} runs, thread {short_id(event.thread_id)}."
+            ]
         case ev.ChildMoved() if event.progress.status == "completed":
-            return [f"Inside {name(event.path)}: the thread {name(event.thread_id)} is done."]
+            return [f"Inside {name(event.path)}: the thread {short_id(event.thread_id)} is done."]
     return []
 
 
@@ -49,7 +51,7 @@ def branch_lines(point: Checkpoint) -> list[str]:
         return []
     threads = [branch for branch in point.branches if branch.thread]
     branches = [branch for branch in point.branches if not branch.thread]
-    lines = [f"It ran as a thread of its own: {name(branch.thread)}." for branch in threads]
+    lines = [f"It ran as a thread of its own: {short_id(branch.thread)}." for branch in threads]
     if not branches:
         return lines
     from hitl_tui.view.branches import branches_of_step, counted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hitl_tui.view.cells import cells
+from hitl_tui.view.cells import cells, cut_middle, thread_name
 from hitl_tui.view.lines import BAR, content
 
 
@@ -47,3 +47,25 @@ def test_more_than_the_limit_is_said() -> None:
     assert content(["a", "b", "c"], 2)[-1] == f"{BAR}(more)"
     assert content(["a", "b", "c"], 2, "v draft")[-1] == f"{BAR}(more: v draft)"
     assert len(content(["a", "b"], 2)) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "shown"),
+    [
+        ("research-loop-2026-11-26-1", 26, "research-loop-2026-11-26-1"),
+        ("research-loop-2026-11-26-1", 15, "researc…11-26-1"),
+        ("research-loop", 2, "r…"),
+        ("research-loop", 1, "…"),
+        ("research-loop", 0, ""),
+        ("日本語のスレッド", 9, "日本…ッド"),
+    ],
+)
+def test_what_is_too_long_is_cut_in_the_middle(text: str, limit: int, shown: str) -> None:
+    assert cut_middle(text, limit) == shown
+    assert cells(shown) <= limit
+
+
+def test_the_id_of_a_thread_keeps_both_ends_and_steers_no_terminal() -> None:
+    assert thread_name(f"graph-{'x' * 90}-7", 14).startswith("graph-")
+    assert thread_name(f"graph-{'x' * 90}-7", 14).endswith("-7")
+    assert "\x1b" not in thread_name("a\x1b[2Jb", 40)

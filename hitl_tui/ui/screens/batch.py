@@ -34,7 +34,7 @@ from hitl_tui.view.batch import (
     plan_words,
     result_words,
 )
-from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.cells import cells, cut, thread_name
 from hitl_tui.view.queue import MOST, Key, Marks, QueueRow, rows_of
 from hitl_tui.view.queue_facts import Outcome, Planned
 from hitl_tui.view.sanitise import sanitise_line
@@ -265,7 +265,7 @@ class BatchScreen(OverlayScreen):
 
 def _lines(plans: Sequence[Planned], width: int) -> Iterator[Line]:
     """What would be decided with its answer, then the rest with why not."""
-    name = _widest((sanitise_line(planned.thread, _NAME) for planned in plans), width // 4)
+    name = _widest((thread_name(planned.thread, _NAME) for planned in plans), width // 4)
     what = _widest((_what(planned) for planned in plans), _ANSWER)
     title = _widest((planned.title for planned in plans), max(width - name - what - 8, 16))
     left = False
@@ -277,7 +277,7 @@ def _lines(plans: Sequence[Planned], width: int) -> Iterator[Line]:
         sign, role = _LOOKS[planned.outcome]
         yield (
             Span(sign, role),
-            Span(_fit(sanitise_line(planned.thread, _NAME), name), "name"),
+            Span(_fit(thread_name(planned.thread, _NAME), name), "name"),
             Span(_fit(planned.title, title), "dim" if planned.outcome == "left" else "plain"),
             Span(_what(planned), "warning" if planned.outcome == "refused" else role),
         )

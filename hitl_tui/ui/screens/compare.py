@@ -20,7 +20,7 @@ from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineBar, LineView, ours
 from hitl_tui.ui.widgets.side_by_side import SideBySide
 from hitl_tui.ui.work import start_work
-from hitl_tui.view.cells import cells
+from hitl_tui.view.cells import cells, thread_name
 from hitl_tui.view.diff_lines import MARKS, Change, Compared, compare_states, side_by_side
 from hitl_tui.view.format import preview, preview_line
 from hitl_tui.view.leaves import changed_leaves, has_leaves, leaf_line
@@ -59,7 +59,7 @@ class CompareHead(LineBar):
         room = max((width - 34) // 2, 10)
         for side, (thread_id, step) in enumerate(self.places):
             here = side == self.side
-            name = f"{sanitise_line(thread_id, room)} @ {step}"
+            name = f"{thread_name(thread_id, room)} @ {step}"
             spans += [
                 Span("◂ " if here else "  ", "accent"),
                 Span(name, "name" if here else "value"),

@@ -21,7 +21,7 @@ from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, PageScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.work import start_work
-from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.cells import cells, cut, thread_name
 from hitl_tui.view.deletion import (
     MOST_DELETED,
     SIZE_HEADS,
@@ -196,7 +196,7 @@ class StoreScreen(OverlayScreen):
                 for name, size in rows
             ]
 
-        title = f"What fills {sanitise_line(chosen.thread_id, 40)}"
+        title = f"What fills {thread_name(chosen.thread_id, 40)}"
         self.app.push_screen(PageScreen(title, lines, ()))
 
     def action_prune(self) -> None:

@@ -24,7 +24,7 @@ from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView, Row
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.ui.work import Work, start_work
-from hitl_tui.view.cells import cut
+from hitl_tui.view.cells import cut, thread_name
 from hitl_tui.view.format import ago, count
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.jobs import job_words
@@ -124,7 +124,7 @@ class ThreadList(LineView):
         ahead = "  " * depth + (mark or ("- " if opened else "+ " if inside else "  "))
         inside += " · open now" if row.name == self.current and self._width >= _SAID_FROM else ""
         room = min(36 if self._wide else 28, self._width // 2 - 8) - cell_len(ahead + inside)
-        return ahead, sanitise_line(row.name, max(room, _SHORTEST)), inside
+        return ahead, thread_name(row.name, max(room, _SHORTEST)), inside
 
     @property
     def _width(self) -> int:

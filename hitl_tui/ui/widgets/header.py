@@ -7,6 +7,7 @@ from rich.cells import cell_len
 from textual.strip import Strip
 
 from hitl_tui.ui.widgets.lines import LineBar, ours, strip_of
+from hitl_tui.view.cells import thread_name
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
 from hitl_tui.view.status import StatusLine
@@ -89,7 +90,7 @@ class HeaderBar(LineBar):
         if cell_len(thread) > room and _CRUMB in thread:
             # Of a thread inside others the innermost names say most.
             return (trusted("… "), untrusted(thread.rpartition(_CRUMB)[2], "name", limit=room - 2))
-        return (untrusted(thread, "name", limit=room),)
+        return (Span(thread_name(thread, room), "name"),)
 
 
 class BannerBar(LineBar):
