@@ -151,7 +151,7 @@ def breakpoints_folder() -> Path:
     return data_folder() / "breakpoints"
 
 
-def told_file() -> Path:
+def sent_notices_file() -> Path:
     """Where it is kept of which notices the user was told."""
     return data_folder() / "notices.db"
 

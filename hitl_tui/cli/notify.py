@@ -56,7 +56,7 @@ def watch(*, once: bool, store: str | None, reviewer: str | None, as_json: bool)
         ways.append(TerminalNotice(terminal, writing_to(out)))
     with closing(open_existing(settings)) as opened:
         at_it = _watch(opened, settings, [*ways, *_far(settings)], failed=_failed, counted=counted.append)
-        with closing(at_it.told):
+        with closing(at_it.sent):
             if once:
                 at_it.look()
                 return ExitCode.WAITING if counted and counted[-1] else ExitCode.DONE
@@ -118,7 +118,7 @@ class SessionNotices:
         )  # fmt: skip
 
         def run() -> None:
-            with closing(at_it.told):
+            with closing(at_it.sent):
                 at_it.run(_EVERY_ON_SCREEN)
 
         def stop() -> None:
@@ -166,17 +166,17 @@ class _Lines:
 
 
 def _watch(store: Checkpointer, settings: Settings, ways: Sequence[Way], **how: Any) -> Watch:
-    from hitl_tui.config import told_file
+    from hitl_tui.config import sent_notices_file
     from hitl_tui.engine.log.units import span_of
     from hitl_tui.stores.opening import without_password
-    from hitl_tui.team.told import Told
+    from hitl_tui.team.sent_notices import SentNotices
     from hitl_tui.team.watch import Watch
 
     elsewhere = without_password(settings.store) if store.login else f"memory {os.getpid()}"
     place = getattr(store, "path", None) or elsewhere
     return Watch(
         store,
-        Told(told_file(), f"{place}\n{settings.reviewer}"),
+        SentNotices(sent_notices_file(), f"{place}\n{settings.reviewer}"),
         ways,
         person=settings.reviewer,
         before=span_of(settings.notify.get("before", _BEFORE)),

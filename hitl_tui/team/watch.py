@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 
 from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.errors import HitlError
-from hitl_tui.team.told import Told
-from hitl_tui.team.ways import NotTold, Way
+from hitl_tui.team.sent_notices import SentNotices
+from hitl_tui.team.ways import NotificationFailed, Way
 from hitl_tui.view.notices import ENDS, Notice, Person, asked, ended, expiring, next_deadline, words
 
 _MOST = 1000
-"""Threads that wait, of which one is told."""
+"""Most waiting threads that are reported."""
 _UNKNOWN = 10.0
 """Seconds between looks at a store that can't tell whether anything was written."""
 _MOMENT = 0.1
@@ -27,18 +27,18 @@ class Watch:
 
     Args:
         person: whose decisions and requests these are.
-        before: microseconds before a deadline at which it is told.
+        before: microseconds before a deadline at which a notice is sent.
         encode: a notice as the document of `--json`.
-        failed: is told once of each way that fails, and of a store that can't be read.
-        counted: is told how many threads wait for the person, whenever that changes.
-        sees: whether the person has seen on screen what a notice says; that is not told.
-        quiet: what is there at the first look counts as told: the person is looking at it.
+        failed: called once for each channel that fails, and for a store that can't be read.
+        counted: called with the number of threads that wait for the person, whenever it changes.
+        sees: whether the person has seen a notice's content on screen; such a notice is not sent.
+        quiet: notices at the first look count as sent: the person is looking at the screen.
     """
 
     def __init__(
         self,
         store: Store,
-        told: Told,
+        sent: SentNotices,
         ways: Sequence[Way],
         *,
         person: str,
@@ -50,7 +50,7 @@ class Watch:
         quiet: bool = False,
     ) -> None:
         self._store = store
-        self.told = told
+        self.sent = sent
         self._ways = ways
         self._person = person
         self._before = before
@@ -99,10 +99,10 @@ class Watch:
         self._news.set()
 
     def look(self) -> list[Notice]:
-        """Tell what is new; gives what was told now.
+        """Send new notices; return those that were sent now.
 
         Raises:
-            HitlError: the store, or what was told, can't be read.
+            HitlError: the store, or the file of sent notices, can't be read.
         """
         now = self._store.now()
         seen = self._store.changes()
@@ -117,15 +117,15 @@ class Watch:
         notices = asks + expiring(waiting, person, now, self._before)
         notices += self._ended(now)
         self._again = next_deadline(waiting, person, now, self._before)
-        told = [notice for notice in notices if self._tell(notice, now)]
-        self.told.set_mark(self._mark)
+        sent = [notice for notice in notices if self._send(notice, now)]
+        self.sent.set_mark(self._mark)
         self._count(len({notice.thread for notice in asks}))
         self._seen, self._looked, self._quiet = seen, time.monotonic(), False
-        return told
+        return sent
 
     def _ended(self, now: int) -> list[Notice]:
         """What ended since the last look, of the threads that the person has decided in."""
-        mark = self._mark or self.told.mark(now)
+        mark = self._mark or self.sent.mark(now)
         self._mark = mark
         notices = []
         for thread in all_threads(self._store, within=""):
@@ -140,16 +140,16 @@ class Watch:
             notices += [notice] if notice else []
         return notices
 
-    def _tell(self, notice: Notice, now: int) -> bool:
-        """Tell a notice in each way that nobody has told it in; whether there was one."""
-        ways = [way for way in self._ways if self.told.claim(way.name, notice.key, now)]
+    def _send(self, notice: Notice, now: int) -> bool:
+        """Send a notice by each channel that has not sent it; return whether there was one."""
+        ways = [way for way in self._ways if self.sent.claim(way.name, notice.key, now)]
         if self._quiet or self._sees(notice):
             return False
         for way in ways:
             try:
                 way.tell(words(notice, now), self._encode(notice))
                 self._failures.discard(way.name)
-            except NotTold as error:
+            except NotificationFailed as error:
                 self._fail(way.name, error)
         return bool(ways)
 

@@ -21,8 +21,8 @@ RINGS_APART = 2.0
 """Seconds between two bells at least: what ends or waits together rings once."""
 
 
-class NotTold(HitlError):
-    """A notice that could not be told in one way."""
+class NotificationFailed(HitlError):
+    """A notice could not be sent by one channel."""
 
     title = "A notice was not sent"
 
@@ -40,7 +40,7 @@ class Way(Protocol):
             document: as `--json` has it.
 
         Raises:
-            NotTold: why not; no secret is in it.
+            NotificationFailed: says why; contains no secret.
         """
 
 
@@ -96,12 +96,14 @@ class CommandHook:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            raise NotTold(f"the command for notices can't be run: {error}", "see [notify]") from None
+            raise NotificationFailed(
+                f"the command for notices can't be run: {error}", "see [notify]"
+            ) from None
         try:
             with suppress(BrokenPipeError):
                 running.communicate(document, timeout=self._seconds)
         except subprocess.TimeoutExpired:
-            raise NotTold(
+            raise NotificationFailed(
                 f"the command for notices took longer than {self._seconds:g} s and was ended"
             ) from None
         finally:
@@ -111,7 +113,7 @@ class CommandHook:
                     os.killpg(running.pid, signal.SIGKILL)
                 running.wait()
         if running.returncode:
-            raise NotTold(f"the command for notices ended with {running.returncode}")
+            raise NotificationFailed(f"the command for notices ended with {running.returncode}")
 
 
 class Services:
@@ -144,6 +146,6 @@ class Services:
         try:
             sent = self._services.notify(body=text, title="hitl-tui")
         except Exception as error:
-            raise NotTold(f"{failed}: {type(error).__name__}") from None
+            raise NotificationFailed(f"{failed}: {type(error).__name__}") from None
         if not sent:
-            raise NotTold(failed)
+            raise NotificationFailed(failed)

@@ -24,7 +24,7 @@ from hitl_tui import Gate, GateChoice
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.stores.postgres.store import PostgresCheckpointer
-from hitl_tui.team.told import Told
+from hitl_tui.team.sent_notices import SentNotices
 from hitl_tui.team.watch import Watch
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.theme import Look
@@ -93,7 +93,7 @@ async def screen(url: str, keys: tuple[str, ...], seconds: float) -> tuple[int, 
 def watching(url: str, seconds: float) -> tuple[int, int, float]:
     """The same of `watch`."""
     with tempfile.TemporaryDirectory() as folder, closing(Counted(url)) as store:
-        told = Told(Path(folder) / "told.db", "x")
+        told = SentNotices(Path(folder) / "told.db", "x")
         watch = Watch(
             store, told, (), person="ann", before=0, encode=lambda notice: b"", failed=lambda error: None
         )

@@ -22,9 +22,9 @@ from hitl_tui.engine.log.threads import Waiting
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.stores import Checkpointer, open_store
 from hitl_tui.stores.postgres.store import PostgresCheckpointer
-from hitl_tui.team.told import Told
+from hitl_tui.team.sent_notices import SentNotices
 from hitl_tui.team.watch import Watch
-from hitl_tui.team.ways import RINGS_APART, CommandHook, NotTold, Services, TerminalNotice
+from hitl_tui.team.ways import RINGS_APART, CommandHook, NotificationFailed, Services, TerminalNotice
 from hitl_tui.view.notices import Notice, asked, terminal_bytes, title_bytes, was_seen, words
 from hitl_tui.view.notices import Person as Who
 from tests.support import tape as tapes
@@ -80,7 +80,7 @@ class Person:
     def watch(self, *ways: Any, **how: Any) -> Watch:
         return Watch(
             self.store,
-            Told(self.path, f"store\n{self.name}"),
+            SentNotices(self.path, f"store\n{self.name}"),
             ways or (self.heard,),
             person=self.name,
             before=HOUR,
@@ -369,7 +369,7 @@ class TestCommand:
         assert len(ann.heard.texts) == 2
 
     def test_one_that_takes_too_long_is_ended(self) -> None:
-        with pytest.raises(NotTold, match=r"longer than 0\.2 s"):
+        with pytest.raises(NotificationFailed, match=r"longer than 0\.2 s"):
             CommandHook([sys.executable, "-c", "import time; time.sleep(60)"], seconds=0.2).tell("x", b"{}")
 
 

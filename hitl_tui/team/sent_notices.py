@@ -1,4 +1,4 @@
-"""What a person was told already, by any process of theirs: each notice goes each way once."""
+"""Remembers which notices were sent to a person by any process: each is sent once by each channel."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from hitl_tui.errors import StoreUnusable
 
 _KEPT = 90 * 86_400_000_000
-"""Microseconds after which a notice that was told is forgotten; what is older is never told again either."""
+"""Microseconds after which a sent notice is forgotten; notices that are older are never sent."""
 
 
-class Told:
-    """A small file in the user's data directory.
+class SentNotices:
+    """The sent notices, in a small file in the user's data directory.
 
     Args:
         scope: the store and the person that the notices are about.
@@ -38,7 +38,7 @@ class Told:
             raise self._unusable(error) from error
 
     def claim(self, way: str, key: str, now: int) -> bool:
-        """Whether a notice is yet to be told in a way; whoever asked first tells it."""
+        """Claim a notice for a channel; return whether it was not sent or claimed there before."""
         with self._lock:
             try:
                 sql = "INSERT OR IGNORE INTO told (key, at) VALUES (?, ?)"
