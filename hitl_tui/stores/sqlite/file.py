@@ -1,4 +1,4 @@
-"""The file of a store: is it ours, is it whole, may we write it; one write at a time."""
+"""The file of a SQLite store: checks that it is ours, undamaged and writable; one write at a time."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from hitl_tui.stores.sqlite import schema
 BUSY_SECONDS = 5.0
 """How long a writer waits for another process before the store counts as locked."""
 
-# A log beside the file grows to this before it is put into the file, which waits for the disk.
+# The write-ahead log grows to this before it is copied into the file, which waits for the disk.
 _LOG_BYTES = 8 << 20
 
 _SYNCHRONOUS: dict[Durability, str] = {"decisions": "NORMAL", "steps": "FULL", "none": "OFF"}
 
-# How much of a file that is read as a whole is mapped: a call for each of its small pages takes longer.
+# How much of a file that is read as a whole is mapped: reading its small pages one by one takes longer.
 _MAPPED = 1 << 40
 
 _MAGIC = b"SQLite format 3\x00"
@@ -40,7 +40,7 @@ _APPLICATION_ID_AT = 68
 
 
 class Connection(sqlite3.Connection):
-    """A connection to a store, known to this process while it is open."""
+    """A connection to a store, registered in this process while it is open."""
 
     file: tuple[int, int] | None = None
     """The file's device and number."""
@@ -51,18 +51,17 @@ class Connection(sqlite3.Connection):
         _open.discard(self)
 
 
-# A process that closes a file that it has read loses all its locks on it, SQLite's too: another process
-# then takes the log away from beside a store that is open here, with all that is written afterwards.
-# So a file that is open is never read but by SQLite.
+# A process that closes a file loses all its locks on it, also SQLite's. Then another process would remove the
+# log of a store that is open here, with all that is written afterwards. So only SQLite may read an open file.
 _open: weakref.WeakSet[Connection] = weakref.WeakSet()
 _opening = threading.Lock()
 
 
 def open_file(path: Path, durability: Durability = "decisions") -> sqlite3.Connection:
-    """A connection to the store in `path`, created as needed.
+    """Open the store in `path`, created if necessary.
 
     Args:
-        durability: how its transactions are synced; those of decisions see to themselves (`Synced`).
+        durability: how its transactions are synced; those of decisions sync themselves (`Synced`).
 
     Raises:
         StoreUnusable: not ours, made by another version of hitl-tui, read-only, locked or full.
@@ -72,22 +71,22 @@ def open_file(path: Path, durability: Durability = "decisions") -> sqlite3.Conne
     with _closed_on_error(db, path):
         db.execute("PRAGMA foreign_keys = ON")
         db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
-        db.execute("PRAGMA fullfsync = ON")  # on macOS a sync alone does not reach the disk
+        db.execute("PRAGMA fullfsync = ON")  # on macOS, a plain fsync does not reach the disk
         db.execute(f"PRAGMA page_size = {schema.PAGE_BYTES}")
         _prepare(db, path)
-        # Last, so that a file is marked as ours in its first bytes before a log lies beside it.
+        # Last, so that a file is marked as ours in its first bytes before it has a log.
         _write_ahead(db)
         page_bytes = db.execute("PRAGMA page_size").fetchone()[0]
         db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_BYTES // page_bytes}")
         if durability != "none":
-            # The log may be another process's, whose name in the directory nobody has synced yet.
+            # The log may have been made by another process, and its directory entry may not be synced yet.
             sync_directory(path.parent)
     return db
 
 
 @contextmanager
 def _closed_on_error(db: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """Close a connection where the block fails; errors of SQLite are translated."""
+    """Close a connection if the block fails; errors of SQLite are translated."""
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -99,12 +98,12 @@ def _closed_on_error(db: sqlite3.Connection, path: Path) -> Iterator[None]:
 
 
 def may_only_read(path: Path) -> bool:
-    """Whether a file is there, and it or its directory can't be written, as on a mount that is read-only."""
+    """Whether a file exists, and it or its directory can't be written, for example on a read-only mount."""
     return os.path.exists(path) and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
 def open_to_look(path: Path) -> sqlite3.Connection:
-    """A connection that reads a store which nobody may write; raises as `open_file`."""
+    """Open a store that can't be written, for reading; raises the errors of `open_file`."""
     try:
         _examine(path)
     except OSError as error:
@@ -123,10 +122,10 @@ def open_to_look(path: Path) -> sqlite3.Connection:
 
 
 def open_reading(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
-    """A connection that reads a store which is open elsewhere, all of it; raises as `open_file`.
+    """Open a store that is open elsewhere, to read all of it; raises the errors of `open_file`.
 
     Args:
-        immutable: nobody can write it while it is open, so that no files beside it are needed.
+        immutable: nobody can write it while it is open, so that no other files are needed.
     """
     try:
         db = sqlite3.connect(
@@ -168,7 +167,7 @@ def _connect(path: Path) -> Connection:
 
 
 def file_identity(path: Path) -> tuple[int, int] | None:
-    """What a file is told from another by, None where there is none."""
+    """Return what identifies a file, None if there is none."""
     try:
         facts = os.stat(path)
     except OSError:
@@ -177,15 +176,15 @@ def file_identity(path: Path) -> tuple[int, int] | None:
 
 
 def is_read_only(error: BaseException | None) -> bool:
-    """Whether SQLite refused to write what it has open for reading alone."""
+    """Whether SQLite refused to write because it has opened the file for reading only."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return isinstance(error, sqlite3.Error) and code == sqlite3.SQLITE_READONLY
 
 
 def translate(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> HitlError:
-    """What an error of SQLite means to a user, in words.
+    """Translate an error of SQLite into one for users.
 
-    One about a damaged schema quotes it, which Python then may not be able to decode.
+    An error about a damaged schema quotes it, and Python may not be able to decode that.
     """
     if isinstance(error, UnicodeDecodeError):
         return damaged(path, "its schema can't be read")
@@ -203,7 +202,7 @@ def translate(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> HitlErro
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
         return _read_only(path)
-    # The file beside a store that its connections share could not be made as large as it has to be.
+    # The shared-memory file of a store could not be made large enough.
     if code == sqlite3.SQLITE_FULL or exact == sqlite3.SQLITE_IOERR_SHMSIZE:
         return StoreUnusable(f"no space is left for the store {path}", "make room and try again")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode to UTF-8" in str(error):
@@ -216,13 +215,13 @@ def _read_only(path: Path) -> StoreUnusable:
 
 
 def _has_locks(path: Path) -> bool:
-    """Whether the file system of a store lets programs lock files; an NFS mount may not."""
+    """Whether the file system of a store supports file locks; an NFS mount may not."""
     if sys.platform == "win32":
         return True
     import fcntl
 
     try:
-        # A file of its own: whoever closes a file loses all locks that the process has on it.
+        # A separate file, because closing a file releases all locks that the process has on it.
         with tempfile.TemporaryFile(dir=path.parent) as file:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -231,7 +230,7 @@ def _has_locks(path: Path) -> bool:
 
 
 def damaged(path: Path, what: str, hint: str = "") -> LogCorrupt:
-    """The error for a store that is ours but can't be read as it should."""
+    """Return the error for a store that is ours but damaged."""
     return LogCorrupt(
         f"the store {path} is damaged: {what}",
         hint or f"go back to a copy of it, or save what can be read with `sqlite3 {path} .recover`",
@@ -248,10 +247,10 @@ def _create_or_examine(path: Path) -> None:
 
 
 def _examine(path: Path) -> bool:
-    """Whether a file has anything in it.
+    """Check a file; return whether it has any content.
 
     Raises:
-        StoreUnusable: it is no store.
+        StoreUnusable: it is not a store.
         LogCorrupt: it ends within its first page.
     """
     if not path.is_file():
@@ -279,7 +278,7 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
         return
     db.execute("BEGIN IMMEDIATE")
     try:
-        # Read again: another process may have done it while we waited for the lock.
+        # Read again: another process may have made them while we waited for the lock.
         if not _known_version(db, path):
             for statement in schema.TABLES:
                 db.execute(statement)
@@ -293,7 +292,7 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
 
 
 def _write_ahead(db: sqlite3.Connection) -> None:
-    # SQLite does not wait here by itself for another process that opens the file at the same moment.
+    # SQLite itself does not wait here for another process that opens the file at the same moment.
     end = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -336,7 +335,7 @@ class Transaction:
     def __enter__(self) -> sqlite3.Cursor:
         self._lock.acquire()
         try:
-            # One for all statements: making one for each takes a part of it.
+            # One cursor for all statements: making one for each takes time.
             cursor = self._cursor = self._cursor or self._db.cursor()
             cursor.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
@@ -365,7 +364,7 @@ class Transaction:
             raise ValueRejected(f"a text has a lone surrogate: {error}") from error
 
     def close(self) -> None:
-        """Let go of its statements, so that the connection can be closed."""
+        """Release its statements, so that the connection can be closed."""
         if self._cursor is not None:
             self._cursor.close()
             self._cursor = None
@@ -381,13 +380,13 @@ class Transaction:
 class Synced(Transaction):
     """A transaction that is on the disk when its block ends, on a connection whose others need not be.
 
-    The log beside the file is synced as a whole, so all that was committed before is on the disk, too.
+    The write-ahead log is synced as a whole, so all that was committed before is on the disk, too.
     """
 
     def __enter__(self) -> sqlite3.Cursor:
         self._lock.acquire()
         try:
-            # SQLite takes this between transactions alone; beside a sync it costs nothing.
+            # SQLite accepts this only between transactions; compared with a sync it takes no time.
             self._db.execute("PRAGMA synchronous = FULL")
             return super().__enter__()
         except sqlite3.Error as error:
@@ -407,7 +406,7 @@ class Synced(Transaction):
 
     def _leave(self) -> None:
         try:
-            with suppress(sqlite3.Error):  # of a closed connection, which has been told
+            with suppress(sqlite3.Error):  # the connection is closed, which was reported already
                 self._db.execute("PRAGMA synchronous = NORMAL")
         finally:
             self._lock.release()
@@ -433,7 +432,7 @@ class StoreFile:
     def _use(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._writing = Transaction(db, self._lock, self.path)
-        # Elsewhere the connection as a whole is as durable as it was asked to be.
+        # Otherwise the whole connection has the requested durability.
         own = self.durability == "decisions"
         self._deciding = Synced(db, self._lock, self.path) if own else self._writing
         self._presence = FilePresence(db, self.path, self.durability)
@@ -441,7 +440,7 @@ class StoreFile:
         self._broken = False
 
     def _be_there(self) -> None:
-        """Before a thread is written: the file is where it was, or is written again."""
+        """Make sure before a write that the file is where it was, or write it again."""
         if self.only_read:
             raise _read_only(self.path)
         with self._lock:
@@ -451,15 +450,15 @@ class StoreFile:
                 self._use(again)
 
     def _opened_for_writing(self) -> sqlite3.Connection | None:
-        """A new connection where SQLite could open the file for reading alone, None where it could write.
+        """Return a new connection if SQLite has opened the file for reading only, None if it can write.
 
-        It does so without a word when there is any trouble, as where the disk is full.
+        SQLite does so silently on any trouble, for example if the disk is full.
         """
         if self._writable:
             return None
         try:
             with self._writing as db:
-                db.execute("DELETE FROM lease WHERE 0")  # to begin is nothing to it yet
+                db.execute("DELETE FROM lease WHERE 0")  # SQLite does nothing at the start of a transaction
                 self._writable = True
         except StoreUnusable as error:
             if not (self._broken or is_read_only(error.__cause__)):
@@ -469,12 +468,12 @@ class StoreFile:
         return self._opened_again()
 
     def _opened_again(self) -> sqlite3.Connection:
-        """A connection in place of this one, which is closed first, and so are those of other stores.
+        """Return a new connection, after closing this one and those of other stores to the file.
 
-        All connections of a process to a file share how it was opened: a new one could not write either
-        before they are closed.  Where none that writes can be had yet, reading continues if it can.
+        All connections of a process to a file share how it was opened: a new one could not write before they
+        are closed. If none that can write can be opened yet, reading continues if possible.
         """
-        # One that is in the middle of something is left alone: the next write finds it at rest.
+        # One that is in use is left alone: it may be idle at the next write.
         others = [store for store in self._others() if store._lock.acquire(blocking=False)]
         try:
             for store in (self, *others):
@@ -497,18 +496,18 @@ class StoreFile:
 
     def _let_go(self) -> None:
         for transaction in (self._writing, self._deciding):
-            transaction.close()  # SQLite keeps a connection open whose statements are not done
+            transaction.close()  # SQLite keeps a connection open while it has unfinished statements
         self._db.close()
 
     def _read_on(self) -> None:
-        """Read until the next write opens the file for that."""
+        """Continue with reading until the next write opens the file for writing."""
         if not self._closed:
             with suppress(HitlError):
                 self._use(open_reading(self.path))
             self._broken = True
 
     def close(self) -> None:
-        """Close the file; one that has gone since the last changes is written again."""
+        """Close the file; write it again if it was removed since the last changes."""
         with self._lock, closing(self._db):
             self._closed = True
             self._presence.save()
@@ -519,7 +518,7 @@ _stores: weakref.WeakSet[StoreFile] = weakref.WeakSet()
 
 
 class FilePresence:
-    """Looks after the file that a connection was opened on."""
+    """Watches the file that a connection has opened."""
 
     def __init__(self, db: sqlite3.Connection, path: Path, durability: Durability) -> None:
         self._db = db
@@ -529,7 +528,7 @@ class FilePresence:
         self._changes = db.total_changes
 
     def check(self) -> None:
-        """Make sure that what is stored can be found again.
+        """Check that the stored threads can be found again.
 
         Raises:
             StoreUnusable: the file was deleted or moved, or another one was put in its place.
@@ -554,7 +553,7 @@ class FilePresence:
         return self._file is not None and file_identity(self._path) == self._file
 
     def restored(self) -> sqlite3.Connection | None:
-        """A connection to the file, written again where it had gone; None where it never had.
+        """Return a connection to the file, which is written again if it was removed; None if it was not.
 
         Raises:
             StoreUnusable: it can't be written, or another file was put in its place.
@@ -566,7 +565,7 @@ class FilePresence:
         return None
 
     def save(self) -> None:
-        """Before closing: write the file again where it has gone and there were changes since it was seen."""
+        """Before closing, write the file again if it was removed and there were changes since."""
         try:
             unseen = self._db.total_changes != self._changes
         except sqlite3.ProgrammingError:  # closed before
@@ -576,9 +575,9 @@ class FilePresence:
 
 
 def _write_again(db: sqlite3.Connection, path: Path, durability: Durability) -> sqlite3.Connection:
-    """A new file with all that a connection to the old one holds."""
+    """Write a new file with all that a connection to the old one can read."""
     beside = [path.with_name(path.name + ending) for ending in ("-wal", "-shm")]
-    for old in beside:  # they belong to the file that has gone
+    for old in beside:  # they belong to the removed file
         old.unlink(missing_ok=True)
     again = open_file(path, durability)
     try:

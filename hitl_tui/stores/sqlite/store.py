@@ -1,4 +1,4 @@
-"""Threads in one SQLite file: whole commits only, several threads and processes at once."""
+"""A store in one SQLite file: commits are atomic, several threads and processes can use it at once."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _DIALECT = Dialect(
         "count(*) - count(cost), sum(duration) FROM checkpoint WHERE id > ? AND id <= ? GROUP BY source, node"
     ),
 )
-# SQLite's own check of a file names so many of its findings.
+# SQLite's own check of a file names at most this many findings.
 _MOST_FINDINGS = 10
 
 
@@ -67,7 +67,7 @@ def _insert(table: str, columns: str) -> str:
 
 
 def _inserts(table: str, columns: str) -> tuple[str, ...]:
-    """What inserts a `short` row, by how many columns it has."""
+    """Return statements that insert a row without trailing nulls, by its number of columns."""
     names = columns.split(", ")
     return tuple(_insert(table, ", ".join(names[:count])) for count in range(len(names) + 1))
 
@@ -75,7 +75,7 @@ def _inserts(table: str, columns: str) -> tuple[str, ...]:
 _ADD_RECORD = _inserts("record", rows.RECORD)
 _ADD_CHECKPOINT = _inserts("checkpoint", rows.CHECKPOINT)
 _ADD_LEDGER = _insert("ledger", rows.LEDGER)
-# A body that is there already is replaced: it may have been damaged since.
+# An existing body is replaced: it may have been damaged since.
 _ADD_STORE_LEDGER = _insert("store_ledger", f"{rows.LEDGER}, thread")
 _ADD_GRAPH = "INSERT OR REPLACE INTO graph (digest, body) VALUES (?, ?)"
 _ADD_SNAPSHOT = _insert("snapshot", "id, body")
@@ -94,16 +94,16 @@ _UPDATE_CURSOR = (
     "WHERE thread = ? AND version = ? AND (SELECT token FROM lease WHERE thread = cursor.thread) IS ?"
 )
 _LISTED = ("touched = ?, ", f"status = ?, waiting_since = nullif(?, {rows.NEVER}), ")
-# What lists are ordered by has indexes, which an update would write even where nothing changes.
+# The columns by which lists are ordered have indexes, which an update would write even without changes.
 _MOVE_CURSOR = {
     (moment, standing): _UPDATE_CURSOR.format(_LISTED[0] * moment + _LISTED[1] * standing)
     for moment in (False, True)
     for standing in (False, True)
 }
-"""By whether `touched` changes, and whether status and `waiting_since` do."""
+"""Statements by whether `touched` changes, and whether status and `waiting_since` do."""
 _UNKNOWN: tuple[int, int, tuple[Any, ...]] = (-1, 0, ())
 _ADD_SPENDING = _insert("spending", "id, body")
-# A graph that no thread was begun with or has gone on with.
+# A graph with which no thread was started or has continued.
 _DROP_GRAPHS = (
     "DELETE FROM graph WHERE digest NOT IN (SELECT graph_digest FROM thread "
     "UNION SELECT coalesce(json_extract(CAST(body AS TEXT), '$.graph'), '') FROM cursor "
@@ -115,7 +115,7 @@ _TAKE = f"INSERT OR REPLACE INTO lease (thread, {rows.LEASE}) VALUES (?, ?, ?, ?
 
 
 def read_only(path: str) -> SQLiteCheckpointer:
-    """The store of a file that another process has open, for reading alone."""
+    """Open the store in a file that another process has open, for reading only."""
     return SQLiteCheckpointer(path, reading=True)
 
 
@@ -123,11 +123,10 @@ class SQLiteCheckpointer(StoreFile, TableStore):
     """A store in one SQLite file, usable from several threads and processes.
 
     Args:
-        path: the file; it and its directories are created where they are missing, for their owner
-            alone.
-        durability: which commits no power cut takes back: "decisions" those with entries of the ledger,
-            "steps" all, "none" none.
-        reading: a file that is a store is opened to be read alone.
+        path: the file; it and its directories are created if necessary, readable only by their owner.
+        durability: which commits survive a power cut: "decisions" those with entries of the ledger, "steps"
+            all, "none" none.
+        reading: an existing store is opened only for reading.
 
     Raises:
         StoreUnusable: not ours, made by a newer hitl-tui, read-only, locked or full.
@@ -143,7 +142,7 @@ class SQLiteCheckpointer(StoreFile, TableStore):
         self.path = Path(os.path.abspath(expanded(path)))
         self.durability = check_durability(durability)
         self._open(reading=reading)
-        # What lists are ordered by, of threads, and the version that they were at when it was written here.
+        # By thread, the columns by which lists are ordered, and the version at which they were written here.
         self._listed: dict[int, tuple[int, int, tuple[Any, ...]]] = {}
 
     def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
@@ -207,7 +206,7 @@ class SQLiteCheckpointer(StoreFile, TableStore):
     ) -> int:
         if db.execute("SELECT 1 FROM thread WHERE id = ?", (info.thread_id,)).fetchone():
             raise name_taken(info.thread_id)
-        self._forget(info.thread_id)  # another process may have deleted the one that had the name
+        self._forget(info.thread_id)  # another process may have deleted the thread that had the name
         parent = None if info.parent is None else self._key(info.parent)
         if info.parent is not None and parent is not None:
             self._check_there(db, info.parent, parent)
@@ -262,7 +261,7 @@ class SQLiteCheckpointer(StoreFile, TableStore):
 
         self._be_there()
         with self._lock:
-            # What is deleted is overwritten: its values are nowhere in the file afterwards.
+            # Deleted rows are overwritten, so that their values are not left in the file.
             self._set("secure_delete = ON")
             try:
                 with self._deciding as db:
@@ -278,7 +277,7 @@ class SQLiteCheckpointer(StoreFile, TableStore):
                 self._set("secure_delete = OFF")
             for name in deletion.versions:
                 self._forget(name)
-            # Nor in the log beside the file, unless somebody is reading there now.
+            # Nor in the write-ahead log, unless somebody is reading it now.
             self._set("wal_checkpoint(TRUNCATE)")
         return entries
 
@@ -296,7 +295,7 @@ class SQLiteCheckpointer(StoreFile, TableStore):
             raise unknown_thread(thread_id)
 
     def _set(self, pragma: str) -> None:
-        """A pragma that may be left out where it can't be."""
+        """Set a pragma that is not needed; errors are ignored."""
         with suppress(sqlite3.Error):
             self._db.execute(f"PRAGMA {pragma}").fetchall()
 
@@ -322,12 +321,12 @@ class SQLiteCheckpointer(StoreFile, TableStore):
         return None if self._find(thread_id) is None else self.changes()
 
     def reader(self) -> Reader | None:
-        # A file that was moved is still open here, and found by nobody else.
+        # A moved file is still open here, but nobody else can find it.
         return (f"{__name__}:{read_only.__name__}", str(self.path)) if self._presence.is_there() else None
 
     def changes(self, thread_id: str | None = None) -> Stamp:
         with self._lock:
-            # The first tells of other connections, in whatever process, what follows of this one.
+            # The first value counts changes by other connections in any process, the rest those by this one.
             return self._rows("PRAGMA data_version")[0][0], self._db.total_changes, self._db
 
     def acquire(self, thread_id: str, lease: Lease, now: int) -> Lease | None:
@@ -380,11 +379,11 @@ class SQLiteCheckpointer(StoreFile, TableStore):
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise translate(error, self.path) from error
         except UnicodeEncodeError:
-            # A lone surrogate is in no file, so nothing has such a name.
+            # A lone surrogate can't be stored, so nothing has such a name.
             return []
 
     def pause_request(self, thread_id: str) -> PauseRequest | None:
-        self._presence.check()  # here, as this is asked again and again during a run
+        self._presence.check()  # a direct statement, because a run asks this often
         return super().pause_request(thread_id)
 
     def _faults_of_store(self) -> Iterator[Fault]:
