@@ -726,7 +726,7 @@ class Review:
         if request.kind == "edit" and not request.choices:
             return "Edit what is shown above"
         if request.choices or request.shape:
-            return f"Your reason{way}, it goes into the log"
+            return f"Your reason{way}, kept in the log"
         return f"Your answer{way}" if wants_text(request.schema) else f"Your answer as JSON{way}"
 
     def lines(

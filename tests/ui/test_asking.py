@@ -195,14 +195,14 @@ async def test_each_tool_call_is_decided_by_itself_and_all_are_sent_together():
     request = {"kind": "approve", "payload": BATCH, "shape": "hitl_middleware", "title": "run 2 actions?"}
     async with desk(asking(request)) as it:
         await opened(it, "1 of 2  send_mail")
-        await it.shows("edit the arguments", "answer for the tool", "reject", "comes next")
+        await it.shows("edit the arguments", "answer for the tool", "reject", "not decided yet")
         assert "\x1b" not in it.text()
         await it.press("e")
         await it.shows("use these arguments", "a@b.c")
         await it.press("end", "x", "tab", "end", "2", "enter", "enter")
         await it.shows("2 of 2  delete_file", "back to action 1")
         await it.press("backspace")
-        await it.shows("1 of 2  send_mail", "comes next")
+        await it.shows("1 of 2  send_mail", "not decided yet")
         await it.press("a")
         await it.shows("2 of 2  delete_file")
         await it.press("r", *"no copy", "enter")
@@ -283,7 +283,7 @@ async def test_reviewers_who_disagree_are_told_that_they_may_change_their_votes(
     progress = msgspec.structs.replace(tape.end.progress, pending=(split,))
     tape = dataclasses.replace(tape, end=msgspec.structs.replace(tape.end, progress=progress))
     async with desk(tape) as it:
-        await opened(it, "they disagree, and 2 equal votes are needed")
+        await opened(it, "they disagree, and 2 equal votes")
 
 
 @pytest.mark.slow

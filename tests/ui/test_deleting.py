@@ -64,7 +64,7 @@ async def test_what_goes_is_named_first_and_enter_keeps_it(size: tuple[int, int]
             "2 threads would be deleted", "old: 2 steps", "old-b: ", "a fork of old", "d Delete 2 for good"
         )
         await it.press("enter", "enter", "escape")
-        await it.gone("would go")
+        await it.gone("would be deleted")
         assert names(store) == {"t", "old", "old-b"}
         await it.press("X")
         await it.shows("d Delete 2 for good")
@@ -240,7 +240,7 @@ async def test_a_rule_prunes_after_a_look_at_the_list_and_what_fills_the_store_i
             "What fills the store", "LARGEST PART", "4 threads, on the disk: ", "p Prune", "v Vacuum"
         )
         await it.press("enter")
-        await it.shows("What fills ", "channel n", "cached states", "in all")
+        await it.shows("What fills ", "channel n", "cached states", "in total")
         await it.press("escape")
         await it.press("p")
         await it.shows("Prune", "list what would be deleted")
@@ -280,7 +280,7 @@ async def test_the_rule_of_the_configuration_stands_in_the_question(
         await it.press("p")
         await it.shows("list what would be deleted", "│ 0s", "│ 1 ", "│ yes")
         await it.press("enter", "enter", "enter")
-        await it.shows("would go")
+        await it.shows("would be deleted")
         assert names(store) == {"t", "a", "b", "waits"}
 
 

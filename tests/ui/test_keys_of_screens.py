@@ -143,7 +143,7 @@ async def test_moving_about_in_the_panes_and_back_to_the_newest_step():
 async def test_the_card_and_its_reason():
     async with desk(look=MY_LOOK) as it:
         await it.press("d")
-        await it.shows("Your reason (w), it goes into the log", "F8    decide later", "F9    ")
+        await it.shows("Your reason (w), kept in the log", "F8    later", "F9    ")
         it.clock.advance(GRACE + 0.1)
         await it.shows("undoes it")
         await it.press("w", *"why", "f7", "f9")

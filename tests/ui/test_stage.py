@@ -299,5 +299,5 @@ async def test_the_keys_of_a_show_are_others_while_none_is_on() -> None:
 
     async with live(graph, inputs={}, ready="write") as screen:
         await screen.press("space", "p")
-        await screen.shows("nothing runs")
+        await screen.shows("nothing is running")
         assert "Next stop" not in screen.text()

@@ -288,12 +288,12 @@ def test_a_refusal_asks_why_and_takes_no_answer_for_one() -> None:
         ),
         pytest.param(
             {**TEXT, "kind": "approve", "shape": "hitl_middleware", "payload": CALLS},
-            ["approve", "edit the arguments", "reject"], "Your reason (tab), it goes into the log", True,
+            ["approve", "edit the arguments", "reject"], "Your reason (tab), kept in the log", True,
             id="tool calls",
         ),
         pytest.param(
             {"choices": tapes.CHOICES[:1]}, ["accept: revise", "edit latest_draft first"],
-            "Your reason (tab), it goes into the log", True, id="choice with a subject",
+            "Your reason (tab), kept in the log", True, id="choice with a subject",
         ),
     ],
 )  # fmt: skip
