@@ -196,7 +196,8 @@ class Fuzzer:
                     await pilot.pause()
                 app.run_screen.clock = self._clock
                 while self.sent < end and time.monotonic() < until and not app._exit:
-                    await self._open(pilot, screen)
+                    if not await self._open(pilot, screen):
+                        break
                     for _ in range(self._random.randint(5, 60)):
                         with self._watched():
                             await self._send(pilot, self._input(app))
@@ -211,19 +212,22 @@ class Fuzzer:
             for file in self._folder.glob(f"{self.apps}.db*"):
                 file.unlink()
 
-    async def _open(self, pilot: Any, screen: str) -> None:
-        """Back to the thread, then to the screen."""
+    async def _open(self, pilot: Any, screen: str) -> bool:
+        """Back to the thread, then to the screen; False where escape leads back to an editor that asks."""
         app = pilot.app
         for _ in range(8):
             if app._exit or app.screen is app.run_screen:
                 break
             await self._send(pilot, "\x1b")
+        if app.screen is not app.run_screen:
+            return False
         if self._random.random() < 0.3:
             await self._send(pilot, "n")  # the next thread
         for key in OPENED_BY[screen].replace("\x1b[24~", "\0"):
             self._clock.advance(1)
             await self._send(pilot, "\x1b[24~" if key == "\0" else key)
         self.screens[type(app.screen).__name__] = self.screens.get(type(app.screen).__name__, 0) + 1
+        return True
 
     def _input(self, app: HitlApp) -> str | tuple[int, int]:
         """What comes next: a key most of the time."""
