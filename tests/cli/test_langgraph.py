@@ -485,7 +485,7 @@ def test_a_server_that_is_not_there_is_told(app: App) -> None:
 
 def test_headers_that_can_not_be_read_are_told(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HITL_TUI_SERVER_HEADERS", "Bearer x")
-    assert "no JSON object" in app.expect(2, "threads", "--server", "http://127.0.0.1:9").err
+    assert "not a JSON object" in app.expect(2, "threads", "--server", "http://127.0.0.1:9").err
 
 
 @pytest.mark.slow
