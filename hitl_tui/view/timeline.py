@@ -9,11 +9,11 @@ from typing import Final, Literal
 import msgspec
 
 from hitl_tui.drivers.protocol import Relative
-from hitl_tui.engine.log.records import Checkpoint, Status
+from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Status
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.view.cells import Canvas, cells, cut, cut_middle, thread_name
 from hitl_tui.view.failed_branches import failures_in
-from hitl_tui.view.format import HUMAN, writer
+from hitl_tui.view.format import HUMAN, person, writer
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.run_view import RunView, find_step
 from hitl_tui.view.sanitise import sanitise_line
@@ -27,7 +27,7 @@ class ThreadLine(msgspec.Struct, frozen=True):
     """One line: the steps `start` to `head` of a thread, going off line `parent` at step `start - 1`.
 
     `sources` are where its checkpoints are looked up, each up to a step.  `voted`: whoever looks has given
-    their vote on all that waits in it.
+    their vote on all that waits in it.  `answered`: by step, who answered what its node asked inside.
     """
 
     thread_id: str
@@ -39,6 +39,7 @@ class ThreadLine(msgspec.Struct, frozen=True):
     next_node: str
     sources: tuple[tuple[int, tuple[Checkpoint, ...]], ...]
     voted: bool = False
+    answered: Mapping[int, str] = {}
 
     def covers(self, step: int) -> bool:
         """True if the line has that step."""
@@ -151,7 +152,21 @@ def _open_line(view: RunView, parent: int, start: int, me: str) -> ThreadLine:
         next_node=(view.running_node or progress.next_node or "") if at_fault else "",
         sources=((progress.head, view.checkpoints),),
         voted=_has_voted_on_all(progress.pending, me),
+        answered=_answered_inside(view.ledger),
     )
+
+
+def _answered_inside(ledger: Sequence[LedgerEntry]) -> Mapping[int, str]:
+    """By the step that a node made then, who answered what it had asked inside."""
+    inside = {
+        entry.request_id
+        for entry in ledger
+        if entry.kind == "request" and isinstance(entry.data, Mapping) and entry.data.get("when") == "inside"
+    }
+    answers = (
+        entry for entry in ledger if entry.kind in ("answer", "timeout") and entry.request_id in inside
+    )
+    return {entry.step + 1: sanitise_line(person(entry.actor, entry.made_by), _LABEL) for entry in answers}
 
 
 def _has_voted_on_all(requests: Sequence[Request], me: str) -> bool:
@@ -217,7 +232,7 @@ def step_cell(branch: ThreadLine, step: int, is_open: bool, glyphs: Glyphs) -> S
     """The cell of a step; `is_open` says that the line is that of the open thread."""
     checkpoint = branch.find(step)
     glyph, role = _glyph(checkpoint, glyphs)
-    label = _label(checkpoint, glyphs)
+    label = _label(checkpoint, glyphs, branch.answered.get(step, ""))
     if step != branch.head:
         return StepCell(glyph, role, label, "human" if role == "human" else "plain")
     tail, tail_role = _tail(branch, glyphs)
@@ -243,7 +258,7 @@ def _glyph(checkpoint: Checkpoint | None, glyphs: Glyphs) -> tuple[str, Role]:
     return (glyphs.failed, "error") if failures_in(checkpoint) else (glyphs.node, "ok")
 
 
-def _label(checkpoint: Checkpoint | None, glyphs: Glyphs) -> str:
+def _label(checkpoint: Checkpoint | None, glyphs: Glyphs, answered: str) -> str:
     if checkpoint is None:
         return glyphs.ellipsis
     label = writer(checkpoint)
@@ -251,6 +266,8 @@ def _label(checkpoint: Checkpoint | None, glyphs: Glyphs) -> str:
         label = f"{sanitise_line(checkpoint.decision, _LABEL)} by {label}"
     elif checkpoint.source == "human" or (checkpoint.source == "fork" and checkpoint.actor):
         label = f"by {label}"
+    elif answered and checkpoint.source == "node":
+        label = f"{label} ({answered})"
     failed = failures_in(checkpoint)
     note = f" {glyphs.failed}{failed}" if failed else ""
     return cut(label, _LABEL - len(note), glyphs.ellipsis) + note

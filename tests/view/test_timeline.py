@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import Relative
 from hitl_tui.engine.log.outcomes import ErrorInfo
+from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.view.cells import cells
 from hitl_tui.view.glyphs import ASCII, UNICODE, Glyphs
 from hitl_tui.view.run_view import RunView, open_view
@@ -48,6 +49,20 @@ def test_the_picture_of_a_thread_and_its_fork() -> None:
     assert found.hidden == 0
     assert found.at(2, found.head.x0) == (FORK, 4)
     assert found.at(0, 0) is None
+
+
+def test_a_step_whose_node_asked_inside_names_who_answered() -> None:
+    view = view_of(tapes.advisor_tape())
+
+    def entry(kind: str, actor: str | None, data: object, step: int) -> LedgerEntry:
+        return LedgerEntry(THREAD, 1, kind, step, "r", actor, None, b"", data, 1, b"", b"", made_by="person")
+
+    asked = entry("request", None, {"node": "worker", "when": "inside"}, 2)
+    answered = entry("answer", "ann", {"answer": "yes"}, 2)
+    labels = picture(layout(replace(view, ledger=(asked, answered)), (), None, 100))
+    assert "─● worker (ann) ──" in labels[1]
+    gate = entry("request", None, {"node": "worker", "when": "after"}, 2)
+    assert "ann" not in picture(layout(replace(view, ledger=(gate, answered)), (), None, 100))[1]
 
 
 def test_the_number_of_the_step_that_is_travelled_to_stands_in_brackets() -> None:
