@@ -97,6 +97,8 @@ def json_or_text(word: str) -> Any:
 
 
 HUMAN: Final = "you"
+_UNNAMED: Final = "somebody"
+"""A person whose name is not known; whoever reads it may be another one."""
 REPLACED: Final = "replaced"
 """How a value was written that went past its reducer and that nobody set."""
 _MADE_BY: Final[Mapping[str, str]] = {**NO_PERSON, "node": "the graph"}
@@ -118,7 +120,7 @@ def writer(checkpoint: Checkpoint) -> str:
 
 def person(actor: str | None, made_by: MadeBy) -> str:
     """Who decided or edited, by name, or what did in place of a person."""
-    return actor or _MADE_BY.get(made_by, HUMAN)
+    return actor or _MADE_BY.get(made_by, _UNNAMED)
 
 
 def is_set_by_person(update: AppliedUpdate) -> bool:
@@ -144,7 +146,7 @@ def identity(actor: str | None, login: str, account: str = "") -> str:
     known = [sanitise_line(account, _NAME_LIMIT)] if account else []
     if login and login != actor:
         known.append(f"login {sanitise_line(login, _NAME_LIMIT)}")
-    name = sanitise_line(actor, _NAME_LIMIT) if actor else "somebody"
+    name = sanitise_line(actor, _NAME_LIMIT) if actor else _UNNAMED
     return f"{name} ({', '.join(known)})" if known else name
 
 

@@ -85,3 +85,9 @@ def test_a_preview_does_not_go_through_a_huge_list() -> None:
 )
 def test_amounts(shown: str, text: str) -> None:
     assert shown == text
+
+
+def test_who_decided_without_a_name_is_somebody_and_not_who_reads_it() -> None:
+    assert fmt.person(None, "person") == "somebody"
+    assert fmt.person("ann", "person") == "ann"
+    assert fmt.person(None, "deadline") == "the deadline"
