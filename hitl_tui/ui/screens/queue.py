@@ -272,6 +272,7 @@ class QueueScreen(LiveScreen):
         bound("queue.reverse", "reverse"),
         bound("queue.threads", "threads"),
         bound("queue.new", "new"),
+        bound("queue.decided", "decided"),
         bound("queue.back", "back"),
         bound("queue.close", "close"),
     ]
@@ -633,6 +634,12 @@ class QueueScreen(LiveScreen):
         """Start a thread."""
         self.dismiss(None)
         self._to.new()
+
+    def action_decided(self) -> None:
+        """What the person decided in all threads."""
+        from hitl_tui.ui.screens.store import show_decisions
+
+        show_decisions(self.app, self.hub, self._me, "queue.decided")
 
     def action_back(self) -> None:
         """From the filter to the list, from the list to the run."""

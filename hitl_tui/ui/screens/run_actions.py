@@ -282,10 +282,9 @@ def _enter(screen: RunScreen, session: ViewSession) -> None:
 
 
 def _decided(screen: RunScreen) -> None:
-    from hitl_tui.ui.screens.store import DecisionsScreen
+    from hitl_tui.ui.screens.store import show_decisions
 
-    keys = screen.keymap.bindings["app.decided"]
-    screen.app.push_screen(DecisionsScreen(screen.hub, screen.actor, keys))
+    show_decisions(screen.app, screen.hub, screen.actor, "app.decided")
 
 
 def _store(screen: RunScreen, session: ViewSession) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
 
 from hitl_tui.config import load_settings
@@ -15,7 +15,7 @@ from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.log.threads import Space, ThreadSize
 from hitl_tui.errors import HitlError
 from hitl_tui.stores.deletion import Retention
-from hitl_tui.ui.bindings import LIST_MOVES, bound
+from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
 from hitl_tui.ui.guard import failure_words
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, PageScreen
 from hitl_tui.ui.widgets.header import PageHeader
@@ -274,3 +274,8 @@ class DecisionsScreen(PageScreen):
             return outcome_lines(map(followed, decisions), width)
 
         super().__init__("What you decided", load, keys)
+
+
+def show_decisions(app: App[Any], hub: Hub, person: str, action: str) -> None:
+    """Show what a person decided in all threads; the keys of the action close the page, too."""
+    app.push_screen(DecisionsScreen(hub, person, keymap_of(app).bindings[action]))

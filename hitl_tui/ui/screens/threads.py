@@ -273,6 +273,7 @@ class ThreadsScreen(OverlayScreen):
         bound("threads.mark", "mark"),
         bound("threads.delete", "delete"),
         bound("threads.workers", "workers"),
+        bound("threads.decided", "decided"),
         bound("threads.store", "store"),
         bound("threads.close", "close"),
     ]
@@ -486,6 +487,12 @@ class ThreadsScreen(OverlayScreen):
 
         keys = keymap_of(self.app).bindings["threads.workers"]
         self.app.push_screen(WorkersScreen(self._hub, keys), chosen)
+
+    def action_decided(self) -> None:
+        """What the person decided in all threads."""
+        from hitl_tui.ui.screens.store import show_decisions
+
+        show_decisions(self.app, self._hub, self._actor or "", "threads.decided")
 
     def action_search(self) -> None:
         """Type in the search field."""
