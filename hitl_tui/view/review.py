@@ -746,7 +746,7 @@ class Review:
         lines.append((untrusted(card.title, "title"), *((trusted("  "), badge) if card.badge else ())))
         if card.facts:
             lines += _wrapped((card.facts,), width)
-        lines += _wrapped((*card.terms, *card.attending), width)
+        lines += _wrapped((*card.terms, *card.votes, *card.attending), width)
         head, body = lines, self._text(width, rows - len(lines), marked=marked)
         again = self._again(width)
         if again and rows and len(head) + len(body) + len(again) + 2 > rows:
@@ -777,8 +777,6 @@ class Review:
         words += [(), *_wrapped(card.words, width)] if card.words else []
         if card.why:
             words += [(), *_wrapped(card.why, width)]
-        if card.votes:
-            words += [(), *card.votes]
         about: list[Line] = []
         if card.about:
             about += [(), (Span("About", "dim"),), *_wrapped(card.about, width)]
