@@ -162,9 +162,8 @@ def test_size_by_thread_and_by_channel(two: App) -> None:
         "THREAD",
         "STEPS",
         "SIZE",
-        "MOST",
-        "OF",
-        "IT",
+        "LARGEST",
+        "PART",
     ]
 
 

@@ -119,7 +119,7 @@ async def test_letters_in_a_form_decide_nothing_and_keys_are_dead_at_first():
 async def test_a_text_is_typed_at_once_on_a_card_that_a_key_opened():
     async with desk(asking({"title": "How shall it end?"})) as it:
         await it.press("d")
-        await it.shows("keys listen in half")
+        await it.shows("keys work in half")
         await it.press(*"happily", "enter")
         await it.shows("happily")
         await it.let_pass(UNDO * 3)

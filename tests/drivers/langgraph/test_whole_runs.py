@@ -247,7 +247,7 @@ async def test_defaults_of_the_context_are_filled_in_and_stops_hold_in_each_turn
     [
         ({"nmae": "x"}, "no field 'nmae'"),
         ({"configurable": {"thread_id": "x"}}, "set by LangGraph"),
-        ({"configurable": 3}, "no object"),
+        ({"configurable": 3}, "not an object"),
     ],
 )
 async def test_a_context_that_the_graph_does_not_take_is_refused(
