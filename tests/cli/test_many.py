@@ -95,9 +95,10 @@ def test_the_queue_in_lines_and_as_json_with_the_id_and_the_step_of_each_request
     assert (first["thread"], first["request"], first["step"]) == ("press-q3", shown["id"], shown["step"])
     assert (first["risk"], first["expired"], first["claimed_by"], first["votes"]) == ("high", False, None, [])
     filtered = ("threads", "--waiting", "--filter", "graph:advisor", "--sort", "thread")
-    names = [line.split()[2] for line in twelve.expect(0, *filtered).out.splitlines()[1:]]
+    names = [re.split("  +", line)[1] for line in twelve.expect(0, *filtered).out.splitlines()[1:]]
     assert names == ["blog-closures", "blog-indexes", "blog-joins", "blog-windows"]
-    turned = [line.split()[2] for line in twelve.expect(0, *filtered, "--reverse").out.splitlines()[1:]]
+    reverse = twelve.expect(0, *filtered, "--reverse").out.splitlines()[1:]
+    turned = [re.split("  +", line)[1] for line in reverse]
     assert turned == names[::-1]
     assert "did you mean 'thread'" in twelve.expect(2, "threads", "--waiting", "--sort", "thred").err
     assert "did you mean 'graph'" in twelve.expect(2, "threads", "--waiting", "--filter", "grph:x").err

@@ -55,7 +55,7 @@ def test_an_unsigned_answer_is_refused_in_words_and_a_signed_one_is_checked(
 ) -> None:
     told = waiting.expect(0, "show", "s").out
     assert "an answer must be signed" in told
-    assert "no key signs yours" in told
+    assert "you have no signing key" in told
     (request,) = waiting.expect(0, "show", "s", "--json").document["standing"]["pending"]
     assert request["signed"] is True
     refused = waiting.expect(4, "approve", "s", "--as", "ann")
@@ -113,7 +113,7 @@ def test_in_lines_the_question_says_so_and_a_signed_answer_is_taken(
 ) -> None:
     talk = Talker(waiting, monkeypatch)
     told = talk("d\na\nq\n", "resume", "s", "--plain")
-    assert "no key signs yours" in told.out.replace("\n", " ")
+    assert "you have no signing key" in told.out.replace("\n", " ")
     monkeypatch.setenv("HITL_TUI_SIGNING_KEY", str(keys / "ann"))
     told = talk("d\napprove\n\nq\n", "resume", "s", "--plain", "--as", "ann")
     assert "Your decision is signed with" in told.out.replace("\n", " ")
