@@ -135,7 +135,7 @@ def test_three_bugs_are_found_and_mended_from_the_screen(place: Path) -> None:
         bug.press("[")  # it ended too early: what did the node before the last one see?
         terminal.wait_for("Step 5 of 6")
         bug.found(most=6)
-        bug.mend("def check(state):", 'state["n"] > 3', 'state["n"] < 3', "steps 1–5 stand")
+        bug.mend("def check(state):", 'state["n"] > 3', 'state["n"] < 3', "steps 1–5 are kept")
         terminal.wait_for("merge failed")
         terminal.wait_for("score   overwrite null")
         terminal.wait_for('→ 21 │     return {"best": max(state["best"], state["score"])}')
@@ -155,7 +155,7 @@ def test_three_bugs_are_found_and_mended_from_the_screen(place: Path) -> None:
         bug.press("{")
         terminal.wait_for("list 3 + list 4")  # the update holds the old list, and `extend` has it, too
         bug.found(most=6)
-        bug.mend("def collect(state):", '[*state["facts"], f"fact', '[f"fact', "steps 1–2 stand")
+        bug.mend("def collect(state):", '[*state["facts"], f"fact', '[f"fact', "steps 1–2 are kept")
         terminal.wait_for("3 facts, best 0.9")
 
         terminal.press("=")
