@@ -469,7 +469,14 @@ def _verify(
     info = store.info(thread)
     assert info is not None
     runner = build_now(store, info)
-    return runner.verify(thread, strict=True, anchor=anchors, signers=allowed, since=since, watch=watch)
+    report = runner.verify(thread, strict=True, anchor=anchors, signers=allowed, since=since, watch=watch)
+    if report.ok:
+        return report
+    from hitl_tui.loading.compatibility import changes_since
+    from hitl_tui.view.findings import changed_words
+
+    changed = changed_words(changes_since(store, thread, runner.graph.info))
+    return replace(report, notes=(*report.notes, *changed))
 
 
 def _compared(store: Checkpointer, thread: str, watch: Watch | None) -> tuple[Mismatch, ...] | None:

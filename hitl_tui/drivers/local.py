@@ -350,8 +350,18 @@ class LocalDriver:
         report = verify_tree(
             self._store, self.thread_id, graph, strict=strict, answers=kind == "strict", watch=watch
         )
+        changes: tuple[str, ...] = ()
+        if graph is not None and strict and report.mismatches:
+            from hitl_tui.loading.compatibility import changes_since
+
+            changes = changes_since(self._store, self.thread_id, graph.info)
         return Checked(
-            kind, report.mismatches, report.checkpoints, report.records, unchecked=report.unchecked
+            kind,
+            report.mismatches,
+            report.checkpoints,
+            report.records,
+            unchecked=report.unchecked,
+            changes=changes,
         )
 
     async def search(self, query: str, tell: TellHits) -> None:

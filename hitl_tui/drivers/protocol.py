@@ -140,6 +140,7 @@ class Checked(msgspec.Struct, frozen=True):
     Args:
         nodes: of a replay, the nodes whose results were served.
         unchecked: states whose hash could not be compared.
+        changes: of a strict check with findings, how today's graph differs from the one that ran, in words.
     """
 
     kind: Check
@@ -148,6 +149,7 @@ class Checked(msgspec.Struct, frozen=True):
     records: int
     nodes: int = 0
     unchecked: int = 0
+    changes: tuple[str, ...] = ()
 
 
 class Stamped(msgspec.Struct, frozen=True, gc=False):

@@ -10,9 +10,11 @@ import msgspec
 from hitl_tui.engine.graph.description import GraphInfo, NodeInfo
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.engine.state.schema import ChannelSchema
+from hitl_tui.engine.thread.logged import logged_graph
 from hitl_tui.errors import HitlError
 
 OTHER_GRAPH = "the graph has changed since this thread last ran"
@@ -58,6 +60,14 @@ def differences(
     if cursor is not None:
         differences += _position_differences(cursor, new)
     return sorted(differences, key=lambda difference: not difference.blocks)
+
+
+def changes_since(store: Store, thread_id: str, graph: GraphInfo) -> tuple[str, ...]:
+    """How a graph differs from the one that a thread of a store last ran on, in words."""
+    info, cursor = store.info(thread_id), store.cursor(thread_id)
+    if info is None or cursor is None:
+        return ()
+    return tuple(difference.words for difference in differences(logged_graph(store, info, cursor), graph))
 
 
 def _record(old: ThreadInfo, new: GraphInfo) -> Iterator[Difference]:

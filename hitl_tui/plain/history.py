@@ -11,7 +11,7 @@ from hitl_tui.drivers.history import Asked, Moment, SearchHit
 from hitl_tui.drivers.protocol import Check, Checked, Snapshot
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.context import Context, Places
-from hitl_tui.view.findings import MEANING, checked_words, finding_line
+from hitl_tui.view.findings import MEANING, changed_words, checked_words, finding_line
 from hitl_tui.view.followed import dated_lines, followed, followed_in
 from hitl_tui.view.format import capital, count, inline
 from hitl_tui.view.glyphs import ASCII
@@ -215,7 +215,7 @@ def check(context: Context, typed: str) -> None:
         raise UsageError(f"there is no check {typed!r}", "V, V strict or V replay")
     checked: Checked = context.run(context.driver.check(kind, lambda done, total: None))
     words = checked_words(checked)
-    context.console.say(f"{capital(words)}.")
+    context.console.say(f"{capital(words)}.", *map(capital, changed_words(checked.changes)))
     for mismatch in checked.mismatches[:_MISMATCHES]:
         context.console.say(*content([finding_line(mismatch)]), f"  {MEANING[mismatch.kind]}")
     if len(checked.mismatches) > _MISMATCHES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hitl_tui.drivers.protocol import Checked
@@ -47,6 +47,12 @@ def checked_words(checked: Checked) -> str:
     if checked.kind == "replay":
         words += f", the results of {count(checked.nodes, 'node')} served"
     return words + (f"; {count(checked.unchecked, 'state')} not compared" if checked.unchecked else "")
+
+
+def changed_words(changes: Sequence[str]) -> tuple[str, ...]:
+    """A line that says why today's graph may give findings; none where it is as it was."""
+    listed = "; ".join(sanitise_line(change, _SHORT * 3) for change in changes)
+    return (f"the graph has changed since, which may be why: {listed}",) if listed else ()
 
 
 def place_of(finding: Mismatch) -> str:

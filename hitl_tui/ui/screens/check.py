@@ -22,7 +22,7 @@ from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.ui.work import start_work
-from hitl_tui.view.findings import MEANING, checked_words, finding_row, values_of
+from hitl_tui.view.findings import MEANING, changed_words, checked_words, finding_row, values_of
 from hitl_tui.view.rows import wrapped
 from hitl_tui.view.spans import Line, Span, untrusted
 
@@ -146,7 +146,9 @@ class CheckScreen(OverlayScreen):
         else:
             well = Span(f"✔ {checked_words(self._checked)}", "ok")
             rows = [finding_row(finding) for finding in mismatches] or [(well,)]
-        view.set_titles(f"Findings · {len(mismatches):,}" if mismatches else "Findings")
+        changes = changed_words(self._checked.changes) if self._checked else ()
+        titles = ("Findings", *((f"{len(mismatches):,}",) if mismatches else ()), *changes)
+        view.set_titles(" · ".join(titles))
         view.show(rows, home=True)
         self._show_meaning()
 
