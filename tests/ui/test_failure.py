@@ -81,7 +81,7 @@ def calls_outside() -> Any:
 async def test_what_reaches_outside_is_tried_again_only_once_that_was_told(key: str) -> None:
     async with live(calls_outside(), inputs={}, ready="pay is next") as it:
         await it.press("c")
-        await it.shows("pay failed", "runs pay · outside: pay brings in the bank")
+        await it.shows("pay failed", "runs pay · side effects: pay brings in the bank")
         failures = it.session.view.last_event
         await it.press(key)
         await it.shows("Try again", "pay has side effects: brings in the bank.")
