@@ -352,7 +352,9 @@ def _next_commands(snapshot: Snapshot) -> list[str]:
     if progress.pending or progress.status not in ("pending", "waiting"):
         return []
     if progress.reason == "limit":
-        extend = command_line("extend", thread, "LIMIT=NUMBER", options=store)
+        from hitl_tui.view.status import raised_limit
+
+        extend = command_line("extend", thread, raised_limit(progress), options=store)
         return [f"  raise it with: {extend}"]
     return [f"  continue with: {resume}"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -399,6 +400,22 @@ def _limit(progress: Progress) -> str:
     if limits.max_seconds is not None and progress.active >= limits.max_seconds * 1_000_000:
         return f"{duration(progress.active)} of {limits.max_seconds:g} s"
     return f"{progress.iteration} iterations"
+
+
+def raised_limit(progress: Progress) -> str:
+    """The limit that was reached, twice as high, as `extend` takes it: "max_iterations=50"."""
+    limits = progress.limits
+    used = (
+        ("max_cost_usd", progress.cost),
+        ("max_tokens", progress.tokens_in + progress.tokens_out),
+        ("max_seconds", progress.active / 1_000_000),
+    )
+    for limit, amount in used:
+        allowed = getattr(limits, limit)
+        if allowed is not None and amount >= allowed:
+            more = 2 * max(amount, allowed)
+            return f"{limit}={math.ceil(more) if limit != 'max_cost_usd' else round(more, 4)}"
+    return f"max_iterations={2 * max(progress.iteration, limits.max_iterations or 0)}"
 
 
 def _short(text: str) -> str:

@@ -13,7 +13,7 @@ from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.log.requests import Vote
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.run_view import RunView, fold, open_view
-from hitl_tui.view.status import retry_words, standing_line, status
+from hitl_tui.view.status import raised_limit, retry_words, standing_line, status
 from tests.support import tape as tapes
 from tests.support.spec import spec
 
@@ -191,3 +191,20 @@ def test_a_run_that_ended_by_its_termination_condition_says_by_which() -> None:
 def test_a_failure_in_lines_says_what_to_edit() -> None:
     line = standing_line(played(tapes.failed_tape("advisor_feedback")).progress)
     assert line == "Failed at step 1: KeyError: 'verdict' Edit advisor_feedback to fix it."
+
+
+@pytest.mark.parametrize(
+    ("limits", "used", "raised"),
+    [
+        ({"max_iterations": 12}, {"iteration": 12}, "max_iterations=24"),
+        ({"max_tokens": 100}, {"tokens_in": 90, "tokens_out": 30}, "max_tokens=240"),
+        ({"max_seconds": 0.5}, {"active": 700_000}, "max_seconds=2"),
+        ({"max_cost_usd": 0.01}, {"cost": 0.0123}, "max_cost_usd=0.0246"),
+    ],
+)
+def test_the_limit_that_was_reached_is_named_with_a_higher_value(
+    limits: dict[str, Any], used: dict[str, Any], raised: str
+) -> None:
+    progress = played(tapes.advisor_tape()).progress
+    none = {"tokens_in": 0, "tokens_out": 0, "active": 0, "cost": 0.0}
+    assert raised_limit(replace(progress, limits=Limits(**limits), **{**none, **used})) == raised
