@@ -1,1 +1,1 @@
-"""The log as data: what is written down of a thread and told of a run, and what a store keeps."""
+"""Data types of the log: records of a thread, events of a run, and the interface of a store."""

@@ -1,7 +1,7 @@
-"""The facts a run tells: frozen events, in the order in which they happened.
+"""Events that a run reports: frozen, in the order in which they happened.
 
-Texts in events are as the model, tool or user gave them; whoever shows them sanitises first.
-Values of private channels are replaced by `PRIVATE` before they get here.
+Texts in events are as the model, tool or user gave them; a screen must sanitise them before it shows them.
+Values of private channels are already replaced by `PRIVATE`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class _Private:
-    """Stands for the value of a private channel."""
+    """Placeholder for the value of a private channel."""
 
     def __repr__(self) -> str:
         return "[private]"
@@ -43,11 +43,12 @@ PRIVATE: Final = _Private()
 
 
 class AppliedUpdate(msgspec.Struct, frozen=True):
-    """One update through its reducer: old value, update, reducer, new value (the reducer lens).
+    """One update and its reducer, with the values before and after it.
 
-    `op` "set" is a human's edit, without a reducer.  `changed` compares by canonical form.
+    `op` "set" is a human's edit, without a reducer.  `changed` compares canonical forms.
     `path` is the branch it came from, "" for a plain node.
-    `tainted` is what the channel is afterwards, `lineage` why where this update is the reason.
+    `tainted` says whether the channel is tainted afterwards; `lineage` says why, if this update is the
+    reason.
     """
 
     channel: str
@@ -68,13 +69,14 @@ class AppliedUpdate(msgspec.Struct, frozen=True):
 
 
 EDIT: Final = ""
-"""In the place of a channel, among problems: what is wrong with an edit as a whole."""
+"""Key among `Preview.problems`, in place of a channel: a problem of the edit as a whole."""
 
 
 class AsNode(msgspec.Struct, frozen=True):
-    """Where a run goes on from an edit that is made as if a node had just written it.
+    """Where a run continues after an edit that is made as if a node had just written it.
 
-    `next_nodes` are what runs next, () where the run ends; `problem` says why it can't be told or done.
+    `next_nodes` are the nodes that run next, () if the run ends; `problem` says why the edit can't be made as
+    that node, or why what runs next is unknown.
     """
 
     node: Annotated[str, about("The node that the edit is made as, or `START`.")]
@@ -83,14 +85,19 @@ class AsNode(msgspec.Struct, frozen=True):
 
 
 class Preview(msgspec.Struct, frozen=True):
-    """What an edit, an answer or other settings of agents would do.
+    """Preview of an edit, of an answer, or of new settings of agents.
 
-    `problems` maps a channel (or `EDIT`), or an agent, to what is wrong with what it would get; `next_node`
-    is where the run would go ("END" ends it), None when it can't be told; `rebinds` are the titles of
-    requests that would then be about the new step, `withdraws` of those that must be asked anew; `forks` says
-    that it makes a new thread; `repeats` what would run again, None where nothing would; `as_nodes` where an
-    edit leads as each node that it can be made as, where the driver tells; `moves` the thread of another
-    program that a fork shares: that program's next turn continues from the fork.
+    Args:
+        problems: by channel (or `EDIT`) or agent: what is wrong with its new value or settings.
+        next_node: the node that would run next ("END" ends the run), None if it is unknown.
+        rebinds: titles of the requests that would be about the new step.
+        withdraws: titles of the requests that would have to be asked again.
+        forks: whether it makes a new thread.
+        repeats: what would run again, None if nothing would.
+        as_nodes: for each node that the edit can be made as, where the run would continue; () if the driver
+            does not say.
+        moves: the thread of another program that a fork shares: that program's next turn continues from the
+            fork.
     """
 
     updates: tuple[AppliedUpdate, ...]
@@ -105,9 +112,9 @@ class Preview(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """Where the thread stands, for status lines: the part of the cursor that is shown.
+    """Status and totals of a thread, for status lines: the part of the cursor that is shown.
 
-    `uses` are the model calls that no step has yet; they count in the totals, too.
+    `uses` are model calls that are not part of a step yet; the totals include them.
     """
 
     status: Annotated[Status, about("Where the thread stands.")]
@@ -136,7 +143,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class Fact(msgspec.Struct, frozen=True, tag_field="event", tag=lambda name: _WORDS.sub("_", name).lower()):
-    """Something that happened; its tag is what documents call it."""
+    """An event of a run; its tag is its name in JSON output."""
 
 
 class RunStarted(Fact, frozen=True):
@@ -147,7 +154,7 @@ class RunStarted(Fact, frozen=True):
 
 
 class NodeStarted(Fact, frozen=True):
-    """A node begins; `step` is the step it will commit as."""
+    """A node begins; `step` is the number that its step will have."""
 
     node: Annotated[str, about("The node.")]
     step: Annotated[int, about("The step it will be.")]
@@ -156,7 +163,7 @@ class NodeStarted(Fact, frozen=True):
 
 
 class BranchStarted(Fact, frozen=True):
-    """A branch of a map or a parallel begins: number `index` (from 0) of `total`."""
+    """Branch number `index` (from 0) of `total` begins, of a map or a parallel."""
 
     node: Annotated[str, about("The node.")]
     path: Annotated[str, about("The branch.")]
@@ -168,9 +175,9 @@ class BranchStarted(Fact, frozen=True):
 
 
 class BranchEnded(Fact, frozen=True):
-    """A branch has ended; what it did counts once the step is committed.
+    """A branch has ended; its updates count once the step is committed.
 
-    Branches that had not begun when the others settled the join end without a start.
+    A branch that was no longer needed before it began ends without a `BranchStarted`.
     """
 
     node: Annotated[str, about("The node.")]
@@ -179,7 +186,7 @@ class BranchEnded(Fact, frozen=True):
 
 
 class BranchWaits(Fact, frozen=True):
-    """A branch asks a human; the others go on until all have ended or ask."""
+    """A branch waits for a human; the others continue until each has ended or waits."""
 
     node: Annotated[str, about("The node.")]
     path: Annotated[str, about("The branch.")]
@@ -187,10 +194,10 @@ class BranchWaits(Fact, frozen=True):
 
 
 class ChildMoved(Fact, frozen=True):
-    """The thread of a subgraph's run began, began a node, committed or stopped.
+    """A subgraph's thread began, began a node, committed or stopped.
 
-    `path` is the place in this thread's graph, as `team` or `team/inner`; `running` the child's node in
-    flight, "" between nodes.
+    `path` is the subgraph node in this thread's graph, such as `team` or `team/inner`; `running` is the
+    child's running node, "" between nodes.
     """
 
     node: str
@@ -201,9 +208,9 @@ class ChildMoved(Fact, frozen=True):
 
 
 class TextStreamed(Fact, frozen=True, tag="text"):
-    """A piece of text a node or its agent wrote while running; `agent` is "" for the node itself.
+    """A piece of text that a running node or its agent wrote; `agent` is "" for the node itself.
 
-    `path` names the branch, or the node inside a subgraph, that wrote it.
+    `path` is the branch, or the node inside a subgraph, that wrote it.
     """
 
     node: Annotated[str, about("The node.")]
@@ -233,10 +240,10 @@ class TaintRead(Fact, frozen=True):
 
 
 class ToolCalled(Fact, frozen=True):
-    """An agent called a tool: the arguments it ran with, and its result or what went wrong.
+    """An agent called a tool: its arguments, and its result or error.
 
-    `arguments` is what the model wrote where that could not be read.  A call that a human's answer
-    restarted the node over is told again, though it ran only once.
+    `arguments` is the model's text if it could not be read as JSON.  When an answer makes the node run again,
+    calls recorded before are reported again, though each ran only once.
     """
 
     node: Annotated[str, about("The node.")]
@@ -261,7 +268,7 @@ class NodeRetrying(Fact, frozen=True):
 
 
 class BreakpointHit(Fact, frozen=True):
-    """A run came to a breakpoint: it stops there, or tells its line and goes on, or has counted only."""
+    """A run reached a breakpoint: it stops there, logs the breakpoint's line, or only counts the hit."""
 
     node: Annotated[str, about("The node.")]
     breakpoint: Annotated[str, about("The breakpoint, as `--break` takes it.")]
@@ -274,46 +281,46 @@ class BreakpointHit(Fact, frozen=True):
 
 
 class StepOutcome(Protocol):
-    """What a step led to; whoever makes it may put it off until somebody asks."""
+    """Result of a step; an implementation may compute it only when it is read."""
 
     @property
     def updates(self) -> tuple[AppliedUpdate, ...]:
-        """What it changed."""
+        """The updates of the step."""
 
     @property
     def progress(self) -> Progress:
-        """Where the thread stands behind it."""
+        """The thread's progress after the step."""
 
     @property
     def written(self) -> Iterable[tuple[str, Any]]:
-        """The channels it wrote, in order, each with its value behind the update."""
+        """The channels that the step wrote, in order, each with its new value."""
 
     @property
     def changed(self) -> frozenset[str]:
-        """The channels of which an update made another value."""
+        """The channels whose value changed."""
 
 
 class KnownOutcome(msgspec.Struct, frozen=True):
-    """What a step led to, as it is."""
+    """Result of a step, computed already."""
 
     updates: tuple[AppliedUpdate, ...]
     progress: Progress
 
     @property
     def written(self) -> Iterable[tuple[str, Any]]:
-        """The channels it wrote, in order, each with its value behind the update."""
+        """The channels that the step wrote, in order, each with its new value."""
         return [(update.channel, update.after) for update in self.updates]
 
     @property
     def changed(self) -> frozenset[str]:
-        """The channels of which an update made another value."""
+        """The channels whose value changed."""
         return frozenset(update.channel for update in self.updates if update.changed)
 
 
 class StepCommitted(Fact, frozen=True):
-    """A step is in the log: its checkpoint and every update of it.
+    """A step was committed: its checkpoint and its updates.
 
-    Of most steps of a fast run nobody asks for more than the checkpoint.
+    The outcome is computed when it is read: in a fast run most steps need only their checkpoint.
     """
 
     checkpoint: Annotated[Checkpoint, about("The step.")]
@@ -321,17 +328,17 @@ class StepCommitted(Fact, frozen=True):
 
     @property
     def updates(self) -> tuple[AppliedUpdate, ...]:
-        """What it changed."""
+        """The updates of the step."""
         return self.outcome.updates
 
     @property
     def progress(self) -> Progress:
-        """Where the thread stands behind it."""
+        """The thread's progress after the step."""
         return self.outcome.progress
 
 
 def shown_step(point: Checkpoint) -> Checkpoint:
-    """A step as events show it: without the arguments of its compensations, which may be private."""
+    """Return a step for events: without the arguments of its compensations, which may be private."""
     if not point.compensations:
         return point
     undo = tuple(msgspec.structs.replace(each, args=None) for each in point.compensations)
@@ -345,19 +352,19 @@ class ProgressChanged(Fact, frozen=True, tag="progress"):
 
 
 class LedgerWritten(Fact, frozen=True, tag="decision"):
-    """A decision, a refusal or another entry came into the ledger."""
+    """A decision, a refusal or another entry was added to the ledger."""
 
     entry: Inline[LedgerEntry]
 
 
 class AttemptFailed(Fact, frozen=True, tag="node_failed"):
-    """A node's last attempt failed; nothing of it was committed."""
+    """A node's last attempt failed; nothing was committed."""
 
     error: Inline[ErrorInfo]
 
 
 class AttemptDropped(Fact, frozen=True):
-    """An attempt in flight was given up (cancel, quit); nothing of it was committed."""
+    """A running attempt was stopped (cancel, quit); nothing was committed."""
 
     node: Annotated[str, about("The node.")]
     attempt: Annotated[int, about("Which.")]
@@ -372,7 +379,7 @@ class ThreadForked(Fact, frozen=True, tag="forked"):
 
 
 class HolderChanged(Fact, frozen=True):
-    """Another process took the thread, or gave it back."""
+    """Another process took the thread's lease, or released it."""
 
     holder: Annotated[
         Maybe, about("Who: user, host and process; nobody where it was given back.", name="held_by")
@@ -380,18 +387,24 @@ class HolderChanged(Fact, frozen=True):
 
 
 class AttendanceChanged(Fact, frozen=True):
-    """Somebody opened the card of what waits, or closed it, claimed it or gave it back.
+    """A person opened or closed the card of a request, or claimed or released it.
 
-    `attending` are all who are there now but whoever looks from here.
+    `attending` are all people who have it open or claimed now, except the viewer itself.
     """
 
     attending: Annotated[tuple[Presence, ...], about("Who looks, or has claimed it.")]
 
 
 class GraphChanged(Fact, frozen=True):
-    """The file of the thread's graph was saved; `differences` says what isn't as it was, () for nothing
-    that shows from outside; `repeats` which steps stand, and what would run again behind them, None where it
-    can't be loaded.  The thread goes on with the graph as it was until it is reloaded."""
+    """The file of the thread's graph was saved.
+
+    The thread continues with the graph as it was loaded, until it is reloaded.
+
+    Args:
+        differences: changes of the graph; () if only code inside functions changed.
+        repeats: the steps that are still valid and what would run again after them, None if the file can't be
+            loaded.
+    """
 
     differences: Annotated[
         tuple[str, ...], about("What isn't as it was, a line each; empty where nothing shows from outside.")
@@ -402,9 +415,9 @@ class GraphChanged(Fact, frozen=True):
 
 
 class LimitNear(Fact, frozen=True):
-    """A thread has used up `percent` (50, 75, 90 or 100) of a limit; told once on the way up.
+    """A thread has used `percent` (50, 75, 90 or 100) of a limit; reported once per percentage.
 
-    `limit` is the field of `Limits`; `used` and `allowed` are in its unit.
+    `limit` is a field of `Limits`; `used` and `allowed` are in its unit.
     """
 
     limit: Annotated[str, about("As `max_iterations`.")]
@@ -414,7 +427,7 @@ class LimitNear(Fact, frozen=True):
 
 
 class PriceUnknown(Fact, frozen=True):
-    """A model call of unknown price, so that `max_cost_usd` can't be enforced; sent once for a thread."""
+    """A model call's price is unknown, so `max_cost_usd` can't be enforced; sent once per thread."""
 
     node: Annotated[str, about("The node that called it.")]
     agent: Annotated[str, about("The agent; empty where the node counted the call itself.")]

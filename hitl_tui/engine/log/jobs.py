@@ -1,7 +1,7 @@
-"""Jobs: what workers are to do, and who does it (docs/team.md, "Workers").
+"""Jobs of workers (docs/team.md, "Workers").
 
-A job is "advance a thread to its next stop".  Threads are the workers' from the moment they are handed to
-them; from then on each commit that lets one go on makes a job of it.
+A job is "run a thread until it stops".  Once a thread is handed to the workers, each commit after which it
+can continue queues a job for it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ JobState = Literal["queued", "later", "running"]
 
 
 class WorkerJob(msgspec.Struct, frozen=True):
-    """A thread that workers are to advance, or one advances now.
+    """A job: a thread that waits for a worker, or that a worker runs.
 
     Args:
-        graph: name of its graph; `digest` the beginning of the graph's digest, by which workers choose.
-        orphan: nobody who works has the graph.
-        since: of one that runs, when it began; else when it may begin.
+        graph: the name of its graph.
+        digest: the beginning of the graph's digest, by which workers choose jobs.
+        orphan: whether no worker has the graph.
+        since: when the running job began; else the earliest time it may begin.
     """
 
     thread: Annotated[str, about("The thread.")]
@@ -38,18 +39,18 @@ class WorkerJob(msgspec.Struct, frozen=True):
 
 
 class HandedGraph(msgspec.Struct, frozen=True):
-    """A graph that a worker has."""
+    """A graph that a worker can run."""
 
     name: Annotated[str, about("Its name.")]
     digest: Annotated[str, about("The beginning of its digest.")]
 
 
 class WorkerInfo(msgspec.Struct, frozen=True):
-    """A process that advances threads.
+    """A worker: a process that runs threads of a store.
 
     Args:
-        heard: when it was heard of last.
-        login: its user of the database.
+        heard: the time of its last sign of life.
+        login: its database login.
     """
 
     id: Annotated[int, about("Its number.")]
@@ -65,7 +66,7 @@ class WorkerInfo(msgspec.Struct, frozen=True):
 
 
 class OrphanGraph(msgspec.Struct, frozen=True):
-    """A graph that no worker has, and threads wait for."""
+    """A graph that queued threads need and no worker has."""
 
     name: Annotated[str, about("Its name.")]
     digest: Annotated[str, about("The beginning of its digest.")]
@@ -73,11 +74,11 @@ class OrphanGraph(msgspec.Struct, frozen=True):
 
 
 class AtWork(msgspec.Struct, frozen=True):
-    """Who advances threads, and what is to be done, at one moment.
+    """Workers and jobs of a store at one moment.
 
     Args:
-        jobs: the first ones; the numbers are of all.
-        now: the time of it, by the store's clock.
+        jobs: the first jobs; `running`, `queued` and `later` count all.
+        now: that moment, by the store's clock.
     """
 
     workers: tuple[WorkerInfo, ...]
@@ -93,30 +94,31 @@ class Jobs(Protocol):
     """The jobs of a store; times are by its clock."""
 
     def hand(self, thread_id: str, *, priority: int = 0, at: int | None = None) -> None:
-        """Hand a thread to the workers, for good: it is queued now, and whenever a commit lets it go on.
+        """Hand a thread to the workers for good.
 
-        Handing it again changes its priority and its time; it is queued once all the same.
+        It is queued now, and after each commit from which it can continue.  Handing it over again changes its
+        priority and time, and queues no second job.
 
         Args:
-            priority: what is higher goes first.
-            at: when it may begin at the earliest; None for at once.
+            priority: higher numbers run first.
+            at: the earliest time to begin, None for at once.
 
         Raises:
             UnknownThread: there is no such thread.
-            StoreUnusable: this user may not, or the store has no tables for jobs.
+            StoreUnusable: this user has no right to, or the store has no tables for jobs.
         """
 
     def is_handed(self, thread_id: str) -> bool:
-        """Whether a thread is the workers'."""
+        """Whether a thread was handed to the workers."""
 
     def of_threads(self, threads: Collection[str]) -> Sequence[WorkerJob]:
-        """The jobs of some threads; of two of the same thread the one that runs is the second."""
+        """The jobs of some threads; where a thread has two, the running one comes second."""
 
     def at_work(self, limit: int) -> AtWork:
-        """The workers that were heard of, oldest first, and the first `limit` jobs.
+        """The live workers, oldest first, and the first `limit` jobs.
 
-        Those that run come first, then in the order in which they will.
+        Running jobs come first, then the others in the order in which they will run.
         """
 
     def orphaned(self, threads: Collection[str]) -> Collection[str]:
-        """Which of these threads are the workers', though nobody who works has their graph."""
+        """Those of these threads that were handed to the workers though no worker has their graph."""

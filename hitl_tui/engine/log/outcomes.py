@@ -1,4 +1,4 @@
-"""What became of work: errors, model calls, branches of maps, parallels and subgraphs.
+"""Results of nodes: errors, model and tool calls, output, and branches of maps, parallels and subgraphs.
 
 Units are those of `records`.
 
@@ -22,17 +22,17 @@ BranchStatus = Literal["ok", "failed", "cancelled", "unneeded"]
 
 
 class LocalValue(msgspec.Struct, frozen=True):
-    """What a local held when its frame was left, as text."""
+    """A local variable's value when its frame was left, as text."""
 
     name: Annotated[str, about("The local.")]
     text: Annotated[str, about("Its value, bounded; `[private]` where a private channel has it.")]
 
 
 class Frame(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A frame of the user's code, or how many of a library's stood in its place.
+    """A frame of the user's code, or a number of consecutive frames of a library.
 
     Args:
-        file: "" where it is of a library.
+        file: "" for frames of a library.
         first: the number of the first of `lines`.
     """
 
@@ -47,7 +47,7 @@ class Frame(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ErrorInfo(msgspec.Struct, frozen=True):
-    """A node's failure as stored and shown; `details` is its traceback, `frames` what of it is the user's."""
+    """A node's failure; `details` is its traceback, `frames` are the frames of the user's code."""
 
     node: Annotated[str, about("The node; empty where none is to blame.")]
     attempt: Annotated[int, about("Its last attempt, from 1.")]
@@ -62,7 +62,7 @@ class ErrorInfo(msgspec.Struct, frozen=True):
 
 
 class ModelUse(Declaration, frozen=True):
-    """One model call's use; `cost` in US dollars, None where the price is unknown."""
+    """Tokens and cost of one model call; `cost` in US dollars, None if the price is unknown."""
 
     agent: Annotated[str, about("The agent.")]
     provider: Annotated[str, about("The provider.")]
@@ -74,7 +74,7 @@ class ModelUse(Declaration, frozen=True):
     refusal = ValueRejected
 
     def check(self) -> None:
-        """Refuse what could not be counted."""
+        """Refuse negative or absurdly large numbers."""
         counted = all(0 <= count < _MOST_TOKENS for count in (self.tokens_in, self.tokens_out))
         if not counted or (self.cost is not None and self.cost < 0):
             raise ValueRejected(
@@ -83,28 +83,28 @@ class ModelUse(Declaration, frozen=True):
             )
 
     def __post_init__(self) -> None:
-        # As it is read back from a store: its hash must come out the same.
+        # A store gives it back as a float, and the hash must be the same.
         if type(self.cost) is int:
             with suppress(OverflowError):
                 msgspec.structs.force_setattr(self, "cost", float(self.cost))
 
 
 def rough_tokens(text: str) -> int:
-    """About how many tokens `text` is: four characters each, the usual rule of thumb."""
+    """Estimate the tokens of `text`: four characters each, the usual rule of thumb."""
     return -(-len(text) // 4)
 
 
 ESTIMATED: Final = "estimated"
-"""The provider of a model call that nobody but its caller knows, so that its tokens are counted roughly."""
+"""Provider of a model call that only its caller knows, so its tokens are an estimate."""
 
 
 class ToolUse(msgspec.Struct, frozen=True):
     """One call of a tool by an agent; `duration` in microseconds.
 
     Args:
-        arguments: what it ran with; text where they could not be read, or are too long to be kept whole.
-        result, error: what came of it, cut where it is long; neither is set where a tool gave no text.
-        attempt: of the node.
+        arguments: text if they could not be read, or are too long to be kept whole.
+        result, error: cut if long; neither is set if the tool returned no text.
+        attempt: the node's attempt.
         path: the branch it was made for, "" for a plain node.
         updates: how many updates of channels it made.
     """
@@ -121,15 +121,14 @@ class ToolUse(msgspec.Struct, frozen=True):
 
 
 class StreamedText(msgspec.Struct, frozen=True):
-    """What one writer printed or streamed in a step, bounded: its beginning and its end.
+    """The output of one writer in a step; of long output only the beginning and the end are kept.
 
     Args:
         agent: who wrote it, "" for the node itself.
         path: the branch it was written in, "" for a plain node.
-        attempt: of the node.
-        left_out: how many characters between `text` and `end` were not kept.
-        replies: of an agent, how many characters of it each answer of its model has, in their order, and how
-            many tools that answer calls.
+        attempt: the node's attempt.
+        left_out: the number of characters between `text` and `end` that were not kept.
+        replies: of an agent, for each reply of its model: its number of characters and of tool calls.
     """
 
     agent: Annotated[Maybe, about("The agent.")]
@@ -145,16 +144,16 @@ class StreamedText(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many characters of it are kept."""
+        """The number of characters kept."""
         return len(self.text) + len(self.end)
 
 
 class KeptArtifact(msgspec.Struct, frozen=True):
-    """What a node gave besides its updates, as it is kept with the step.
+    """An artifact that a node produced besides its updates, kept with the step.
 
     Args:
         body: the text, or the bytes in base64.
-        binary: whether it is bytes.
+        binary: whether `body` is bytes.
         path: the branch it came from, "" for a plain node.
     """
 
@@ -166,12 +165,12 @@ class KeptArtifact(msgspec.Struct, frozen=True):
 
     @property
     def content(self) -> bytes:
-        """What a file with it holds; raises `ValueError` where that was damaged."""
+        """The artifact's content as bytes; raises `ValueError` if it was damaged."""
         return b64decode(self.body, validate=True) if self.binary else self.body.encode()
 
 
 class Compensation(msgspec.Struct, frozen=True):
-    """How to undo what a node did: a handler's name and what it is given.
+    """How to undo what a node did: the name of a handler and its arguments.
 
     `path` names the branch it came from, "" for a plain node.
     """
@@ -185,9 +184,9 @@ class KeptAnswer(msgspec.Struct, frozen=True):
     """An answer to a question inside a node, kept until the node is done.
 
     Args:
-        request_hash: of the request that was answered; it is given to no other.
-        n: the ledger entry that has it.
-        key: the question's own name among those of the node, "" where it has none.
+        request_hash: of the request that was answered; the answer applies to no other.
+        n: the number of its ledger entry.
+        key: the request's own name among those of the node, "" if it has none.
     """
 
     request_hash: str
@@ -197,11 +196,11 @@ class KeptAnswer(msgspec.Struct, frozen=True):
 
 
 HOLDS: Final = "holds"
-"""In the data of an answer to a gate: `PassedGate.holds`, where that is not the hash that was answered."""
+"""Key in the data of an answer to a gate: `PassedGate.holds`, if it differs from the answered hash."""
 
 
 HASHED: Final = "hashed"
-"""In the data of a request: what its hash covers and the entry does not show by itself."""
+"""Key in the data of a request: what its hash covers besides the other fields of the entry."""
 
 
 class PassedGate(msgspec.Struct, frozen=True):
@@ -224,15 +223,15 @@ class PassedGate(msgspec.Struct, frozen=True):
 
 
 class BranchOutcome(msgspec.Struct, frozen=True):
-    """What became of one branch of a map or a parallel, or of a subgraph's run.
+    """Outcome of one branch of a map or a parallel, or of a subgraph's run.
 
     Args:
         path: as in the branch's records: `scan[0]`, `group/member`, `team#1`.
         name: the map's node, the member, or the subgraph's node.
         index: of the item, or in the list of members.
-        status: "failed" contributes nothing; "cancelled" was given up while it ran, because others had
-            settled the join; "unneeded" had not begun then.
-        duration: waits between attempts included.
+        status: "failed" contributes no updates; "cancelled" was stopped while it ran, because the others were
+            enough for the join; "unneeded" had not begun by then.
+        duration: includes waits between attempts.
     """
 
     path: Annotated[str, about("Its name in the step, as `scan[2]`.")]
@@ -249,9 +248,9 @@ class BranchOutcome(msgspec.Struct, frozen=True):
 
 
 class ChildLink(msgspec.Struct, frozen=True):
-    """The thread of a subgraph's run, and how much of its spending its parent has counted.
+    """A subgraph's thread, and how much of its spending the parent has counted.
 
-    `uses` are its model calls, which the parent's step will have: until then they are told from here.
+    `uses` are its model calls, reported from here until the parent's step has them.
     """
 
     thread_id: str
@@ -263,13 +262,13 @@ class ChildLink(msgspec.Struct, frozen=True):
 
 
 class BranchState(msgspec.Struct, frozen=True):
-    """What the cursor keeps of a branch until its step is committed: nothing done or answered is lost.
+    """Progress of a branch, kept in the cursor until its step is committed: no work or answer is lost.
 
     Args:
-        item: the hash of the branch's item; another item at its place makes a new branch of it.
-        answers: what people answered inside it.
-        outcome: how it ended, with all it made; None while it has to run (again).
-        updates: (channel, update, the tool that made it or ""), in their order.
+        item: the hash of the branch's item; if the item changes, the branch starts over.
+        answers: answers to requests inside it.
+        outcome: how it ended, None while it has to run (again).
+        updates: (channel, update, the tool that made it or ""), in order.
         child: the thread that a subgraph runs in.
     """
 

@@ -1,4 +1,4 @@
-"""What is written down of a thread: update records, checkpoints, the ledger, the cursor.
+"""Records of a thread: updates, checkpoints, the ledger, the cursor.
 
 Times are microseconds since the Unix epoch, UTC; durations are microseconds; hashes are 32 raw
 bytes (`sha256:<hex>` is how they are shown).  Costs are US dollars, None where the price is unknown.
@@ -43,57 +43,57 @@ NO_PERSON: Final[Mapping[str, str]] = {
     "policy": "a policy",
     "program": "another program",
 }
-"""What made a step or a decision in place of a person, in words."""
+"""Makers of steps and decisions other than people, in words."""
 Source = Literal["input", "node", "map", "subgraph", "human", "fork", "rollback"]
 RAN: Final = ("node", "map", "subgraph")
-"""The sources of steps that nodes made."""
+"""Sources of steps that nodes made."""
 Operation = Literal["reduce", "set"]
 Visibility = Literal["public", "private"]
 Patched = tuple[Literal["update", "result"], ...]
-"""Which fields of a record are patches of the value before (see `state.patches`) in place of values."""
+"""The fields of a record that are patches of the value before (see `state.patches`) instead of values."""
 
 START = "START"
 END = "END"
 ROLLBACK = "rollback"
-"""The position of a thread that is being undone: it goes no way on but that."""
+"""The position of a thread that is being undone: it can only continue with the rollback."""
 GRAPH = "graph"
-"""The kind of the ledger's entry for another graph."""
+"""The kind of the ledger entry that replaces a thread's graph."""
 CHANNELS = "channels"
-"""The kind of the ledger's entry for the first step of a state with other channels."""
+"""The kind of the ledger entry for the first step after the graph's channels changed."""
 CALL: Final = "call"
-"""The kind of the ledger's entries that record calls."""
+"""The kind of ledger entries that record calls."""
 PROGRESS: Final = "progress"
-"""The kind of the ledger's entries that only chain a cursor which nothing else in the log accounts for."""
+"""The kind of ledger entries that only add a cursor to the hash chain, when no other entry does."""
 NO_DECISIONS: Final = frozenset((CALL, PROGRESS))
-"""The kinds of entries that nobody decided; they are shown to nobody."""
+"""Kinds of entries that are no decisions; no screen shows them."""
 ROLLED_BACK: tuple[Status, str] = ("cancelled", "rolled_back")
 """The status and the reason of a thread that has been undone."""
 
 
 def tool_path(branch: str, tool: str) -> str:
-    """The path of an update by a tool: `scan[0]/save()`, or `save()` in a plain node."""
+    """Return the path of an update by a tool: `scan[0]/save()`, or `save()` in a plain node."""
     return f"{branch}/{tool}()" if branch and tool else f"{tool}()" if tool else branch
 
 
 def branch_of(path: str) -> str:
-    """The branch of an update, "" for a plain node's."""
+    """Return the branch of an update, "" for a plain node."""
     return path.rpartition("/")[0] if path.endswith("()") else path
 
 
 def tool_of(path: str) -> str:
-    """The tool that made an update, "" where the node did."""
+    """Return the tool that made an update, "" if the node did."""
     return path.rpartition("/")[2][:-2] if path.endswith("()") else ""
 
 
 class UpdateRecord(msgspec.Struct, frozen=True, gc=False):
-    """One change of one channel; the log of these is the truth.
+    """One change of one channel; states are rebuilt from these records.
 
     `path` names the branch or subgraph it came from ("" for a plain node), and the tool (see
-    `tool_path`).  `result` is stored for custom reducers only, so that looking at history never runs user
-    code.  `lineage` says why the update tainted its channel, or that a human cleared it; None where
-    `tainted` did not change by it.
-    `update` and `result` named in `patched` are what to change in the channel's value before to get them:
-    `thread.rebuild` reads them.
+    `tool_path`).  `result` is stored for custom reducers only, so that viewing history never runs user
+    code.  `lineage` says why the update tainted its channel, or that a human cleared the taint; None if it
+    changed nothing about the taint.
+    If `patched` names `update` or `result`, that field is a patch of the channel's value before:
+    `thread.rebuild` applies it.
     """
 
     thread_id: str
@@ -125,7 +125,7 @@ class UpdateRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class Effect(msgspec.Struct, frozen=True, gc=False):
-    """What an update record does to its channel: all that a rebuild of a state needs of it."""
+    """The part of an update record that is needed to rebuild a state."""
 
     channel: str
     op: Operation
@@ -137,7 +137,7 @@ class Effect(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, record: UpdateRecord) -> Self:
-        """The effect of a record."""
+        """Return the effect of a record."""
         return cls(
             record.channel,
             record.op,
@@ -152,8 +152,8 @@ class Effect(msgspec.Struct, frozen=True, gc=False):
 class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     """One committed step.  Step 0 is the input.
 
-    `position` is the cursor after it: "node:NAME" (NAME runs next), "route:NAME" (NAME is done, its way
-    on is decided on resume), "end" or `ROLLBACK`.  `node` is the node's name, or "" for input and humans.
+    `position` is where the thread is after it: "node:NAME" (NAME runs next), "route:NAME" (NAME is done, its
+    route is decided on resume), "end" or `ROLLBACK`.  `node` is the node's name, or "" for input and humans.
     `tainted` are the tainted channels after it.  `read` is what the node read, where that was noted: in
     runs that somebody watches or that have taint to follow.  `calls` are the tools that its agents
     called, in failed attempts, too, and `streamed` what was printed and streamed in them;
@@ -215,7 +215,7 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False):
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """Sums over the steps of a thread up to one of them; `active` in microseconds."""
+    """Sums over a thread's steps up to one of them; `active` in microseconds."""
 
     visits: dict[str, int]
     tokens_in: int
@@ -226,13 +226,13 @@ class Totals(msgspec.Struct, frozen=True):
 
 
 def next_of(position: str) -> str | None:
-    """The node a position leads to: a name, END, or None while the route is undecided."""
+    """Return the node that a position leads to: a name, END, or None while the route is undecided."""
     kind, _, name = position.partition(":")
     return name if kind == "node" else END if kind == "end" else None
 
 
 class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
-    """One entry of the decision ledger: who decided what, when, why and seeing what.
+    """One entry of the decision ledger: who decided what, when, why, and which state they saw.
 
     `kind` is one of input (goal and constraints, as they were given), request, rebound, withdrawn, vote,
     answer, refused, timeout, claim_taken, handed_over, escalated, allowed, allowance_revoked,
@@ -282,7 +282,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
 
 
 class Limits(Declaration, frozen=True):
-    """What a run may use up; None is no limit.
+    """Limits of a run; None is no limit.
 
     Args:
         max_iterations: runs of nodes; a map or a parallel is one.
@@ -302,7 +302,7 @@ class Limits(Declaration, frozen=True):
     refusal = UsageError
 
     def check(self) -> None:
-        """Refuse what nothing can be counted against."""
+        """Refuse negative and non-numeric limits."""
         for name, value in msgspec.structs.asdict(self).items():
             if name == "on_unknown_price":
                 if value not in ("warn", "stop"):
@@ -320,9 +320,9 @@ class Limits(Declaration, frozen=True):
 
 
 class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Where a thread stands: the one mutable row of a thread, replaced in each commit.
+    """Current position of a thread: its one mutable row, replaced in each commit.
 
-    `version` grows by one a commit; a writer that expects another one is stale.
+    `version` grows by one per commit; a writer that expects another version is stale.
     `head` is the last step (-1: none yet), `answers` the answers given to interrupts inside the
     node at `position`, `passed` the questions before that node, and after the one that ran last, that have
     been answered, `branches` is what that node's branches have come to.  `last_record_hash`,
@@ -389,19 +389,19 @@ class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def child(self) -> ChildLink | None:
-        """The child thread of the subgraph that it stands at, if that was begun."""
+        """The child thread of the subgraph at the cursor's position, if it was started."""
         return next((state.child for state in self.branches if state.child), None)
 
     @property
     def open_uses(self) -> tuple[ModelUse, ...]:
-        """Model calls that no step has yet: of attempts that failed or were given up, of a child thread."""
+        """Model calls that are part of no step yet: of failed or stopped attempts, and of a child thread."""
         if not self.branches:
             return self.uses
         return (*self.uses, *(use for state in self.branches if state.child for use in state.child.uses))
 
     @property
     def run_inputs(self) -> dict[str, Any] | None:
-        """Goal and constraints as a state has them, None where the run has neither."""
+        """Goal and constraints as nodes read them from the state, None if the run has neither."""
         if self.goal is None and self.constraints is None:
             return None
         return {"goal": self.goal, "constraints": self.constraints}
@@ -415,10 +415,10 @@ class StoredGraph(NamedTuple):
 
 
 class Commit(msgspec.Struct, frozen=True, gc=False):
-    """All that one transaction writes: either all of it is there after a crash, or none.
+    """Everything that one transaction writes: after a crash all of it is stored, or nothing.
 
-    `birth` is the id that the thread got when it was made (`ThreadInfo.birth`): one that was deleted is not
-    written any more, though another thread may have its name.
+    `birth` is the id that the thread got when it was made (`ThreadInfo.birth`): it keeps a writer of a
+    deleted thread from writing to a new thread of the same name.
     `graph` is the graph that the thread runs on from here, where the store may not have it yet; `takes` is
     the lease with which its writer takes the thread, which nobody holds, and `gives_back` says that it holds
     the thread no more behind it.

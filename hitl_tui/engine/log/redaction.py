@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 _SHORT: Final = 4
 """A text of fewer characters is hidden only as a whole word: it may be part of another by chance."""
 _FRAGMENT: Final = 12
-"""So many characters of a longer private text are hidden, too: libraries quote the beginning or the end."""
+"""Fragments of a private text from this length on are hidden, too: libraries quote its beginning or end."""
 _LONGEST: Final = 200_000
 """Characters of a private text in which fragments are looked for."""
 _LONGEST_PATTERN: Final = 2_000
@@ -29,7 +29,7 @@ def hiding(private: Mapping[str, Any]) -> Callable[[Any], Any]:
 
     def hidden(text: str) -> str:
         nonlocal hiders
-        if hiders is None:  # most are asked for and then not needed
+        if hiders is None:  # built when first needed: most never are
             hiders = [
                 hider for name, value in private.items() for hider in _hiders(value, f"[private: {name}]")
             ]
@@ -53,7 +53,7 @@ def hiding(private: Mapping[str, Any]) -> Callable[[Any], Any]:
 
 
 def _hiders(value: Any, mask: str) -> Iterator[Callable[[str], str]]:
-    """What hides a value in a text, whole or in its parts, the longest first."""
+    """Return functions that hide a value or its parts in a text, the longest first."""
     leaves = sorted(set(_leaves(value)), key=len, reverse=True)
     texts = {text for leaf in leaves for text in written_forms(leaf) if text.strip()}
     for text in sorted(texts, key=len, reverse=True):
@@ -67,13 +67,13 @@ def _replacing(text: str, mask: str) -> Callable[[str], str]:
     if len(text) >= _SHORT:
         return lambda value: value.replace(text, mask)
     own = re.escape(text)
-    # Not the letter of a word, as the s of "node's".
+    # The s of "node's" is no word of its own.
     alone = re.compile(rf"""(?<![\w'"]){own}(?![\w'"])|(?<='){own}(?=')|(?<="){own}(?=")""")
     return lambda value: alone.sub(mask, value)
 
 
 def _without_fragments(text: str, private: str, mask: str) -> str:
-    """A text without the parts that a long private text has, too."""
+    """Return a text without fragments that it shares with a long private text."""
     places: dict[str, list[int]] = {}
     for at in range(len(text) - _FRAGMENT + 1):
         places.setdefault(text[at : at + _FRAGMENT], []).append(at)
@@ -94,7 +94,7 @@ def _without_fragments(text: str, private: str, mask: str) -> str:
 
 @lru_cache(maxsize=256)
 def written_forms(text: str) -> frozenset[str]:
-    """A text as others quote it: as it is, in JSON, in JSON inside JSON, in Python, in a URL."""
+    """Return the ways a text may be quoted: plain, in JSON, in JSON inside JSON, in Python, in a URL."""
     forms = {text, repr(text)[1:-1]}
     for once in (json.dumps(text), json.dumps(text, ensure_ascii=False)):
         # JSON inside JSON is quoted once more.

@@ -1,4 +1,4 @@
-"""What would run again: from a step on in a fork, or of a node that has to be tried again."""
+"""Nodes that would run again after a step in a fork, or when a node is retried."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class NodeRepeat(msgspec.Struct, frozen=True):
 
 
 class Repeats(msgspec.Struct, frozen=True):
-    """What would run again behind a step, and what that used the last time.
+    """Nodes that would run again after a step, with what they used last time.
 
-    What ran then is no promise: another state may lead another way.
+    It is no promise: with another state the routes may lead elsewhere.
 
     Args:
-        rerouted: the way on after the step is chosen anew.
-        cost: a lower bound where `cost_known` is False.
+        rerouted: whether the route after the step is chosen again.
+        cost: a lower bound if `cost_known` is False.
     """
 
     step: Annotated[int, about("The last step that is kept.")]
@@ -49,5 +49,5 @@ class Repeats(msgspec.Struct, frozen=True):
 
     @property
     def outside(self) -> tuple[NodeRepeat, ...]:
-        """The nodes that are known to reach outside."""
+        """The nodes that are known to have side effects."""
         return tuple(repeat for repeat in self.nodes if repeat.outside)

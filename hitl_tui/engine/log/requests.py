@@ -1,4 +1,4 @@
-"""What waits for a human: requests, the answers that they allow, the votes that they have.
+"""Requests to humans, with their possible answers and their votes.
 
 Times are microseconds since the Unix epoch, UTC.
 
@@ -16,17 +16,17 @@ When = Literal["before", "after", "inside"]
 Shape = Literal["", "agent_inbox", "hitl_middleware", "tool_approval"]
 
 BREAKPOINT: Final = "breakpoint"
-"""The key of a breakpoint before a branch; of one before a call it begins with this and a colon."""
+"""The key of a breakpoint before a branch; the key of one before a call begins with this and a colon."""
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """One allowed answer of a request.
+    """One possible answer to a request.
 
     Args:
-        id: what an answer names, as in "accept".
-        label: what a person reads, as in "approve the draft".
-        key: the key suggested for it on screen.
-        text: whether the answer carries words of the person's own.
+        id: the name used in answers, such as "accept".
+        label: the text on screen, such as "approve the draft".
+        key: the suggested key on screen.
+        text: whether the answer takes a text by the person.
     """
 
     id: Annotated[str, about("What an answer names.")]
@@ -38,9 +38,9 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class Vote(msgspec.Struct, frozen=True):
-    """One reviewer's answer to a request that wants several (quorum).
+    """One reviewer's answer to a request that needs several (quorum).
 
-    `account` is the operating system's account and host that it came from, `login` the database's login.
+    `account` is the operating system account and host that it came from, `login` the database login.
     """
 
     actor: Annotated[str, about("Who.")]
@@ -52,7 +52,7 @@ class Vote(msgspec.Struct, frozen=True):
 
 
 class HandedOn(msgspec.Struct, frozen=True):
-    """Whom a request was passed on to, by whom, and why; it keeps nobody else from answering."""
+    """A request handed over to somebody, by whom and why; others can still answer it."""
 
     to: Annotated[str, about("Who is to decide.")]
     by: Annotated[str, about("Who passed it on.")]
@@ -61,13 +61,13 @@ class HandedOn(msgspec.Struct, frozen=True):
 
 
 class Terms(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the hash of a request covers besides what it shows.
+    """What the hash of a request covers besides its visible fields.
 
     Args:
-        deadline, escalate_after: seconds from when it is asked.
-        binds: the parts of the payload that count; () for all.
+        deadline, escalate_after: seconds after the request was made.
+        binds: the parts of the payload that the hash covers; () for all.
         item: the hex digest of the item of a map's branch.
-        index: how many identical requests the same attempt has asked before.
+        index: the number of identical requests that the same attempt made before.
     """
 
     deadline: float | None = None
@@ -78,24 +78,24 @@ class Terms(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What waits for a human.
+    """A request that waits for a human's answer.
 
     Args:
-        recommended: keeps things as they are (what enter takes).
+        recommended: the choice that keeps things as they are (enter takes it).
         breakpoint: a plain `interrupt_before` / `interrupt_after`: resuming the thread passes it.
-        key: its own name among the questions of the node, "" where it has none.
+        key: its own name among the requests of the node, "" if it has none.
         on_timeout: the answer applied at the deadline, or None to fail the thread with reason "deadline".
-        escalate_to: who may answer, too, once it is `escalate_at`; they are among `reviewers` from then on.
-        risk: "high" wants a second key press on screen.
-        shape: the contract of another tool that payload and answer keep to, "" for none (see
+        escalate_to: who may also answer from `escalate_at` on; they are then added to `reviewers`.
+        risk: "high" needs a second key press on screen.
+        shape: the format of another tool that payload and answer follow, "" for none (see
             `thread.approval_formats`).
-        thread_step: the step of a subgraph's thread that asks which the request is bound to.
+        thread_step: for a request inside a subgraph, the step of the subgraph's thread that it is bound to.
         one_account: whether one account of the operating system may give several votes.
-        logins: users and groups of the database: who answers has to be logged in there as one of them,
-            whatever name they give.
-        policy: "on_taint" where the node's policy asks, before it reads what is tainted.
-        differs: the parts of the payload that are not as in the request at the same place that was answered.
-        request_hash: of what it asks (see `thread.binding`): answers with another hash do not apply to it.
+        logins: users and groups of the database: the answerer must be logged in as one of them, whatever
+            name they give.
+        policy: "on_taint" if the node's policy asks before the node reads tainted channels.
+        differs: the parts of the payload that differ from the answered request at the same place.
+        request_hash: of the request (see `thread.binding`): answers with another hash do not apply to it.
         about_hash: of the values that it is about.
     """
 
@@ -147,12 +147,12 @@ class Request(msgspec.Struct, frozen=True):
     terms: Terms = Terms()
 
     def due(self, now: int) -> bool:
-        """Whether its deadline has passed, or the time to escalate it has come."""
+        """Whether its deadline or its time of escalation has passed."""
         escalates = self.escalate_at is not None and now >= self.escalate_at
         return escalates or (self.deadline is not None and now > self.deadline)
 
     @property
     def next_due(self) -> int | None:
-        """When something next becomes of it by itself; None for never."""
+        """The next time at which it escalates or its deadline passes; None for never."""
         times = [at for at in (self.deadline, self.escalate_at) if at is not None]
         return min(times, default=None)

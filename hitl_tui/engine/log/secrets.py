@@ -1,4 +1,4 @@
-"""What may be a secret: by its name, by its own look, and where it stands in source code.
+"""Finds likely secrets: by their names, by their form, and in source code.
 
 Specified in docs/spec/data.md.
 """
@@ -40,7 +40,7 @@ SECRET_LOOK: Final = re.compile(
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether the value of such a name is one: by its words, as `max_tokens` and `monkey` hold none."""
+    """Whether a name is that of a secret; whole words count, so `max_tokens` and `monkey` are none."""
     words = [word.lower() for word in _WORDS.findall(name)]
     for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
         if word in _SECRET_WORDS or (word == "token" and after not in _PLAIN_AFTER_TOKEN):
@@ -53,7 +53,7 @@ def is_secret_name(name: str) -> bool:
 MASK: Final = "[secret]"
 
 _LONGEST: Final = 500
-"""Characters of a line that are looked at; what stands behind them is left out."""
+"""Characters of a line that are checked; the rest of the line is left out."""
 _LITERAL: Final = (
     r"""[rbfu]{0,2}(?:'''(?:[^\\]|\\.)*?(?:'''|\Z)|\"\"\"(?:[^\\]|\\.)*?(?:\"\"\"|\Z)"""
     r"""|'(?:[^'\\\n]|\\.)*(?:'|$)|"(?:[^"\\\n]|\\.)*(?:"|$))"""
@@ -62,10 +62,10 @@ _LITERAL: Final = (
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """What source code is masked with, compiled for the first that is; it costs what a dozen modules do.
+    """Compile the patterns that mask source code, on first use: it takes as long as importing many modules.
 
-    The name, as a key of a dict perhaps, what stands between it and its value, a type perhaps, and the value,
-    which may be of several literals; each literal; what opens one.
+    The first matches a name (maybe as a dict key), what separates it from its value (maybe a type), and the
+    value, maybe of several literals; the second one literal; the third the opening of a literal.
     """
     flags = re.IGNORECASE | re.MULTILINE | re.DOTALL
     named = (
@@ -77,7 +77,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
 
 
 def masked_source(lines: Sequence[str]) -> list[str]:
-    """Lines of source code without texts behind the name of a secret, and without what looks like one."""
+    """Return lines of source code with the values of secrets, and texts that look like secrets, masked."""
     text = "\n".join(line[:_LONGEST] for line in lines)
     named, each, _ = _patterns()
     text = named.sub(
@@ -87,7 +87,7 @@ def masked_source(lines: Sequence[str]) -> list[str]:
 
 
 def _masked(literal: re.Match[str]) -> str:
-    """A literal that holds nothing any more, on as many lines."""
+    """Return a masked literal with the same number of lines."""
     opens = _patterns()[2].match(literal[0])
     assert opens is not None
     inside = literal[0][opens.end() :]

@@ -1,6 +1,6 @@
-"""What signs decisions, and what checks their signatures, as the engine asks for it.
+"""Interfaces to sign decisions and to check their signatures.
 
-Keys and the programs that use them are no business of the engine: whoever opens a thread hands in a signer.
+The engine knows nothing of keys and the programs that use them: a thread is opened with a signer.
 
 Specified in docs/spec/log.md.
 """
@@ -32,7 +32,7 @@ DECISIONS: Final = frozenset(
         "rollback",
     )
 )
-"""The kinds of the ledger's entries by which a person decides; of somebody named, these are signed."""
+"""Kinds of ledger entries that are decisions of people; they are signed if the person gave a name."""
 
 Verdict = Literal["good", "unsigned", "unknown", "other", "wrong"]
 
@@ -42,14 +42,14 @@ class Signer(Protocol):
 
     @property
     def key(self) -> str:
-        """What to call it, as the path of its file."""
+        """The name of the key, such as the path of its file."""
 
     def sign(self, words: bytes) -> str:
-        """The signature of what was decided; raises `SigningFailed`."""
+        """Return the signature of a decision; raises `SigningFailed`."""
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """What is known of the signature of one decision."""
+    """Result of checking the signature of one decision."""
 
     verdict: Annotated[
         Verdict,
@@ -64,14 +64,14 @@ class Signature(msgspec.Struct, frozen=True):
 
 
 class Signers(Protocol):
-    """Whose keys are known."""
+    """The known keys of people."""
 
     def check(self, words: bytes, signature: str, actor: str | None, at: int) -> Signature:
-        """Whether a signature is that of the actor over these words, at the time of the decision (us)."""
+        """Check a signature by the actor over these words, at the time of the decision (microseconds)."""
 
 
 class SignedDecision(msgspec.Struct, frozen=True):
-    """A decision of a thread with what is known of its signature."""
+    """A decision of a thread and the result of checking its signature."""
 
     n: Annotated[int, about("Its number, from 1.")]
     kind: Annotated[str, about("As `answer`, `vote`, `update_state`, `cancel`.", name="decision")]

@@ -1,6 +1,6 @@
-"""What the engine asks of a store; `hitl_tui.stores` has the implementations.
+"""Interface of a store; `hitl_tui.stores` has the implementations.
 
-A fork shares its parent's log: every read resolves the lineage, so a caller never sees the seam.
+A fork shares its parent's log: reads include the parent's rows, so a caller need not know of it.
 
 Specified in docs/spec/log.md.
 """
@@ -52,22 +52,22 @@ Reader = tuple[str, str]
 class Store(Protocol):
     """Threads, each an append-only log with one cursor.
 
-    `login` is as whom a database knows this process, "" where the store is none.
+    `login` is the database login of this process, "" if the store is no database.
     """
 
     @property
     def login(self) -> str: ...
 
     def roles(self, login: str = "") -> tuple[str, ...]:
-        """A login of the database, the own one if none is named, and the groups it is in.
+        """Return a login of the database (by default our own), and the groups it is in.
 
-        () where the store has no logins, or not that one.
+        () if the store has no logins, or not that one.
         """
 
     def may_delete(self, login: str | None = None) -> bool:
-        """Whether a login of the database, the own one if none is named, may take threads out.
+        """Whether a login of the database (by default our own) may delete threads.
 
-        A store that has no logins lets whoever has opened it, and nobody by name.
+        In a store without logins whoever has opened it may, and no named login.
         """
 
     @property
@@ -75,47 +75,47 @@ class Store(Protocol):
         """Why the store is read-only; "" if it can be written."""
 
     def rights(self) -> frozenset[Right]:
-        """What the own login of the database may do to threads; all of it where the store has no logins."""
+        """What our database login may do to threads; everything if the store has no logins."""
 
     def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
         """Add a thread and its first commit, both or neither; raises `ThreadBusy` when the name is taken."""
 
     def commit(self, thread_id: str, commit: Commit) -> Stamp | None:
-        """Write all of a commit or none of it; of one that gives the thread back, its `stamp` then.
+        """Write all of a commit or nothing; returns the new `stamp` if the commit releases the thread.
 
         Raises:
             StaleWriter: the thread's version is not `commit.expected_version`.
-            ThreadBusy: the thread's lease is not `commit.lease_token`, or it `takes` what somebody has.
+            ThreadBusy: the thread's lease is not `commit.lease_token`, or it `takes` a thread that is held.
             StoreUnusable: the store is read-only, full or locked.
         """
 
     def info(self, thread_id: str) -> ThreadInfo | None:
-        """The thread's fixed facts, or None when there is no such thread."""
+        """Return what never changes about a thread, None if there is no such thread."""
 
     def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
-        """Where the thread stands, or None when there is no such thread.
+        """Return the thread's cursor, None if there is no such thread.
 
         Args:
-            unchecked: read what is there, though it may not be what was written; for `verify` alone.
+            unchecked: return it even if it was tampered with; only for `verify`.
 
         Raises:
-            LogCorrupt: the cursor, or what is fixed about the thread, is not what was written.
+            LogCorrupt: the cursor, or the thread's info, is not what was written.
         """
 
     def stamp(self, thread_id: str) -> Stamp | None:
-        """What tells whether a thread was written since.
+        """Return a value that changes when the thread is written.
 
-        None where the store can't tell, or has no such thread.
+        None if the store has no such value, or no such thread.
         """
 
     def graph(self, digest: str) -> StoredGraph | None:
-        """A graph as data, as a commit brought it; None when there is none of that digest."""
+        """Return the stored graph with a digest, None if there is none."""
 
     def checkpoint(self, thread_id: str, step: int) -> Checkpoint | None:
-        """The checkpoint of a step, the parent's where the thread shares it."""
+        """Return the checkpoint of a step; it may be shared with the parent."""
 
     def checkpoints(self, thread_id: str, before: int | None, limit: int) -> list[Checkpoint]:
-        """At most `limit` checkpoints with step < `before` (None: from the head), newest first."""
+        """Return at most `limit` checkpoints with step < `before` (None: from the head), newest first."""
 
     def records(self, thread_id: str, first_step: int, last_step: int) -> Iterator[UpdateRecord]:
         """The records of steps `first_step` to `last_step`, both included, by seq."""
@@ -126,60 +126,60 @@ class Store(Protocol):
         """The effects of the records of steps `first_step` to `last_step`, both included, by seq.
 
         Args:
-            channels: those that are asked about, None for all of them.
+            channels: only these channels, None for all.
         """
 
     def steps_with(self, thread_id: str, first_step: int, last_step: int, text: str) -> Iterable[int]:
-        """Of the steps `first_step` to `last_step` those whose rows may hold a text, capitals aside.
+        """Return those steps from `first_step` to `last_step` whose rows may contain a text, ignoring case.
 
-        All of them where that is not known sooner than by reading them.
+        All of them, if the store can't search faster than by reading them.
         """
 
     def snapshot(self, thread_id: str, step: int) -> tuple[int, bytes] | None:
-        """The newest snapshot at or before `step`: its step and its bytes."""
+        """Return the newest snapshot at or before `step`: its step and its bytes."""
 
     def snapshots(self, thread_id: str, first_step: int, last_step: int) -> Iterator[tuple[int, bytes]]:
         """The snapshots of steps `first_step` to `last_step`, both included, oldest first."""
 
     def ledger(self, thread_id: str, after: int = 0, *, call_data: bool = True) -> list[LedgerEntry]:
-        """The thread's decisions, oldest first; a fork's begin with its parent's up to the fork.
+        """Return the thread's ledger entries, oldest first; a fork's begin with its parent's up to the fork.
 
-        Recorded calls, which are no decisions, are among them.
+        They include recorded calls, which are no decisions.
 
         Args:
             after: only entries with a greater number.
-            call_data: False may leave out the data of recorded calls, which can be many and long.
+            call_data: if False, the data of recorded calls, which can be large, may be left out.
         """
 
     def totals(self, thread_id: str, step: int) -> Totals:
-        """Sums over the checkpoints of steps 0 to `step`; visits count the steps of nodes of any kind."""
+        """Return sums over the checkpoints of steps 0 to `step`; visits count the steps of every node."""
 
     def facts(self, thread_id: str) -> bytes:
-        """The `facts_hash` of a thread as its facts are stored now; b"" when there is no such thread."""
+        """Return the `facts_hash` of a thread's info as it is stored now; b"" if there is no such thread."""
 
     def parts(self, thread_id: str) -> list[Part]:
-        """Who wrote which rows of a thread's log, its own part last."""
+        """Return which thread wrote which rows of a thread's log, its own part last."""
 
     def faults(self, thread_id: str | None, since: int = 0) -> Iterator[Fault]:
-        """What is stored twice and differs, or belongs to nothing: of a thread, or of the store as a whole.
+        """Return inconsistent or orphaned rows, of a thread or of the whole store.
 
         Args:
-            since: of a thread: sums over steps before this one are taken as they are stored.
+            since: sums over a thread's steps before this one are not checked.
 
         Raises:
             LogCorrupt: it can't be read.
         """
 
     def reader(self) -> Reader | None:
-        """What opens the same store in another process, for reading; None where only this one can read it."""
+        """Return what another process needs to open this store for reading; None if only this process can."""
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         """The forks of a thread, oldest first."""
 
     def inner_names(self, thread_id: str) -> list[str]:
-        """The ids of the threads that ran directly inside a thread, oldest first.
+        """Return the ids of the threads that ran directly inside a thread, oldest first.
 
-        Of those whose facts cannot be read, too, where the store knows their ids.
+        They include threads whose info can't be read, if the store knows their ids.
         """
 
     def threads(
@@ -191,55 +191,55 @@ class Store(Protocol):
         *,
         waiting: bool = False,
     ) -> list[ThreadSummary]:
-        """Threads by last change, newest first; `query` is a part of the thread id.
+        """Return threads by last change, newest first; `query` is a part of the thread id.
 
         Args:
-            after: the last one of the page before this one, of the same list.
-            within: "" for those at the top, which ran inside no thread of this store; a thread's id for those
-                that ran directly inside it, oldest first.  Both count what is inside each.
-            waiting: only those that wait for a human, the one that has waited longest first.
+            after: the last thread of the previous page.
+            within: "" for top-level threads, which ran inside no thread of this store; a thread's id for
+                those that ran directly inside it, oldest first.  Both count the threads inside each.
+            waiting: only those that wait for a human, the longest waiting first.
         """
 
     def waiting(self, limit: int) -> list[Waiting]:
-        """At most `limit` of the threads at the top that wait for a human, with what they ask.
+        """Return at most `limit` top-level threads that wait for a human, with their requests.
 
-        The one that has waited longest comes first.  One whose cursor is damaged asks nothing here: opening
-        it tells what is wrong.
+        The longest waiting comes first.  A thread with a damaged cursor has no requests here; opening it
+        reports the damage.
         """
 
     def changes(self, thread_id: str | None = None) -> object:
-        """What stays equal as long as nobody, here or elsewhere, writes; None where the store can't tell.
+        """Return a value that stays equal until a process writes to the store; None if the store has none.
 
         Args:
-            thread_id: only a thread and those inside it are asked about; others may count, too.
+            thread_id: watch a thread and those inside it; writes to others may change the value, too.
         """
 
     def subscribe(
         self, wake: Callable[[], object], thread_id: str | None = None
     ) -> Callable[[], None] | None:
-        """Have `wake` called, from any thread, soon after somebody wrote or `changes` can tell again.
+        """Call `wake`, from any thread, soon after a write or when `changes` works again.
 
         Args:
-            thread_id: only for what is written of a thread and those inside it.
+            thread_id: only for writes to a thread and those inside it.
 
         Returns:
-            What ends that; None where the store can't call, so that it is to be looked at again and again.
+            A function that unsubscribes; None if the store can't call back, so it has to be polled.
         """
 
     def jobs(self) -> Jobs | None:
-        """What workers are to do; None for a store that hands threads to none."""
+        """The jobs of workers; None if the store has no workers."""
 
     def now(self) -> int:
-        """Microseconds since the epoch, by the clock that all who write the store go by."""
+        """Return microseconds since the epoch, by the clock that all writers of the store share."""
 
     def new_lease(self, now: int) -> Lease:
-        """A lease of this process with a fresh token; `now` in microseconds."""
+        """Return a lease of this process with a new token; `now` in microseconds."""
 
     def summary(self, thread_id: str) -> ThreadSummary | None:
-        """The thread's line in `threads`, or None when there is no such thread."""
+        """Return the thread's row of `threads`, None if there is no such thread."""
 
     def acquire(self, thread_id: str, lease: Lease, now: int) -> Lease | None:
-        """Take the thread for writing; returns the dead or expired lease that was taken over.
+        """Take the thread's lease; returns the dead or expired lease that it replaced.
 
         Raises:
             ThreadBusy: a living holder has it (names user, host and process).
@@ -249,55 +249,55 @@ class Store(Protocol):
         """Keep a lease; raises `ThreadBusy` when another holder has taken the thread."""
 
     def release(self, thread_id: str, token: str) -> None:
-        """Give a lease back; nothing happens when it is not held."""
+        """Release a lease; does nothing if it is not held."""
 
     def request_pause(self, thread_id: str, request: PauseRequest | None) -> None:
-        """Ask whoever holds the thread to pause it, in place of what was asked before; None asks no more."""
+        """Ask the thread's holder to pause it, replacing the last such request; None withdraws it."""
 
     def pause_request(self, thread_id: str) -> PauseRequest | None:
-        """What was asked last of the thread's holder."""
+        """Return the latest pause request to the thread's holder."""
 
     def attend(self, thread_id: str, presence: Presence, now: int, over: str = "") -> None:
-        """Note that somebody is at a question of the thread, in place of what their token said before.
+        """Record that a person views or claims a request, replacing the last record with the same token.
 
         Args:
-            over: whose claim of the same question a claim takes over; "" for nobody's.
+            over: whose claim of the same request this claim may replace; "" for nobody's.
 
         Raises:
-            AnswerRefused: the question is claimed by somebody else (names them, and for how long).
+            AnswerRefused: the request is claimed by somebody else (names them, and for how long).
         """
 
     def leave(self, thread_id: str, token: str) -> None:
-        """They are there no more; nothing happens where they weren't."""
+        """Remove a record of `attend`; does nothing if there is none."""
 
     def attending(self, thread_id: str, now: int) -> tuple[Presence, ...]:
-        """Who is at a question of the thread now, oldest first; who has ended is left out."""
+        """Return who views or claims the thread's requests now, oldest first."""
 
     def delete(self, deletion: Deletion) -> list[LedgerEntry]:
-        """Take threads out, all or none, and keep of each an entry in the store's own ledger.
+        """Delete threads, all or none, and add an entry for each to the store's own ledger.
 
         Raises:
-            UnknownThread: one is not there.
-            UsageError: a fork of one, or a thread inside one, would stay behind.
-            ThreadBusy: a living holder has one, or one runs or waits; not with `force`.
-            StaleWriter: one has moved since; not with `force`.
+            UnknownThread: one does not exist.
+            UsageError: a fork of one, or a thread inside one, would remain.
+            ThreadBusy: one is held, runs or waits; not with `force`.
+            StaleWriter: one has changed since it was read; not with `force`.
         """
 
     def store_ledger(self, newest: int | None = None) -> list[LedgerEntry]:
-        """What was taken out of the store, oldest first: entries of kind "delete" in a chain of their own.
+        """Return the entries for deleted threads, oldest first: kind "delete", in a hash chain of their own.
 
         Args:
-            newest: only so many of the newest; None for all.
+            newest: the number of newest entries to return, None for all.
         """
 
     def size(self, thread_id: str) -> ThreadSize:
-        """What a thread's own rows fill; raises `UnknownThread`."""
+        """Return the size of a thread's own rows; raises `UnknownThread`."""
 
     def space(self) -> Space:
-        """What the store takes on the disk; nothing for one in memory."""
+        """Return the disk space that the store uses; zero for a store in memory."""
 
     def vacuum(self) -> Space:
-        """Give unused space back, drop graphs that no thread names; what it takes now.
+        """Free unused space and drop graphs that no thread uses; returns the space then.
 
         Raises:
             StoreUnusable: the store is in use, read-only or full.
@@ -311,7 +311,7 @@ _PAGE = 256
 
 
 def new_thread_id(store: Store, stem: str) -> str:
-    """A name nobody uses yet: stem, day and number, as in "demo-2026-11-21-2"."""
+    """Return an unused thread id: stem, day and number, as in "demo-2026-11-21-2"."""
     from datetime import date
 
     day = f"{stem}-{date.today().isoformat()}"
@@ -324,7 +324,7 @@ def new_thread_id(store: Store, stem: str) -> str:
 def all_threads(
     store: Store, query: str = "", within: str | None = None, *, waiting: bool = False
 ) -> Iterator[ThreadSummary]:
-    """The threads of a whole list of `Store.threads`, read a page at a time."""
+    """Iterate over all threads of a list of `Store.threads`, read a page at a time."""
     last: ThreadSummary | None = None
     while page := store.threads(query, _PAGE, last, within, waiting=waiting):
         yield from page

@@ -1,7 +1,7 @@
-"""Taint: which channels hold something from outside, and how it came into them.
+"""Taint: which channels hold untrusted data, and where it came from.
 
-What an external node writes is tainted; so is all that a node writes which read a tainted channel.
-Reducers, edits and forks keep it; only a human's declassification clears it.
+Everything that an external node writes is tainted, and so is everything that a node writes after it read a
+tainted channel.  Reducers, edits and forks keep the taint; only a human's declassification clears it.
 
 Specified in docs/spec/data.md.
 """
@@ -18,11 +18,11 @@ OnTaint = Literal["allow", "warn", "block", "approve"]
 
 
 class Lineage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why one update tainted its channel, as its record says.
+    """Why one update tainted its channel.
 
     Args:
         step, node: where it happened.
-        sources: what the node itself brought in from outside, as "web" or "tool search".
+        sources: external sources that the node itself used, such as "web" or "tool search".
     """
 
     step: int
@@ -33,7 +33,7 @@ class Lineage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Taint(msgspec.Struct, frozen=True):
-    """A channel that holds something from outside."""
+    """A channel that holds untrusted data."""
 
     channel: Annotated[str, about("The channel.")]
     step: Annotated[int, about("The step that brought it in.", name="since")]
@@ -46,7 +46,7 @@ Tainted = Mapping[str, Taint]
 
 
 def declared_policy(node: str, on_taint: Any) -> OnTaint:
-    """A node's `on_taint` as given; raises `GraphInvalid`."""
+    """Return a node's `on_taint`, checked; raises `GraphInvalid`."""
     known: tuple[OnTaint, ...] = get_args(OnTaint)
     for policy in known:
         if policy == on_taint:
@@ -55,7 +55,7 @@ def declared_policy(node: str, on_taint: Any) -> OnTaint:
 
 
 def declared_source(node: str, external: Any) -> str:
-    """The source a node brings in from outside, "" for none; raises `GraphInvalid`."""
+    """Return the declared external source of a node, "" for none; raises `GraphInvalid`."""
     if isinstance(external, bool):
         return node if external else ""
     if isinstance(external, str) and external.strip():
@@ -66,10 +66,10 @@ def declared_source(node: str, external: Any) -> str:
 
 
 def spread(before: Tainted, written: Iterable[tuple[str, Lineage | None]]) -> dict[str, Taint]:
-    """The tainted channels after a step.
+    """Return the tainted channels after a step.
 
     Args:
-        before: those the step began with.
+        before: the tainted channels before it.
         written: each update's channel and lineage, in order.
     """
     taints = dict(before)
@@ -88,5 +88,5 @@ def spread(before: Tainted, written: Iterable[tuple[str, Lineage | None]]) -> di
 
 
 def origin(taint: Taint) -> str:
-    """A tainted channel in words, for errors and notes: `page (web, since step 1, fetch)`."""
+    """Describe a tainted channel, for errors and notes: `page (web, since step 1, fetch)`."""
     return f"{taint.channel} ({', '.join(taint.sources)}, since step {taint.step}, {taint.node})"

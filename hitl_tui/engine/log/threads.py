@@ -1,4 +1,4 @@
-"""What is known of a thread as a whole: its origin, its row in a list, who may write it.
+"""Data about whole threads: origin, row in a list, lease, presence, deletion.
 
 Times are microseconds since the Unix epoch, UTC.
 
@@ -23,21 +23,21 @@ LONGEST_ID: Final = 200
 """How many characters the id of a thread may have."""
 
 LEASE_TIME: Final = 30_000_000
-"""How long a lease lasts without being renewed, in microseconds; elsewhere nothing else tells of a holder."""
+"""How long a lease lasts without renewal, in microseconds; a holder elsewhere shows no other sign of life."""
 
 ORIGIN: Final = "origin"
-"""The key in the source of a thread of another engine's subgraph: the checkpoint of theirs that runs it."""
+"""Key in the source of a thread that mirrors another engine's subgraph: their checkpoint that runs it."""
 
 WITHIN: Final = "within"
-"""The key in a thread's source that names the path to its graph: [node, node inside it, ...]."""
+"""Key in a subgraph thread's source: the path to its graph, [node, node inside it, ...]."""
 
 _SHOWN_OF_NODE = 80
 
 
 def child_id(parent: str, own: str) -> str:
-    """The id of a thread inside another: `parent/own`, where `own` is `node#n`.
+    """Return the id of a thread inside another: `parent/own`, where `own` is `node#n`.
 
-    Where that is too long for an id, a hash stands for what is left out of it.
+    If that is too long for an id, a hash replaces a part of it.
     """
     whole = f"{parent}/{own}"
     if len(whole) <= LONGEST_ID:
@@ -48,15 +48,15 @@ def child_id(parent: str, own: str) -> str:
 
 
 def is_unprintable(name: str) -> bool:
-    """Whether a name holds what no thread's may: a control character, or half of a pair of surrogates."""
+    """Whether a name has a control character or a lone surrogate, which no thread id may have."""
     return not name.isprintable() and any(unicodedata.category(char) in ("Cc", "Cs") for char in name)
 
 
 def check_thread_id(thread_id: Any) -> str:
-    """The id, if it can name a thread: 1 to 200 characters, no control characters or surrogates.
+    """Return a valid thread id: 1 to 200 characters, no control characters or surrogates.
 
     Raises:
-        UsageError: it can't.
+        UsageError: it is not valid.
     """
     if not isinstance(thread_id, str):
         raise UsageError(f"a thread id is text, this one {in_words(thread_id)}", f"use {str(thread_id)!r}")
@@ -71,18 +71,18 @@ def check_thread_id(thread_id: Any) -> str:
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The thread and the subgraph node that a child thread runs for."""
+    """Parent thread and subgraph node of a child thread."""
 
     thread_id: Annotated[str, about("The thread.", name="thread")]
     node: Annotated[str, about("The node.")]
 
 
 class ThreadInfo(msgspec.Struct, frozen=True, gc=False):
-    """What never changes about a thread: its graph and where it was forked from.
+    """What never changes about a thread: its graph and its origin.
 
     `source` says how to build the graph again: {"graph": "module:attribute", "options": {...}}.
-    `fork_seq` is the last record it shares with its parent.  A fork that was carried here from another
-    store has no parent, but keeps `fork_step`: the steps up to it are still another thread's doing.  `owner`
+    `fork_seq` is the last record it shares with its parent.  A fork that was imported from another
+    store has no parent, but keeps `fork_step`: another thread ran the steps up to it.  `owner`
     is set for the thread of a subgraph's run; its `source` names the way to its graph as
     "within": [node, ...].  `facts_hash` is over all of it; the thread's chains begin with it.
     """
@@ -101,18 +101,18 @@ class ThreadInfo(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def birth(self) -> bytes:
-        """What tells this thread from all others, those that had its name before it was made among them.
+        """The thread's unique id, which differs from that of a deleted thread of the same name.
 
-        A thread that is kept nowhere has none: b"".
+        b"" for a thread that is not stored.
         """
         return self.facts_hash
 
 
 class Part(msgspec.Struct, frozen=True):
-    """The rows of a thread's log that one thread wrote: those behind `after_*`, up to the next part's.
+    """The rows of a thread's log that one thread wrote: those after `after_*`, up to the next part's.
 
     Args:
-        thread_id: the thread that has them; `name` is the one that they were written under.
+        thread_id: the thread that stores them; `name` is the thread name under which they were written.
         facts: the writer's `facts_hash`.
     """
 
@@ -127,9 +127,8 @@ class Part(msgspec.Struct, frozen=True):
 class ThreadSummary(msgspec.Struct, frozen=True, gc=False):
     """A row in a list of threads.  `last_writer` is a node's name or a person's.
 
-    `inside` is how many threads of subgraphs' runs are directly below it, None where nobody asked.
-    `attending` are the people who look at what waits in it, or have claimed it; `job` what workers are to do
-    with it.
+    `inside` is the number of subgraph threads directly inside it, None if they were not counted.
+    `attending` are the people who have its requests open or claimed; `job` is its job for workers.
     """
 
     info: ThreadInfo
@@ -148,13 +147,13 @@ class ThreadSummary(msgspec.Struct, frozen=True, gc=False):
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):
-    """A thread that waits for a human, with what it asks.
+    """A thread that waits for a human, with its requests.
 
     Args:
-        pending: its requests; none where it is paused, or where they can't be read.
-        goal: what its run is for, None where nothing says so.
-        state_hash: of its newest state, to go with an answer; b"" where that is not known.
-        orphan: it is the workers', and nobody who works has its graph: once answered it would stand.
+        pending: its requests; none if it is paused, or if they can't be read.
+        goal: the goal of its run, None if it has none.
+        state_hash: of its newest state, to send with an answer; b"" if unknown.
+        orphan: it was handed to workers but none has its graph, so nothing runs it after the answer.
     """
 
     thread: ThreadSummary
@@ -165,10 +164,10 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Who may write a thread: a token, and the process behind it.
+    """The right to write a thread: a token, and the process that holds it.
 
-    `boot` and `namespace` say where `pid` names that process: the id of the boot of its machine and its PID
-    namespace, "" where the system does not tell.  Host names are not unique, and containers share a machine.
+    `boot` and `namespace` say where `pid` is valid: the boot id of the machine and the PID namespace, "" if
+    the system has none.  They are needed because host names are not unique and containers share a machine.
     """
 
     token: str
@@ -182,17 +181,16 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 class Presence(msgspec.Struct, frozen=True):
-    """Somebody at a question of a thread: they have its card open, or have claimed it.
+    """A person who has a request's card open, or has claimed the request.
 
-    It stands beside the lease, in no log and in no hash, and it ends by itself: at its time, or with its
-    process, where that can be asked.  Only a claim keeps others from answering, and only while the question
-    stays as it was.
+    It is stored beside the lease, outside log and hashes.  It ends at its time, or with its process if that
+    can be checked.  Only a claim keeps others from answering, and only while the request is unchanged.
 
     Args:
-        request_hash: that of the question as it was then.
-        until: when it ends, unless it is renewed; the end of `lease`, too.
-        lasts: it lasts its time, whatever becomes of its process, as a claim from the command line.
-        lease: its token, and the process behind it.
+        request_hash: that of the request when it was opened or claimed.
+        until: when it ends unless renewed; `lease` ends then, too.
+        lasts: it lasts until then even if its process ends, such as a claim from the command line.
+        lease: its token and process.
     """
 
     request: Annotated[str, about("The request.")]
@@ -206,12 +204,12 @@ class Presence(msgspec.Struct, frozen=True):
     lease: Lease
 
     def is_of(self, other: Presence) -> bool:
-        """Whether it is at the same question, as it is for the other."""
+        """Whether it is about the same request, in the same version, as the other."""
         return (self.request, self.request_hash) == (other.request, other.request_hash)
 
 
 def other_thread(thread_id: str) -> UnknownThread:
-    """The error for work on a thread that was deleted and whose name another thread has now."""
+    """Return the error for using a deleted thread whose name another thread has now."""
     return UnknownThread(
         f"thread {thread_id!r} was deleted, and another thread has its name now: nothing is stored",
         "open the thread again to see the new one",
@@ -219,7 +217,7 @@ def other_thread(thread_id: str) -> UnknownThread:
 
 
 def claimed_by(standing: Presence, now: int) -> AnswerRefused:
-    """The refusal of what somebody else has claimed, in words."""
+    """Return the error for answering a request that somebody else has claimed."""
     minutes = max(1, round((standing.until - now) / 60e6))
     return AnswerRefused(
         f"{standing.actor} ({standing.account}) has claimed it, for {minutes} min still",
@@ -228,10 +226,10 @@ def claimed_by(standing: Presence, now: int) -> AnswerRefused:
 
 
 class PauseRequest(msgspec.Struct, frozen=True):
-    """What somebody asks of the process that holds a thread: to pause it; `at` in microseconds.
+    """A request to the process that holds a thread, to pause it; `at` in microseconds.
 
     Args:
-        at_once: give up the node in flight, too: who asks cancels the thread then.
+        at_once: also stop the running node, because the requester cancels the thread.
     """
 
     actor: str | None
@@ -241,15 +239,15 @@ class PauseRequest(msgspec.Struct, frozen=True):
 
 
 Stamp = tuple[object, ...]
-"""When a thread was looked at: equal to a later one as long as nobody, here or elsewhere, has written it."""
+"""Version of a thread when it was read: equal to a later one unless the thread was written since."""
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Something stored that does not follow from what it should be read from, as `verify` tells it.
+    """An inconsistency in a store, as `verify` reports it.
 
     Args:
-        field: what of the store, as "cursor.status" or "record" for a whole row.
-        number: of the step, the record or the decision, None where it has none.
+        field: such as "cursor.status", or "record" for a whole row.
+        number: of the step, record or decision, None if it has none.
     """
 
     field: str
@@ -259,12 +257,12 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Deletion(msgspec.Struct, frozen=True):
-    """Threads to be taken out of a store, all of them or none.
+    """Threads to be deleted from a store, all or none.
 
     Args:
-        versions: the threads, each with the version of its cursor that was looked at.
-        why: the rule that chose them, "" where a person named them.
-        force: also what runs or waits, and what has moved since.
+        versions: by thread, the version of its cursor when it was read.
+        why: the rule that chose them, "" if a person named them.
+        force: also delete threads that run or wait, or have changed since.
     """
 
     versions: dict[str, int]
@@ -276,9 +274,9 @@ class Deletion(msgspec.Struct, frozen=True):
 
 
 class ThreadSize(msgspec.Struct, frozen=True):
-    """What a thread's own rows fill, in bytes of their contents; a fork's shared steps are its parent's.
+    """Size of a thread's own rows in bytes, without the steps that a fork shares with its parent.
 
-    `channels` are the updates and their results, by channel.
+    `channels` maps a channel to the size of its updates and their results.
     """
 
     thread_id: Annotated[str, about("The thread.", name="thread")]
@@ -290,17 +288,17 @@ class ThreadSize(msgspec.Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """All of it."""
+        """The total size."""
         return sum(self.channels.values()) + self.checkpoints + self.snapshots + self.decisions
 
 
 class Space(msgspec.Struct, frozen=True):
-    """What a store takes on the disk, in bytes; `free` is what `vacuum` could give back."""
+    """Disk space of a store in bytes; `free` is what `vacuum` could free."""
 
     used: int
     free: int
 
 
 def takeover_notice(holder: str) -> str:
-    """What to tell somebody who has taken a thread over from a process that died."""
+    """Return the notice for a person who has taken over a thread from a process that died."""
     return f"taken over from {holder}, which ended without giving the thread back"

@@ -1,4 +1,4 @@
-"""Units of the fields of facts: what a screen, a line or a document needs to know to show a bare value."""
+"""Units and descriptions of the fields of events, with which screens and documents show bare values."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ Duration: TypeAlias = Annotated[int, Meta(extra={"unit": "duration"})]
 Hash: TypeAlias = Annotated[bytes, Meta(extra={"unit": "hash"})]
 """32 raw bytes, b"" for none."""
 StateHash: TypeAlias = Annotated[bytes, Meta(extra={"unit": "state_hash"})]
-"""A hash over all channels: it would tell of private values to who guesses them."""
+"""A hash over all channels; with it somebody could check a guess of a private value."""
 MAYBE = Meta(extra={"unit": "maybe"})
 Maybe: TypeAlias = Annotated[str, MAYBE]
-"""A text that may be missing, as "": the path of a plain node, the thread of what has none."""
+"""A text that may be missing, as "", such as the path of a plain node."""
 
 
 Facts: TypeAlias = Annotated[Any, Meta(extra={"unit": "facts"})]
-"""Facts by name, as far as there are any; they come back from a store as it keeps them."""
+"""Facts by name, as the store returns them; may be empty."""
 MESSAGE = Meta(extra={"unit": "message"})
-"""Of an error that stands in something else its message is enough."""
+"""An error inside another object is shown by its message alone."""
 Inline: TypeAlias = Annotated[T, Meta(extra={"inline": True})]
-"""In a document its fields stand in the place of this one."""
+"""In a JSON document this field is replaced by its own fields."""
 
 
 def about(description: str, name: str = "") -> Meta:
-    """What a field means, and what documents call it; a field of a fact without either is not in them."""
+    """Describe a field, with its name in JSON documents; fields without a description are left out there."""
     return Meta(description=description, extra={"name": name} if name else None)
 
 
@@ -44,10 +44,10 @@ _SPANS: Final = {
 
 
 def span_of(text: str) -> int:
-    """Microseconds of a time as it is written: "30d", "12h", "2w", "90m", "45s".
+    """Parse a time span to microseconds: "30d", "12h", "2w", "90m", "45s".
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is no time span.
     """
     number, unit = text[:-1], text[-1:]
     if unit not in _SPANS or not (number.isascii() and number.isdigit()) or len(number) > 6:
@@ -56,7 +56,7 @@ def span_of(text: str) -> int:
 
 
 def span_words(span: int) -> str:
-    """What `span_of` reads again, in the largest unit that leaves nothing over."""
+    """Write a time span for `span_of`, in the largest unit that divides it."""
     whole = (unit for unit, size in _SPANS.items() if span and span % size == 0)
     unit = next(whole, "s")
     return f"{span // _SPANS[unit]}{unit}"

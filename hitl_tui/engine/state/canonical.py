@@ -26,10 +26,9 @@ _FLAT = _SCALARS | {float}
 
 
 def canonical(value: Any) -> bytes:
-    """The canonical bytes of a JSON value; the value must have passed `normalise`.
+    """Return the canonical bytes of a JSON value; the value must have passed `normalise`.
 
-    A large frozen value is joined from the bytes of its parts, which keep them: of what is shared with
-    another value that was asked for before, nothing is written again.
+    Large frozen values cache their bytes, so parts shared with a value encoded before are not encoded again.
     """
     kind = type(value)
     if kind in _SCALARS:
@@ -55,7 +54,7 @@ def _written(value: Any, *, plain: bool) -> bytes:
 
 
 def _has_parts(value: Any) -> bool:
-    """Whether a value that a reducer put together has large parts that are known."""
+    """Whether a value made by a reducer has large parts that were normalised before."""
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     if _FLAT.issuperset(map(type, parts)):
         return False
@@ -127,26 +126,26 @@ def item_hash(value: Any) -> bytes:
 
 
 def extend_chain(digest: bytes, items: Iterable[Any]) -> bytes:
-    """The digest of a list channel after appending items, from the digest before."""
+    """Return the digest of a list channel after appending items, from its digest before."""
     for item in items:
         digest = sha256(digest + sha256(canonical(item)).digest()).digest()
     return digest
 
 
 def channel_hash(value: Any) -> bytes:
-    """The digest of a channel's value: a chain over the elements of a list, else `item_hash`."""
+    """Return the digest of a channel's value: a chain over the elements of a list, else `item_hash`."""
     return extend_chain(EMPTY_LIST_DIGEST, value) if isinstance(value, list) else item_hash(value)
 
 
 def state_hash(digests: Mapping[str, bytes]) -> bytes:
-    """The digest of a whole state, from the digests of its channels."""
+    """Return the digest of a whole state, from the digests of its channels."""
     names, text = _state_text(tuple(digests))
     return sha256((text % tuple([digests[name].hex() for name in names])).encode()).digest()
 
 
 @lru_cache(maxsize=64)
 def _state_text(channels: tuple[str, ...]) -> tuple[list[str], str]:
-    """The channels in their order, and the JSON of a state of digests with a place for each."""
+    """Return the channels in order, and the state's canonical JSON with a placeholder for each digest."""
     names = sorted(channels)
     pairs = ",".join(f'"{name.replace("%", "%%")}":"sha256:%s"' for name in names)
     return names, f"{{{pairs}}}"
@@ -156,7 +155,7 @@ DIGEST_HEX = 64
 
 
 def state_text(digests: Mapping[str, bytes]) -> tuple[bytearray, Mapping[str, int]]:
-    """The canonical JSON of a state of digests, and where in it the digest of each channel stands, in hex."""
+    """Return the canonical JSON of a state's digests, and the position in it of each channel's hex digest."""
     text, places = bytearray(b"{"), {}
     for name in sorted(digests):
         text += b'"%s":"sha256:' % name.encode()
@@ -167,19 +166,19 @@ def state_text(digests: Mapping[str, bytes]) -> tuple[bytearray, Mapping[str, in
 
 
 def show_hash(digest: bytes) -> str:
-    """A digest as it is written for people and files."""
+    """Format a digest for people and files."""
     return f"sha256:{digest.hex()}"
 
 
 class GrowingHashes:
-    """Hashes of channels of consecutive states; a list that goes on where it ended costs only what is new."""
+    """Hashes channels of consecutive states; a list that grows at its end costs only its new elements."""
 
     def __init__(self) -> None:
         # By channel: the JSON of the list but for its last byte, its length and its hash.
         self._lists: dict[str, tuple[bytes, int, bytes]] = {}
 
     def of(self, name: str, value: Any) -> bytes:
-        """The hash of a channel's value."""
+        """Return the hash of a channel's value."""
         if not isinstance(value, list):
             return channel_hash(value)
         data = _encode(value)

@@ -1,4 +1,4 @@
-"""From updates to changes: checked, reduced in channel-name order, all or nothing.
+"""Applies updates to channels: checked, reduced in order of channel names, all or none.
 
 Specified in docs/spec/channels.md and docs/spec/graphs.md.
 """
@@ -25,8 +25,9 @@ from hitl_tui.engine.state.state import LiveState, undeclared
 class Change(msgspec.Struct, frozen=True, gc=False):
     """One update of one channel through its reducer, with digests; `size` in about canonical bytes.
 
-    `path` and `attempt` are those of the branch it came from; "" and 0 leave them to the step.
-    `tainted` says what the channel is afterwards, `lineage` why where this update is the reason.
+    `path` and `attempt` are those of the branch it came from, "" and 0 for those of the step.
+    `tainted` says whether the channel is tainted afterwards; `lineage` says why, if this update is the
+    reason.
     """
 
     channel: BoundChannel
@@ -50,7 +51,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
         note: str | None = None,
         made_by: MadeBy = "person",
     ) -> AppliedUpdate:
-        """The change as it is told to screens; values of private channels stay behind."""
+        """Return the change for screens, without the values of private channels."""
         private = self.channel.visibility == "private"
         return AppliedUpdate(
             channel=self.channel.name,
@@ -79,7 +80,7 @@ def reduce_updates(
     """Put updates through their reducers, in channel-name order.
 
     Raises:
-        UndeclaredChannel, ValueRejected, SchemaMismatch, ReducerError: nothing is applied then.
+        UndeclaredChannel, ValueRejected, SchemaMismatch, ReducerError: no update is applied.
     """
     values, digests = state.values, state.digests
     latest: dict[str, Change] = {}
@@ -107,10 +108,10 @@ def reduce_calls(
     """Put the updates of several callers through their reducers, one after the other.
 
     Args:
-        calls: of tools, by their names, and of the node, by ""; a tool's changes have it in their path.
+        calls: the updates by tool name, "" for the node; the changes of a tool have its name in their path.
 
     Raises:
-        UndeclaredChannel, ValueRejected, SchemaMismatch, ReducerError: nothing is applied then.
+        UndeclaredChannel, ValueRejected, SchemaMismatch, ReducerError: no update is applied.
     """
     changes: list[Change] = []
     for tool, updates in calls:
@@ -147,7 +148,7 @@ def set_values(
 
 
 def after(state: LiveState, changes: Sequence[Change]) -> LiveState:
-    """The state once changes are applied."""
+    """Return the state after changes."""
     values, digests = state.values.copy(), state.digests.copy()
     moved = False
     for change in changes:
@@ -164,19 +165,19 @@ def after(state: LiveState, changes: Sequence[Change]) -> LiveState:
 
 
 def without_values(change: Change) -> Change:
-    """A change that a later one of its channel follows, without the values that no record keeps."""
+    """Return a change, which a later one of its channel follows, without values that no record needs."""
     if change.channel.reducer.custom:
         return replace(change, before=None)
     return replace(change, before=None, after=None)
 
 
 def _keep_taint(changes: list[Change], taint: Tainted) -> list[Change]:
-    """Whatever is written to a tainted channel, it stays tainted."""
+    """Mark changes of tainted channels as tainted: no write clears a taint."""
     return [replace(change, tainted=True) if change.channel.name in taint else change for change in changes]
 
 
 def reduced(channel: BoundChannel, before: Any, update: Any, before_hash: bytes) -> Change:
-    """An accepted update through its channel's reducer; the hash after it costs what is new alone."""
+    """Reduce an accepted update; only the new part of the value is hashed."""
     value = channel.reduce(before, update)
     if update is before and value is before and not isinstance(value, list):
         size = len(value) if isinstance(value, str) else known(value) >> SIZE_SHIFT
@@ -195,7 +196,7 @@ def reduced(channel: BoundChannel, before: Any, update: Any, before_hash: bytes)
 
 
 def _appended_hash(before: Any, before_hash: bytes, value: Any, update: Any, update_hash: bytes) -> bytes:
-    """The chain over `value`, from the chain over `before`: the cost of an append is its element's."""
+    """Return the hash chain of `value` from that of `before`: an append hashes only its element."""
     start = before_hash if before is not None else EMPTY_LIST_DIGEST
     added = value[len(before or ()) :]
     if len(added) == 1 and added[0] is update:

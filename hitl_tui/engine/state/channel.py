@@ -23,8 +23,8 @@ from hitl_tui.errors import GraphInvalid, ReducerError, SchemaMismatch, ValueRej
 class ChannelInfo(msgspec.Struct, frozen=True):
     """A channel as declared; `type` is a short word such as "list", "text" or "number".
 
-    `default` is what it holds before any node has written, null for a private channel: a graph is shown and
-    exported as it is.  `code` is a digest of a reducer that is a user's function (see `graph.code_digest`).
+    `default` is its value before any node has written, null for a private channel, since graphs are shown and
+    exported.  `code` is a digest of a reducer that is a user's function (see `graph.code_digest`).
     """
 
     name: Annotated[str, about("Its name.")]
@@ -44,7 +44,7 @@ RUN_INPUTS = ("goal", "constraints")
 
 
 class _Missing:
-    """The default of a parameter that was not given."""
+    """Marker of a parameter that was not given."""
 
     def __repr__(self) -> str:
         return "(not given)"
@@ -54,16 +54,16 @@ _MISSING: Any = _Missing()
 
 
 class DefaultRejected(GraphInvalid):
-    """A default that its channel could not hold."""
+    """A default that does not fit its channel."""
 
 
 class Channel:
-    """A channel as a user declares it.
+    """Declaration of a channel.
 
     Args:
         default: the value before any node has written; `initial` is another name for it.
-        reducer: a reducer, its text, or a function `(old, new)`; without one a list default gets
-            `last_n(20)` with a warning, everything else `overwrite`.
+        reducer: a reducer, its text, or a function `(old, new)`; if it is
+            missing, a list default gets `last_n(20)` with a warning, everything else `overwrite`.
         schema: a JSON Schema, a Python type or a pydantic model; None fits anything.
         visibility: "private" keeps the value out of streams, default views and exports.
         description: for people and prompts.
@@ -110,7 +110,7 @@ class BoundChannel:
     """A channel with its name, ready to take updates of at most `max_bytes`.
 
     Args:
-        checked: its name must be one that a channel of ours may have.
+        checked: whether its name must follow our rules.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class BoundChannel:
 
     @property
     def info(self) -> ChannelInfo:
-        """The channel as data."""
+        """Return the channel as data."""
         return ChannelInfo(
             name=self.name,
             type=type_word(self.json_schema, self.default),
@@ -161,10 +161,10 @@ class BoundChannel:
         )
 
     def accept(self, update: Any, before: Any = None) -> Any:
-        """An update from outside: in the value domain, frozen, fitting its part of the schema.
+        """Return an update as a frozen value, checked against its part of the schema.
 
         Args:
-            before: what the channel holds: what is the same in an update like it is shared with it.
+            before: the channel's value; equal parts of the update share its memory.
         """
         within = self._within
         if within and self._takes_lists and isinstance(update, (list, tuple)):
@@ -182,7 +182,7 @@ class BoundChannel:
         return frozen
 
     def reduce(self, previous: Any, update: Any) -> Any:
-        """The next value, checked against the whole schema.
+        """Return the next value, checked against the whole schema.
 
         Raises:
             ReducerError: the reducer can't take the update, or a custom one failed.
@@ -204,7 +204,7 @@ class BoundChannel:
         return value
 
     def _check_custom(self, reduced: Any, previous: Any) -> Any:
-        """What a user's reducer made, checked; the limit on size is one of updates."""
+        """Check the result of a user's reducer; its size is not limited, only that of updates."""
         value = normalise(reduced, self.name, max_bytes=sys.maxsize, private=self._private, old=previous)
         try:
             self.schema.check_reduced(value)
@@ -216,10 +216,10 @@ class BoundChannel:
         return value
 
     def replace(self, value: Any, before: Any = None) -> Any:
-        """A value set without the reducer, as a human's edit: in the domain and fitting the schema.
+        """Return a human's edit as a frozen value, checked against the schema; no reducer runs.
 
         Args:
-            before: what the channel holds, as for `accept`.
+            before: the channel's value, as for `accept`.
         """
         frozen = normalise(value, self.name, max_bytes=self.max_bytes, private=self._private, old=before)
         self.schema.check_value(frozen)
@@ -263,7 +263,7 @@ class BoundChannel:
 def bind(
     channels: Mapping[str, Channel], max_update_bytes: int = DEFAULT_MAX_BYTES
 ) -> dict[str, BoundChannel]:
-    """Channels by name, checked; raises `GraphInvalid`."""
+    """Return channels by name, checked; raises `GraphInvalid`."""
     check_channels(channels)
     bound = {}
     for name, channel in channels.items():
@@ -275,7 +275,7 @@ def bind(
 
 
 def check_channels(channels: Mapping[str, Channel]) -> None:
-    """Refuse what is no dict of channels, and names that are none; raises `GraphInvalid`."""
+    """Check that channels are a dict of `Channel` with valid names; raises `GraphInvalid`."""
     if isinstance(channels, type):
         raise GraphInvalid(f"the channels are the class {channels.__name__}", _as_channels(channels))
     if not isinstance(channels, Mapping):
@@ -292,12 +292,12 @@ def check_channels(channels: Mapping[str, Channel]) -> None:
 
 
 def _as_channels(schema: type) -> str:
-    """What to write instead of a class that declares the state, as a TypedDict or a model does."""
+    """Suggest the channels to write instead of a class that declares the state (a TypedDict or a model)."""
     from typing import get_type_hints
 
     try:
         fields = get_type_hints(schema)
-    except Exception:  # it names what is only known to a type checker
+    except Exception:  # an annotation names something that is imported only for type checkers
         fields = {}
     kinds = {
         name: kind.__name__ for name, kind in fields.items() if isinstance(kind, type) and kind is not dict

@@ -1,4 +1,4 @@
-"""What values are inside a channel: JSON that refuses changes, and what is known of it.
+"""Immutable JSON values of channels, with cached facts about them.
 
 Specified in docs/spec/values.md.
 """
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 
 def freeze(value: Any) -> Any:
-    """A JSON value that is known to be in the domain, as channels keep it."""
+    """Freeze a JSON value that is known to be valid."""
     if type(value) in _DONE:
         return value
     if isinstance(value, list):
@@ -29,8 +29,8 @@ def _refuse(self: Any, *_args: Any, **_kwargs: Any) -> NoReturn:
 class FrozenList(list[Any]):
     """A list that refuses changes.
 
-    `known` is what `normalise` has found out about it (see `known`), `json` its canonical bytes where
-    `canonical` keeps them: both are empty slots until then.
+    `known` holds the facts that `normalise` found (see the function `known`), `json` the canonical bytes if
+    `canonical` cached them; both slots are empty until then.
     """
 
     __slots__ = ("json", "known")
@@ -58,7 +58,7 @@ class FrozenDict(dict[str, Any]):
     __setitem__ = __delitem__ = __ior__ = _refuse
     pop = popitem = clear = update = setdefault = _refuse
 
-    if not TYPE_CHECKING:  # or a type checker would take any attribute
+    if not TYPE_CHECKING:  # hidden from type checkers, which would accept any attribute
 
         def __getattr__(self, name: str) -> NoReturn:
             how = f"; a model is kept as a dict: write value[{name!r}]" if name in self else ""
@@ -75,7 +75,7 @@ class FrozenDict(dict[str, Any]):
 
 
 def thaw(value: Any) -> Any:
-    """A deep copy in plain lists and dicts, free to change."""
+    """Return a deep copy in plain lists and dicts, which may be changed."""
     if isinstance(value, list):
         return [thaw(item) for item in value]
     if isinstance(value, dict):
@@ -87,20 +87,19 @@ _DONE = frozenset({str, int, float, bool, type(None), FrozenList, FrozenDict})
 
 
 PART = 1024
-"""Bytes: from this size on a list or a dict inside a value is a part of its own, encoded once for all values
-that share it."""
+"""Size in bytes from which a list or dict inside a value is encoded once for all values that share it."""
 
-# The bits of what is known, lowest first: how many levels of lists and dicts it has; `PLAIN`: there are no
-# floats in it and only ASCII keys, so that msgspec writes its canonical bytes; `JOINED`: some list or dict
-# directly in it is a `PART`; then about its canonical size in bytes, escapes left aside.  A number takes a
-# fifth of what a tuple does, and a value may hold many.
+# The bits of `known`, lowest first: the number of levels of lists and dicts; `PLAIN`: no floats and only
+# ASCII keys, so that msgspec writes its canonical bytes; `JOINED`: some list or dict directly in it is of at
+# least `PART` bytes; then its approximate canonical size in bytes, without escapes.  It is a number since a
+# value may hold many, and a number takes a fifth of a tuple's memory.
 HEIGHT, PLAIN, JOINED, SIZE_SHIFT = 127, 128, 256, 9
 _READ_KNOWN = {kind: vars(kind)["known"].__get__ for kind in (FrozenList, FrozenDict)}
 
 
 def known(value: Any) -> int:
-    """What is known of a list or a dict that came from `normalise`, so that all in it is; else 0."""
-    # By the slot itself: FrozenDict makes words of an attribute that is not there.
+    """Return the cached facts about a list or dict that came from `normalise`, else 0."""
+    # Through the slot: for a missing attribute FrozenDict's `__getattr__` builds a long error.
     read = _READ_KNOWN.get(type(value))
     try:
         return read(value) if read else 0

@@ -16,7 +16,7 @@ _LONGEST = 100
 
 
 def channel_lines(values: Mapping[str, Any], private: Collection[str] = ()) -> Iterator[str]:
-    """A line a channel: its name and its value as JSON, cut where it is long.
+    """Return a line per channel: its name and its value as JSON, shortened.
 
     Args:
         private: channels whose values are not shown.
@@ -31,7 +31,7 @@ def channel_lines(values: Mapping[str, Any], private: Collection[str] = ()) -> I
 
 
 def printable(text: str) -> str:
-    """A text with what a terminal would obey escaped."""
+    """Escape what a terminal would interpret."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
@@ -47,7 +47,7 @@ def _value(value: Any) -> str:
 
 
 def _begin(value: Any) -> str:
-    """A list as JSON, no more of it than can be shown."""
+    """Write the beginning of a list as JSON, up to what is shown."""
     return msgspec.json.encode(list(value[:_LONGEST])).decode()
 
 

@@ -1,13 +1,13 @@
-"""Patches: what makes a large value out of the one before it.
+"""Patches: edits that make a large value out of the one before it.
 
 A patch is JSON, a list of edits in the order in which they are made:
 
     [path, value]                put a value at a path, which is a list of keys and places
-    [path]                       take a key of a dict away
-    [path, start, stop, items]   put items in place of those from `start` up to `stop` of the list at a path,
-                                 or characters in place of those of a text
+    [path]                       remove a key of a dict
+    [path, start, stop, items]   replace the items from `start` up to `stop` of the list at a path,
+                                 or the characters of a text
 
-It gives the value back exactly, the order of keys included.
+It restores the value exactly, including the order of keys.
 
 Specified in docs/spec/log.md.
 """
@@ -26,13 +26,13 @@ Edit = list[Any]
 _encode = msgspec.json.Encoder().encode
 _CONTAINERS = (FrozenDict, FrozenList)
 _FEWEST_SHARED = 32
-"""Characters that two texts must share at their begin and end for an edit to be smaller than the new one."""
+"""Characters that two texts must share at their beginning and end to make a patch worthwhile."""
 
 
 def patch(old: Any, new: Any, most: int) -> list[Edit] | None:
-    """The edits that make `new` of `old`, both frozen; None where they take more than `most` bytes of JSON.
+    """Return the edits that turn `old` into `new`, both frozen; None if they exceed `most` bytes of JSON.
 
-    What both share costs no more than a look at the containers on the way.
+    Shared containers are compared by identity, so they cost almost nothing.
     """
     if new is old:
         return []
@@ -54,10 +54,10 @@ def patch(old: Any, new: Any, most: int) -> list[Edit] | None:
 
 
 def patched(old: Any, edits: Sequence[Edit]) -> Any:
-    """The value that edits make of `old`, frozen; `old` stays as it is.
+    """Apply edits to `old`; returns the frozen result and leaves `old` unchanged.
 
     Raises:
-        ValueError: these are no edits of this value.
+        ValueError: the edits do not fit the value.
     """
     root = FrozenList([old])
     own = {id(root): root}
@@ -73,10 +73,10 @@ def patched(old: Any, edits: Sequence[Edit]) -> Any:
 
 
 def length_after(edits: Iterable[Edit], length: int) -> int:
-    """How long a list of some length is after edits of it.
+    """Return the length of a list after edits, from its length before.
 
     Raises:
-        ValueError: these are no edits.
+        ValueError: the edits are malformed.
     """
     try:
         for path, *new in edits:
@@ -108,7 +108,7 @@ def _edits(path: list[Any], old: Any, new: Any) -> Iterator[Edit]:
 
 
 def _text_edit(path: list[Any], old: str, new: str) -> Edit | None:
-    """How a text goes on from another, None where they share too little."""
+    """Return the edit from one text to another, None if they share too little."""
     if old[:_FEWEST_SHARED] != new[:_FEWEST_SHARED] and old[-_FEWEST_SHARED:] != new[-_FEWEST_SHARED:]:
         return None
     shorter = min(len(old), len(new))
@@ -132,7 +132,7 @@ def _text_edit(path: list[Any], old: str, new: str) -> Edit | None:
 
 
 def _keeps_order(old: FrozenDict, new: FrozenDict) -> bool:
-    """Whether the keys of `new` are those of `old` that stayed, in their order, and then others."""
+    """Whether `new` has the remaining keys of `old` in the same order, with new keys only at the end."""
     keys = list(new)
     if keys == list(old):
         return True
@@ -154,7 +154,7 @@ def _list_edits(path: list[Any], old: FrozenList, new: FrozenList) -> Iterator[E
 
 
 def _own(parent: Any, key: Any, own: dict[int, Any]) -> Any:
-    """What is at a key, as a copy that is ours to change."""
+    """Return the value at a key as a copy that may be changed."""
     _check_key(parent, key)
     value = parent[key]
     if id(value) not in own:

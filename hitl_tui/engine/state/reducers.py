@@ -1,7 +1,7 @@
-"""Reducers: how an update and the previous value make the next one.
+"""Reducers: combine the previous value and an update into the next value.
 
-Everywhere a reducer is taken, its text (`"append"`, `"last_n(8)"`, `"my_pkg.reducers:highest"`) or a
-plain function `(old, new) -> value` is taken too.  A null previous value is a reducer's identity.
+Wherever a reducer is accepted, its text (`"append"`, `"last_n(8)"`, `"my_pkg.reducers:highest"`) or a
+plain function `(old, new) -> value` works too.  Reducers treat a null previous value as empty.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 IS_FILE = "__hitl_file__"
-"""What a module that was loaded from a file alone has its name in: the same wherever the file lies."""
+"""Attribute with the name of a module that was loaded from a single file, wherever the file is."""
 
 Part = Literal["whole", "items", "members", "properties", "none"]
 Kind = Literal["replace", "element", "members", "merge", "sum", "extreme", "by_type", "custom"]
@@ -51,7 +51,7 @@ Reduce = Callable[[Any, Any], Any]
 
 
 class Refused(Exception):
-    """A reducer's refusal, without the channel's name; `hint` says how to mend it."""
+    """A reducer's refusal, without the channel's name; `hint` says how to fix it."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -59,23 +59,24 @@ class Refused(Exception):
 
 
 class Reducer(msgspec.Struct, frozen=True, eq=False):
-    """A way to reduce updates, and what else there is to know of it: who asks never compares its text.
+    """A reducer and its properties, so that callers never compare its text.
 
     Attributes:
-        text: as it is written in files and in the log.
+        text: as written in files and in the log.
         reduce: `(previous, update) -> next` on frozen values; raises `Refused`.
         kind: what an update does: "replace" the value; become one "element" more of a list; add its
-            "members" to a list; "merge" its keys into a dict; go into a "sum"; be kept where it is the
-            "extreme"; or what one of several does ("by_type"), or a user's function ("custom").
-        needs_old: the digest of the next value can't be told from the digest of the old one and the update.
-        window: how many elements a list keeps, None for all.
-        default: a channel's default where none is given.
+            "members" to a list; "merge" its keys into a dict; be added to a "sum"; be kept if it is the
+            "extreme"; be passed to one of several reducers ("by_type") or to a user's function ("custom").
+        needs_old: the digest of the next value can't be computed from the digests of the old value and the
+            update.
+        window: the number of elements that a list keeps, None for all.
+        default: the channel's default if none is given.
         part: which part of a channel's schema an update must fit: the whole, `items`,
             the members of a list against `items`, `properties`, or none.
-        appends: the next value is the previous list and more at its end.
-        wraps: an update becomes an element of a list: it ends up one level deeper.
-        custom: a user's function takes part: its results are stored in the log.
-        source_hash: of a custom function's source, "" for built-in ones.
+        appends: whether the next value is the previous list with elements added at its end.
+        wraps: whether an update becomes an element of a list, one level deeper.
+        custom: whether a user's function takes part; its results are stored in the log.
+        source_hash: of a custom function's source, "" for built-in reducers.
     """
 
     text: str
@@ -112,13 +113,13 @@ class Reducer(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def alike(self) -> bool:
-        """Whether an update is built as the channel's value is, so that most of it may be there already."""
+        """Whether an update has the same structure as the channel's value, so that they may share parts."""
         return self.kind in ("replace", "merge", "custom")
 
     @property
     def signature(self) -> str:
-        """As the log names it: a custom function with the start of its source's hash, so that a replay
-        can say that it changed."""
+        """The reducer's name in the log; for a custom function with the start of its source hash, so that a
+        replay can report that it changed."""
         return f"{self.text}#{self.source_hash[:8]}" if self.custom else self.text
 
 
@@ -168,7 +169,7 @@ def merge_deep() -> Reducer:
 
 
 def set_union() -> Reducer:
-    """Adds the value, or the members of a list, that are not there yet by canonical equality, in order."""
+    """Adds the value, or the members of a list, if no canonically equal one is there yet; keeps the order."""
     return _PLAIN["set_union"]
 
 
@@ -189,9 +190,9 @@ def max() -> Reducer:  # noqa: A001 - the public name of the reducer
 
 @declares()
 def by_type(reducers: Mapping[str, ReducerLike]) -> Reducer:
-    """Dispatches dicts by their `type`: the named reducer gets the dict without it.
+    """Passes a dict to the reducer for its `type`, without that key.
 
-    Where `content` is all there is besides, the reducer gets the content alone.
+    If `content` is the only other key, the reducer gets the content alone.
     """
     import json
 
@@ -224,7 +225,7 @@ ReducerLike = Reducer | str | Callable[[Any, Any], Any]
 
 
 def as_reducer(given: ReducerLike) -> Reducer:
-    """A reducer from a reducer, its text, or a function `(old, new)`.
+    """Return a reducer from a reducer, its text, or a function `(old, new)`.
 
     Raises:
         GraphInvalid: an unknown name, bad arguments, or something else.
@@ -252,7 +253,7 @@ _LONGEST = 100_000
 
 @lru_cache(maxsize=256)
 def parse_reducer(text: str) -> Reducer:
-    """A reducer from its text, as in files; `module:function` is imported.
+    """Return a reducer from its text, as in files; `module:function` is imported.
 
     Raises:
         GraphInvalid: names the known reducers.
@@ -262,9 +263,9 @@ def parse_reducer(text: str) -> Reducer:
 
 @lru_cache(maxsize=256)
 def logged_reducer(text: str) -> Reducer | None:
-    """A reducer of ours from its text, as in a log, where nothing that is named there is ever imported.
+    """Return a built-in reducer from its text in a log, without ever importing what the log names.
 
-    None for another's.
+    None for custom reducers.
     """
     try:
         return _parsed(text, importing=False)
@@ -300,7 +301,7 @@ def _parsed(text: str, *, importing: bool) -> Reducer:
 
 
 def _part(given: Any, *, importing: bool) -> Reducer:
-    """One of the reducers of a `by_type` that was read from text."""
+    """Return one reducer of a `by_type` that is read from text."""
     return _parsed(given, importing=importing) if isinstance(given, str) else as_reducer(given)
 
 
@@ -341,7 +342,7 @@ def _custom(function: Callable[[Any, Any], Any], text: str = "") -> Reducer:
 
 
 def _check_call(function: Callable[[Any, Any], Any]) -> None:
-    """Refuse a function that no update could go through, before one has to."""
+    """Refuse a function that can't be called with two arguments."""
     name = getattr(function, "__qualname__", type(function).__name__)
     mend = "a reducer is a plain function (old, new) -> value"
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
@@ -349,7 +350,7 @@ def _check_call(function: Callable[[Any, Any], Any]) -> None:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return  # some that are written in C do not tell
+        return  # some functions written in C have no signature
     try:
         signature.bind(None, None)
     except TypeError as error:
@@ -487,7 +488,7 @@ _PLAIN: builtins.dict[str, Reducer] = {
         Reducer("max", _reduce_max, "extreme", default=0),
     )
 }  # fmt: skip
-"""The reducers without arguments, by their text: the one place that declares them."""
+"""The only list of reducers without arguments, by their text."""
 
 _ALIASES = {"last": "overwrite"}
 

@@ -1,4 +1,4 @@
-"""Schemas of channels: from a declaration to a JSON Schema, and checks of values against it.
+"""Schemas of channels: makes a JSON Schema from a declaration, and checks values against it.
 
 Specified in docs/spec/channels.md.
 """
@@ -32,15 +32,15 @@ _TYPE_WORDS = {
 
 
 def as_schema(given: Any, channel: str, *, of_stored: bool = False) -> dict[str, Any]:
-    """A JSON Schema from a schema, a Python type or a pydantic model; {} fits anything.
+    """Return the JSON Schema of a schema, a Python type or a pydantic model; {} fits anything.
 
     Args:
         channel: named in errors.
-        of_stored: describe models as channels hold them, by the names that `model_dump` gives their fields;
-            else as they are read, by their aliases.
+        of_stored: describe models as channels store them, with the field names of `model_dump`; else as they
+            are parsed, with aliases.
 
     Raises:
-        GraphInvalid: names the channel and what was found.
+        GraphInvalid: names the channel and the invalid schema.
     """
     if given is None:
         return {}
@@ -49,13 +49,14 @@ def as_schema(given: Any, channel: str, *, of_stored: bool = False) -> dict[str,
     by_alias = not of_stored or any(map(_dumps_aliases, _leaves(given)))
     if hasattr(given, "model_json_schema"):
         return dict(given.model_json_schema(by_alias=by_alias))
-    # A type made with pydantic's own, such as list[Plan] or PositiveInt, has imported it.
+    # Only a type made from pydantic's types, such as list[Plan] or PositiveInt, needs pydantic, already
+    # imported.
     pydantic = sys.modules.get("pydantic")
     import msgspec
 
     try:
         if pydantic and any(map(_is_of_pydantic, _leaves(given))):
-            raise TypeError  # msgspec would leave out what it does not know of
+            raise TypeError  # msgspec would ignore constraints that it does not know
         return _in_declared_order(msgspec.json.schema(given), given)
     except (TypeError, msgspec.MsgspecError) as error:
         if pydantic:
@@ -70,7 +71,7 @@ def as_schema(given: Any, channel: str, *, of_stored: bool = False) -> dict[str,
 
 
 def _in_declared_order(schema: dict[str, Any], given: Any) -> dict[str, Any]:
-    """The schema with the values of each enum as they were declared; msgspec sorts them."""
+    """Restore the declared order of each enum's values, which msgspec sorts."""
     orders: dict[frozenset[Any], tuple[Any, ...]] = {}
     seen: list[Any] = []
     left = [given]
@@ -85,7 +86,7 @@ def _in_declared_order(schema: dict[str, Any], given: Any) -> dict[str, Any]:
         elif isinstance(kind, type) and issubclass(kind, Enum):
             values = tuple(member.value for member in kind)
         elif isinstance(kind, type) and getattr(kind, "__annotations__", None):
-            with suppress(Exception):  # a name that can't be resolved has no order to tell
+            with suppress(Exception):  # with a name that can't be resolved, the order is unknown
                 left += get_type_hints(kind, include_extras=True).values()
         else:
             left += get_args(kind)
@@ -105,7 +106,7 @@ def _in_declared_order(schema: dict[str, Any], given: Any) -> dict[str, Any]:
 
 
 def type_word(schema: Mapping[str, Any], default: Any) -> str:
-    """A short word for a channel's type, from its schema or else from its default; "" for any."""
+    """Return a short word for a channel's type, from its schema or else its default; "" for any type."""
     declared = schema.get("type")
     if isinstance(declared, str):
         return _TYPE_WORDS.get(declared, "")
@@ -123,7 +124,7 @@ def type_word(schema: Mapping[str, Any], default: Any) -> str:
 
 
 def _leaves(given: Any) -> Iterator[Any]:
-    """What a type is made of, constraints included: of list[Annotated[int, Gt(0)]] int and Gt(0)."""
+    """Yield the parts of a type with constraints: of list[Annotated[int, Gt(0)]] int and Gt(0)."""
     parts = get_args(given)
     if not parts:
         yield given
@@ -142,9 +143,9 @@ def _is_of_pydantic(part: Any) -> bool:
 
 
 Check = Callable[..., None]
-"""Called with a value, and where it stands in the update where that is not the top, as "[2]"."""
+"""Called with a value and its path in the update, such as "[2]", "" for the update itself."""
 
-# With these keys alone a list stays valid when a valid element is added to it.
+# If a schema has only these keys, adding a valid element to a valid list keeps it valid.
 _ANNOTATIONS: Final = frozenset({"title", "description", "default", "examples", "$comment", "$schema", "$id"})
 _DEFINITIONS: Final = frozenset({"$defs", "definitions"})
 _GROWS_SAFELY: Final = {"type", "items", *_ANNOTATIONS, *_DEFINITIONS}
@@ -154,18 +155,18 @@ TYPE_WORDS: Final = {
     "bool": "boolean", "str": "string", "text": "string", "int": "integer", "float": "number",
     "list": "array", "dict": "object", "none": "null",
 }  # fmt: skip
-"""How JSON Schema calls what others call so."""
-"""The address of a channel's whole schema, for the schemas of its parts."""
+"""JSON Schema's names for types that are often written otherwise."""
+"""The URL of a channel's whole schema, to which the schemas of its parts refer."""
 
 
 class ChannelSchema:
-    """The compiled checks of one channel.
+    """Compiled checks of one channel.
 
     Args:
         schema: a JSON Schema.
-        part: which part of it an update must fit (`Reducer.part`).
-        appends: whether the reducer only adds at the end of a list.
-        picks: whether the next value is the update itself, which has been checked.
+        part: the part of it that an update must fit (`Reducer.part`).
+        appends: whether the reducer only adds elements at the end of a list.
+        picks: whether the next value is the update itself, which is checked already.
         private: whether errors must not quote the value.
     """
 
@@ -187,7 +188,7 @@ class ChannelSchema:
         self._items: Check | None = None
         self._properties: dict[str, Check] = {}
         self._part = part
-        # With prefixItems, items is about the elements after those alone: the whole schema tells which.
+        # With prefixItems, `items` applies only to later elements, so the whole list has to be checked.
         items = None if "prefixItems" in schema else schema.get("items")
         if part in ("items", "members") and isinstance(items, dict):
             self._items = _compile(items, channel, private, whole=schema, path="items")
@@ -200,10 +201,10 @@ class ChannelSchema:
             }
 
     def check_update(self, update: Any) -> None:
-        """Check an update against the part it must fit, before it is reduced.
+        """Check an update, before it is reduced, against its part of the schema.
 
         Raises:
-            SchemaMismatch: names channel, path, what was expected and what was found.
+            SchemaMismatch: names channel, path, and the expected and actual value.
         """
         if self._part == "whole":
             if self._whole:
@@ -218,7 +219,7 @@ class ChannelSchema:
                     check(update[name])
 
     def check_value(self, value: Any) -> None:
-        """Check a whole value, as a human's edit or a default.
+        """Check a whole value, such as a human's edit or a default.
 
         Raises:
             SchemaMismatch: as `check_update`.
@@ -227,7 +228,7 @@ class ChannelSchema:
             self._whole(value)
 
     def check_reduced(self, value: Any) -> None:
-        """Check what a reducer made of a valid value and a checked update.
+        """Check a reducer's result, given a valid old value and a checked update.
 
         Raises:
             SchemaMismatch: as `check_update`.
@@ -285,10 +286,10 @@ def _compile(
     whole: dict[str, Any] | None = None,
     path: str = "",
 ) -> Check | None:
-    """A check of what stands at `at`, which raises `SchemaMismatch`; None where anything fits.
+    """Return a check of the value at `at`, which raises `SchemaMismatch`; None if anything fits.
 
     Args:
-        whole: the schema that this one is a part of, at `path`; its references lead to where they lead there.
+        whole: the schema that contains this one at `path`; references are resolved in it.
     """
     rules = schema.keys() - _ANNOTATIONS - _DEFINITIONS
     if not rules:
@@ -314,9 +315,9 @@ _EXACTLY: Final[Mapping[str, type]] = {
 
 
 def _surely_fits(schema: Mapping[str, Any]) -> Callable[[Any], bool] | None:
-    """What most values of the plainest schemas pass without a validator, whose library takes 4 ms to import.
+    """Return a quick check for simple schemas that saves importing the validator library (4 ms).
 
-    None where a schema may be wrong, or says more than a type, or which words there are.
+    None if the schema may be invalid, or has more than a type or an enum of texts.
     """
     kind, words = _EXACTLY.get(str(schema.get("type"))), schema.get("enum")
     if len(schema) == 1 and kind is not None:
@@ -330,7 +331,7 @@ def _surely_fits(schema: Mapping[str, Any]) -> Callable[[Any], bool] | None:
 def _validator(
     schema: dict[str, Any], channel: str, private: bool, whole: dict[str, Any] | None, path: str
 ) -> Validator:
-    """What checks any value; raises `GraphInvalid` for what is no schema."""
+    """Return a validator of any value; raises `GraphInvalid` if the schema is invalid."""
     import jsonschema_rs
 
     if whole and _has_keywords_of_documents(whole):
@@ -347,7 +348,7 @@ def _validator(
 
 
 def _type_hint(schema: Any) -> str:
-    """The word that was meant by the first type that is none of JSON Schema's; "" where there is no such."""
+    """Suggest JSON Schema's name for the first unknown type in a schema; "" if there is none."""
     for key, part in schema.items() if isinstance(schema, Mapping) else ():
         if key == "type" and isinstance(part, str) and part not in TYPE_WORDS.values():
             meant = TYPE_WORDS.get(part.lower())
@@ -362,19 +363,19 @@ def _type_hint(schema: Any) -> str:
 
 
 def _has_keywords_of_documents(schema: Any) -> bool:
-    """Whether there is a reference, a name for one or a dialect in a schema: a part alone would miss it."""
+    """Whether a schema has references, anchors or a dialect, so that its parts can't be used alone."""
     if isinstance(schema, Mapping):
         return any(str(key).startswith("$") or _has_keywords_of_documents(schema[key]) for key in schema)
     return isinstance(schema, (list, tuple)) and any(map(_has_keywords_of_documents, schema))
 
 
 def _of_property(name: str) -> str:
-    """The way to a property's schema, as a JSON pointer that stands in a URL."""
+    """Return the JSON pointer to a property's schema, escaped for a URL."""
     return f"properties/{quote(name.replace('~', '~0').replace('/', '~1'), safe='~')}"
 
 
 def _retrieve(whole: dict[str, Any] | None, address: str) -> Any:
-    """Keep a schema from reaching into the network or into files, wherever it came from."""
+    """Resolve references without ever loading from the network or from files."""
     if whole is not None and address == _WHOLE:
         return whole
     raise ValueError(f"a schema must hold all it refers to, and {address} is outside")
@@ -394,7 +395,7 @@ def _text_check(channel: str, at: str) -> Check:
 def _mismatch(channel: str, at: str, errors: Iterable[Any], private: bool) -> SchemaMismatch:
     error = _nearest(next(iter(errors)))
     rules = [str(part) for part in error.schema_path]
-    # Of a private value only the keys that its schema names are told.
+    # Of a private value only keys that its schema names are quoted.
     named = set(rules) if private else None
     path = at + "".join(_part(part, named) for part in error.instance_path)
     about_keys = "propertyNames" in rules or rules[-1:] in (
@@ -417,23 +418,23 @@ def _part(part: int | str, named: set[str] | None) -> str:
 
 
 def _alternatives(error: Any) -> list[Any]:
-    """The first thing that is wrong by each alternative; [] where the schema offers none."""
+    """Return the first error of each alternative; [] if the schema has no alternatives."""
     return [way[0] for way in getattr(error.kind, "context", None) or () if way]
 
 
 def _of_another_type(way: Any, error: Any) -> bool:
-    """Whether an alternative is for values of another type than the one that was found."""
+    """Whether an alternative is for values of another type."""
     return way.kind.name == "type" and list(way.instance_path) == list(error.instance_path)
 
 
 def _nearest(error: Any) -> Any:
-    """What is wrong by the one alternative that is meant for values of the type found, however deep."""
+    """Return the error of the only alternative for the value's type, at any depth."""
     ways = [way for way in _alternatives(error) if not _of_another_type(way, error)]
     return _nearest(ways[0]) if len(ways) == 1 else error
 
 
 def _message(error: Any, private: bool) -> str:
-    """What jsonschema says, and what was found where it doesn't; of alternatives what each expected."""
+    """Return jsonschema's message with the actual value; for alternatives what each expects."""
     if error.kind.name == "const":
         actual = "[private]" if private else canonical(error.instance).decode()
         return f"{actual}, where {error.message}"

@@ -18,11 +18,11 @@ from hitl_tui.errors import UndeclaredChannel
 
 _UNTAINTED: dict[str, Taint] = {}
 _MANY = 8
-"""Channels from which on a part of what a state's hash is over is written faster than all of it."""
+"""From this number of channels on, updating parts of the hashed text is faster than writing all of it."""
 
 
 def undeclared(name: str, channels: Mapping[str, Any]) -> UndeclaredChannel:
-    """The error for a name that is not a channel, with the nearest one that is."""
+    """Return the error for an unknown channel, suggesting the most similar name."""
     if name in RUN_INPUTS:
         return UndeclaredChannel(
             f"{name!r} is an input of the run, which is read-only", "give it to a new run, or use a channel"
@@ -37,7 +37,7 @@ def undeclared(name: str, channels: Mapping[str, Any]) -> UndeclaredChannel:
 
 
 class OtherChannels(msgspec.Struct, frozen=True):
-    """How the channels of a graph differ from those that a state was committed with.
+    """Differences between a graph's channels and those that a state was committed with.
 
     Args:
         committed: the `state_hash` of the state as it was committed.
@@ -49,10 +49,9 @@ class OtherChannels(msgspec.Struct, frozen=True):
 
 
 class LiveState:
-    """All channels of a thread with their digests, and which are tainted; replaced, never changed, by a
-    commit.
+    """All channels of a thread with their digests and taint.  Immutable: a commit replaces it.
 
-    `other` says how its channels differ from those that the log has it with, None where they don't.
+    `other` says how its channels differ from those in the log, None if they don't.
     """
 
     __slots__ = ("_text", "digests", "other", "taint", "values")
@@ -72,7 +71,7 @@ class LiveState:
 
     @classmethod
     def initial(cls, channels: Mapping[str, BoundChannel]) -> LiveState:
-        """Every channel at its default."""
+        """Return a state with every channel at its default."""
         return cls(
             {name: channel.default for name, channel in channels.items()},
             {name: channel.default_hash for name, channel in channels.items()},
@@ -80,7 +79,7 @@ class LiveState:
 
     @property
     def hash(self) -> bytes:
-        """Its `state_hash`; of many channels what changed since the state before alone is written anew."""
+        """The `state_hash`; with many channels only those that changed since the last state are written."""
         if len(self.digests) < _MANY:
             return state_hash(self.digests)
         text = self._text = self._text or state_text(self.digests)
@@ -88,16 +87,16 @@ class LiveState:
 
     @property
     def committed_hash(self) -> bytes:
-        """The `state_hash` of its step, which people and other programs see it by."""
+        """The `state_hash` that the step was committed with, as people and other programs know it."""
         return self.other.committed if self.other else self.hash
 
     @property
     def is_written(self) -> bool:
-        """Whether the text that its hash is over is kept."""
+        """Whether the hashed text is cached."""
         return self._text is not None
 
     def follow(self, before: LiveState, changed: Iterable[str]) -> None:
-        """Be hashed as a state that was, of the same channels but for those that `changed` may add."""
+        """Reuse the hashed text of an earlier state; only the `changed` channels are written again."""
         if before._text and len(self.digests) == len(before.digests):
             text, places = before._text[0].copy(), before._text[1]
             for name in changed:

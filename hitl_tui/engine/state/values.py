@@ -37,7 +37,7 @@ GIVE_JSON = "return text, numbers, lists, dicts, dataclasses or pydantic models"
 
 
 def as_json_hint(value: Any) -> str:
-    """What to write instead of a value that no channel keeps; a coroutine is closed, as nothing awaits it."""
+    """Suggest a JSON value for one that no channel can hold; closes a coroutine, as nothing awaits it."""
     if inspect.iscoroutine(value):
         value.close()
         return f"await it: write async def, and await {value.__name__}(…)"
@@ -48,7 +48,7 @@ def as_json_hint(value: Any) -> str:
     if isinstance(value, (set, frozenset)):
         return "make a list of it, as sorted(value)"
     if not isinstance(value, type):
-        for method in ("tolist", "to_dict"):  # as numpy and pandas have them
+        for method in ("tolist", "to_dict"):  # numpy and pandas have them
             if callable(getattr(value, method, None)):
                 return f"make JSON of it, as value.{method}()"
     if inspect.isroutine(value) or isinstance(value, type):
@@ -63,22 +63,22 @@ def as_json_hint(value: Any) -> str:
 
 
 MAX_DEPTH = 64
-# Values stand inside answers, requests, steps and lines of an export.
+# Values are nested further inside answers, requests, steps and lines of an export.
 _STORED_DEPTH = 2 * MAX_DEPTH
 _LONGEST_PATH = 40
 DEFAULT_MAX_BYTES = 1 << 20
-# Python itself refuses to write longer numbers as text, as a guard against slow conversions.
+# Python refuses to convert longer numbers to text, as a guard against slow conversions.
 MAX_INT_BITS = 14_280
 
 
 def check_nesting(data: bytes | str | msgspec.Raw, value: Any = msgspec.UNSET) -> None:
-    """Refuse stored JSON that is nested deeper than any that is written: what walks through it would fail.
+    """Refuse stored JSON that is nested deeper than any value we write, as recursion over it would fail.
 
     Args:
-        value: what `data` holds, where it was read already.
+        value: the parsed `data`, if it was parsed already.
 
     Raises:
-        ValueError: it is too deep; msgspec's errors where it is no JSON.
+        ValueError: it is too deep, or (msgspec's errors) it is no JSON.
     """
     text = data.encode() if isinstance(data, str) else bytes(data)
     if text.count(b"[") + text.count(b"{") <= _STORED_DEPTH:
@@ -96,7 +96,7 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 class _NotJson(Exception):
-    """What is wrong with a value, where in it, and how to mend it."""
+    """Error in a value: what is wrong, where, and how to fix it."""
 
     def __init__(self, what: str, hint: str, longest_path: int = sys.maxsize) -> None:
         super().__init__(what)
@@ -107,7 +107,7 @@ class _NotJson(Exception):
 
     @property
     def place(self) -> str:
-        """Where it is, as words behind a channel's name."""
+        """The path in words, to follow a channel's name."""
         path, longest = self.path, self._longest_path
         if len(path) > longest:
             path = f"{path[:longest]}…"
@@ -124,16 +124,16 @@ def normalise(
     within: int = 0,
     old: Any = None,
 ) -> Any:
-    """A value as a channel keeps it: JSON, frozen, checked.
+    """Return a value as a channel stores it: checked and frozen JSON.
 
     Args:
-        value: anything of the table above.
+        value: any type that docs/spec/values.md lists.
         channel: named in errors.
-        what: what the value is, in errors, where it is not of a channel.
+        what: in errors, what the value is, if it is not a channel's.
         max_bytes: upper bound of its canonical size in bytes.
-        private: whether errors must not quote anything of it, the keys of a path included.
-        within: how many levels of the channel's value are around it, as the list that it is appended to.
-        old: what the channel holds: parts that are the same at the same place are those of `old`.
+        private: whether errors must not quote anything of it, including the keys of a path.
+        within: the number of levels around it, such as 1 for an element that is appended to a list.
+        old: the channel's value: equal parts at the same place are reused.
 
     Raises:
         ValueRejected: names channel, path and type, or the size.
@@ -145,7 +145,7 @@ def normalise(
         if private:
             raise ValueRejected(f"{whose}: {error.what}", GIVE_JSON) from None
         raise ValueRejected(f"{whose}{error.place}: {error.what}", error.hint) from error.__cause__
-    # The estimate never exceeds the canonical size by more than escapes need, so most are settled here.
+    # The estimate errs only by escapes, so it settles most cases.
     if facts >> SIZE_SHIFT > max_bytes // 6:
         exact = len(canonical(frozen))
         if exact > max_bytes:
@@ -159,7 +159,7 @@ def normalise(
 
 
 def _freeze(value: Any, depth: int, old: Any) -> tuple[Any, int]:
-    """A value frozen, `old` where that is the same, and what is known of it in the bits of `known`."""
+    """Return a frozen value (`old` itself if it is equal), and its facts as the bits of `known`."""
     kind = type(value)
     if kind is str:
         if not value.isascii():
@@ -223,7 +223,7 @@ def _freeze_dict(value: dict[Any, Any], depth: int, old: Mapping[Any, Any]) -> t
             _check_text(text)
             plain = 0
         prior = old.get(text)
-        # Most of what is in large values is text: a call for each would take most of the time.
+        # Large values are mostly text, and a call for each text would take most of the time.
         if type(item) is str and item.isascii():
             if item != prior:
                 same = False
@@ -244,7 +244,7 @@ def _freeze_dict(value: dict[Any, Any], depth: int, old: Mapping[Any, Any]) -> t
             height = max(height, below)
             joined |= JOINED * (facts >= PART << SIZE_SHIFT)
     facts = size << SIZE_SHIFT | joined | plain | height + 1
-    # The order of keys is no part of what is equal, but of what a node sees.
+    # Equality ignores the order of keys, but a node sees it.
     same = same and type(old) is FrozenDict and list(items) == list(old)
     return _noted(old if same else FrozenDict(items), facts)
 
@@ -284,7 +284,7 @@ def keepable(text: str) -> str:
 
 
 def is_name(name: object) -> bool:
-    """Whether it is text that a store can keep and a person can read."""
+    """Whether a value is text that a store can keep and a person can read."""
     return isinstance(name, str) and bool(name.strip()) and keepable(name) == name
 
 
@@ -299,7 +299,7 @@ def _check_text(text: str) -> None:
 
 
 def _dumped(value: Any, depth: int) -> Any:
-    """A pydantic model as JSON; where it can't be written, the error names what in it is no JSON."""
+    """Dump a pydantic model as JSON; the error names the part that is no JSON."""
     try:
         return value.model_dump(mode="json")
     except Exception as error:
@@ -322,10 +322,10 @@ def _convert(value: Any) -> Any:
         return str.__str__(value)
     if isinstance(value, int):
         return int.__int__(value)
-    if isinstance(value, float):  # as numpy's float64
+    if isinstance(value, float):  # such as numpy's float64
         return float.__float__(value)
     if hasattr(type(value), "__dataclass_fields__"):
-        import dataclasses  # which whoever made one has imported
+        import dataclasses  # already imported if there is a value of it
 
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, (datetime.date, datetime.time)):
@@ -336,7 +336,7 @@ def _convert(value: Any) -> Any:
 
 
 def _type_name(value: Any) -> str:
-    """The name of a value's type; with its module where a type of Python's own has the same name."""
+    """Return the name of a value's type, with its module if a built-in type has the same name."""
     kind = type(value)
     known = getattr(builtins, kind.__name__, kind)
     return kind.__name__ if known is kind else f"{kind.__module__}.{kind.__name__}"

@@ -1,4 +1,4 @@
-"""State as nodes and routes read it, and as one may use it without a graph.
+"""The state that nodes and routes read; it can also be used without a graph.
 
 Specified in docs/spec/graphs.md.
 """
@@ -25,8 +25,8 @@ class WorkflowState(Mapping[str, Any]):
     """The channels that nodes work on; nodes get them read-only, within their `reads`.
 
     `state["name"]` and `state.get("name")` give a channel, `state["plan.steps"]` a leaf of one.  In a run
-    `goal` and `constraints` can be read as well.  `WorkflowState(channels)` is one of its own, without a
-    graph: to try reducers and schemas, and to call a node from a test.
+    `goal` and `constraints` can be read as well.  `WorkflowState(channels)` makes a state without a graph: to
+    try reducers and schemas, and to call a node from a test.
 
     Args:
         channels: name to `Channel`, as for `StateGraph`.
@@ -53,7 +53,7 @@ class WorkflowState(Mapping[str, Any]):
         self._become(LiveState.initial(self._channels))
 
     def update(self, updates: Mapping[str, Any]) -> None:
-        """Put updates through the reducers of their channels, all or none of them.
+        """Apply updates through the reducers of their channels, all or none.
 
         Raises:
             UndeclaredChannel, ValueRejected, SchemaMismatch, ReducerError: nothing is applied.
@@ -61,15 +61,15 @@ class WorkflowState(Mapping[str, Any]):
         self._apply(reduce_updates(self._live, self._channels, _mapping(updates, "updates").items()))
 
     def set(self, values: Mapping[str, Any]) -> None:
-        """Replace values, without reducers, as a human's edit does; raises as `update`."""
+        """Replace values without reducers, as a human's edit does; raises what `update` raises."""
         self._apply(set_values(self._live, self._channels, _mapping(values, "values")))
 
     def snapshot(self) -> Mapping[str, Any]:
-        """The values as they are now, which never change."""
+        """Return the current values, which never change."""
         return MappingProxyType({name: self[name] for name in self})
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Be as a snapshot was, without reducers; a channel that it does not name gets its default.
+        """Restore the values of a snapshot, without reducers; other channels get their defaults.
 
         Raises:
             UndeclaredChannel, ValueRejected, SchemaMismatch: nothing is changed.
@@ -103,7 +103,7 @@ class WorkflowState(Mapping[str, Any]):
             )
         return _leaf(self._values[channel], path, name)
 
-    if not TYPE_CHECKING:  # a type checker says so by itself, and sooner
+    if not TYPE_CHECKING:  # hidden from type checkers, which report it themselves
 
         def __setitem__(self, name: str, value: object) -> NoReturn:
             raise TypeError(f"write state.update({{{name!r}: …}}), or state.set(…) to go by its reducer")
@@ -113,13 +113,13 @@ class WorkflowState(Mapping[str, Any]):
             raise AttributeError(f"the state has no attribute {name!r}{how}", name=name, obj=self)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The channel's value, `default` where it is null."""
+        """Return the channel's value, `default` if it is null."""
         value = self[name]
         return default if value is None else value
 
     @property
     def reads(self) -> Reads:
-        """What the node declares to read; None for all."""
+        """The channels that the node declares to read; None for all."""
         return self._reads
 
     def visibility(self, channel: str) -> Visibility:
@@ -127,19 +127,19 @@ class WorkflowState(Mapping[str, Any]):
         return self._channels[channel].visibility
 
     def description(self, channel: str) -> str:
-        """What a channel is for, as it is declared; "" where that is not said."""
+        """Return the description of a channel, "" if it has none."""
         return self._channels[channel].description
 
     def is_tainted(self, channel: str) -> bool:
-        """True where a channel holds something from outside."""
+        """Whether a channel holds untrusted data."""
         return False
 
     def tainted_sources(self) -> tuple[str, ...]:
-        """What from outside is in the channels that were read so far."""
+        """Return the external sources of the tainted channels that were read so far."""
         return ()
 
     def private(self) -> dict[str, Any]:
-        """All private channels with their values, for those who must keep them out of files."""
+        """Return all private channels with their values, so that a caller can keep them out of files."""
         return {
             name: self._values[name]
             for name, channel in self._channels.items()
@@ -174,7 +174,7 @@ class WorkflowState(Mapping[str, Any]):
 
 
 class StateView(WorkflowState):
-    """What a node or a route may read of a thread's state; it can't be written to."""
+    """Read-only state for a node or a route, within its `reads`."""
 
     __slots__ = ()
 
@@ -191,15 +191,15 @@ class StateView(WorkflowState):
         self._extras = extras or {}
 
     def update(self, updates: Mapping[str, Any]) -> NoReturn:
-        """Refused: a node returns its updates."""
+        """Raise an error: a node returns its updates."""
         raise TypeError("state is read-only inside a node: return the updates instead")
 
     def set(self, values: Mapping[str, Any]) -> NoReturn:
-        """Refused, as `update`."""
+        """Raise an error, as `update` does."""
         self.update(values)
 
     def restore(self, snapshot: Mapping[str, Any]) -> NoReturn:
-        """Refused, as `update`."""
+        """Raise an error, as `update` does."""
         self.update(snapshot)
 
     if not TYPE_CHECKING:
@@ -212,9 +212,9 @@ class StateView(WorkflowState):
 
 
 class NotedState(StateView):
-    """A `StateView` that knows of taint and notes what is read of it, dotted names as such.
+    """A `StateView` that knows of taint and records what is read, dotted names included.
 
-    Asking for names (`keys`, `in`, `len`) reads nothing; `values`, `items` and `dict(state)` read all.
+    Listing names (`keys`, `in`, `len`) reads nothing; `values`, `items` and `dict(state)` read all.
     """
 
     __slots__ = ("_noted", "_taint")
@@ -234,11 +234,11 @@ class NotedState(StateView):
         self._taint = taint
 
     def is_tainted(self, channel: str) -> bool:
-        """True where a channel holds something from outside."""
+        """Whether a channel holds untrusted data."""
         return channel in self._taint
 
     def tainted_sources(self) -> tuple[str, ...]:
-        """What from outside is in the channels that were read so far."""
+        """Return the external sources of the tainted channels that were read so far."""
         names = (name.partition(".")[0] for name in tuple(self._noted))
         return tuple(source for name in names if name in self._taint for source in self._taint[name].sources)
 
@@ -249,7 +249,7 @@ class NotedState(StateView):
         return value
 
 
-# What Python says of a wrong use of them names the class, and users know but one.
+# Python's errors name the class, and users know only `WorkflowState`.
 for _class in (StateView, NotedState):
     _class.__name__ = _class.__qualname__ = WorkflowState.__name__
 
