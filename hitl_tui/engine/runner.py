@@ -691,7 +691,10 @@ def _step_line(session: Session, node: str) -> str:
     """Describe a step in one line: the node that ran, the next one, and what has been spent."""
     progress = session.progress
     leads = progress.next_node if progress.status == "running" else f"{progress.status} ({progress.reason})"
-    spent = f"{progress.tokens_in + progress.tokens_out} tokens, ${progress.cost:.4f}"
+    price = f"${progress.cost:.4f}"
+    if not progress.cost_known:
+        price = f"at least {price}" if progress.cost else "price unknown"
+    spent = f"{progress.tokens_in + progress.tokens_out} tokens, {price}"
     line = f"step {progress.head}: {node} -> {leads or 'nowhere'}; {spent}"
     return printable(line)
 

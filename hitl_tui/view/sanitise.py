@@ -29,7 +29,7 @@ _MARKS_KEPT: Final = 4
 # Ranges without anything to look at more closely; a text of these alone is returned as it is.
 _CLEAN: Final = (
     "\\n\\t\\x20-\\x7e\u00a0-\u00ac\u00ae-\u02ff\u0384-\u038a\u038e-\u03a1\u03a3-\u0482\u048a-\u052f"
-    "\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2100-\u218b\u2190-\u2426\u2460-\u2b73"
+    "\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2100-\u218b\u2190-\u2426\u2460-\u27ff\u2801-\u2b73"
     "\u3001-\u3029\u3041-\u3096\u30a0-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff9d"
     "\U0001f300-\U0001f64f\U0001f680-\U0001f6c5"
 )
@@ -60,7 +60,7 @@ def _suspect() -> re.Pattern[str]:
 
 
 # Visible to nobody, though Unicode files them under letters and marks.
-_INVISIBLE_LETTERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
+_INVISIBLE_LETTERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 _FORBIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _MARK_CATEGORIES: Final = frozenset({"Mn", "Me"})
 _JOINERS: Final = frozenset("\u200d\ufe0e\ufe0f")

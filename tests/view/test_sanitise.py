@@ -32,6 +32,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=())) | st.text(
             "\u200b\u200c\ufeff\u00ad\u2060", "⟨U+200B⟩⟨U+200C⟩⟨U+FEFF⟩⟨U+00AD⟩⟨U+2060⟩", id="invisible"
         ),
         pytest.param("\U000e0041\u3164", "⟨U+E0041⟩⟨U+3164⟩", id="tags and fillers are named"),
+        pytest.param("a\u2800\u2801", "a⟨U+2800⟩\u2801", id="an empty braille cell is named"),
         pytest.param("\u2028\u2029", "⟨U+2028⟩⟨U+2029⟩", id="line and paragraph separators are named"),
         pytest.param(
             "\ud83d\ue000\u0378", "⟨U+D83D⟩⟨U+E000⟩⟨U+0378⟩", id="surrogate, private use, unassigned"

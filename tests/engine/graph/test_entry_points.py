@@ -8,11 +8,21 @@ from typing import Any
 
 import pytest
 
-from hitl_tui import END, START, Channel, MemoryCheckpointer, NodeFailed, StateGraph, UsageError
+from hitl_tui import (
+    END,
+    START,
+    Channel,
+    MemoryCheckpointer,
+    ModelUse,
+    NodeFailed,
+    NodeResult,
+    StateGraph,
+    UsageError,
+)
 from hitl_tui.engine.nodes.results import RunResult
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
-from tests.engine.building import chain
+from tests.engine.building import chain, one_node
 from tests.support.spec import spec
 
 pytestmark = spec("5")
@@ -238,6 +248,17 @@ def test_verbose_prints_a_line_a_step(runner: GraphRunner, capsys: pytest.Captur
         "step 2: n2 -> n3; 0 tokens, $0.0000",
         "step 3: n3 -> completed (end); 0 tokens, $0.0000",
     ]
+
+
+@pytest.mark.parametrize(
+    ("known", "price"), [((), "price unknown"), ((0.25,), "at least $0.2500")], ids=["all", "some"]
+)
+def test_verbose_says_where_a_price_is_unknown(
+    known: tuple[float, ...], price: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uses = [ModelUse("a", "p", "m", 1, 2, cost) for cost in (*known, None)]
+    one_node({"n": Channel(0)}, lambda state, config: NodeResult({"n": 1}, usage=uses)).invoke(verbose=True)
+    assert capsys.readouterr().out.strip().endswith(f"tokens, {price}")
 
 
 def test_printing_a_result_shows_its_channels() -> None:
