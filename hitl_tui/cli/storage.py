@@ -58,6 +58,10 @@ def open_existing(settings: Settings, *, part: Part = "all", thread: str | None 
         return open_langgraph_store(settings, part, thread)
     path = store_path(settings)
     if path is not None and not _is_there(path):
+        if path.is_symlink():
+            raise NoSuchStore(
+                f"the store {path} is a link to {path.readlink()}, which does not exist", "repair the link"
+            )
         raise NoSuchStore(f"there is no store {path}", _missing_hint(settings))
     return open_store(settings.store, settings.durability, create=False)
 

@@ -111,3 +111,12 @@ def test_wrong_usage_says_how_to_mend_it(review: App, arguments: list[str], mess
 def test_input_that_does_not_fit_is_wrong_usage(app: App) -> None:
     done = app.expect(2, "run", "counter", "--headless", "--input", "limit=two")
     assert "the input does not fit: channel 'limit': \"two\" is not of type" in done.err
+
+
+def test_a_store_that_is_a_link_to_nothing_is_told_as_that(app: App, tmp_path: Path) -> None:
+    link = tmp_path / "link.db"
+    link.symlink_to("away.db")
+    for command in (["threads"], ["run", "counter", "--headless", "--input", "limit=1"]):
+        refused = app(*command, "--store", str(link))
+        assert refused.code != 0
+        assert "is a link to away.db, which does not exist" in refused.err

@@ -253,6 +253,11 @@ def _examine(path: Path) -> bool:
         StoreUnusable: it is not a store.
         LogCorrupt: it ends within its first page.
     """
+    if path.is_symlink() and not path.exists():
+        raise StoreUnusable(
+            f"the store {path} is a link to {path.readlink()}, which does not exist",
+            "repair the link, or name the file itself",
+        )
     if not path.is_file():
         raise StoreUnusable(f"the store {path} is not a file", "name a file, such as runs.db")
     with path.open("rb") as file:
