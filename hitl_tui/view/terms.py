@@ -41,7 +41,7 @@ def term_lines(request: Request, reader: str) -> Iterator[Line]:
     if request.logins:
         yield (trusted(f"Only the database logins {_either(request.logins)} may answer.", "dim"),)
     if request.quorum > 1:
-        votes = f"{request.quorum} people must give the same answer; {len(request.votes)} voted so far."
+        votes = f"{request.quorum} people must agree; {len(request.votes)} voted so far."
         yield (trusted(votes, "accent"),)
     if request.deadline is not None:
         yield (trusted(f"Answer by {local_time(request.deadline)}; {_then(request)}.", "accent"),)
@@ -55,7 +55,7 @@ def _then(request: Request) -> str:
     chosen = answer.get("choice") if isinstance(answer, Mapping) else answer
     label = next((choice.label or choice.id for choice in request.choices if choice.id == chosen), "")
     said = sanitise_line(label, _ANSWER) if label else inline(answer, _ANSWER)
-    return f"then the answer is “{said}”"
+    return f"then it is “{said}”"
 
 
 def _either(names: Sequence[str]) -> str:

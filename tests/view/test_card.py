@@ -536,8 +536,8 @@ def test_the_card_says_who_may_answer_how_many_must_agree_and_until_when() -> No
     card = Card(tapes.verdict_request(**terms)).opened()
     assert card.text().splitlines()[2:5] == [
         "Only anna or ben may answer.",
-        "2 people must give the same answer; 0 voted so far.",
-        f"Answer by {local_time(due)}; then the answer is “revise with my words”.",
+        "2 people must agree; 0 voted so far.",
+        f"Answer by {local_time(due)}; then it is “revise with my words”.",
     ]
     assert card.labels[-1] == f"later, but by {local_time(due)}"
 
