@@ -85,7 +85,7 @@ async def test_after_a_decision_the_card_gives_way_to_what_comes_of_it_live(
         await it.shows("What followed your", "approve to “Print it?”", "nothing ran yet; running")
         await it.gone("Your decision")
         may_print.set()
-        await it.shows("press, file; completed", "undo with fork", "press, file would run")
+        await it.shows("press, file; completed", "undo with fork", "would run again")
         await it.press("escape")
         await it.gone("What followed your")
         await it.press("F")
