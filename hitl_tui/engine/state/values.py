@@ -279,7 +279,7 @@ def _check_float(value: float) -> None:
 
 
 def keepable(text: str) -> str:
-    """`text` with lone surrogates written out, as `\\ud800`: UTF-8 has none, so no store could keep them."""
+    """Escape lone surrogates, as `\\ud800`: UTF-8 has none, so no store could keep them."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 

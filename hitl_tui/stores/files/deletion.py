@@ -1,7 +1,7 @@
 """Deleting threads of a files store: all of them or none, whenever a process is killed.
 
-A list says which directories go, with the entries of the store's ledger; it is the commit.  What it says is
-then done, by whoever writes to the store next where its writer was killed.
+A list file names the directories to delete and the new entries of the store's ledger; writing it is the
+commit. If its writer is killed, the next process that writes to the store finishes it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from hitl_tui.stores.files.directory import (
 
 _LIST = "deleting.json"
 _HEAD = "deleted.json"
-"""How many entries the ledger has, and the hash of the newest."""
+"""Number of entries of the ledger, and the hash of the newest."""
 
 
 class _Head(msgspec.Struct):
@@ -43,21 +43,21 @@ class _Head(msgspec.Struct):
 
 
 class _Listed(msgspec.Struct):
-    """An entry to be, and the hidden name under which the directory is taken away."""
+    """A new ledger entry, and the hidden name that the directory gets before it is removed."""
 
     entry: dict[str, Any]
     hidden: str
 
 
 def is_begun(root: Path) -> bool:
-    """Whether somebody has begun to delete and was killed, or is at it."""
+    """Whether a deletion is running, or was left unfinished by a killed process."""
     return (root / _LIST).exists()
 
 
 def begin(root: Path, entries: Sequence[LedgerEntry]) -> None:
-    """Settle what is deleted; `finish` does it.  The lock of the store is held.
+    """Commit a deletion, which `finish` then carries out.  The caller holds the store's lock.
 
-    With no entries yet it deletes nothing, and whoever comes to write a thread waits for `finish`.
+    Without entries it deletes nothing, but makes writers of threads wait for `finish`.
     """
     make_directories(root / DELETED)
     check_directory(root / DELETED)
@@ -67,7 +67,7 @@ def begin(root: Path, entries: Sequence[LedgerEntry]) -> None:
 
 
 def finish(root: Path) -> None:
-    """Do what a list says, as far as it is not done; the lock of the store is held."""
+    """Carry out what remains of a committed deletion; the caller holds the store's lock."""
     data = read_file(root / _LIST)
     if data is None:
         return
@@ -77,7 +77,7 @@ def finish(root: Path) -> None:
     except (msgspec.MsgspecError, ValueError, TypeError) as error:
         raise damaged(root / _LIST, str(error), "take it away") from error
     threads = root / "threads"
-    # Hidden first, so that nobody finds a half of one; the outermost come first.
+    # All are hidden first, outermost first, so that nobody sees a half-deleted thread.
     for each, entry in zip(listed, entries, strict=True):
         _hide(threads / directory_name(entry.thread_id), threads / each.hidden)
     sync_directory(threads)
@@ -97,13 +97,13 @@ def _hide(path: Path, hidden: Path) -> None:
     try:
         os.rename(path, hidden)
     except FileNotFoundError:
-        pass  # it was done before
+        pass  # already hidden
     except OSError as error:
         raise translate(error, path) from error
 
 
 def entries(root: Path, newest: int | None = None) -> list[LedgerEntry]:
-    """The ledger of the store, oldest first; of all entries, or so many of the newest.
+    """Return entries of the store's ledger, oldest first: all, or only so many of the newest.
 
     Raises:
         LogCorrupt: a part of it can't be read.
@@ -116,7 +116,7 @@ def entries(root: Path, newest: int | None = None) -> list[LedgerEntry]:
 
 
 def faults(root: Path) -> Iterator[Fault]:
-    """What stands beside the ledger and differs from it."""
+    """Return the inconsistencies between the ledger and the files beside it."""
     head = _head(root)
     newest = _entry(root, head.n).hash.hex() if head.n else ""
     if head.hash != newest:

@@ -1,4 +1,4 @@
-"""The directories and small files of a files store: where what is, read, replaced and locked."""
+"""Directories and small files of a files store: names, reading, replacing, locking."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DENIED = (errno.EACCES, errno.EPERM)
 
 
 def translate(error: OSError | ValueError, path: Path) -> HitlError:
-    """What an error of the system means to a user, in words."""
+    """Turn an error of the operating system into one for users."""
     code = error.errno if isinstance(error, OSError) else None
     if code in _FULL:
         return StoreUnusable(f"no space is left for the store ({path})", "make room and try again")
@@ -52,15 +52,15 @@ def translate(error: OSError | ValueError, path: Path) -> HitlError:
 
 
 def damaged(path: Path, what: str, hint: str = "put back a copy of it") -> LogCorrupt:
-    """The error for a file of a store that can't be read as it should."""
+    """Return the error for a damaged file of a store."""
     return LogCorrupt(f"the file {path} is damaged: {what}", hint)
 
 
 def read_file(path: Path) -> bytes | None:
-    """What a file holds, None where there is none.
+    """Return a file's contents, None if there is no such file.
 
     Raises:
-        StoreUnusable: a link, no plain file, or not ours to read.
+        StoreUnusable: it is a link, no plain file, or unreadable for us.
     """
     try:
         handle = os.open(path, os.O_RDONLY | _NO_LINKS | _NOT_BLOCKING)
@@ -81,12 +81,12 @@ def read_file(path: Path) -> bytes | None:
 
 
 def read_part(path: Path) -> bytes | None:
-    """What one file of a log holds, None where there is none.
+    """Return the contents of one file of a log, None if there is no such file.
 
-    Unlike `read_file`, it calls a file that may not be read damaged, so that others are read all the same.
+    Unlike `read_file`, it reports an unreadable file as damaged, so that other threads can still be read.
 
     Raises:
-        LogCorrupt: a link, no plain file, or not ours to read.
+        LogCorrupt: it is a link, no plain file, or unreadable for us.
     """
     try:
         return read_file(path)
@@ -95,13 +95,13 @@ def read_part(path: Path) -> bytes | None:
 
 
 def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Put a file in its place, whole, whatever happens; its directory is not synced yet.
+    """Replace a file atomically, without syncing its directory.
 
     Args:
-        durable: False leaves it to the caller to sync what was written.
+        durable: if False, the caller syncs the contents.
 
-    The name of the temporary file is fixed, so that a killed writer leaves at most one behind: only
-    one writer at a time may do this, the holder of the lock of the directory.
+    The temporary file has a fixed name, so that a killed writer leaves at most one.  So the caller must hold
+    the directory's lock.
 
     Raises:
         StoreUnusable: no space, no permission or read-only; the file is as it was.
@@ -126,7 +126,7 @@ def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
 
 
 def remove_file(path: Path) -> None:
-    """Take a file away, where there is one."""
+    """Remove a file if it exists."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -136,9 +136,9 @@ def remove_file(path: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Make the names in a directory last, as `fsync` does for contents.
+    """Sync the names in a directory to the disk, as `fsync` does for contents.
 
-    One that can't be opened, as none can on Windows, is left as it is.
+    Does nothing if the directory can't be opened, as on Windows.
     """
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
@@ -155,8 +155,8 @@ def sync_directory(path: Path) -> None:
 
 
 def sync(handle: int) -> None:
-    """Wait until what was written to a file is on the disk; raises `OSError`."""
-    if sys.platform == "darwin":  # its fsync leaves it in the disk's own memory
+    """Wait until a file's contents are on the disk; raises `OSError`."""
+    if sys.platform == "darwin":  # on macOS fsync leaves data in the disk's cache
         import fcntl
 
         fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
@@ -165,7 +165,7 @@ def sync(handle: int) -> None:
 
 
 def make_directories(path: Path) -> None:
-    """Make what is missing of a path; what we make is for its owner alone."""
+    """Make the missing directories of a path, accessible only to their owner."""
     if path.is_dir():
         return
     make_directories(path.parent)
@@ -179,7 +179,7 @@ def make_directories(path: Path) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path, patience: float = BUSY_SECONDS) -> Iterator[None]:
-    """Hold a lock file against other threads and processes; the system frees it when a holder dies.
+    """Hold a lock file against other threads and processes; the system frees it when the holder dies.
 
     Raises:
         StoreUnusable: it stayed locked for `patience` seconds, or this system has no such locks.
@@ -215,7 +215,7 @@ def locked(path: Path, patience: float = BUSY_SECONDS) -> Iterator[None]:
 
 
 VERSION = 7
-"""The version of the format; a store of another one is not read."""
+"""Version of the format; stores of other versions are not read."""
 
 MARKER = "hitl-tui-store.json"
 LOCK = "lock"
@@ -233,13 +233,13 @@ class _Marker(msgspec.Struct):
 
 
 def open_directory(root: Path) -> None:
-    """Make sure that a directory is a store of ours; one that is missing or empty is made one.
+    """Check that a directory is a store, or make a store of a missing or empty directory.
 
-    One that is a store may be read-only.
+    An existing store may be read-only.
 
     Raises:
-        StoreUnusable: not ours, of another version or full.
-        LogCorrupt: ours, but damaged.
+        StoreUnusable: it is no store, of another version, or full.
+        LogCorrupt: it is a damaged store.
     """
     try:
         make_directories(root)
@@ -254,13 +254,13 @@ def open_directory(root: Path) -> None:
 
 
 def directory_name(thread_id: str) -> str:
-    """The name of a thread's directory."""
+    """Return the name of a thread's directory."""
     slug = _UNSAFE.sub("-", thread_id.lower())[:40].strip("-") or "thread"
     return f"{slug}-{sha256(thread_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def number_file(directory: Path, part: str, number: int) -> Path:
-    """The file of a step, a decision or a snapshot."""
+    """Return the file of a step, a decision or a snapshot."""
     return directory / part / f"{number:08d}.{'part' if part == 'snapshots' else 'json'}"
 
 
@@ -270,7 +270,7 @@ def graph_file(root: Path, digest: str) -> Path:
 
 
 def check_directory(path: Path) -> None:
-    """Refuse anything but a directory of its own, such as a link that leads elsewhere."""
+    """Refuse a path that is no real directory, such as a link."""
     try:
         mode = path.lstat().st_mode
     except OSError as error:

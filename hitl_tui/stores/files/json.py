@@ -1,7 +1,7 @@
-"""Between records and the JSON files of a store (the directories are in directory).
+"""Converts records to and from the JSON files of a store.
 
-Files are for people, too: indented, fields in a fixed order, hashes as `sha256:<hex>`.  Values keep the
-order of their keys, which is part of what a reader gets back.
+People can read the files, too: indented, fields in a fixed order, hashes as `sha256:<hex>`.  Values keep the
+order of their keys.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def plain(row: msgspec.Struct) -> dict[str, Any]:
-    """A row as a JSON object, hashes as text; what is unset, and that nothing is patched, is left out.
+    """Return a row as a JSON object, hashes as text, without unset fields and an empty `patched`.
 
-    So is a login of a database: nobody but the database itself can tell it.
+    Database logins are left out, too: only a database can vouch for them.
     """
     fields = {
         name: value for name, value in msgspec.structs.asdict(row).items() if value is not msgspec.UNSET
@@ -87,10 +87,10 @@ def plain(row: msgspec.Struct) -> dict[str, Any]:
 
 
 def row_of(kind: type[T], fields: Mapping[str, Any]) -> T:
-    """The row of a JSON object.
+    """Return the row of a JSON object.
 
     Raises:
-        ValueError: it is none (msgspec's errors are).
+        ValueError: the object is no such row (msgspec's errors are `ValueError`s).
     """
     values = dict(fields)
     if kind is LedgerEntry:
@@ -101,48 +101,48 @@ def row_of(kind: type[T], fields: Mapping[str, Any]) -> T:
 
 
 def step_file(commit: Commit, point: Checkpoint, spent: Iterable[Spending] | None) -> bytes:
-    """A step: its checkpoint and its records, at times what all steps up to it took."""
+    """Encode a step: its checkpoint, its records, and maybe the spending of all steps up to it."""
     records = [plain(record) for record in commit.records]
     body = _StepFile(plain(point), records, None if spent is None else list(spent))
     return _pretty(body)
 
 
 def checkpoint_of(data: bytes) -> tuple[Checkpoint, list[Spending] | None]:
-    """The checkpoint of a step file, and what all steps up to it took where that is noted."""
+    """Decode the checkpoint of a step file, and the spending of all steps up to it if the file has it."""
     check_nesting(data)
     part = _decode_checkpoint(data)
     return row_of(Checkpoint, part.checkpoint), part.spent
 
 
 def records_of(data: bytes) -> list[UpdateRecord]:
-    """The records of a step file."""
+    """Decode the records of a step file."""
     check_nesting(data)
     return [row_of(UpdateRecord, fields) for fields in _decode_records(data).records]
 
 
 def entry_file(entry: LedgerEntry) -> bytes:
-    """One decision."""
+    """Encode one decision."""
     return _pretty(plain(entry))
 
 
 def entry_of(data: bytes) -> LedgerEntry:
-    """What `entry_file` wrote."""
+    """Decode what `entry_file` wrote."""
     check_nesting(data)
     return row_of(LedgerEntry, _decode_object(data))
 
 
 def cursor_file(cursor: Cursor, last_writer: str, facts: bytes) -> bytes:
-    """Where a thread stands; `facts` is the thread's `facts_hash`."""
+    """Encode a thread's cursor; `facts` is the thread's `facts_hash`."""
     body = msgspec.Raw(_encode(plain(cursor)))
     digest = chained(bytes(body) + _encode(last_writer), facts)
     return _pretty(_CursorFile(body, last_writer, f"{PREFIX}{digest.hex()}"))
 
 
 def cursor_of(data: bytes, facts: bytes | None) -> tuple[Cursor, str]:
-    """The cursor and the last writer.
+    """Decode the cursor and the last writer.
 
     Args:
-        facts: the thread's `facts_hash`; None reads what is there, whatever it is.
+        facts: the thread's `facts_hash`; None to skip the check of the file's hash.
 
     Raises:
         ValueError: it is not what was written.
@@ -158,44 +158,44 @@ def cursor_of(data: bytes, facts: bytes | None) -> tuple[Cursor, str]:
 
 
 def info_file(origin: Origin, order: int) -> bytes:
-    """What is fixed about a thread; `order` tells threads made at one time apart."""
+    """Encode a thread's info; `order` orders threads made at the same time."""
     return _pretty(_InfoFile(plain(origin.info), order, origin.shared_entries, origin.past))
 
 
 def info_of(data: bytes) -> tuple[Origin, int]:
-    """What `info_file` wrote."""
+    """Decode what `info_file` wrote."""
     check_nesting(data)
     file = _decode_info(data)
     return Origin(row_of(ThreadInfo, file.info), file.shared_entries, file.past), file.order
 
 
 def lease_file(lease: Lease) -> bytes:
-    """Who holds a thread."""
+    """Encode a thread's lease."""
     return _pretty(lease)
 
 
 def lease_of(data: bytes) -> Lease:
-    """What `lease_file` wrote."""
+    """Decode what `lease_file` wrote."""
     return _decode_lease(data)
 
 
 def pause_file(request: PauseRequest) -> bytes:
-    """What is asked of whoever holds a thread."""
+    """Encode a pause request to a thread's holder."""
     return _pretty(request)
 
 
 def pause_of(data: bytes) -> PauseRequest:
-    """What `pause_file` wrote."""
+    """Decode what `pause_file` wrote."""
     return _decode_pause(data)
 
 
 def presence_file(attending: tuple[Presence, ...]) -> bytes:
-    """Who is at the questions of a thread."""
+    """Encode who views or claims a thread's requests."""
     return _pretty(attending)
 
 
 def presence_of(data: bytes) -> tuple[Presence, ...]:
-    """What `presence_file` wrote."""
+    """Decode what `presence_file` wrote."""
     return _decode_presence(data)
 
 
@@ -204,12 +204,12 @@ def _pretty(body: Any) -> bytes:
 
 
 def hash_text(digest: bytes) -> str:
-    """A hash as text; "" for none."""
+    """Return a hash as text; "" for none."""
     return f"{PREFIX}{digest.hex()}" if digest else ""
 
 
 def digest_of(text: Any, name: str) -> bytes:
-    """The hash of a text, b"" of an empty one; raises `ValueError`, which names the field."""
+    """Parse a hash written as text, "" to b""; raises `ValueError`, which names the field."""
     if text == "":
         return b""
     if not isinstance(text, str) or not text.startswith(PREFIX):

@@ -1,4 +1,4 @@
-"""Threads as directories of readable JSON files, one a step."""
+"""Store that keeps each thread as a directory of readable JSON files, one per step."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ _LOCK = ".lock"
 
 @contextlib.contextmanager
 def making(threads: Path) -> Iterator[Path]:
-    """An empty directory for a new thread, which is gone afterwards unless it was put in its place."""
+    """Make a temporary directory for a new thread; removed at the end unless it was moved into place."""
     while True:
         path = threads / f"{_HIDDEN}{uuid.uuid4().hex}"
         lock = _lock_of(path)
         with locked(lock):
-            # Whoever cleared up at this very moment may have had it first and taken it away.
+            # A process that cleans up at this moment may have locked and removed it first.
             if not lock.exists():
                 continue
             try:
@@ -104,7 +104,7 @@ def making(threads: Path) -> Iterator[Path]:
 
 
 def unfinished(threads: Path) -> set[Path]:
-    """The directories in which threads are made, by a living writer or by a dead one."""
+    """Return the temporary directories of new threads, of living and dead writers."""
     try:
         names = [name for name in os.listdir(threads) if name.startswith(_HIDDEN)]
     except OSError as error:
@@ -113,7 +113,7 @@ def unfinished(threads: Path) -> set[Path]:
 
 
 def clear_up(threads: Path) -> None:
-    """Take away what killed writers left behind."""
+    """Remove what killed writers left behind."""
     for path in unfinished(threads):
         with contextlib.suppress(StoreUnusable), locked(_lock_of(path), patience=0):
             shutil.rmtree(path, ignore_errors=True)
@@ -137,17 +137,17 @@ LIST = "placing.json"
 
 
 class _Move(msgspec.Struct):
-    """A directory in `threads`: the hidden name it was filled under, and the one it is to get."""
+    """Move of a directory in `threads` from its hidden name to its final one."""
 
     new: Annotated[str, msgspec.Meta(pattern=r"^\.new-[0-9a-f]{32}$")]
     name: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9-]+-[0-9a-f]{16}$")]
 
 
 def place(root: Path, threads: Sequence[tuple[Path, str]]) -> None:
-    """Make directories of `threads` the threads with these ids.
+    """Move temporary directories into place as the threads with these ids.
 
     Args:
-        made: the first one is placed last: whoever finds it finds the others, too.
+        made: the first one is moved last, so that a process that finds it finds the others, too.
 
     Raises:
         ThreadBusy: there is a thread with one of the ids; none is placed.
@@ -164,11 +164,11 @@ def place(root: Path, threads: Sequence[tuple[Path, str]]) -> None:
 
 
 def recover(root: Path) -> None:
-    """Take back what a killed writer has put in place without getting to the end, and clear up after it."""
+    """Undo the unfinished moves of a killed writer, and remove what it left."""
     threads = root / "threads"
     if (root / LIST).exists() or deletions.is_begun(root) or unfinished(threads):
         with locked(root / LOCK):
-            # In this order: what is missing counts as put in place.
+            # The order matters: a missing temporary directory counts as moved.
             _take_back(root)
             deletions.finish(root)
             clear_up(threads)
@@ -200,17 +200,17 @@ def _move(threads: Path, thread: tuple[Path, str]) -> None:
 
 
 def _take_back(root: Path) -> None:
-    """Undo the moves of a list that is there, unless all were made; the lock of the store is held."""
+    """Undo the moves of a list, unless all were made; the caller holds the store's lock."""
     threads = root / "threads"
     moves = _listed(root / LIST)
-    # The name of one that was not moved may be somebody else's.
+    # If it was not moved, its name may belong to another thread.
     moved = [move for move in moves if not (threads / move.new).exists()]
     try:
         for move in moved if len(moved) < len(moves) else ():
             os.rename(threads / move.name, threads / move.new)
     except OSError as error:
         raise translate(error, threads) from error
-    # Before anything is deleted: what is missing must never look as if it had been moved.
+    # Before anything is deleted: a deleted directory must not look like a moved one.
     remove_file(root / LIST)
     for move in moves:
         shutil.rmtree(threads / move.new, ignore_errors=True)
@@ -226,16 +226,16 @@ def _listed(file: Path) -> list[_Move]:
         raise damaged(file, str(error), "take it away") from error
 
 
-# A graph that no thread names is cleared up when it was put there longer ago.
+# Age after which a graph that no thread uses is removed.
 _GRAPH_SECONDS = 3600
-# A file younger than this when it was read may have changed since without looking it.
+# A file younger than this when read may have changed since then with the same time stamp.
 _RACY_NS = 2_000_000_000
 _OURS = re.compile(r"[a-z0-9-]+-[0-9a-f]{16}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class _Seen(NamedTuple):
-    """A cursor as it was read at `at` from a file that looked like `stamp`."""
+    """A cached cursor, read at `at` from a file with the stamp `stamp`."""
 
     stamp: tuple[int, int, int]
     at: int
@@ -247,13 +247,13 @@ class FileCheckpointer(Checkpointer):
     """A store in a directory, usable from several threads and processes.
 
     Args:
-        directory: made where it is missing, for its owner alone; an empty one is taken.
-        durability: "none" lets no commit wait for the disk.  Else all do, as with "steps": a cursor on the
-            disk whose step is not would be a damaged thread.
+        directory: created if missing, accessible only to its owner; may be empty.
+        durability: with "none" no commit waits for the disk.  Otherwise all do, as with "steps": a cursor on
+            the disk without its step would be a damaged thread.
 
     Raises:
-        StoreUnusable: not ours, made by a newer hitl-tui, read-only, locked or full.
-        LogCorrupt: ours, but damaged.
+        StoreUnusable: it is no store, made by a newer hitl-tui, read-only, locked or full.
+        LogCorrupt: it is a damaged store.
     """
 
     def __init__(self, directory: str | os.PathLike[str], durability: Durability = "decisions") -> None:
@@ -278,7 +278,7 @@ class FileCheckpointer(Checkpointer):
         origin = Origin(info, 0 if info.parent is None else cursor.ledger_n)
         with self._making(origin) as thread:
             _fill(thread, cursor, (first,) if first else (), self.path, durable=self._synced)
-            # Nobody deletes the parent meanwhile.
+            # Under the lock nobody can delete the parent.
             with self._locked(parent) if parent else contextlib.nullcontext():
                 self._place([thread])
 
@@ -290,7 +290,7 @@ class FileCheckpointer(Checkpointer):
                 thread = making.enter_context(self._making(origin))
                 _fill(thread, Cursor(info.thread_id), commits, self.path)
                 written.append(thread)
-            # One for all is far cheaper than one for each of many small files.
+            # One sync for all is far cheaper than one for each of many small files.
             if self._synced:
                 os.sync()
             self._place(written)
@@ -298,7 +298,7 @@ class FileCheckpointer(Checkpointer):
     def commit(self, thread_id: str, commit: Commit) -> None:
         thread = self._thread(thread_id)
         if commit.graph is not None:
-            # Before the thread is locked: whoever deletes locks the store first, then threads.
+            # Before the thread is locked: a deletion locks the store first, then threads.
             _keep_graph(self.path, commit.graph, durable=self._synced)
         with self._locked(thread):
             check_same(thread_id, commit, thread.origin.info.facts_hash)
@@ -308,7 +308,7 @@ class FileCheckpointer(Checkpointer):
                 raise refusal
             if commit.checkpoint is not None:
                 last_writer = writer(commit.checkpoint)
-                # A killed writer may have left one that this commit does not replace.
+                # A killed writer may have left a file that this commit does not replace.
                 remove_file(number_file(thread.path, "snapshots", commit.checkpoint.step))
             files = list(thread.files_of(commit, cursor.head))
             moved = shapes.cursor_file(commit.cursor, last_writer, thread.origin.info.facts_hash)
@@ -328,7 +328,7 @@ class FileCheckpointer(Checkpointer):
         with locked(self.path / LOCK):
             _take_back(self.path)
             deletions.finish(self.path)
-            # Whoever comes to write from here on waits; who writes now is waited for, one after the other.
+            # From here on new writers wait; then we wait for the current ones, one after the other.
             deletions.begin(self.path, ())
             try:
                 for name in deletion.versions:
@@ -356,7 +356,7 @@ class FileCheckpointer(Checkpointer):
             snapshots=thread.filled("snapshots"),
             decisions=thread.filled("decisions"),
         )
-        # A step's file has its updates, too.
+        # A step's file includes its updates.
         beside = max(size.checkpoints - sum(size.channels.values()), 0)
         return msgspec.structs.replace(size, checkpoints=beside)
 
@@ -374,7 +374,7 @@ class FileCheckpointer(Checkpointer):
             deletions.finish(self.path)
             clear_up(self._directory)
             named = set[str]().union(*(base.graphs_named(self, thread.origin.info) for thread in self._all()))
-            # A graph is put there before its thread is: a new one may be a thread's to come.
+            # A graph is stored before its thread, so a new graph may belong to a thread that is being made.
             old = time.time() - _GRAPH_SECONDS
             for file in (self.path / "graphs").iterdir():
                 if file.stem not in named and file.lstat().st_mtime < old:
@@ -386,12 +386,12 @@ class FileCheckpointer(Checkpointer):
         return thread.cursor(unchecked=unchecked) if thread else None
 
     def graph(self, digest: str) -> StoredGraph | None:
-        # What is no digest names no file.
+        # Only a digest names a file.
         body = read_part(graph_file(self.path, digest)) if _DIGEST.fullmatch(digest) else None
         return None if body is None else StoredGraph(digest, body)
 
     def faults(self, thread_id: str | None, since: int = 0) -> Iterator[Fault]:
-        # Files that the cursor does not reach are what a killed writer left; nobody reads them.
+        # Files beyond the cursor were left by a killed writer; nobody reads them.
         if thread_id is None:
             yield from deletions.faults(self.path)
             yield from self._unreadable_directories()
@@ -581,13 +581,13 @@ class FileCheckpointer(Checkpointer):
         return thread
 
     def _find(self, thread_id: str) -> ThreadFiles | None:
-        # What is no text names no thread, as in the other stores; making one says so.
+        # As in the other stores, no thread has a name that is no valid text; creating one reports it.
         return self._thread_in(directory_name(thread_id)) if isinstance(thread_id, str) else None
 
     def _thread_in(self, name: str) -> ThreadFiles | None:
-        """The thread in a directory, None where there is no such directory."""
+        """Return the thread in a directory, None if there is no such directory."""
         thread, path = self._known.get(name), self._directory / name
-        # What is fixed about a thread is in a file that is never replaced: another file is another thread.
+        # A thread's info file is never replaced: another file means another thread.
         if thread is not None and thread.identity != ThreadFiles.identity_of(path):
             self._lineages.clear()
             del self._known[name]
@@ -600,11 +600,11 @@ class FileCheckpointer(Checkpointer):
         return thread
 
     def _check_there(self) -> None:
-        """Refuse to say that something is missing in a store that is away itself."""
+        """Raise an error if the whole store is gone, so that callers do not report parts as missing."""
         check_directory(self._directory)
 
     def _check_still(self, thread: ThreadFiles) -> None:
-        """Refuse a thread that was deleted, or is another of its name by now."""
+        """Raise an error if a thread was deleted, or replaced by another of its name."""
         if thread.identity != ThreadFiles.identity_of(thread.path):
             self._check_there()
             raise unknown_thread(thread.origin.info.thread_id)
@@ -619,7 +619,7 @@ class FileCheckpointer(Checkpointer):
             raise translate(error, self._directory) from error
 
     def _listed(self, name: str) -> ThreadFiles | None:
-        """The thread in a directory that was there a moment ago."""
+        """Return the thread in a directory that was just listed."""
         try:
             return self._thread_in(name)
         except StoreUnusable:
@@ -629,7 +629,7 @@ class FileCheckpointer(Checkpointer):
             return None
 
     def _glance(self, thread: ThreadFiles) -> _Seen:
-        """The cursor for lists, which is read again only where its file looks changed."""
+        """Return the cursor for lists, read again only if its file has changed."""
         file = thread.cursor_file
         try:
             facts = os.lstat(file)
@@ -643,7 +643,7 @@ class FileCheckpointer(Checkpointer):
 
     @contextlib.contextmanager
     def _making(self, origin: Origin) -> Iterator[ThreadFiles]:
-        """A directory to fill, which is gone afterwards unless it was put in its place."""
+        """Make a temporary directory for a thread; removed at the end unless it was moved into place."""
         thread_id = check_thread_id(origin.info.thread_id)
         if os.path.lexists(self._directory / directory_name(thread_id)):
             raise name_taken(thread_id)
@@ -670,7 +670,7 @@ class FileCheckpointer(Checkpointer):
                 except StoreUnusable:
                     self._check_still(thread)
                     raise
-                # Whoever had the lock before may have deleted it.
+                # The last holder of the lock may have deleted it.
                 self._check_still(thread)
                 if not deletions.is_begun(self.path):
                     yield
@@ -682,10 +682,10 @@ class FileCheckpointer(Checkpointer):
 def _fill(
     thread: ThreadFiles, cursor: Cursor, commits: Iterable[Commit], root: Path, *, durable: bool = False
 ) -> None:
-    """Write a thread into a directory that nobody finds yet, and its graphs to those of the store.
+    """Write a thread into a hidden directory, and its graphs to the store.
 
     Args:
-        cursor: what the first of the commits follows on.
+        cursor: the cursor before the first of the commits.
     """
     info = thread.origin.info
     last_writer = info.created_by or ""
@@ -705,11 +705,11 @@ def _fill(
 
 
 def _keep_graph(root: Path, graph: StoredGraph, *, durable: bool) -> None:
-    """Put a graph among those of the store, which may have it already; threads share them."""
+    """Write a graph to the store unless it is there already; threads share graphs."""
     file = graph_file(root, graph.digest)
     if read_file(file) == graph.body:
         with contextlib.suppress(OSError):
-            os.utime(file)  # so that nobody clears it up before its thread is there
+            os.utime(file)  # keeps it from being removed before its thread exists
         return
     with locked(root / LOCK):
         replace_file(file, graph.body, durable=durable)

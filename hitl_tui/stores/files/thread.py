@@ -1,4 +1,4 @@
-"""One thread's directory in a files store (see directory): what its files say."""
+"""Reads the files of one thread in a files store."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from hitl_tui.stores.lineage import Origin, Spending, sum_by_node
 
 T = TypeVar("T")
 
-# Every so many steps a step's file notes what all so far took, so that totals read no whole thread.
+# Every so many steps a step's file has the spending so far, so that totals need not read all steps.
 _SPENDING_STEPS = 64
 _LET_GO = "it tells who holds the thread alone: delete it where nobody runs the thread"
 _SNAPSHOT = re.compile(r"([0-9]{8,10})\.part")
 
 
 class ThreadFiles:
-    """A thread's files; what is read is never kept, but for what can't change.
+    """A thread's files; only what can't change is cached.
 
     Raises (all of its methods):
         LogCorrupt: a file is damaged or missing.
-        StoreUnusable: a file may not be read, or is none.
+        StoreUnusable: a file is unreadable for us, or no plain file.
     """
 
     def __init__(self, path: Path, origin: Origin, order: int = 0) -> None:
@@ -56,7 +56,7 @@ class ThreadFiles:
 
     @staticmethod
     def identity_of(path: Path) -> tuple[int, int] | None:
-        """What tells the thread in a directory from one that was there before; None where there is none."""
+        """Return a value that identifies the thread in a directory; None if there is none."""
         try:
             facts = os.lstat(path / "info.json")
         except FileNotFoundError:
@@ -66,13 +66,13 @@ class ThreadFiles:
         return facts.st_ino, facts.st_mtime_ns
 
     def filled(self, part: str) -> int:
-        """What the files of a part take."""
+        """Return the size of the files of a part."""
         with os.scandir(self.path / part) as files:
             return sum(file.stat(follow_symlinks=False).st_size for file in files)
 
     @classmethod
     def open(cls, path: Path) -> ThreadFiles:
-        """The thread in a directory."""
+        """Open the thread in a directory."""
         for directory in (path, *(path / part for part in PARTS)):
             check_directory(directory)
         file = path / "info.json"
@@ -85,12 +85,12 @@ class ThreadFiles:
         return cls(path, origin, order)
 
     def standing(self, *, unchecked: bool = False) -> tuple[Cursor, str]:
-        """The cursor and the last writer."""
+        """Return the cursor and the last writer."""
         facts = None if unchecked else self.origin.info.facts_hash
         return _decoded(self.cursor_file, lambda data: shapes.cursor_of(data, facts))
 
     def cursor(self, *, unchecked: bool = False) -> Cursor:
-        """Where the thread stands."""
+        """Return the thread's cursor."""
         cursor, _ = self.standing(unchecked=unchecked)
         known = self.origin.info.thread_id
         if cursor.thread_id != known:
@@ -98,34 +98,34 @@ class ThreadFiles:
         return cursor
 
     def lease(self) -> Lease | None:
-        """Who holds the thread, dead or alive."""
+        """Return the thread's lease, of a living or dead process."""
         data = read_file(self.lease_file)
         return None if data is None else _read(self.lease_file, data, shapes.lease_of, _LET_GO)
 
     def pause(self) -> PauseRequest | None:
-        """What was asked of whoever holds the thread."""
+        """Return the pause request to the thread's holder."""
         data = read_file(self.pause_file)
         return None if data is None else _read(self.pause_file, data, shapes.pause_of, _LET_GO)
 
     def attending(self) -> tuple[Presence, ...]:
-        """Who was at its questions, dead or alive."""
+        """Return who viewed or claimed its requests, of living and dead processes."""
         data = read_file(self.presence_file)
         return () if data is None else _read(self.presence_file, data, shapes.presence_of, _LET_GO)
 
     def point(self, step: int) -> Checkpoint:
-        """The checkpoint of a step that the cursor reaches."""
+        """Return the checkpoint of a step up to the cursor's."""
         return self._point(step)[0]
 
     def records(self, step: int) -> list[UpdateRecord]:
-        """The records of a step that the cursor reaches."""
+        """Return the records of a step up to the cursor's."""
         return _decoded(number_file(self.path, "steps", step), shapes.records_of)
 
     def entry(self, n: int) -> LedgerEntry:
-        """A decision that the cursor reaches."""
+        """Return a decision up to the cursor's."""
         return _decoded(number_file(self.path, "decisions", n), shapes.entry_of)
 
     def spending(self, last: int) -> list[Spending]:
-        """What the thread's own steps up to `last` took."""
+        """Return the spending of the thread's own steps up to `last`."""
         info = self.origin.info
         spent: list[Spending] = []
         for step in range(last, -1 if info.parent is None else info.fork_step, -1):
@@ -136,12 +136,12 @@ class ThreadFiles:
         return spent
 
     def spending_faults(self, last: int, since: int = 0) -> Iterator[Fault]:
-        """Notes of what the steps took that are not what these took; a note before `since` is believed."""
+        """Yield stored sums of spending that differ from the steps'; sums before `since` are not checked."""
         info = self.origin.info
         first = 0 if info.parent is None else info.fork_step + 1
         noted: list[Spending] | None = []
         for step in range(since - 1, first - 1, -1):
-            with suppress(LogCorrupt):  # told of the step itself
+            with suppress(LogCorrupt):  # reported for the step itself
                 if (spent := self._point(step)[1]) is not None:
                     first, noted = step + 1, spent
                     break
@@ -159,7 +159,7 @@ class ThreadFiles:
                 noted = spent
 
     def snapshot(self, first: int, last: int) -> tuple[int, bytes] | None:
-        """The newest snapshot of steps `first` to `last`, which the cursor reaches."""
+        """Return the newest snapshot of steps `first` to `last`, up to the cursor's."""
         steps = self._snapshot_steps(last)
         if not steps or steps[0] < first:
             return None
@@ -171,7 +171,7 @@ class ThreadFiles:
             raise damaged(number_file(self.path, "snapshots", steps[0]), str(error), hint) from error
 
     def files_of(self, commit: Commit, head: int) -> Iterator[tuple[Path, bytes]]:
-        """The files of a commit after step `head`, all but the cursor's."""
+        """Return the files of a commit after step `head`, all but the cursor's."""
         for entry in commit.ledger:
             yield number_file(self.path, "decisions", entry.n), shapes.entry_file(entry)
         point = commit.checkpoint
@@ -192,7 +192,7 @@ class ThreadFiles:
         return point, spent
 
     def _snapshot_steps(self, last: int) -> list[int]:
-        """The steps up to `last` that have a snapshot, newest first."""
+        """Yield the steps up to `last` that have a snapshot, newest first."""
         directory = self.path / "snapshots"
         try:
             names = os.listdir(directory)

@@ -1,26 +1,26 @@
-"""The tables of a store file.
+"""Tables of a SQLite store.
 
-Rows of a thread have the id `thread << 32 | number` (seq, step or entry): one integer key, so a
-thread's rows lie side by side in the order they were written and need no index beside the table.
-Nothing is stored that follows from another row: the thread's name, `prev_record_hash`, `prev_hash`.
+Rows of a thread have the id `thread << 32 | number` (seq, step or entry): one integer key, so that a
+thread's rows are adjacent, in the order of writing, and need no other index.
+Columns never repeat another row: the thread's name, `prev_record_hash` and `prev_hash` are not stored.
 A snapshot holds what is new since the one before it (see snapshots).
 """
 
 from __future__ import annotations
 
 APPLICATION_ID = 0x4869546C
-"""Marks a SQLite file as ours ("HiTl")."""
+"""The application id of our SQLite files ("HiTl")."""
 
 PAGE_BYTES = 1024
 """The page size of new files: a commit writes a page of each of a few tables, so small ones are faster."""
 
 VERSION = 18
-"""The version of the tables; a file with another one is not read."""
+"""Version of the tables; files of other versions are not read."""
 
 TABLES = (
     # `past` is JSON of a carried thread's `Past` parts, `owner` of whom a child thread runs for; NULL for
     # none.
-    # The key of a thread that was deleted is never given again: another process may still hold it.
+    # The key of a deleted thread is never used again: another process may still have it.
     """CREATE TABLE thread (
         key INTEGER PRIMARY KEY AUTOINCREMENT,
         id TEXT NOT NULL UNIQUE,
@@ -38,7 +38,7 @@ TABLES = (
         facts_hash BLOB NOT NULL
     )""",
     "CREATE INDEX thread_parent ON thread (parent) WHERE parent IS NOT NULL",
-    # `body` is the whole cursor as JSON; the columns before it are what lists and guards need of it.
+    # `body` is the whole cursor as JSON; the columns before it are for lists and checks.
     # Lists are ordered by when a thread moved.  An index on the moment itself would be written with each
     # commit; one on about its second (`touched`) is not, and the moment orders the few within it.
     """CREATE TABLE cursor (
@@ -57,7 +57,7 @@ TABLES = (
         touched INTEGER NOT NULL
     )""",
     "CREATE INDEX cursor_touched ON cursor (touched)",
-    # Nothing is written for commits of a thread that goes on running, or on waiting for the same.
+    # Written only when a thread begins or ends to run, or waits for something else.
     "CREATE INDEX cursor_waiting ON cursor (waiting_since) WHERE waiting_since IS NOT NULL",
     "CREATE INDEX cursor_running ON cursor (thread) WHERE status = 'running'",
     """CREATE TABLE lease (
@@ -71,7 +71,7 @@ TABLES = (
         boot TEXT NOT NULL,
         namespace TEXT NOT NULL
     )""",
-    # What somebody asks of the process that holds a thread.
+    # Pause requests to the process that holds a thread.
     """CREATE TABLE pause (
         thread INTEGER PRIMARY KEY REFERENCES thread (key),
         actor TEXT,
@@ -79,7 +79,7 @@ TABLES = (
         at INTEGER NOT NULL,
         at_once INTEGER NOT NULL
     )""",
-    # Who is at a question of a thread; `body` is the `Presence` as JSON.
+    # Who views or claims a thread's request; `body` is the `Presence` as JSON.
     """CREATE TABLE presence (
         thread INTEGER NOT NULL REFERENCES thread (key),
         token TEXT NOT NULL,
@@ -105,7 +105,8 @@ TABLES = (
         result BLOB,
         lineage BLOB
     )""",
-    # An empty `parent_thread` is the thread itself; `uses` and what follows is JSON, NULL for none.
+    # An empty `parent_thread` means the thread itself; `uses` and the columns after it are JSON, NULL for
+    # none.
     """CREATE TABLE checkpoint (
         id INTEGER PRIMARY KEY,
         parent_thread TEXT,
@@ -142,7 +143,7 @@ TABLES = (
         origin TEXT
     )""",
     "CREATE TABLE snapshot (id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
-    # What a thread's own steps took up to one of them, as JSON: spares summing up a long thread.
+    # Spending of a thread's own steps up to one of them, as JSON, so that long threads need not be summed up.
     "CREATE TABLE spending (id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
     """CREATE TABLE ledger (
         id INTEGER PRIMARY KEY,
@@ -162,7 +163,7 @@ TABLES = (
         made_by TEXT NOT NULL,
         cursor_hash BLOB NOT NULL
     )""",
-    # The store's own ledger, of the threads that were deleted; as many as keys were given and have gone.
+    # The store's own ledger of deleted threads: one entry for each used key without a thread.
     """CREATE TABLE store_ledger (
         id INTEGER PRIMARY KEY,
         kind TEXT NOT NULL,
@@ -182,6 +183,6 @@ TABLES = (
         cursor_hash BLOB NOT NULL,
         thread TEXT NOT NULL
     )""",
-    # Graphs as data, each as JSON by the SHA-256 of it, in hex.
+    # Graphs as JSON, by the hex SHA-256 of it.
     "CREATE TABLE graph (digest TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
 )
