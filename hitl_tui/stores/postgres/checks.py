@@ -1,4 +1,4 @@
-"""What is wrong with the server of a store, each with how to mend it; looking changes nothing there."""
+"""Checks the database server of a store, with a hint for each problem; changes nothing there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hitl_tui.stores.postgres.server import NOW, Connection, Server
 from hitl_tui.stores.postgres.writing import BEGINS, DELETES
 
 _FEWEST_LEFT = 20
-"""Connections that are to be free: a process takes up to nine."""
+"""Connections that should be free: a process uses up to nine."""
 _CLOCK_SECONDS = 30
 _LEAST_ROOM = 1 << 30
 _MEMBER = "SELECT has_role('{}')"
@@ -34,7 +34,7 @@ _AT_WORK = (
     f"SELECT (SELECT count(*) FROM procrastinate_workers WHERE last_heartbeat > now() - interval "
     f"'{_HEARD_SECONDS} s'), (SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo' "
     "AND coalesce(scheduled_at, now()) <= now()), "
-    # A thread that somebody else has run on since is not stuck any more.
+    # A thread that somebody else has continued since is not stuck any more.
     "(SELECT count(*) FROM procrastinate_jobs AS j JOIN cursor AS c ON c.thread = j.lock::bigint "
     "WHERE j.status = 'doing' AND c.status = 'running' AND NOT EXISTS ("
     "SELECT FROM procrastinate_workers AS w "
@@ -48,10 +48,10 @@ _TRIGGERS = (
 
 
 class Check(NamedTuple):
-    """One thing that was looked at.
+    """Result of one check.
 
     Attributes:
-        hint: what to do about it where it is not `ok`.
+        hint: what to do if it is not `ok`.
     """
 
     subject: str
@@ -61,25 +61,25 @@ class Check(NamedTuple):
 
 
 def checks(url: str) -> Iterator[Check]:
-    """Look at the server of a URL, from where we are and as who we are."""
+    """Check the database server of a URL, from this machine and with our login."""
     try:
         server = Server(url, "decisions")
     except HitlError as error:
-        yield _wrong(error)
+        yield _failed_check(error)
         return
     try:
         with server.connect() as db:
-            yield from _of_server(server, db)
-            yield from _of_settings(db)
-            yield from _of_store(server, db)
-            yield from _of_queue(db)
+            yield from _server_checks(server, db)
+            yield from _setting_checks(db)
+            yield from _store_checks(server, db)
+            yield from _queue_checks(db)
     except psycopg.Error as error:
-        yield _wrong(server.translate(error))
+        yield _failed_check(server.translate(error))
     except HitlError as error:
-        yield _wrong(error)
+        yield _failed_check(error)
 
 
-def _wrong(error: HitlError) -> Check:
+def _failed_check(error: HitlError) -> Check:
     return Check("server", error.message, ok=False, hint=error.hint)
 
 
@@ -87,11 +87,11 @@ def _row(db: Connection, statement: str) -> tuple[Any, ...]:
     return db.execute(statement.encode()).fetchone() or ()
 
 
-def _of_server(server: Server, db: Connection) -> Iterator[Check]:
+def _server_checks(server: Server, db: Connection) -> Iterator[Check]:
     try:
         server.check_server(db)
     except HitlError as error:
-        yield _wrong(error)
+        yield _failed_check(error)
     else:
         yield Check("server", f"PostgreSQL {_row(db, 'SHOW server_version')[0]}")
     yield Check("login", str(_row(db, "SELECT session_user::text")[0]))
@@ -115,11 +115,11 @@ def _of_server(server: Server, db: Connection) -> Iterator[Check]:
 
 
 def _is_here(db: Connection) -> bool:
-    """Whether the connection leads to this machine."""
+    """Whether the database server runs on this machine."""
     return db.info.host.startswith("/") or db.info.hostaddr in ("", "127.0.0.1", "::1")
 
 
-def _of_settings(db: Connection) -> Iterator[Check]:
+def _setting_checks(db: Connection) -> Iterator[Check]:
     for name in ("fsync", "full_page_writes"):
         if _row(db, f"SHOW {name}")[0] == "off":
             yield Check(
@@ -143,7 +143,7 @@ def _of_settings(db: Connection) -> Iterator[Check]:
         "connections", f"{used} of {most} in use", ok=most - used >= _FEWEST_LEFT,
         hint="raise max_connections in postgresql.conf: each screen and worker takes a few, up to nine",
     )  # fmt: skip
-    free = _room(db)
+    free = _free_bytes(db)
     if free is None:
         yield Check("room", "can't be told from here")
     else:
@@ -153,15 +153,15 @@ def _of_settings(db: Connection) -> Iterator[Check]:
         )  # fmt: skip
 
 
-def _room(db: Connection) -> int | None:
-    """Bytes that are free where the server keeps its tables; None where it is elsewhere, or does not say."""
+def _free_bytes(db: Connection) -> int | None:
+    """Return the free bytes of the server's data disk; None if it is not on this machine, or unknown."""
     if _is_here(db):
         with suppress(psycopg.Error, OSError):
             return shutil.disk_usage(_row(db, "SHOW data_directory")[0]).free
     return None
 
 
-def _of_store(server: Server, db: Connection) -> Iterator[Check]:
+def _store_checks(server: Server, db: Connection) -> Iterator[Check]:
     version = server.version(db)
     if version != schema.VERSION:
         yield Check(
@@ -173,7 +173,7 @@ def _of_store(server: Server, db: Connection) -> Iterator[Check]:
             hint="upgrade hitl-tui" if version > schema.VERSION else "`hitl-tui store init` makes them",
         )
         return
-    missing = _missing(db, schema.TABLES)
+    missing = _missing_tables(db, schema.TABLES)
     if missing:
         yield Check(
             "tables", f"missing: {', '.join(missing)}", ok=False, hint="go back to a copy of the store"
@@ -201,8 +201,8 @@ def _of_store(server: Server, db: Connection) -> Iterator[Check]:
     )  # fmt: skip
 
 
-def _of_queue(db: Connection) -> Iterator[Check]:
-    missing = _missing(db, _QUEUE)
+def _queue_checks(db: Connection) -> Iterator[Check]:
+    missing = _missing_tables(db, _QUEUE)
     if len(missing) == len(_QUEUE):
         yield Check(
             "workers", "no queue yet: `hitl-tui store init` makes it where hitl-tui[team] is installed"
@@ -230,7 +230,7 @@ def _of_queue(db: Connection) -> Iterator[Check]:
     )  # fmt: skip
 
 
-def _missing(db: Connection, tables: Sequence[str]) -> list[str]:
+def _missing_tables(db: Connection, tables: Sequence[str]) -> list[str]:
     named = ", ".join(f"'{name}'" for name in tables)
     asked = f"SELECT name FROM unnest(ARRAY[{named}]) AS name WHERE to_regclass(name) IS NULL"
     return [str(name) for (name,) in db.execute(asked.encode())]

@@ -1,8 +1,8 @@
-"""The jobs of a store in PostgreSQL: procrastinate's tables, and triggers that fill them.
+"""Jobs of a PostgreSQL store: procrastinate's tables, and triggers that fill them.
 
-The database queues a thread in the transaction of whatever commit lets it go on, so that no decision is
-without its job, whatever program made it and however it ended.  Queueing takes nothing but psycopg: only
-workers, and whoever makes the tables, need procrastinate.
+A commit after which a thread can continue queues it in the same transaction, so that each decision has its
+job, whatever program made it.  Queueing needs only psycopg: only workers, and a process that makes the
+tables, need procrastinate.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from hitl_tui.stores.base import unknown_thread
 from hitl_tui.stores.postgres.server import NOW, Server
 
 VERSION: Final = 3
-"""The version of these tables, which belong to one of procrastinate's."""
+"""Version of these tables; each belongs to one version of procrastinate."""
 
 DIGEST: Final = 32
-"""How much of a graph's digest names its queue: the name of a channel has 63 bytes at most."""
+"""Length of the part of a graph's digest in its queue's name: the name of a channel has at most 63 bytes."""
 
 _PENDING = "coalesce(json_array_length(convert_from({}, 'UTF8')::json -> 'pending'), 0)"
 _DUE = """
@@ -34,8 +34,8 @@ _DUE = """
 _QUEUE = (
     f"left(coalesce(nullif(convert_from(c.body, 'UTF8')::json ->> 'graph', ''), t.graph_digest), {DIGEST})"
 )
-# One job of a thread waits at a time.  The one that is there is changed, and with it locked until the end of
-# the transaction: no worker can take it and look at the thread as it was before.
+# A thread has at most one waiting job.  An existing one is updated, which locks it until the end of the
+# transaction: no worker can take it and read the thread as it was before.
 _PUT = f"""
     CREATE FUNCTION put_job(of_thread bigint, due timestamptz, tries int, why text) RETURNS void
     LANGUAGE plpgsql AS $$
@@ -73,8 +73,8 @@ _TIMER = f"""
         END IF;
     END $$
 """
-# A thread of a subgraph's run goes on in its owner's: whatever lets it go on, or ends it, while no run of the
-# owner is there to see it, is the owner's to take up.
+# A subgraph's thread is run by its owner: when it can continue or ends, and the owner does not run, the owner
+# is queued.
 _PUT_OWNER = """
     CREATE FUNCTION put_owner(of_thread bigint) RETURNS void
     LANGUAGE plpgsql AS $$
@@ -94,8 +94,8 @@ _PUT_OWNER = """
         END LOOP;
     END $$
 """
-# What lets a thread go on: its first input, an answer, an edit that moves it, a limit that was raised.  That
-# a run has stopped does not; then only a deadline may be to come.
+# A thread can continue after its first input, an answer, an edit that moves it, or a raised limit.  After a
+# run that stopped it can't; then only a deadline may be left to wait for.
 _GOES_ON = f"""
     CREATE FUNCTION goes_on() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $$
@@ -129,7 +129,7 @@ _HANDED = """
         RETURN NULL;
     END $$
 """
-# A pause is about what is queued, too; a deadline stays.
+# A pause also removes the queued job; the one for a deadline stays.
 _LET_GO = """
     CREATE FUNCTION let_go() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
@@ -149,7 +149,7 @@ _PAUSED = f"""
         RETURN NULL;
     END $$
 """
-# Whoever takes a job walks over none of other graphs, none whose time is to come, and none of other threads.
+# Taking a job scans no jobs of other graphs, of other threads or of a later time.
 _INDEXES: Final = (
     """CREATE INDEX jobs_of_thread ON procrastinate_jobs (lock) WHERE status IN ('todo', 'doing')""",
     """CREATE INDEX jobs_ready ON procrastinate_jobs (queue_name, priority DESC, id)
@@ -159,8 +159,8 @@ _INDEXES: Final = (
     """CREATE INDEX jobs_later ON procrastinate_jobs (scheduled_at)
         WHERE status = 'todo' AND scheduled_at IS NOT NULL""",
 )
-# Procrastinate's own walks over all jobs of the queues, and over those whose time is to come.  A queue's name
-# is asked for as a range, so that no index but `jobs_ready` gives the order.
+# Procrastinate's own function scans all jobs of the queues, later ones included.  The queue's name is
+# compared as a range, so that only the index `jobs_ready` can give the order.
 _TAKE = """
     CREATE FUNCTION take_job(queues text[], taker bigint) RETURNS SETOF procrastinate_jobs LANGUAGE sql AS $$
         WITH taken AS (
@@ -180,7 +180,7 @@ _TAKE = """
         FROM taken WHERE j.id = taken.id RETURNING j.*
     $$
 """
-# Whatever a job's row says is shown to everybody, so that one that can't be read would hide all others.
+# Lists show the rows of jobs to everybody, so one unreadable row would hide all others.
 _CHECK_JOB = """
     CREATE FUNCTION check_job() RETURNS trigger LANGUAGE plpgsql SET search_path = {schema}, pg_temp AS $$
     DECLARE named text;
@@ -286,9 +286,9 @@ GRANTS: Final = (
     f"GRANT USAGE ON {_SEQUENCES} TO hitl_worker",
     "GRANT EXECUTE ON FUNCTION put_job, take_job, put_timer TO hitl_worker",
 )
-"""What the roles of a store may do with its jobs."""
+"""Rights of a store's roles on its jobs."""
 
-# No time that somebody wrote is out of range, such as 'infinity'.
+# Keeps times in range: somebody may have written 'infinity'.
 _US = (
     "(extract(epoch FROM least(greatest({}, timestamptz 'epoch'), timestamptz '9999-01-01')) * 1000000)"
     "::bigint"
@@ -304,7 +304,7 @@ _JOB = f"""
             WHERE has ->> 'digest' = j.queue_name)
     FROM {{}} AS j JOIN thread AS t ON t.key = j.lock::bigint
 """
-# A worker that was killed leaves its job behind: a thread that somebody else has ended since is no work.
+# A killed worker leaves its job behind; if somebody else has ended the thread since, nothing is left to do.
 _UNDER_WAY = (
     "{0}.status = 'doing' AND EXISTS (SELECT FROM cursor AS c WHERE c.thread = {0}.lock::bigint "
     "AND c.status IN ('pending', 'waiting', 'running'))"
@@ -364,20 +364,20 @@ _REGISTER = f"""
         :graphs, {NOW}, :stopping FROM there
     ON CONFLICT (id) DO UPDATE SET stopping = excluded.stopping, backend = excluded.backend
 """
-# The connection by which a worker was heard ends as soon as its process does; one that is stopped or cut off
-# keeps it.  After a restart of the server all have lost theirs, and are given the time to come back.
+# A worker's connection ends with its process; a worker that is stopped or cut off keeps it.  After a restart
+# of the server all have lost their connections, and get time to come back.
 _DEAD = """
     now() > pg_postmaster_start_time() + make_interval(secs => :outage) AND (
         p.last_heartbeat < now() - make_interval(secs => :silence)
         OR p.last_heartbeat < now() - make_interval(secs => :gone) AND w.id IS NOT NULL
             AND NOT EXISTS (SELECT FROM pg_stat_get_activity(w.backend)))
 """
-# Who is dead is taken off with one statement: their jobs are queued again, and their leases end, wherever
-# they are, so that whoever is next takes over and writes it down.  A thread of theirs runs by its record from
-# the first commit on, and is theirs from a moment before.  What they still finish is not theirs any
-# more: leases have tokens, and jobs count their attempts.  What somebody else is writing, as one does who was
-# stopped in the middle, keeps none of the rest waiting: it is left with its worker for the next look.  A job
-# is asked for its worker again once it is locked: another may have queued it, and a third have taken it.
+# One statement removes dead workers: it queues their jobs again and ends their leases, so that the next
+# worker takes over and records it.  A worker's thread has status "running" from its first commit on, but is
+# the worker's shortly before.  A removed worker that still lives can't finish its threads: leases have
+# tokens, and jobs count their attempts.  Rows that somebody else has locked, such as a writer that was
+# stopped in the middle, are skipped until the next call.  A job's worker is checked again after
+# locking: another process may have queued the job, and a third may have taken it.
 _LEASE = "(c.pid, c.boot, c.namespace, c.process_started)"
 _REAP = f"""
     WITH dead AS (
@@ -433,14 +433,14 @@ _REAP = f"""
     )
     SELECT thread, why FROM queued, (SELECT count(*) FROM told) AS notices
 """
-# Of a worker that lives: what it was given and never heard of, as its connection broke meanwhile.
+# Jobs of a live worker that it was given but does not know of, since its connection broke.
 _GIVE_BACK = """
     UPDATE procrastinate_jobs SET status = 'todo', queueing_lock = NULL, worker_id = NULL,
         attempts = attempts + 1
     WHERE status = 'doing' AND worker_id = ? AND NOT id = ANY(?)
 """
 _LOOK_AGAIN: Final = 10.0
-"""Seconds until it is looked again whether there are tables for jobs."""
+"""Seconds between two checks whether the store has tables for jobs."""
 _NO_QUEUE = (
     "`hitl-tui store init` makes it where hitl-tui[team] is installed, as does a worker whose user may"
 )
@@ -461,13 +461,13 @@ class PostgresJobs:
         """Whether the store has tables for jobs.
 
         Raises:
-            StoreUnusable: they are of another version.
+            StoreUnusable: the tables are of another version.
         """
         if self._there or time.monotonic() < self._looked + _LOOK_AGAIN:
             return self._there
         there = self._server.rows("SELECT to_regclass(?) IS NOT NULL", (f"{self._server.schema}.queue",))
         if not there[0][0]:
-            # Only now: another thread of ours that asks meanwhile looks for itself.
+            # Only now, so that another thread of ours that asks meanwhile checks for itself.
             self._looked = time.monotonic()
             return False
         version = self._server.rows("SELECT version FROM queue")[0][0]
@@ -480,11 +480,11 @@ class PostgresJobs:
         return True
 
     def make(self) -> None:
-        """Make the tables, unless they are there; with procrastinate's, which takes that.
+        """Make the tables, if missing, with procrastinate's, which has to be installed.
 
         Raises:
             UsageError: procrastinate is not installed.
-            StoreUnusable: this user may not.
+            StoreUnusable: this user has no right to.
         """
         try:
             from procrastinate.schema import SchemaManager
@@ -505,7 +505,7 @@ class PostgresJobs:
         self._there = True
 
     def need(self) -> None:
-        """Raises `StoreUnusable` where the store has no tables for jobs."""
+        """Raise `StoreUnusable` if the store has no tables for jobs."""
         if not self.exist():
             raise StoreUnusable(f"the store {self._server.name} has no queue for workers yet", _NO_QUEUE)
 
@@ -530,11 +530,11 @@ class PostgresJobs:
         return thread_id in self._handed
 
     def listed(self, limit: int) -> Sequence[WorkerJob]:
-        """The first jobs, those that run before all others, then in the order in which they will."""
+        """Return the first jobs: running ones first, then the others in the order in which they will run."""
         return self._listed(_LIST, {"limit": limit})
 
     def forget(self, thread_id: str) -> None:
-        """Forget what is known of a thread that has gone."""
+        """Clear what is cached of a deleted thread."""
         self._handed.discard(thread_id)
 
     def of_threads(self, threads: Collection[str]) -> Sequence[WorkerJob]:
@@ -574,7 +574,7 @@ class PostgresJobs:
         return {thread for (thread,) in self._server.rows(_ORPHANED, (list(threads),))}
 
     def workers(self) -> Sequence[WorkerInfo]:
-        """The workers that were heard of, oldest first."""
+        """Return the live workers, oldest first."""
         if not self.exist():
             return []
         return [
@@ -599,9 +599,9 @@ class PostgresJobs:
 
     @property
     def conninfo(self) -> str:
-        """How to connect to the server, for procrastinate.
+        """Return connection settings for procrastinate.
 
-        Its fetching is planned for the queues that are asked for: a plan for any walks over all of them.
+        They make the database plan each fetch for its own queues: a generic plan would scan all of them.
         """
         if not self._server.takes_options:
             raise StoreUnusable(
@@ -616,10 +616,10 @@ class PostgresJobs:
     def register(
         self, worker: int, lease: Lease, graphs: Sequence[HandedGraph], concurrency: int, *, stopping: bool
     ) -> None:
-        """Say that a worker is there; to be said again and again, as long as it is.
+        """Register a worker, or renew its registration; a worker has to repeat this while it lives.
 
         Args:
-            lease: tells its process from others.
+            lease: identifies its process.
         """
         self._server.rows(
             _REGISTER,
@@ -638,36 +638,36 @@ class PostgresJobs:
         )
 
     def reap(self, *, silence: float, gone: float, outage: float) -> list[tuple[str, str]]:
-        """Queue the jobs again of workers that have died, and those whose time has come.
+        """Queue jobs of dead workers again, and jobs whose time has come.
 
         Args:
             silence: seconds without a sign of life after which a worker counts as dead.
             gone: the same for one whose connection has ended.
-            outage: seconds that the server is up before any counts as dead.
+            outage: seconds after the server's start before any worker counts as dead.
 
         Returns:
-            The threads of the dead, each with why.
+            Threads of the dead workers, each with the reason.
         """
         given = {"silence": silence, "gone": gone, "outage": outage}
         return [(thread, why) for thread, why in self._server.rows(_REAP, given)]
 
     def give_back(self, worker: int, running: Collection[int]) -> None:
-        """Queue what a worker has, but for the jobs that it runs, by their ids."""
+        """Queue a worker's jobs again, except the running ones, given by their ids."""
         self._server.rows(_GIVE_BACK, (worker, list(running)))
 
     def orphans(self) -> list[OrphanGraph]:
-        """The graphs that no worker has and threads are queued for."""
+        """Return the graphs that queued threads need and no worker has."""
         return [OrphanGraph(*row) for row in self._server.rows(_ORPHANS)]
 
     def settle(self, thread_id: str) -> None:
-        """Queue a thread for what becomes of its requests by their time, where nothing of it is queued."""
+        """Queue a thread for the next deadline or escalation of its requests, unless it is queued already."""
         self._server.rows("SELECT put_timer(key) FROM thread WHERE id = ?", (thread_id,))
 
     def put(self, thread_id: str, delay: float | None, tries: int, why: str) -> None:
-        """Queue a thread that is the workers', in so many seconds or now.
+        """Queue a thread that was handed to the workers, now or in some seconds.
 
         Args:
-            tries: how often it was put off.
+            tries: how often it was postponed.
         """
         due = "now() + make_interval(secs => ?::double precision)" if delay else "NULL::timestamptz"
         values: tuple[Any, ...] = (*((delay,) if delay else ()), tries, why, thread_id)
@@ -675,7 +675,7 @@ class PostgresJobs:
 
 
 def _graphs(text: str) -> tuple[HandedGraph, ...]:
-    """The graphs of a worker; none where its row can't be read, so that the others are still listed."""
+    """Return the graphs of a worker; none if its row can't be read, so that the others are still listed."""
     try:
         return msgspec.json.decode(text, type=tuple[HandedGraph, ...])
     except msgspec.MsgspecError:

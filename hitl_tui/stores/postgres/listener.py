@@ -1,4 +1,4 @@
-"""What others write in a store, heard as it is committed (LISTEN and NOTIFY)."""
+"""Notices commits of other processes as they happen (LISTEN and NOTIFY)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from hitl_tui.stores.postgres.server import Connection, Server
 log = logging.getLogger(__name__)
 
 _ANYWAY = 30.0
-"""Seconds after which whoever looks is to read, though nothing was heard."""
+"""Seconds after which subscribers should read again even without a notice."""
 
 _AGAIN = 0.5
 """Seconds between two tries to listen again."""
 
 
 class Listener:
-    """A thread with a connection of its own, which counts what is told and wakes whoever waits.
+    """A thread with its own connection that counts notices and wakes subscribers.
 
-    While it does not listen, `count` is None: then only reading tells what is new.
+    While it is not connected, `count` is None: then callers have to read to find changes.
     """
 
     def __init__(self, server: Server, channel: str) -> None:
@@ -44,9 +44,9 @@ class Listener:
         self._thread.start()
 
     def count(self, thread_id: str | None) -> tuple[int, int] | None:
-        """What grows with each write to the store, or to a family of threads, and now and then all the same.
+        """Return a number that grows with each write (to a family of threads, or to any), and now and then.
 
-        None where it is not known what is written.
+        None while writes are not noticed.
         """
         if not self._listens:
             return None
@@ -54,10 +54,10 @@ class Listener:
         return self._begun + count, int(time.monotonic() / _ANYWAY)
 
     def subscribe(self, wake: Callable[[], object], thread_id: str | None = None) -> Callable[[], None]:
-        """Have `wake` called, on another thread, whenever there is something new; gives what ends that.
+        """Call `wake`, on another thread, after each write; returns a function that unsubscribes.
 
         Args:
-            thread_id: only for what is new of its family.
+            thread_id: only for writes to its family.
         """
         mark = object()
         self._waiting[mark] = (None if thread_id is None else family(thread_id)), wake
@@ -68,24 +68,24 @@ class Listener:
         return end
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if not self._stopped:
             self._stopped = True
             os.write(self._mouth, b".")
             self._thread.join(2.0)
 
-    def hear(self, told: str) -> str:
-        """Take a notice: the name of a thread that was written; gives its family."""
-        name = family(told)
+    def count_notice(self, thread_id: str) -> str:
+        """Count a notice that a thread was written; returns the thread's family."""
+        name = family(thread_id)
         self._threads[name] = self._threads.get(name, 0) + 1
         self._count += 1
         return name
 
     def wake(self, families: Collection[str] | None = None) -> None:
-        """Wake all who wait, or those whom it concerns that some families were written."""
+        """Wake all subscribers, or only those of the given families."""
         for name, wake in list(self._waiting.values()):
             if families is None or name is None or name in families:
-                with suppress(RuntimeError):  # whose event loop has ended
+                with suppress(RuntimeError):  # its event loop has ended
                     wake()
 
     def _run(self) -> None:
@@ -106,20 +106,20 @@ class Listener:
     def _listen(self) -> None:
         with self._server.connect() as connection:
             connection.execute(f'LISTEN "{self._channel}"'.encode())
-            # Whoever reads from now on misses nothing; whatever was written before was not told.
+            # Reads from now on miss nothing; writes before sent no notice to us, so all have to read.
             self._begun += 1
             self._listens = True
             self.wake()
             while not self._stopped:
-                self._hear_all(connection)
+                self._take_notices(connection)
                 select.select([connection.fileno(), self._ear], [], [])
 
-    def _hear_all(self, connection: Connection) -> None:
-        families = {self.hear(notice.payload) for notice in connection.notifies(timeout=0)}
+    def _take_notices(self, connection: Connection) -> None:
+        families = {self.count_notice(notice.payload) for notice in connection.notifies(timeout=0)}
         if families:
             self.wake(families)
 
 
 def family(thread_id: str) -> str:
-    """What the names of a thread and of those inside it begin with."""
+    """Return the common beginning of the ids of a thread and of those inside it."""
     return thread_id.partition("/")[0]

@@ -1,6 +1,6 @@
-"""Who may do what in a store: roles of the database, to be granted to its users (docs/roles.md).
+"""Database roles of a store, to be granted to its users (docs/roles.md).
 
-The database enforces them whatever program a user runs: the log is written by functions alone, which check
+The database enforces them whatever program a user runs: only functions write the log, they check
 each commit, and each entry of the ledger names the login that wrote it.
 """
 
@@ -20,7 +20,7 @@ _ALL = (
     "store, thread, cursor, lease, pause, presence, record, checkpoint, snapshot, spending, ledger, "
     "store_ledger, graph"
 )
-# Who holds a thread, pauses it or has it open is in no log: these rows are written directly.
+# Leases, pause requests and presence are in no log: these rows are written directly.
 _PRESENT = ("INSERT, DELETE ON pause, presence", f"UPDATE ({rows.LEASE}) ON cursor")
 
 ROLES: Final[dict[str, tuple[str, ...]]] = {
@@ -29,13 +29,13 @@ ROLES: Final[dict[str, tuple[str, ...]]] = {
     "hitl_worker": (f"SELECT ON {_ALL}", *_PRESENT, *_execute(COMMITS, *BEGINS)),
     "hitl_operator": (f"SELECT ON {_ALL}", *_PRESENT, *_execute(COMMITS, *BEGINS, *DELETES)),
 }
-"""What each role may do.  A viewer looks; a reviewer decides in threads that are there; a worker begins and
-runs threads and decides nothing; an operator does all of it, and deletes, which the store's ledger keeps.
-The functions check what each writes (see `writing`)."""
+"""Rights of each role.  A viewer reads; a reviewer also decides in existing threads; a worker starts and runs
+threads and decides nothing; an operator does all of this, and deletes threads, which the store's ledger
+records.  The functions check what each role writes (see `writing`)."""
 
 
 def statements(schema: str) -> list[str]:
-    """What makes the roles, where they are missing, and gives them their rights in the tables of a schema."""
+    """Return the SQL that makes missing roles and gives them their rights in the tables of a schema."""
     created = [
         f"DO $$ BEGIN CREATE ROLE {role}; EXCEPTION WHEN duplicate_object THEN NULL; END $$" for role in ROLES
     ]

@@ -1,9 +1,9 @@
-"""The tables of a store in PostgreSQL, by version.
+"""Tables of a PostgreSQL store, by version.
 
-They are those of a store file, with the same ids (`thread << 32 | number`) and the same columns, but for
-what the database is better at: a lease stands in its thread's cursor, so that one update checks the token
-and moves the thread, and keys of threads are counted in the row of the store, so that one that has gone
-without a word is missed.
+They are those of a SQLite store, with the same ids (`thread << 32 | number`) and columns, with two
+differences. A lease is stored in its thread's cursor, so that one update checks the token and writes the
+cursor.  Keys of threads are counted in the row of the store, so that a thread that disappeared without an
+entry is noticed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NAME = "hitl_tui"
 """The schema of the tables, unless the URL names another."""
 
 VERSION = 2
-"""The version of the tables that this program reads and writes."""
+"""Version of the tables that this program reads and writes."""
 
 _LEDGER = """
     id bigint PRIMARY KEY,
@@ -93,7 +93,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE VIEW lease AS
             SELECT thread, token, "user", host, pid, process_started, expires_at, boot, namespace
             FROM cursor WHERE token IS NOT NULL""",
-        # What takes a lease out leaves its thread where it is.
+        # An update that only removes a lease does not change the thread.
         """CREATE RULE give_back AS ON DELETE TO lease DO INSTEAD
             UPDATE cursor SET token = NULL WHERE thread = OLD.thread AND token = OLD.token""",
         """CREATE TABLE pause (
@@ -163,15 +163,15 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         f"CREATE TABLE store_ledger ({_LEDGER}, thread text NOT NULL)",
         """CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
             BEGIN RAISE insufficient_privilege USING MESSAGE = TG_ARGV[0]; END $$""",
-        # Whoever claims to be whom: the login of an entry is the one that wrote it.
+        # Whatever name a user gives, an entry's login is the one that wrote it.
         *(
             f"""CREATE TRIGGER login BEFORE INSERT ON {table} FOR EACH ROW
                 WHEN (NEW.login <> session_user::text)
                 EXECUTE FUNCTION refuse('an entry of the ledger has the login that writes it')"""
             for table in ("ledger", "store_ledger")
         ),
-        # Who answers a question that names logins is one of them, and no deadline has passed before its time,
-        # whatever program they use.  Whoever writes knows the server's time to within a round trip.
+        # Whatever program answers: if a request names logins, the answerer is one of them, and a deadline is
+        # applied only when it has passed.  A writer knows the server's time to within a round trip.
         """CREATE FUNCTION requests_of(entry bigint, request text) RETURNS SETOF json
             LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
             SELECT convert_from(data, 'UTF8')::json FROM ledger
@@ -210,14 +210,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             WHEN (NEW.threads NOT IN (OLD.threads, OLD.threads + 1))
             EXECUTE FUNCTION refuse('the keys of threads are counted one by one')""",
         "CREATE TABLE graph (digest text PRIMARY KEY, body bytea NOT NULL)",
-        # One that was damaged is mended by the next thread that has it, and made into no other.
+        # A damaged graph is repaired by the next thread that uses it; it can't be changed into another graph.
         """CREATE TRIGGER named BEFORE INSERT OR UPDATE ON graph FOR EACH ROW
             WHEN (encode(sha256(NEW.body), 'hex') <> NEW.digest)
             EXECUTE FUNCTION refuse('a graph has the digest of its text')""",
     ),
     FUNCTIONS,
 )
-"""What makes the tables of version n out of those of version n - 1."""
+"""SQL that upgrades the tables from version n - 1 to version n."""
 
 assert len(MIGRATIONS) == VERSION
 

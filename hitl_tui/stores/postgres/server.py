@@ -1,7 +1,7 @@
-"""The server of a store: its connections, one statement or one transaction at a time, errors in words.
+"""Database server of a store: connections, statements and transactions, and its errors as ours.
 
-A connection may go at any time.  What reads is asked again; so is a statement that can't be carried out
-twice.  Of a transaction whose end was not heard the server is asked whether it was committed.
+A connection may break at any time.  Then a read is repeated, and so is a write that may run twice.  If a
+transaction's result was lost, the server is asked whether it was committed.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ Values = Sequence[Any] | dict[str, Any]
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 PATIENCE = 10.0
-"""Seconds within which a server that has gone may come back, before that is an error."""
+"""Seconds within which a lost server may come back before it is an error."""
 
 _AGAIN = 0.1
-"""Seconds between two tries to reach it."""
+"""Seconds between two attempts to reach it."""
 
 _OLDEST = 140000
-"""The oldest version of a server that will do."""
+"""The oldest supported version of the server."""
 
 _LOOK = 1.0
-"""Seconds for which one of the pool's is waited for at a time: asking anew lets it connect again."""
+"""Seconds to wait for a connection of the pool at a time: asking again makes the pool reconnect."""
 
 _MOST_CONNECTIONS = 8
 _LOCK_SECONDS = 5
 _IDLE_SECONDS = 3
-"""After which a process that was stopped, or cut off, in the middle of a write keeps nothing locked."""
+"""Time after which a process that stopped or lost its connection during a write loses its locks."""
 
 _SET_ALL = (
     "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS setting (name, value)"
@@ -71,7 +71,7 @@ _GUESS = re.compile(r"\s|DETAIL:|HINT:")
 _DISTRUST = re.compile("certificate verify failed|(root certificate file|server certificate for) .*")
 _MARK = re.compile(r"\?|(?<!:):([a-z]\w*)")
 
-# So that a connection through a cut network is given up in time, and one that nobody uses is noticed.
+# With these, a connection through a broken network fails in time, also when idle.
 _ALIVE = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
@@ -80,7 +80,7 @@ _ALIVE = {
     "tcp_user_timeout": 10_000,
 }
 
-# The database has no text with a NUL, which a note of ours may have: it is written as this and a digit.
+# The database can't store a NUL in a text, but notes may have one: it is escaped as this and a digit.
 _ESCAPE = "\x1a"
 
 
@@ -103,16 +103,17 @@ class _TextLoader(Loader):
 
 
 class Gone(Exception):
-    """The connection broke before an answer came: whether the statement was carried out is not known."""
+    """The connection broke before the result came, so it is unknown whether the statement was executed."""
 
 
 class Server:
-    """What a URL leads to.
+    """Database server that a URL names.
 
     Args:
-        url: `postgresql://user@host/database`, with `?schema=NAME` for tables elsewhere than in "hitl_tui".
-        durability: "none" waits for no disk; everything else waits with each commit, since others act upon
-            it, who outlive the server.
+        url: `postgresql://user@host/database`, with `?schema=NAME` for tables in another schema than
+            "hitl_tui".
+        durability: "none" waits for no disk; otherwise each commit waits, since other processes act upon it
+            and may survive a crash of the server.
 
     Raises:
         UsageError: the URL can't be read.
@@ -122,7 +123,7 @@ class Server:
         self.schema, conninfo = _read_url(url)
         self._facts = conninfo_to_dict(conninfo)
         self.name = _name(self._facts, self.schema)
-        # Everything in it is written by its bare name; what a role may have set otherwise is set here, too.
+        # Statements use bare table names; also overrides settings that a role may have.
         self._settings = {
             "search_path": self.schema,
             "lock_timeout": f"{_LOCK_SECONDS}s",
@@ -144,7 +145,7 @@ class Server:
             self._direct, options=f"{self._facts.get('options') or ''} {options}".strip()
         )
         self._drops_options: bool | None = None
-        """Whether a pooler in between takes no startup options, or drops them; None until it is known."""
+        """Whether a pooler between refuses or drops startup options; None until it is known."""
         self._settling = threading.Lock()
         self.clock = _Clock()
         self.login = ""
@@ -155,7 +156,7 @@ class Server:
     # -- connections ------------------------------------------------------------------------------
 
     def connect(self) -> Connection:
-        """A connection of its own; raises `StoreUnusable`."""
+        """Return a new connection outside the pool; raises `StoreUnusable`."""
         try:
             connection = self._connected()
             try:
@@ -168,7 +169,7 @@ class Server:
         return connection
 
     def _connected(self) -> Connection:
-        """A connection as it comes; where options are refused, one without them."""
+        """Return an unconfigured connection, without startup options if they are refused."""
         try:
             return psycopg.connect(self.conninfo, autocommit=True, prepare_threshold=2)
         except psycopg.OperationalError as error:
@@ -178,10 +179,10 @@ class Server:
         return psycopg.connect(self.conninfo, autocommit=True, prepare_threshold=2)
 
     def _configure(self, connection: Connection) -> None:
-        """Let a new connection have our settings, also behind a pooler that has dropped them.
+        """Apply our settings to a new connection, also if a pooler has dropped the startup options.
 
         Raises:
-            StoreUnusable: the pooler keeps no sessions, so that no setting would last.
+            StoreUnusable: the pooler keeps no sessions, so settings would be lost.
         """
         _adapt(connection)
         if self._drops_options is None:
@@ -196,7 +197,7 @@ class Server:
             connection.execute(_SET_ALL, (list(self._settings), list(self._settings.values())))
 
     def _check_sessions(self, connection: Connection) -> None:
-        """Refuse a pooler that gives each transaction another session, where two clients share one."""
+        """Refuse a pooler that shares sessions between clients, one transaction at a time."""
         token = uuid.uuid4().hex
         connection.execute("SELECT set_config('hitl_tui.client', %s, false)", (token,))
         with psycopg.connect(self.conninfo, autocommit=True) as other:
@@ -209,7 +210,7 @@ class Server:
 
     @property
     def takes_options(self) -> bool:
-        """Whether a connection can be given settings as it is made."""
+        """Whether connections accept settings as startup options."""
         self.connect().close()
         return not self._drops_options
 
@@ -217,7 +218,7 @@ class Server:
         if self._closed:
             raise StoreUnusable(f"the store {self.name} is closed")
         if self._pool is None:
-            self.connect().close()  # it is known from then on what a pooler in between takes
+            self.connect().close()  # from here on it is known what a pooler accepts
             self._pool = ConnectionPool(
                 self.conninfo,
                 kwargs={"autocommit": True, "prepare_threshold": 2},
@@ -233,7 +234,7 @@ class Server:
 
     @contextmanager
     def _connection(self, end: float) -> Iterator[Connection]:
-        """A connection of the pool, or the one of the transaction that this thread is in."""
+        """Return the connection of this thread's transaction, or one of the pool."""
         pool = self._pooled()
         while True:
             try:
@@ -242,7 +243,7 @@ class Server:
             except PoolTimeout as error:
                 if time.monotonic() < end:
                     continue
-                self.connect().close()  # says why, where it can't
+                self.connect().close()  # raises the reason if it fails
                 raise StoreUnusable(
                     f"the store {self.name} gave no connection within {PATIENCE:g} s", "try again"
                 ) from error
@@ -252,7 +253,7 @@ class Server:
             pool.putconn(connection)
 
     def close(self) -> None:
-        """Give all connections back; twice is fine."""
+        """Close all connections; may be called twice."""
         self._closed = True
         if self._pool is not None:
             self._pool.close()
@@ -261,7 +262,7 @@ class Server:
     # -- statements -------------------------------------------------------------------------------
 
     def rows(self, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
-        """What a statement gives, asked again where a connection has gone: it may be carried out twice.
+        """Return the rows of a statement; it is repeated if the connection breaks, so it may run twice.
 
         Raises:
             StoreUnusable: the server can't be reached, or refuses.
@@ -272,7 +273,7 @@ class Server:
         return self.attempt(lambda again: again.rows(statement, values))[0]
 
     def attempt(self, work: Callable[[Statements], T]) -> tuple[T, int]:
-        """Work on a connection, again on others where one has gone; also how often it had to be begun."""
+        """Call `work` with a connection, again if it breaks; returns its result and the attempts."""
         end, attempts = time.monotonic() + PATIENCE, 0
         while True:
             attempts += 1
@@ -289,17 +290,17 @@ class Server:
                 time.sleep(_AGAIN)
 
     def _renew_connections(self) -> None:
-        # One that has gone was hardly the only one.
+        # If one connection broke, the others probably did, too.
         with suppress(psycopg.Error, PoolTimeout):
             self._pooled().check()
 
     @contextmanager
     def transaction(self) -> Iterator[Statements]:
-        """A block of statements that are all carried out or none; what is read inside it sees them.
+        """Run a block of statements as one transaction; reads inside it see its writes.
 
         Raises:
-            StoreUnusable: the server refused or went, and nothing was written; or it stayed away so long
-                that this could not be told.
+            StoreUnusable: the server refused or was lost, and nothing was written; or it stayed away so long
+                that the result is unknown.
             ValueRejected: a text has a lone surrogate.
         """
         end = time.monotonic() + PATIENCE
@@ -313,7 +314,7 @@ class Server:
                     _end(connection, number)
                 finally:
                     self._own.connection = None
-                    # One that breaks here has nothing to take back; the pool sees to it.
+                    # If it breaks here, nothing has to be rolled back; the pool replaces it.
                     with suppress(psycopg.Error):
                         connection.rollback()
         except Gone as error:
@@ -328,7 +329,7 @@ class Server:
             raise ValueRejected(f"a text has a lone surrogate: {error}") from error
 
     def _was_committed(self, number: str) -> bool:
-        """What became of a transaction whose end was not heard."""
+        """Whether a transaction whose result was lost was committed."""
         while True:
             state = self.rows("SELECT pg_xact_status(CAST(? AS xid8))", (number,))[0][0]
             if state != "in progress":
@@ -338,13 +339,13 @@ class Server:
     # -- tables -----------------------------------------------------------------------------------
 
     def prepare(self, *, create: bool) -> None:
-        """Look whether the server and its tables will do.
+        """Check the server and its tables.
 
         Args:
-            create: make the tables, or those of this version out of older ones.
+            create: make missing tables, or upgrade older ones.
 
         Raises:
-            StoreUnusable: there is no such server, it lets nobody in, or its tables are of another version.
+            StoreUnusable: the server can't be reached or refuses us, or its tables are of another version.
             NoSuchStore: there are no tables.
         """
         connection = self.connect()
@@ -357,7 +358,7 @@ class Server:
             connection.close()
 
     def check_server(self, connection: Connection) -> None:
-        """Hear a server's time and as whom it knows us; raises `StoreUnusable` for one that won't do."""
+        """Read the server's time and our login; raises `StoreUnusable` for an unsupported server."""
         info = connection.info
         if info.server_version < _OLDEST:
             raise StoreUnusable(
@@ -371,7 +372,7 @@ class Server:
         asked = time.monotonic()
         row = connection.execute(f"SELECT {NOW}, session_user::text".encode()).fetchone()
         if row is not None:
-            self.clock.hear(row[0], asked)
+            self.clock.correct(row[0], asked)
             self.login = str(row[1])
 
     def _prepare_tables(self, connection: Connection, *, create: bool) -> None:
@@ -391,10 +392,10 @@ class Server:
                 what, version, schema.VERSION, "`hitl-tui store init` brings them up to date"
             )
         with connection.transaction():
-            # Another process may do it at the same moment.
+            # Another process may do this at the same moment.
             connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"hitl-tui {self.schema}",))
             connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self.schema)))
-            # What functions keep: a session's own tables would be found first, unless they are named last.
+            # For the functions: temporary tables would be found first, unless their schema is named last.
             connection.execute(
                 sql.SQL("SET LOCAL search_path = {}, pg_temp").format(sql.Identifier(self.schema))
             )
@@ -404,7 +405,7 @@ class Server:
                 connection.execute("UPDATE store SET version = %s", (number,))
 
     def version(self, connection: Connection) -> int:
-        """The version of the tables, 0 where there are none."""
+        """Return the version of the tables, 0 if there are none."""
         table = connection.execute("SELECT to_regclass(%s)::text", (f"{self.schema}.store",)).fetchone()
         if table is None or table[0] is None:
             return 0
@@ -418,15 +419,15 @@ class Server:
     # -- errors -----------------------------------------------------------------------------------
 
     def translate(self, error: psycopg.Error) -> HitlError:
-        """What an error of the server means to a user, in words."""
+        """Turn an error of the server into one for users."""
         if isinstance(error, errors.InsufficientPrivilege):
             return NotAllowed(
-                f"{self._user()} may not do that in the store {self.name}: {_said(error)}",
+                f"{self._user()} may not do that in the store {self.name}: {_message(error)}",
                 "ask the database's administrator for the role",
             )
         if isinstance(error, (errors.DiskFull, errors.OutOfMemory, errors.IoError)):
             return StoreUnusable(
-                f"no space is left on the server of {self.name}: {_said(error)}", "make room and try again"
+                f"no space is left on the server of {self.name}: {_message(error)}", "make room and try again"
             )
         if isinstance(error, (errors.LockNotAvailable, errors.DeadlockDetected, errors.QueryCanceled)):
             return StoreUnusable(
@@ -443,19 +444,21 @@ class Server:
                 f"the server of {self.name} is read-only", "name the server that can be written"
             )
         if isinstance(error, (errors.DataCorrupted, errors.IndexCorrupted)):
-            return LogCorrupt(f"the store {self.name} is damaged: {_said(error)}", "go back to a copy of it")
+            return LogCorrupt(
+                f"the store {self.name} is damaged: {_message(error)}", "go back to a copy of it"
+            )
         if isinstance(error, (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)):
             return StoreUnusable(
-                f"the tables of the store {self.name} are not there any more: {_said(error)}",
+                f"the tables of the store {self.name} are not there any more: {_message(error)}",
                 "go back to a copy of it, or open it again to make new ones",
             )
         if _is_gone(error):
             return self._unreachable(error)
-        return StoreUnusable(f"the store {self.name} can't be used: {_said(error)}")
+        return StoreUnusable(f"the store {self.name} can't be used: {_message(error)}")
 
     def _unreachable(self, error: psycopg.Error) -> StoreUnusable:
-        said = _said(error)
-        if "no password supplied" in said or "password authentication failed" in said:
+        message = _message(error)
+        if "no password supplied" in message or "password authentication failed" in message:
             return StoreUnusable(
                 f"the server of {self.name} does not take the password of {self._user()}",
                 "set PGPASSWORD, or write a line for it in ~/.pgpass",
@@ -465,15 +468,15 @@ class Server:
                 f"the server of {self.name} can't be trusted as sslmode wants it: {distrust[0]}",
                 "name the file of its authority as sslrootcert=FILE, and the host as its certificate does",
             )
-        if re.search('(database|role) ".*" does not exist', said) or "permission denied" in said:
-            return StoreUnusable(f"the store {self.name} can't be opened: {said}", "check the URL")
-        if "unrecognized configuration parameter" in said:
+        if re.search('(database|role) ".*" does not exist', message) or "permission denied" in message:
+            return StoreUnusable(f"the store {self.name} can't be opened: {message}", "check the URL")
+        if "unrecognized configuration parameter" in message:
             return StoreUnusable(
-                f"the server of {self.name} is no PostgreSQL that will do: {said}",
+                f"the server of {self.name} is no PostgreSQL that will do: {message}",
                 f"use PostgreSQL {_OLDEST // 10000} or newer",
             )
         return StoreUnusable(
-            f"the server of {self.name} can't be reached: {said}", "check that it runs, and the URL"
+            f"the server of {self.name} can't be reached: {message}", "check that it runs, and the URL"
         )
 
     def _user(self) -> str:
@@ -481,51 +484,51 @@ class Server:
 
 
 class Statements:
-    """The statements of a connection."""
+    """Executes statements on a connection."""
 
     def __init__(self, connection: Connection, clock: _Clock) -> None:
         self._connection = connection
         self._clock = clock
 
     def rows(self, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
-        """What a statement gives; its marks are `?`, or `:name` of a dict."""
+        """Return the rows of a statement; its placeholders are `?`, or `:name` for a dict."""
         return _fetched(self._connection, statement, values)
 
     def run(self, statement: str, values: Values = ()) -> int:
-        """Carry a statement out; how many rows it concerned."""
+        """Execute a statement; returns the number of rows concerned."""
         return self._connection.execute(_marked(statement), values).rowcount
 
     def write(self, statement: str, values: Sequence[Any] | None) -> None:
-        """Carry out a statement with the marks of psycopg."""
+        """Execute a statement with psycopg's placeholders."""
         self._connection.execute(statement.encode(), values)
 
     def committed(self, statement: str, values: Sequence[Any]) -> bool:
-        """Carry out a statement whose only row tells the time, if it has one; whether it had."""
+        """Execute a statement that returns the time if it wrote something; returns whether it did."""
         asked = time.monotonic()
         row = self._connection.execute(statement.encode(), values, binary=True).fetchone()
         if row is not None:
-            self._clock.hear(row[0], asked)
+            self._clock.correct(row[0], asked)
         return row is not None
 
 
 class _Clock:
-    """The server's clock, as it was heard last and as time has passed since.
+    """Estimate of the server's clock: its last known time plus the time passed since.
 
-    What it says is only moved where it can't be right: the answer to a question for the time was true at some
-    moment between both.
+    The estimate changes only if it must be wrong: a time from the server was right at some moment between the
+    question and the answer.
     """
 
     def __init__(self) -> None:
         self._ahead = time.time_ns() // 1000 - time.monotonic_ns() // 1000
 
     def now(self) -> int:
-        """Microseconds since the epoch."""
+        """Return microseconds since the epoch."""
         return time.monotonic_ns() // 1000 + self._ahead
 
-    def hear(self, told: int, asked: float) -> None:
-        """Take a time of the server's that was asked for at a moment of `time.monotonic`."""
+    def correct(self, server_time: int, asked: float) -> None:
+        """Correct the estimate by the server's time, requested at the `time.monotonic` moment `asked`."""
         now = time.monotonic_ns() // 1000
-        first, last = told - now, told - int(asked * 1e6)
+        first, last = server_time - now, server_time - int(asked * 1e6)
         self._ahead = min(max(self._ahead, first), last)
 
 
@@ -547,7 +550,7 @@ def _fetched(connection: Connection, statement: str, values: Values | None) -> l
 
 @lru_cache(maxsize=256)
 def _marked(statement: str) -> bytes:
-    """A statement with the marks of psycopg."""
+    """Return a statement with psycopg's placeholders."""
 
     def mark(match: re.Match[str]) -> str:
         return f"%({match[1]})s" if match[1] else "%s"
@@ -557,7 +560,8 @@ def _marked(statement: str) -> bytes:
 
 def _end(connection: Connection, number: str) -> None:
     try:
-        # Never prepared: that is a round trip of its own, after whose loss nothing would have been committed.
+        # Never prepared: preparing takes a separate round trip, and if that were lost, nothing would be
+        # committed.
         connection.execute("COMMIT", prepare=False)
     except psycopg.Error as error:
         if _is_gone(error):
@@ -566,25 +570,25 @@ def _end(connection: Connection, number: str) -> None:
 
 
 def _is_gone(error: psycopg.Error) -> bool:
-    """Whether an error says that the connection is no more, or that there is none."""
-    # What a server says that stops, that starts, or that has no connection left.
+    """Whether an error means that the connection broke, or could not be made."""
+    # Codes of a server that stops, starts, or has no connection left.
     state = error.sqlstate or ""
     if state.startswith(("08", "57P")) or isinstance(error, errors.TooManyConnections):
         return True
     return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)) and not state
 
 
-def _said(error: psycopg.Error) -> str:
-    """What the server said, or why it was not reached: the last try of it, without guesses at the cause."""
-    told = error.diag.message_primary or str(error)
-    lines = [line for line in told.splitlines() if line.strip() and not _GUESS.match(line)]
+def _message(error: psycopg.Error) -> str:
+    """Return the server's message, or why the last attempt to reach it failed, without libpq's guesses."""
+    text = error.diag.message_primary or str(error)
+    lines = [line for line in text.splitlines() if line.strip() and not _GUESS.match(line)]
     return (
         lines[-1].rpartition(" failed: ")[2].removeprefix("FATAL:").strip() if lines else type(error).__name__
     )
 
 
 def _read_url(url: str) -> tuple[str, str]:
-    """The schema that a URL names, and the URL without it."""
+    """Return the schema that a URL names, and the URL without it."""
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     name = query.pop("schema", schema.NAME)
@@ -594,7 +598,7 @@ def _read_url(url: str) -> tuple[str, str]:
             "use lower case letters, digits and _, such as ?schema=team",
         )
     if parts.netloc.count("@") > 1:
-        # What comes after the first would be taken for the host, and be shown in errors.
+        # With several, the rest would be taken for the host and shown in errors.
         raise UsageError("the URL of the store has an @ in its password", "write it there as %40")
     # `urlunsplit` leaves out the slashes where there is no host, as in postgresql:///?service=team.
     conninfo = f"{parts.scheme}://{parts.netloc}{parts.path}"
@@ -603,7 +607,7 @@ def _read_url(url: str) -> tuple[str, str]:
     try:
         conninfo_to_dict(conninfo)
     except psycopg.ProgrammingError as error:
-        # What is wrong may quote the password.
+        # The error may quote the password.
         raise UsageError(
             "the URL of the store can't be read as one of PostgreSQL",
             "write postgresql://user@host:5432/database",
@@ -612,7 +616,7 @@ def _read_url(url: str) -> tuple[str, str]:
 
 
 def _name(facts: dict[str, Any], name: str) -> str:
-    """A store in words: its URL without user and password."""
+    """Return the name of a store for messages: its URL without user and password."""
     host, port, database = (facts.get(key) for key in ("host", "port", "dbname"))
     where = f"{host or ''}{f':{port}' if port else ''}"
     return f"postgresql://{where}/{database or ''}" + ("" if name == schema.NAME else f"?schema={name}")

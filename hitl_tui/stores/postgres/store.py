@@ -1,6 +1,6 @@
-"""Threads in one PostgreSQL, for many processes on many hosts: whole commits, one round trip each.
+"""PostgreSQL store for many processes on many hosts; each commit takes one round trip.
 
-Times are the server's, so that leases and deadlines mean the same on hosts whose clocks differ.
+Times are the server's, so that leases and deadlines also work between hosts whose clocks differ.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ _DIALECT = Dialect(
     members="SELECT CAST(value AS bigint) FROM json_array_elements_text(CAST({} AS json))",
     json="convert_from({}, 'UTF8') COLLATE \"C\"",
     like="ILIKE",
-    # A third of the time of ILIKE, which takes each letter for one of any alphabet.
+    # Takes a third of the time of ILIKE, which folds the letters of every alphabet.
     named="lower(t.id) LIKE lower(:like COLLATE \"C\") ESCAPE '!'",
-    # One by one and in their order: sums of floats differ by it, and what is noted is checked to the bit.
+    # In order and one by one: the order changes sums of floats, and stored sums are compared exactly.
     spending=(
         "SELECT source, node, CAST(1 AS bigint), tokens_in, tokens_out, coalesce(cost, 0.0), "
         "CAST(cost IS NULL AS int), duration FROM checkpoint WHERE id > ? AND id <= ? ORDER BY id"
@@ -86,7 +86,7 @@ _CURSOR_ROW = (
 _BEGIN_CURSOR = f"SELECT begin_cursor({_CURSOR_ROW})"
 _BEGIN_THREAD = f"SELECT begin_thread(ROW(NULL{', ?' * 3}, ?, NULL{', ?' * 9})::thread, ?)"
 _GRAPH_OF = "trim(both '\"' FROM (convert_from({}, 'UTF8')::json -> '{}')::text)"
-# A graph that no thread was begun with or has gone on with.
+# A graph that no thread started or continued with.
 _DROP_GRAPHS = (
     "DELETE FROM graph WHERE digest NOT IN (SELECT graph_digest FROM thread "
     f"UNION SELECT coalesce({_GRAPH_OF.format('body', 'graph')}, '') FROM cursor "
@@ -113,24 +113,24 @@ _RIGHTS = (
     "FROM (SELECT is_owner() OR has_role('hitl_operator') AS operates) AS held"
 )
 _TAKEN, _NO_PARENT = -1, -2
-"""What `begin_thread` gives where there is no key."""
+"""Result of `begin_thread` if there is no key."""
 
 
-def _marks(names: str) -> list[str]:
-    """Marks for a row, each with its column's type."""
+def _placeholders(names: str) -> list[str]:
+    """Return the placeholders of a row, each with its column's type."""
     return [f"%s::{_TYPE_OF.get(name, 'bigint')}" for name in names.split(", ")]
 
 
 def _rows_of(table: str, names: str, *more: str) -> str:
-    """An array of rows that are given by columns; `more` is what every row has after these."""
-    marks = ", ".join(f"{mark}[]" for mark in _marks(names))
+    """Return SQL for an array of rows given by columns; `more` is appended to each row."""
+    marks = ", ".join(f"{mark}[]" for mark in _placeholders(names))
     row = ", ".join(("part.*", *more))
     return f"(SELECT array_agg(ROW({row})::{table}) FROM unnest({marks}) AS part)"
 
 
 _ROWS = {
     "records": _rows_of("record_row", rows.RECORD),
-    "point": f"ROW({', '.join(_marks(rows.CHECKPOINT))})::checkpoint",
+    "point": f"ROW({', '.join(_placeholders(rows.CHECKPOINT))})::checkpoint",
     "spent": "ROW(%s, %s)::spending",
     "part": "ROW(%s, %s)::snapshot",
     "entries": _rows_of("ledger", rows.LEDGER, "NULL"),
@@ -139,20 +139,20 @@ _ROWS = {
 _ENTRY = [f"c{n}" for n, _ in enumerate(rows.LEDGER.split(", "))]
 _DELETE = (
     f"SELECT delete_threads(%s, (SELECT array_agg(ROW({', '.join(_ENTRY)}, NULL, deleted)::store_ledger) "
-    f"FROM unnest({', '.join(f'{mark}[]' for mark in (*_marks(rows.LEDGER), '%s::text'))}) "
+    f"FROM unnest({', '.join(f'{mark}[]' for mark in (*_placeholders(rows.LEDGER), '%s::text'))}) "
     f"AS part ({', '.join(_ENTRY)}, deleted)))"
 )
-"""The column between is the login, which the store fills in."""
+"""The column between is the login, which the store sets."""
 
 
 @lru_cache(maxsize=128)
-def _given(parts: tuple[str, ...]) -> str:
-    """The parts of a commit as arguments of a function."""
+def _arguments(parts: tuple[str, ...]) -> str:
+    """Return the parts of a commit as arguments of a SQL function."""
     return "".join(f", {name} => {_ROWS[name]}" for name in parts)
 
 
 def at(url: str) -> PostgresCheckpointer:
-    """The store of a URL, for another process that checks it."""
+    """Open the store of a URL, for another process that checks it."""
     return PostgresCheckpointer(url, create=False)
 
 
@@ -161,13 +161,12 @@ class PostgresCheckpointer(TableStore):
 
     Args:
         url: see `Server`.
-        create: its tables are made where they are missing, and made newer where they are of an older version.
-        durability: "none" waits for no disk; with the others each commit is on the server's disk when it
-            returns.
+        create: make missing tables, and upgrade older ones.
+        durability: "none" waits for no disk; otherwise each commit is on the server's disk when it returns.
 
     Raises:
         UsageError: the URL can't be read.
-        StoreUnusable: the server can't be reached or lets nobody in, or the tables are of another version.
+        StoreUnusable: the server can't be reached or refuses us, or the tables are of another version.
         NoSuchStore: there are no tables.
     """
 
@@ -190,7 +189,7 @@ class PostgresCheckpointer(TableStore):
     def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
         check_thread_id(info.thread_id)
         with self._server.transaction() as db:
-            self._forget(info.thread_id)  # another process may have deleted the one that had the name
+            self._forget(info.thread_id)  # another process may have deleted the thread that had the name
             key = self._add_thread(db, info, cursor)
             last_writer = info.created_by or ""
             if first is not None and first.checkpoint:
@@ -211,8 +210,8 @@ class PostgresCheckpointer(TableStore):
             written, attempts = self._server.attempt(write)
         except UnicodeEncodeError as error:
             raise ValueRejected(f"a text has a lone surrogate: {error}") from error
-        # Where an answer was lost, its commit may stand: then another one of the same version is refused.
-        if not written and not (attempts > 1 and self._stands(key, commit, digest)):
+        # If the result was lost, the commit may be stored, and repeating it was refused as stale.
+        if not written and not (attempts > 1 and self._is_stored(key, commit, digest)):
             raise self._refusal(thread_id, key, commit)
         self._note_own_commit(thread_id)
         return (key, commit.cursor.version) if commit.gives_back else None
@@ -230,13 +229,13 @@ class PostgresCheckpointer(TableStore):
         parts, values = self._parts_of(key, commit)
         statement = (
             "SELECT at, pg_notify(%s, %s) "
-            f"FROM commit_thread(%s, %s, %s, {_CURSOR_ROW}{_given(parts)}) AS at WHERE at IS NOT NULL"
+            f"FROM commit_thread(%s, %s, %s, {_CURSOR_ROW}{_arguments(parts)}) AS at WHERE at IS NOT NULL"
         )
         writes = (self._channel, thread_id, commit.expected_version, held, change)
         return statement, (*writes, key, *row, *lease, *values), row[-2]
 
-    def _stands(self, key: int, commit: Commit, digest: bytes) -> bool:
-        """Whether a commit is what is stored, or part of it."""
+    def _is_stored(self, key: int, commit: Commit, digest: bytes) -> bool:
+        """Whether a commit is in the store."""
         checks: list[tuple[str, int, bytes]] = [("digest FROM cursor WHERE thread", key, digest)]
         if (point := commit.checkpoint) is not None:
             hashes = rows.hashes_of(point)
@@ -298,10 +297,10 @@ class PostgresCheckpointer(TableStore):
         """Write the rows of a commit of a thread that has no cursor yet."""
         parts, values = self._parts_of(key, commit)
         if parts:
-            db.write(f"SELECT add_history(%s{_given(parts)})", (key, *values))
+            db.write(f"SELECT add_history(%s{_arguments(parts)})", (key, *values))
 
     def _parts_of(self, key: int, commit: Commit) -> tuple[tuple[str, ...], list[Any]]:
-        """What of a commit is added, and the values of it."""
+        """Return the parts of a commit that add rows, and their values."""
         base, point = key << 32, commit.checkpoint
         parts: list[str] = []
         values: list[Any] = []
@@ -370,13 +369,13 @@ class PostgresCheckpointer(TableStore):
         return dead
 
     def _locked(self, db: Statements, thread_id: str) -> int:
-        """The key of a thread that nobody else writes until the end of the transaction."""
+        """Lock a thread until the end of the transaction; returns its key."""
         there = db.rows(f"{_STANDS} FOR UPDATE OF c", (thread_id,))
         if not there:
             self._forget(thread_id)
             raise unknown_thread(thread_id)
         key = int(there[0][0])
-        if self._keys.get(thread_id, key) != key:  # another process has deleted the one of that name
+        if self._keys.get(thread_id, key) != key:  # another process has deleted the thread of that name
             self._forget(thread_id)
         self._keys[thread_id] = key
         return key
@@ -422,20 +421,20 @@ class PostgresCheckpointer(TableStore):
             )
 
     def _write(self, thread_id: str, statement: str, values: tuple[Any, ...]) -> None:
-        """Carry out a statement that may be carried out twice, and tell of it where it concerned a row."""
-        told = f"WITH moved AS ({statement}) SELECT pg_notify(?, ?) FROM moved LIMIT 1"
-        if self._rows(told, (*values, self._channel, thread_id)):
+        """Execute a repeatable statement, and notify others if it changed a row."""
+        notifying = f"WITH moved AS ({statement}) SELECT pg_notify(?, ?) FROM moved LIMIT 1"
+        if self._rows(notifying, (*values, self._channel, thread_id)):
             self._note_own_commit(thread_id)
 
     # -- what is new ------------------------------------------------------------------------------
 
     def _notify(self, db: Statements, thread_id: str) -> None:
-        """Have others told, once the transaction has been committed, that a thread was written."""
+        """Notify others, when the transaction is committed, that a thread was written."""
         db.rows("SELECT pg_notify(?, ?)", (self._channel, thread_id))
 
     def _note_own_commit(self, thread_id: str) -> None:
         if self._listener is not None:
-            self._listener.hear(thread_id)
+            self._listener.count_notice(thread_id)
 
     def stamp(self, thread_id: str) -> Stamp | None:
         there = self._rows(_STANDS, (thread_id,))
@@ -467,10 +466,10 @@ class PostgresCheckpointer(TableStore):
         return frozenset(right for right, is_held in held.items() if is_held)
 
     def make_roles(self) -> None:
-        """Make the roles of `roles.ROLES`, and give them what they may do; again changes nothing.
+        """Make the roles of `roles.ROLES` and give them their rights; calling it again changes nothing.
 
         Raises:
-            StoreUnusable: this user may not.
+            StoreUnusable: this user has no right to.
         """
         from hitl_tui.stores.postgres.roles import statements
 
@@ -521,7 +520,7 @@ class PostgresCheckpointer(TableStore):
         try:
             return self._server.rows(sql, values)
         except UnicodeEncodeError:
-            # A lone surrogate is in no database, so nothing has such a name.
+            # No database can store a lone surrogate, so no thread has such a name.
             return []
 
     def _damaged(self, what: str, hint: str = "") -> HitlError:

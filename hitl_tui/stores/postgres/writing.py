@@ -1,7 +1,7 @@
-"""The functions that write a store in PostgreSQL: no role may write its tables in any other way.
+"""SQL functions that write a PostgreSQL store: roles can't write its tables in any other way.
 
-Each runs with the rights of the owner of the tables and checks what the login of the session may write
-(docs/roles.md). Whoever owns the tables could write them directly, so of them only the order is checked.
+Each runs with the rights of the tables' owner and checks what the session's login may write (docs/roles.md).
+The owner could write the tables directly, so for the owner only the order of rows is checked.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _DECISIONS: Final = ", ".join(f"'{kind}'" for kind in sorted(DECISIONS))
 RUN_KINDS: Final = (
     "input", "call", "failed", "stop", "rollback", "rolled_back", "undone", "undo_failed",
 )  # fmt: skip
-"""Kinds of ledger entries that only running a thread or undoing it makes: a reviewer writes none."""
+"""Kinds of ledger entries that only a run or a rollback writes, never a reviewer."""
 _RUNS: Final = ", ".join(f"'{kind}'" for kind in RUN_KINDS)
 _RECORD_ROW: Final = (
     "id bigint, step bigint, invocation bigint, node text, path text, attempt bigint, channel text, "
@@ -84,7 +84,7 @@ _KEPT = """
     $$
 """
 
-# One commit: numbers follow on what is there, and the columns say what the hashed body says.
+# One commit: numbers continue the existing ones, and columns agree with the hashed body.
 _CHECK_ORDER = """
     CREATE FUNCTION check_order(was cursor, moved cursor, before json, after json,
         records record_row[], point checkpoint, spent spending, part snapshot, entries ledger[])
@@ -126,8 +126,8 @@ _CHECK_ORDER = """
             'the columns of a cursor say what its body says');
     END $$
 """
-# Who may write which entries.  A worker decides nothing: a breakpoint only stops, an allowance is a decision
-# that somebody else has made, and a thread inside another ends with it.
+# Which roles may write which entries.  A worker decides nothing: a breakpoint only stops, an allowance was
+# decided by somebody else, and a thread inside another ends with it.
 _CHECK_ENTRIES = f"""
     CREATE FUNCTION check_entries(of_thread bigint, before json, entries ledger[], is_new boolean)
     RETURNS void LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
@@ -177,8 +177,8 @@ _CHECK_ENTRIES = f"""
         END LOOP;
     END $$
 """
-# What was asked of other logins last, at each place, was answered: an edit moves no thread past it, even once
-# the thread has ended without an answer.
+# At each place the newest request to other logins was answered: no edit moves a thread past an open one, not
+# even after the thread ended without an answer.
 _MAY_PASS = """
     CREATE FUNCTION may_pass(of_thread bigint) RETURNS boolean
     LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
@@ -196,8 +196,8 @@ _MAY_PASS = """
                     AND l.kind IN ('answer', 'timeout') AND l.request_id = newest.request_id))
     $$
 """
-# Only answers let a run continue.  A request leaves the cursor with an entry that says what became of it.
-# What the cursor keeps as answered is answered in the ledger.  A reviewer moves a thread by decisions only.
+# Only answers let a run continue.  A request leaves the cursor only with an entry that says why.
+# Each answer in the cursor is in the ledger, too.  A reviewer moves a thread only by decisions.
 _CHECK_MOVE = """
     CREATE FUNCTION check_move(was cursor, moved cursor, before json, after json, point checkpoint,
         entries ledger[])
@@ -341,7 +341,7 @@ _LEASE: Final = ", ".join(
     f"{name} = CASE WHEN lease_change = '' THEN cursor.{name} ELSE moved.{name} END"
     for name in rows.LEASE.split(", ")
 )
-# The time, or nothing where the thread is at another version or somebody else holds it.
+# Returns the time; nothing if the thread has another version or somebody else holds it.
 _COMMIT = f"""
     CREATE FUNCTION commit_thread(expected bigint, held text, lease_change text, moved cursor, {_ROWS})
     RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
@@ -372,7 +372,7 @@ _COMMIT = f"""
         RETURN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
     END $$
 """
-# Keys are given one after the other, so whoever waits here sees what was made meanwhile.
+# Keys are assigned one at a time, so a waiting process then sees threads made meanwhile.
 _BEGIN = f"""
     CREATE FUNCTION begin_thread(made thread, parent_id text) RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
     BEGIN
@@ -426,7 +426,7 @@ _ONE_CURSOR = """
         RETURN NULL;
     END $$
 """
-# Neither a commit nor another deletion comes between what is looked at and what is done.
+# No commit or other deletion can happen between the checks and the deletion.
 _HOLD = f"""
     CREATE FUNCTION hold_threads(names text[]) RETURNS TABLE (id text, key bigint)
     LANGUAGE plpgsql {_SAFE} AS $$
@@ -466,7 +466,7 @@ _DELETE = f"""
     END $$
 """
 
-# Lists show who is where to everybody, so that a row that can't be read would hide all threads.
+# Lists show presence to everybody, so one unreadable row would hide all threads.
 _PRESENCE = """
     CREATE FUNCTION check_presence() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
     DECLARE
@@ -517,4 +517,4 @@ FUNCTIONS: Final = (
         EXECUTE FUNCTION check_presence()""",
     f"REVOKE EXECUTE ON FUNCTION {_EVERY} FROM PUBLIC",
 )  # fmt: skip
-"""What makes the functions, after the tables."""
+"""SQL that makes the functions, after the tables."""

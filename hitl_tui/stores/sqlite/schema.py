@@ -39,8 +39,9 @@ TABLES = (
     )""",
     "CREATE INDEX thread_parent ON thread (parent) WHERE parent IS NOT NULL",
     # `body` is the whole cursor as JSON; the columns before it are for lists and checks.
-    # Lists are ordered by when a thread moved.  An index on the moment itself would be written with each
-    # commit; one on about its second (`touched`) is not, and the moment orders the few within it.
+    # Lists are ordered by the time of a thread's last change.  An index on that time would be written with
+    # each commit; the one on `touched`, about its second, is not, and the time orders the few rows within a
+    # second.
     """CREATE TABLE cursor (
         thread INTEGER PRIMARY KEY REFERENCES thread (key),
         version INTEGER NOT NULL,
