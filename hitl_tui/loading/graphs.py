@@ -1,4 +1,4 @@
-"""GRAPH on the command line: from a spec to a graph."""
+"""Finds and builds the graph that GRAPH names on the command line."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _GRAPH_FILES: Final = (*_SUFFIXES, ".json")
 
 
 def sample_path(name: str) -> Path | None:
-    """The file of a sample, its Python one where there are two; None where there is none of that name.
+    """Return the file of a sample, the Python file if there are two; None if no sample has that name.
 
-    Those for LangGraph are called `langgraph/NAME`.
+    Samples for LangGraph are called `langgraph/NAME`.
     """
-    # A file has an ending, and a module an attribute: for neither is a folder looked through.
+    # Files have an ending and modules an attribute, so neither can be a sample.
     if "." in name or ":" in name or (name not in sample_names() and name not in langgraph_samples()):
         return None
     paths = (_folder() / f"{name}{suffix}" for suffix in _SUFFIXES)
@@ -45,32 +45,32 @@ def sample_path(name: str) -> Path | None:
 
 
 def sample_names() -> list[str]:
-    """The names of all samples."""
+    """Return the names of all samples."""
     return sorted({path.stem for path in _folder().iterdir() if path.suffix in _SUFFIXES})
 
 
 def langgraph_samples() -> list[str]:
-    """The names of the samples for LangGraph."""
+    """Return the names of the samples for LangGraph."""
     return sorted(f"langgraph/{path.stem}" for path in (_folder() / "langgraph").glob("*.py"))
 
 
 @cache
 def _folder() -> Path:
-    """Inside the wheel, or beside the package in a checkout."""
+    """Return the folder of samples: inside the wheel, or beside the package in a checkout."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "_bundled" / "sample_graphs"
     return installed if os.path.isdir(installed) else package.parent / "sample_graphs"
 
 
 def scripts_folder() -> Path:
-    """Where the scripts for the stage are that came along."""
+    """Return the folder of the bundled presentation scripts."""
     return _folder() / "shows"
 
 
 Graph: TypeAlias = StateGraph | GraphRunner
 
 USUAL_NAMES = ("runner", "graph", "workflow", "build")
-"""What a graph is looked for under when GRAPH names a file alone."""
+"""Names under which a graph is searched if GRAPH names only a file."""
 
 _NO_GRAPHS = frozenset(
     {"pyproject.toml", "setup.py", "conftest.py", "noxfile.py", "__init__.py", "__main__.py"}
@@ -89,10 +89,10 @@ class Loaded(msgspec.Struct, frozen=True):
 
 
 def current_directory() -> Path:
-    """Where relative files are looked for.
+    """Return the current directory, in which relative files are searched.
 
     Raises:
-        UsageError: it was deleted since somebody went there.
+        UsageError: it was deleted.
     """
     try:
         return Path.cwd()
@@ -101,7 +101,7 @@ def current_directory() -> Path:
 
 
 def resolve_spec(spec: str, directory: Path | None = None) -> str:
-    """GRAPH with the path of a file made absolute, as it is written into a thread's record.
+    """Return GRAPH with an absolute file path, as stored with a thread.
 
     Raises:
         UsageError: neither a file, nor `module:attribute`, nor a sample.
@@ -119,7 +119,7 @@ def resolve_spec(spec: str, directory: Path | None = None) -> str:
 
 
 def _instead_of(missing: Path) -> str:
-    """What may have been meant by a file that isn't there."""
+    """Suggest a file that may have been meant instead of a missing one."""
     from difflib import get_close_matches
 
     if os.path.isdir(missing):
@@ -130,7 +130,7 @@ def _instead_of(missing: Path) -> str:
         return f"there is no directory {missing.parent} either"
     with suppress(OSError):
         here = {path.stem: path.name for path in missing.parent.iterdir() if _may_be_a_graph(path)}
-        # Endings are alike anyway, so names are compared without.
+        # Names are compared without their endings, which are similar anyway.
         near = get_close_matches(missing.stem, here, n=1)
         if near:
             return f"did you mean {here[near[0]]!r}?"
@@ -147,7 +147,7 @@ def _may_be_a_graph(path: Path) -> bool:
 
 
 def named_file(spec: str) -> Path | None:
-    """The file that a GRAPH names, None for a module or a sample."""
+    """Return the file that a GRAPH names, None for a module or a sample."""
     return None if sample_path(spec) else _split(spec)[0]
 
 
@@ -158,18 +158,18 @@ def load_graph(
     *,
     directory: Path | None = None,
 ) -> Loaded:
-    """The graph that `spec` names.
+    """Load the graph that `spec` names.
 
     Args:
         spec: `module:attribute`, `file.py`, `file.py:name`, `file.toml`, `langgraph.json`,
             `langgraph.json:id` or the name of a sample.
-        options: what a function that builds the graph is called with; it must take all of them.
-        defaults: options that are passed to a function only if it takes them.
-        directory: what relative files and modules are looked for in; the current one if None.
+        options: arguments for a function that builds the graph; it must accept all of them.
+        defaults: arguments that are passed only if the function accepts them.
+        directory: where relative files and modules are searched; None for the current directory.
 
     Raises:
-        UsageError: nothing there of that name, or options that it doesn't take.
-        GraphInvalid: it isn't a graph, or its code failed (`CodeFailed`).
+        UsageError: nothing has that name, or it does not accept the options.
+        GraphInvalid: it is no graph, or its code failed (`CodeFailed`).
     """
     directory = directory or current_directory()
     path, _ = _split(resolve_spec(spec, directory))
@@ -186,10 +186,10 @@ def load_graph(
 def find_langgraph_graph(
     spec: str, options: Mapping[str, Any] | None = None, *, directory: Path | None = None
 ) -> LangGraphObject | None:
-    """The graph of LangGraph that `spec` names, None where it names one of ours; it is imported to tell.
+    """Return the LangGraph graph that `spec` names, None if it is one of ours; its code is imported.
 
     Args:
-        options: refused, since there is nothing to pass them to.
+        options: refused, since LangGraph graphs take none.
 
     Raises:
         UsageError, CodeFailed: as for `load_graph`.
@@ -217,7 +217,7 @@ def _only_run(label: str) -> UsageError:
 
 
 def _target(spec: str, directory: Path) -> tuple[str, object] | LangGraphObject:
-    """What a GRAPH in Python or JSON names, with words for where it is; nothing of it is called."""
+    """Return the object that a GRAPH in Python or JSON names, with its place in words; calls nothing."""
     path, name = _split(resolve_spec(spec, directory))
     if path is not None and path.suffix == ".json":
         from hitl_tui.loading.langgraph_json import load_langgraph_json
@@ -239,7 +239,7 @@ def _target(spec: str, directory: Path) -> tuple[str, object] | LangGraphObject:
 
 
 def _split(spec: str) -> tuple[Path | None, str]:
-    """A file and a name in it, or (None, attribute) for a module."""
+    """Split a spec into a file and a name in it, or (None, attribute) for a module."""
     if sample := sample_path(spec):
         return sample, ""
     head, colon, name = spec.rpartition(":")
@@ -254,13 +254,13 @@ def _split(spec: str) -> tuple[Path | None, str]:
     samples = ", ".join([*sample_names(), *langgraph_samples()])
     hint = f"give module:attribute, file.py, file.py:name, file.toml, langgraph.json, or a sample: {samples}"
     for suffix in (".py", ".toml"):
-        if os.path.isfile(f"{spec}{suffix}"):  # unlike a Path, also where there can be no such name
+        if os.path.isfile(f"{spec}{suffix}"):  # unlike Path.is_file, it accepts names that no file can have
             hint = f"did you mean {spec}{suffix}?"
     raise UsageError(f"{spec!r} doesn't name a graph", hint)
 
 
 def _find(module: ModuleType, name: str, spec: str) -> tuple[str, object]:
-    """The named attribute of a module, or its one graph."""
+    """Return the named attribute of a module, or its only graph."""
     public = {key: value for key, value in vars(module).items() if not key.startswith("_")}
     if name:
         target: object = module
@@ -271,7 +271,7 @@ def _find(module: ModuleType, name: str, spec: str) -> tuple[str, object]:
             target = getattr(target, part)
         return f"{name} in {spec}", target
     usual = [usual_name for usual_name in USUAL_NAMES if usual_name in public]
-    # Where a file has both, a graph not compiled yet is what its function builds from.
+    # If a file has a builder function and an uncompiled graph, the function compiles that graph.
     if (
         compiled := [usual_name for usual_name in usual if not isinstance(public[usual_name], StateGraph)]
         or usual
@@ -289,7 +289,7 @@ def _find(module: ModuleType, name: str, spec: str) -> tuple[str, object]:
 
 
 def _outermost(graphs: Mapping[str, Graph]) -> list[str]:
-    """The names of graphs inside no other one; what is compiled goes before what it was made from."""
+    """Return the names of graphs inside no other one; only the compiled one, if exactly one is compiled."""
     inside = [
         part
         for candidate in graphs.values()
@@ -302,10 +302,10 @@ def _outermost(graphs: Mapping[str, Graph]) -> list[str]:
 
 
 def _check_builder(label: str, target: object, own: str | None) -> None:
-    """Refuse to call what was never meant to build a graph, such as `os:system`.
+    """Refuse to call a function that was never meant to build a graph, such as `os:system`.
 
     Args:
-        own: the module of the user's file, whose own functions are builders without a word.
+        own: the module of the user's file; its functions need no declaration as builders.
     """
     if isinstance(target, Graph) or not callable(target):
         return
@@ -347,7 +347,7 @@ def _build(label: str, target: object, options: dict[str, Any], defaults: dict[s
 
 
 def _arguments(label: str, target: Any, options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """What to call a function with: every option, and the defaults it takes."""
+    """Return the arguments of a function: every option, and the defaults that it accepts."""
     try:
         parameters = inspect.signature(target).parameters
     except ValueError:

@@ -1,7 +1,7 @@
-"""Imports in a process with several projects: each asks for the project whose code calls.
+"""Import hooks for a process with several projects: each import uses the modules of the calling project.
 
 From the first project of a process on, `builtins.__import__`, `importlib.import_module` and
-`importlib.util.find_spec` look at who calls, and translate the names of modules for that project.
+`importlib.util.find_spec` look at their caller, and translate module names for the caller's project.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ _find_spec: Final = importlib.util.find_spec
 
 
 def switch(on: bool) -> None:
-    """Let imports ask for whom they are, or be as Python has them."""
+    """Install the import hooks, or remove them."""
     builtins.__import__ = _import_for_caller if on else _import
     importlib.import_module = _import_module_for_caller if on else _import_module
     importlib.util.find_spec = _find_spec_for_caller if on else _find_spec
 
 
 def acting_for(folder: ModuleFolder, call: Callable[..., T], *arguments: Any) -> T:
-    """Call a library that imports by name on behalf of a directory's code; `_asking` finds this frame."""
+    """Call a library that imports by name for a directory's code; `_caller` finds this frame."""
     return call(*arguments)
 
 
 def _import_for_caller(
     name: str,
-    globals: Mapping[str, Any] | None = None,  # noqa: A002 - it is called by these names, too
+    globals: Mapping[str, Any] | None = None,  # noqa: A002 - callers use these names as keywords, too
     locals: Mapping[str, Any] | None = None,  # noqa: A002
     fromlist: Sequence[str] | None = (),
     level: int = 0,
 ) -> ModuleType:
-    """`builtins.__import__`: of an import statement, of a call, or of code in C, which passes a list."""
+    """Replace `builtins.__import__`, for import statements, calls, and C code, which passes a list."""
     if level:
         return _import(name, globals, locals, fromlist, level)
     by_name = globals is None or type(fromlist) is list
@@ -78,7 +78,7 @@ def _import_for_caller(
 
 
 def _is_plain(name: str, globals_: Mapping[str, Any]) -> bool:
-    """Whether an import statement in no project's module has nothing to do with projects."""
+    """Whether an import statement outside all projects imports no project's module."""
     top = name.partition(".")[0]
     if top in sys.modules and not is_used(top):
         return True
@@ -87,13 +87,13 @@ def _is_plain(name: str, globals_: Mapping[str, Any]) -> bool:
 
 
 def _reads_sys_modules() -> bool:
-    """Whether who called `__import__` by name is a library, which looks into `sys.modules` afterwards."""
+    """Whether a library called `__import__` directly; it then looks into `sys.modules`."""
     code = sys._getframe(2).f_code
     return is_library(code.co_filename) or "__import__" not in code.co_names
 
 
 def _import_module_for_caller(name: str, package: str | None = None) -> ModuleType:
-    """`importlib.import_module`."""
+    """Replace `importlib.import_module`."""
     if name.startswith("."):
         if not package:
             return _import_module(name, package)
@@ -104,7 +104,7 @@ def _import_module_for_caller(name: str, package: str | None = None) -> ModuleTy
 
 
 def _find_spec_for_caller(name: str, package: str | None = None) -> ModuleSpec | None:
-    """`importlib.util.find_spec`."""
+    """Replace `importlib.util.find_spec`."""
     if name.startswith("."):
         if not package:
             return _find_spec(name, package)
@@ -118,25 +118,25 @@ def _find_spec_for_caller(name: str, package: str | None = None) -> ModuleSpec |
 
 
 def _translated(name: str, *, direct: bool = True) -> str:
-    """The name in `sys.modules` of what is asked for by name.
+    """Translate a module name to its name in `sys.modules`.
 
     Args:
-        direct: the caller's frame is that of the code that asks, so its own modules go before libraries.
+        direct: whether the calling frame itself imports, so that its project's modules come before libraries.
 
     Raises:
-        ModuleNameTaken: it means different files, and nothing tells which project asks.
+        ModuleNameTaken: the name means different files, and the importing project is unknown.
         ModuleNotFoundError: only another project has a module of that name.
     """
     top = name.partition(".")[0]
     if not top or "@" in top:
         return name
-    caller = sys._getframe(2).f_globals.get(OWNER) if direct else None
-    if caller is None and is_librarys(top):
+    own = sys._getframe(2).f_globals.get(OWNER) if direct else None
+    if own is None and is_librarys(top):
         return name
-    asking = caller or _asking()
-    if isinstance(asking, ModuleFolder):
-        return asking.real_name(name)
-    if asking:  # a program that is no project
+    caller = own or _caller()
+    if isinstance(caller, ModuleFolder):
+        return caller.real_name(name)
+    if caller:  # a program outside all projects
         return name
     found = folders_with(top)
     loaded = sys.modules.get(top)
@@ -148,8 +148,8 @@ def _translated(name: str, *, direct: bool = True) -> str:
     return found[0][0].real_name(name) if found else name
 
 
-def _asking() -> ModuleFolder | bool | None:
-    """Whose code asks: that of a directory, that of another program (True), or nobody's on this thread."""
+def _caller() -> ModuleFolder | bool | None:
+    """Return the folder whose code imports, True for another program, None if no such code calls."""
     frame = sys._getframe(3)
     while frame is not None:
         owner = frame.f_globals.get(OWNER)
@@ -171,7 +171,7 @@ def _asking() -> ModuleFolder | bool | None:
 
 @cache
 def _is_script(file: str) -> bool:
-    """Whether a file is what starts an installed program, as `bin/hitl-tui`."""
+    """Whether a file is the start script of an installed program, such as `bin/hitl-tui`."""
     return os.path.dirname(os.path.abspath(file)) == os.path.dirname(os.path.abspath(sys.executable))
 
 

@@ -1,6 +1,6 @@
-"""The graphs that are known here, to start a thread of one: those of threads, those trusted, samples.
+"""Known graphs from which a thread can be started: those of threads, trusted ones, samples.
 
-None of them is imported to be listed; building one asks as for the graph of a thread (see `trust`).
+Listing imports none of them; building one asks for trust as for the graph of a thread (see `trust`).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from hitl_tui.engine.runner import GraphRunner
 
 _THREADS: Final = 1_000
-"""Threads, the newest ones, whose graphs are known."""
+"""Number of newest threads whose graphs are listed."""
 
 
 class KnownGraph(msgspec.Struct, frozen=True):
-    """A graph that may be started.
+    """A graph from which a thread can be started.
 
     Args:
-        name: what a person reads: the name of the graph, of a sample, or the file.
-        origin: how it is known, in words.
+        name: for people: the name of the graph or of a sample, or the file.
+        origin: why it is listed, in words.
         source: how to build it, as `ThreadInfo.source`.
     """
 
@@ -37,20 +37,20 @@ class KnownGraph(msgspec.Struct, frozen=True):
     source: Mapping[str, Any]
 
     def matches(self, query: str) -> bool:
-        """Whether its name or its file has each of these words, in any case."""
+        """Whether its name or file contains each word of the query, ignoring case."""
         text = f"{self.name} {self.source.get('graph')}".lower()
         return all(word in text for word in query.lower().split())
 
 
 class KnownGraphs:
-    """The graphs known in a store, and by whoever uses it."""
+    """The known graphs of a store and its user."""
 
     def __init__(self, store: Store, trust: Trust) -> None:
         self._store = store
         self._trust = trust
 
     def list(self) -> tuple[KnownGraph, ...]:
-        """Those of the newest threads first, then what else was run from this store, then the samples."""
+        """List the graphs of the newest threads, then others run from this store, then the samples."""
         from hitl_tui.loading.graphs import sample_names
 
         known: dict[bytes, KnownGraph] = {}
@@ -72,7 +72,7 @@ class KnownGraphs:
         return tuple(known.values())
 
     def build(self, source: Mapping[str, Any]) -> GraphRunner:
-        """The runner of a known graph; raises as `reopen_graph`."""
+        """Return a runner of a known graph; raises what `reopen_graph` raises."""
         from hitl_tui.loading.sources import reopen_graph
 
         return reopen_graph("a new thread", source, self._store, trust=self._trust)

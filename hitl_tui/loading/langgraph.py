@@ -1,7 +1,7 @@
-"""Graphs of LangGraph as their users write them: found in a module, built, and given a checkpointer.
+"""Finds users' LangGraph graphs in a module, builds them, and gives them a checkpointer.
 
-What an object is is told by the names of its classes, so nothing here imports LangGraph before a graph of it
-was named.
+Objects are recognised by the names of their classes, so LangGraph is not imported unless a graph of it is
+named.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 USUAL_NAMES: Final = ("graph", "app", "agent", "workflow", "runner", "compiled")
-"""What a graph of LangGraph is looked for under when GRAPH names a file alone."""
+"""Names under which a LangGraph graph is searched if GRAPH names only a file."""
 USUAL_FACTORIES: Final = ("make_graph", "build_graph", "create_graph", "get_graph", "build", *USUAL_NAMES)
 
 EXTRA_HINT: Final = 'install it: pip install "hitl-tui[langgraph]"'
@@ -44,17 +44,17 @@ _THEIRS: Final = ("langgraph.", "langgraph_", "langchain.agents")
 
 
 def is_langgraph(value: object) -> bool:
-    """Whether something is a graph of LangGraph: compiled, or a StateGraph that isn't yet."""
+    """Whether a value is a LangGraph graph: compiled, or an uncompiled StateGraph."""
     return is_compiled(value) or _is_a(value, "StateGraph")
 
 
 def is_compiled(value: object) -> bool:
-    """Whether something is a compiled graph of LangGraph, which the functional API's entrypoints are, too."""
+    """Whether a value is a compiled LangGraph graph; entrypoints of the functional API are, too."""
     return _is_a(value, "Pregel")
 
 
 def is_saver(value: object) -> bool:
-    """Whether something is a checkpointer of LangGraph."""
+    """Whether a value is a LangGraph checkpointer."""
     return _is_a(value, "BaseCheckpointSaver")
 
 
@@ -65,14 +65,14 @@ def _is_a(value: object, name: str) -> bool:
 
 
 class LangGraphObject(msgspec.Struct, frozen=True):
-    """A graph of LangGraph, or a function that builds one, as it was found; nothing of it was called.
+    """A LangGraph graph, or a function that builds one, as found; not called yet.
 
     Args:
         label: where it was found, in words.
-        name: what it is called there: an attribute, or a graph's id in langgraph.json.
+        name: its attribute, or its id in langgraph.json.
         value: the object.
         config: the langgraph.json that names it.
-        folder: the directory whose code it is, None for that of an installed module.
+        folder: the directory of its code, None for an installed module.
     """
 
     label: str
@@ -83,18 +83,18 @@ class LangGraphObject(msgspec.Struct, frozen=True):
 
 
 class LangGraphSource(msgspec.Struct, frozen=True):
-    """A compiled graph of LangGraph that can be run, and what is known of where it came from.
+    """A compiled LangGraph graph that can be run, and where it came from.
 
     Attributes:
         app: the compiled graph (`Pregel`) with its checkpointer.
         checkpointer: a `BaseCheckpointSaver`; the graph's own, or a SQLite file in our data directory.
-        name: what people read: the graph's name, its id in langgraph.json, its attribute or its file.
+        name: for people: the graph's name, its id in langgraph.json, its attribute or its file.
         source: how to build it again in another process, for `ThreadInfo.source`.
         mirror: the file for our own store of its threads, the same for all graphs on one checkpointer; None
-            where the checkpointer ends with this process.
-        close: ends what its factory opened; may be called more than once.
-        loop: the running event loop on which async factories built it, None where none did.
-        new_file: the file that was made just now to keep its checkpoints in place of its `InMemorySaver`.
+            if the checkpointer ends with this process.
+        close: closes what its factory opened; may be called more than once.
+        loop: the running event loop on which async factories built it, None if there were none.
+        new_file: the file just made to keep its checkpoints instead of its `InMemorySaver`.
     """
 
     app: Any
@@ -108,7 +108,7 @@ class LangGraphSource(msgspec.Struct, frozen=True):
 
 
 def speaks_langgraph(values: Mapping[str, Any]) -> bool:
-    """Whether a module uses LangGraph, and nothing of ours."""
+    """Whether a module uses LangGraph, and not our API."""
     if "langgraph" not in sys.modules:
         return False
     modules = [str(getattr(value, "__module__", "")) for value in values.values()]
@@ -122,13 +122,13 @@ def speaks_langgraph(values: Mapping[str, Any]) -> bool:
 
 
 def find_langgraph(values: Mapping[str, Any], spec: str, module: ModuleType) -> LangGraphObject:
-    """The one graph among a module's public values: compiled, or else to be compiled, or else a factory.
+    """Return the only graph among a module's public values: compiled, else uncompiled, else a factory.
 
     Args:
-        module: its own functions may be factories.
+        module: functions defined in it may be factories.
 
     Raises:
-        UsageError: there is none, or several and none has a usual name.
+        UsageError: there is none, or there are several and none has a usual name.
     """
     compiled = _outermost({name: value for name, value in values.items() if is_compiled(value)})
     builders = [getattr(value, "builder", None) for value in values.values() if is_compiled(value)]
@@ -162,12 +162,12 @@ def find_langgraph(values: Mapping[str, Any], spec: str, module: ModuleType) -> 
 
 
 def is_factory(value: object, values: Mapping[str, Any]) -> bool:
-    """Whether a named function builds a graph of LangGraph, as its module or its signature tells."""
+    """Whether a named function builds a LangGraph graph, judged by its module or its signature."""
     return callable(value) and (_is_declared(value) or speaks_langgraph(values))
 
 
 def _is_declared(value: Any) -> bool:
-    """Whether a function says in its signature that it returns a graph of LangGraph."""
+    """Whether a function is annotated to return a LangGraph graph."""
     declared = getattr(value, "__annotations__", {}).get("return")
     text = declared if isinstance(declared, str) else f"{getattr(declared, '__module__', '')}.{declared}"
     return "langgraph" in text + str(
@@ -176,7 +176,7 @@ def _is_declared(value: Any) -> bool:
 
 
 def _outermost(graphs: Mapping[str, Any]) -> list[str]:
-    """The names of graphs that are inside no other one."""
+    """Return the names of graphs that are inside no other one."""
     inside = [part for graph in graphs.values() for _name, part in graph.get_subgraphs()]
     return [name for name, graph in graphs.items() if not any(graph is part for part in inside)]
 
@@ -189,17 +189,17 @@ def open_langgraph(
     checkpointer: Any = None,
     keep_memory: bool = False,
 ) -> LangGraphSource:
-    """Build a graph of LangGraph and give it a checkpointer where it has none that outlives this process.
+    """Build a LangGraph graph, and give it a checkpointer if it has none that survives this process.
 
     Args:
-        checkpointer: takes the place of its own; None for that. It is read strictly.
-        keep_memory: leave it an `InMemorySaver` that it was compiled with.
-        source: for threads that it starts, as `ThreadInfo.source`.
-        data: the directory for checkpoints of graphs that keep none, and for our own files beside them.
+        checkpointer: replaces the graph's own; None to keep that.  It is read with a strict serializer.
+        keep_memory: keep an `InMemorySaver` that it was compiled with.
+        source: `ThreadInfo.source` of threads that it starts.
+        data: the directory for checkpoints of graphs without a lasting checkpointer, and for our own files.
 
     Raises:
-        UsageError: its factory wants what isn't known here, or the checkpointer can't be had.
-        GraphInvalid: it isn't a graph, or its code failed (`CodeFailed`).
+        UsageError: its factory needs unknown arguments, or the checkpointer can't be opened.
+        GraphInvalid: it is no graph, or its code failed (`CodeFailed`).
     """
     opening = _Opening()
     try:
@@ -232,7 +232,7 @@ def _open(
         )
     saver = given if given is not None else app.checkpointer if is_saver(app.checkpointer) else None
     if given is None and config is not None and config.checkpointer:
-        # What a langgraph.json names goes before what a graph was compiled with, as on a server.
+        # As on a LangGraph server, the checkpointer of a langgraph.json comes before the graph's own.
         saver = opening.call(*config.load(config.checkpointer, "checkpointer", "path")[:2])
         if not is_saver(saver):
             raise GraphInvalid(
@@ -254,7 +254,7 @@ def _open(
         saver.serde = keep_class_names(saver.serde, target.folder)
     update: dict[str, Any] = {"checkpointer": saver}
     if config is not None and app.store is None:
-        # A server has a store for every graph; here it is kept with ours.
+        # A LangGraph server gives every graph a store; here it is kept beside our files.
         update["store"] = opening.keep(_memories(place, config.path), lambda given: given.conn.close())
     identity = checkpointer_identity(saver)
     return LangGraphSource(
@@ -270,19 +270,19 @@ def _open(
 
 
 def is_in_memory(saver: object) -> bool:
-    """Whether a checkpointer is LangGraph's own in memory, without a place of its user's own."""
+    """Whether a checkpointer is LangGraph's `InMemorySaver` without a storage of the user's."""
     kind = type(saver)
     known = kind.__name__ == "InMemorySaver" and kind.__module__.startswith("langgraph.")
     return known and getattr(saver, "factory", defaultdict) is defaultdict
 
 
 def _strict(app: Any) -> Any:
-    """What reads a file that anybody may have written: it builds what the state of a graph is made of.
+    """Return a serializer for files that anybody may have written: it builds only types of the graph's state.
 
-    LangGraph's own serializer calls whatever a row names (CVE-2026-28277).
+    LangGraph's own serializer calls any function that a row names (CVE-2026-28277).
 
     Raises:
-        UsageError: this LangGraph can't.
+        UsageError: the installed LangGraph can't restrict its serializer.
     """
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
@@ -302,21 +302,21 @@ def _strict(app: Any) -> Any:
 
 
 def _file_stem(name: str, parts: list[str]) -> str:
-    """A name for a file that people recognise and that no other graph has."""
+    """Return a file name that people recognise and that is unique to a graph."""
     tame = "".join(char if char.isascii() and char.isalnum() else "-" for char in name)[:40].strip("-")
     return f"{tame or 'graph'}-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:12]}"
 
 
 def mirror_file(place: Path, identity: str) -> Path:
-    """Where our own store for the threads of one checkpointer is."""
+    """Return the file of our own store for the threads of one checkpointer."""
     return place / f"{_file_stem(Path(identity.partition('?')[0]).stem, [identity])}.threads.db"
 
 
 def mirror_of_file(place: Path, path: Path, oldest: str) -> tuple[Path, str]:
-    """Where the mirror of a file of checkpoints without its graph is, and a pattern for its former ones.
+    """Return the mirror of a checkpoint file without its graph, and a pattern for its older mirrors.
 
     Args:
-        oldest: the id of its oldest checkpoint: a file that was made anew under the name has another one.
+        oldest: the id of its oldest checkpoint, which differs if the file was replaced.
     """
     stem = _file_stem(path.stem, [f"read:{path}"])
     edition = hashlib.sha256(oldest.encode()).hexdigest()[:8]
@@ -324,7 +324,7 @@ def mirror_of_file(place: Path, path: Path, oldest: str) -> tuple[Path, str]:
 
 
 def open_sqlite(path: Path) -> Any:
-    """LangGraph's checkpointer on a SQLite file, which is made where there is none.
+    """Open LangGraph's checkpointer on a SQLite file, which is created if missing.
 
     Raises:
         UsageError: the package for it is missing.
@@ -349,7 +349,7 @@ def open_sqlite(path: Path) -> Any:
 
 
 def _memories(place: Path, config: Path) -> Any:
-    """The long-term memory of the graphs of a langgraph.json."""
+    """Return the long-term memory store of the graphs of a langgraph.json."""
     import sqlite3
 
     try:
@@ -366,13 +366,13 @@ def _memories(place: Path, config: Path) -> Any:
 
 
 def checkpointer_identity(saver: Any) -> str | None:
-    """A text that names where a checkpointer keeps its checkpoints, without any password.
+    """Return a text that identifies where a checkpointer keeps its checkpoints, without any password.
 
     Returns:
-        None where they end with this process.
+        None if they end with this process.
 
     Raises:
-        UsageError: it can't be used, since the event loop that made it has ended.
+        UsageError: it can't be used, as its event loop has ended.
     """
     kinds = {kind.__name__ for kind in type(saver).__mro__}
     if "InMemorySaver" in kinds:
@@ -389,7 +389,7 @@ def checkpointer_identity(saver: Any) -> str | None:
 
 
 def _sqlite_file(saver: Any, kinds: Collection[str]) -> str:
-    """The file of a checkpointer, "" for a database in memory."""
+    """Return the file of a checkpointer, "" for a database in memory."""
     query = "PRAGMA database_list"
     if "AsyncSqliteSaver" not in kinds:
         rows = saver.conn.execute(query).fetchall()
@@ -411,7 +411,7 @@ def _sqlite_file(saver: Any, kinds: Collection[str]) -> str:
 
 
 def _postgres_facts(pool: Any) -> Mapping[str, Any]:
-    """Host, port and database of a connection or a pool of them."""
+    """Return host, port and database of a connection or of a pool."""
     if hasattr(pool, "info"):
         facts: Mapping[str, Any] = pool.info.get_parameters()
         return facts
@@ -421,7 +421,7 @@ def _postgres_facts(pool: Any) -> Mapping[str, Any]:
 
 
 class _Opening:
-    """What a factory opens, on an event loop of its own where it is async, until it is closed."""
+    """Holds what a factory opens until it is closed, on its own event loop if it is async."""
 
     def __init__(self) -> None:
         self._stack = contextlib.ExitStack()
@@ -431,12 +431,12 @@ class _Opening:
         self._stack.close()
 
     def keep(self, value: T, end: Callable[[T], object]) -> T:
-        """A value that is ended by `close`."""
+        """Return a value that `close` will close."""
         self._stack.callback(end, value)
         return value
 
     def call(self, label: str, target: Any) -> Any:
-        """What an object, a function, a context manager or an async one of them gives."""
+        """Return what an object, a function or a context manager yields; both may be async."""
         value = target
         if inspect.isasyncgenfunction(value):
             value = contextlib.asynccontextmanager(value)
@@ -480,7 +480,7 @@ class _Opening:
 
     @staticmethod
     def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-        """Run the loop until it is stopped; closing it ends its executor's threads."""
+        """Run the loop until it is stopped, then close it, which ends its executor's threads."""
         try:
             loop.run_forever()
         finally:
@@ -493,10 +493,10 @@ class _Opening:
 
 
 def _arguments(label: str, factory: Any) -> list[Any]:
-    """What a server gives a factory: nothing, a config, a runtime, or both.
+    """Return the arguments that a LangGraph server gives a factory: none, a config, a runtime, or both.
 
     Raises:
-        UsageError: it wants something else.
+        UsageError: it needs something else.
     """
     try:
         parameters = inspect.signature(factory).parameters.values()
@@ -527,7 +527,7 @@ def _arguments(label: str, factory: Any) -> list[Any]:
 
 
 def _runtime() -> Any:
-    """A server's runtime as a factory reads it: nobody is logged in, and memories end with the process."""
+    """Return a LangGraph server's runtime for a factory: no user, and a store that ends with the process."""
     from langgraph.store.memory import InMemoryStore
 
     try:

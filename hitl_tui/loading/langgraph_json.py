@@ -1,4 +1,4 @@
-"""langgraph.json: the graphs of a LangGraph project, with what they need to be loaded."""
+"""Reads langgraph.json: the graphs of a LangGraph project, and what they need to be loaded."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _JAVASCRIPT: Final = (".ts", ".js", ".mjs", ".tsx", ".cts", ".mts")
 
 
 class LangGraphConfig(msgspec.Struct, frozen=True):
-    """A project as its langgraph.json says; paths are relative to where that is.
+    """Contents of a langgraph.json; paths are relative to its directory.
 
     Attributes:
         path: the file.
-        graphs: places by id, as `./agent.py:graph`.
+        graphs: place by id, such as `./agent.py:graph`.
         dependencies: directories and packages that its code imports from.
         env: variables, or the file that holds them; "" for none.
-        checkpointer: the place of what gives a checkpointer, "" for none.
+        checkpointer: the place of a function that makes a checkpointer, "" for none.
     """
 
     path: Path
@@ -43,7 +43,7 @@ class LangGraphConfig(msgspec.Struct, frozen=True):
     checkpointer: str = ""
 
     def place(self, *keys: str) -> str:
-        """`file:line` of a key."""
+        """Return `file:line` of a key."""
         at = 0
         for key in keys:
             match = re.compile(rf"{re.escape(json.dumps(key))}\s*:").search(self.text, at)
@@ -53,24 +53,24 @@ class LangGraphConfig(msgspec.Struct, frozen=True):
         return f"{self.path}:{self.text.count(chr(10), 0, at) + 1}"
 
     def files(self) -> list[Path]:
-        """The files that it names: those of its graphs and of its variables."""
+        """Return the files that it names: those of its graphs and of its variables."""
         places = [*self.graphs.values(), self.checkpointer]
         named = [place.rpartition(":")[0] for place in places if place]
         named += [self.env] if isinstance(self.env, str) and self.env else []
         return [self.path, *(path for name in named if os.path.isfile(path := self._beside(name)))]
 
     def folders(self) -> list[Path]:
-        """The directories that its code imports from, first its own."""
+        """Return the directories that its code imports from, its own first."""
         local = [self._beside(name) for name in self.dependencies]
         folders = [self.path.parent, *(path for path in local if os.path.isdir(path))]
         sources = [path / "src" for path in folders if os.path.isdir(path / "src")]
         return list(dict.fromkeys([*folders, *sources]))
 
     def choose(self, name: str) -> str:
-        """The id of the named graph; of the only one, or of the one called "agent", for "".
+        """Return the id of the named graph; for "" that of the only graph, or "agent".
 
         Raises:
-            UsageError: there is none of that name, or it isn't plain which is meant.
+            UsageError: there is none of that name, or the choice is ambiguous.
         """
         if name in self.graphs:
             return name
@@ -100,7 +100,7 @@ class LangGraphConfig(msgspec.Struct, frozen=True):
         return project
 
     def variables(self) -> Mapping[str, str]:
-        """What it wants in the environment.
+        """Return its environment variables.
 
         Raises:
             UsageError: the file can't be read.
@@ -118,13 +118,13 @@ class LangGraphConfig(msgspec.Struct, frozen=True):
         return {name: value for name, value in dotenv_values(file).items() if value is not None}
 
     def load(self, place: str, *keys: str) -> tuple[str, Any, ModuleFolder | None]:
-        """The object at a place as `./agent.py:graph` or `package.agent:graph`.
+        """Load the object at a place such as `./agent.py:graph` or `package.agent:graph`.
 
         Args:
-            keys: where the file names it.
+            keys: the keys in the file that name it.
 
         Returns:
-            Words for where it is, the object, and the directory whose code it is.
+            Its place in words, the object, and the directory of its code.
 
         Raises:
             UsageError: there is no such file, module or attribute, or a package is missing.
@@ -160,10 +160,10 @@ class LangGraphConfig(msgspec.Struct, frozen=True):
         return file
 
     def _missing(self, error: CodeFailed) -> CodeFailed:
-        """The error with a hint where a package is missing."""
+        """Return the error, with a hint if a package is missing."""
         if match := _MODULE.search(error.message):
             package = match[1].partition(".")[0]
-            listed = [name for name in self.dependencies if _tame(name) == _tame(package)]
+            listed = [name for name in self.dependencies if _normalised(name) == _normalised(package)]
             if listed:
                 error.hint = f"langgraph.json lists it as a dependency: pip install {listed[0]!r}"
             elif any(os.path.isfile(self._beside(name) / "pyproject.toml") for name in self.dependencies):
@@ -174,15 +174,15 @@ class LangGraphConfig(msgspec.Struct, frozen=True):
         return real_path(self.path.parent / name)
 
 
-def _tame(requirement: str) -> str:
+def _normalised(requirement: str) -> str:
     return re.split(r"[\s\[<>=!~;]", requirement, maxsplit=1)[0].lower().replace("_", "-")
 
 
 def load_langgraph_json(path: Path, name: str) -> LangGraphObject:
-    """A graph of a project; its variables are set and its directories can be imported from then on.
+    """Load a graph of a project; sets its variables and makes its directories importable.
 
     Args:
-        name: the graph's id; "" for the only one.
+        name: the graph's id, "" for the only one.
 
     Raises:
         UsageError: the file or what it names can't be used; names file, line and key.
@@ -196,10 +196,10 @@ def load_langgraph_json(path: Path, name: str) -> LangGraphObject:
 
 
 def read_langgraph_json(path: Path) -> LangGraphConfig:
-    """Read a langgraph.json; nothing that it names is looked at.
+    """Read a langgraph.json, but none of the files that it names.
 
     Raises:
-        UsageError: it can't be read, isn't JSON, or a key holds what it can't; names file, key and line.
+        UsageError: it can't be read, is no JSON, or has an invalid value; names file, key and line.
     """
     try:
         text = text_of(read_given(path))

@@ -1,8 +1,8 @@
-"""Modules of users' projects: each project imports its own, also where several are open in one process.
+"""Modules of users' projects: each project imports its own, even if several are open in one process.
 
-A project is the directory of a graph file. What its code imports is looked for there first, and what is found
-there belongs to it. Python keeps one module for each name. So a module whose name is taken, by another
-project, by a package or by the standard library, gets a private name: `helper@1f2e3d4c` for `helper`. The
+A project is the directory of a graph file. Imports of its code are searched there first, and modules found
+there belong to it. Python keeps one module for each name. So a module whose name is taken, by another
+project, a package or the standard library, gets a private name: `helper@1f2e3d4c` for `helper`. The
 imports of the project's code are translated (`import_hooks`).
 """
 
@@ -45,22 +45,22 @@ _OURS: Final = "hitl_tui"
 _lock: Final = threading.RLock()
 _projects: Final[dict[str, Project]] = {}
 _folders_by_name: Final[dict[str, ModuleFolder]] = {}
-"""Who claimed a top-level name in `sys.modules` last."""
+"""The folder that claimed a top-level name in `sys.modules` last."""
 _importing: Final[Counter[str]] = Counter()
 """Top-level names that projects are importing at this moment."""
 _settled: Final[set[str]] = set()
-"""Claimed names whose import has ended: once such a module is forgotten, its name is free again."""
+"""Claimed names whose import has ended: once such a module leaves `sys.modules`, its name is free again."""
 _used: Final[set[str]] = set()
-"""Plain top-level names that any project has used for a module of its own."""
+"""Plain (not private) top-level names that any project has used for a module of its own."""
 _known_path: Final[set[str]] = set()
 """Entries of `sys.path` that are not new."""
 _project_path: Final[set[str]] = set()
 """Entries of `sys.path` that belong to projects."""
 one_loads: Final = threading.RLock()
-"""Held by the thread that loads a graph's code. A graph that is made of code that another thread imports or
-forgets at the same time is half there, and is read as another graph."""
+"""Held by the thread that loads a graph's code. If another thread imported or removed modules meanwhile,
+the graph could be built from half-loaded code and would look like another graph."""
 _loaders: Final[list[int]] = []
-"""The thread that loads a project's code, once for each load inside another."""
+"""Ids of the thread that loads a project's code, once per nested load."""
 
 _switches: Final[list[Callable[[bool], None]]] = []
 
@@ -68,11 +68,11 @@ _import_module: Final = importlib.import_module
 
 
 class ModuleNameTaken(ImportError):
-    """A module is asked for by a name that means different files to different projects."""
+    """An imported name means different files in different projects."""
 
 
 class Project:
-    """The modules of one directory, and of those directories that its code imports from.
+    """A user's project: a directory and the directories that its code imports from.
 
     Attributes:
         root: the directory.
@@ -86,14 +86,14 @@ class Project:
         self.shared: list[ModuleFolder] = [self.folder(root)]
 
     def folder(self, path: str) -> ModuleFolder:
-        """A directory of this project; its modules find those beside them first."""
+        """Return the `ModuleFolder` of a directory; its modules import those beside them first."""
         return self.folders.setdefault(path, ModuleFolder(self, path))
 
     def add_dependencies(self, config: Path, paths: Sequence[Path]) -> None:
-        """Let the project's code import from the directories that its langgraph.json names.
+        """Add the directories that its langgraph.json names to those that its code imports from.
 
         Raises:
-            UsageError: another such file beside it names others.
+            UsageError: another langgraph.json in the directory names other ones.
         """
         named = [str(path) for path in paths]
         with _lock:
@@ -109,9 +109,9 @@ class Project:
             _keep_on_path()
 
     def adopt_new_entries(self) -> None:
-        """Take what its code has put on `sys.path` as a directory of this project alone."""
+        """Make directories that its code has added to `sys.path` directories of this project only."""
         if _loaders and _loaders[0] != threading.get_ident():
-            return  # they may be what another project's code has put there
+            return  # they may have been added by another project's code
         new = [entry for entry in sys.path if isinstance(entry, str) and entry not in _known_path]
         _known_path.update(new)
         theirs = [entry for entry in new if not is_library(os.path.join(entry, ""))]
@@ -126,7 +126,7 @@ class Project:
 
 
 class ModuleFolder:
-    """A directory in a project, which owns the modules that lie in it."""
+    """A directory of a project, which owns the modules in it."""
 
     def __init__(self, project: Project, path: str) -> None:
         self.project = project
@@ -141,7 +141,7 @@ class ModuleFolder:
         """Import a module as code of this directory would.
 
         Raises:
-            ModuleNotFoundError: there is none of that name for this directory.
+            ModuleNotFoundError: code of this directory can't import that name.
         """
         real = self.real_name(name)
         with being_imported(real):
@@ -153,7 +153,7 @@ class ModuleFolder:
             spec = self.find(file.stem) if file.stem.isidentifier() else None
             if spec is not None and spec.origin == str(file) and self._own_package(file.stem) is None:
                 real = self._claimed(file.stem, spec)
-            else:  # no import statement would find it
+            else:  # an import statement would not find it
                 real = f"{re.sub(r'[^0-9A-Za-z_]', '_', file.stem)}@{_digest(str(file))}"
                 _folders_by_name[real] = self
             self._files[real] = file
@@ -163,10 +163,10 @@ class ModuleFolder:
         return module
 
     def real_name(self, name: str, importer: str = "") -> str:
-        """The name in `sys.modules` of what this directory's code calls `name`.
+        """Return the name in `sys.modules` of the module that this directory's code imports as `name`.
 
         Args:
-            importer: the file whose code asks.
+            importer: the importing file.
 
         Raises:
             ModuleNotFoundError: only another project has a module of that name.
@@ -187,25 +187,25 @@ class ModuleFolder:
             self.project.adopt_new_entries()
             searched = (self, *(folder for folder in self.project.shared if folder is not self))
             specs = [(folder, spec) for folder in searched if (spec := folder.find(top)) is not None]
-            if of_package:  # only a package has modules
+            if of_package:  # only packages contain modules
                 specs = [(folder, spec) for folder, spec in specs if _is_package(spec)] or specs
-            # A mere directory comes last.
+            # A namespace package comes last.
             specs.sort(key=lambda each: each[1].loader is None)
             package = self._own_package(top)
             for folder, spec in [package] if package is not None else specs:
                 real = folder._claimed(top, spec)
                 self._found[asked] = folder, real
                 return real
-            for folder in searched:  # one whose file is gone
+            for folder in searched:  # its file is gone
                 known = folder.known_name(top)
                 if known is not None and owner_of(known) is folder:
                     return known
         return self._not_theirs(top)
 
     def _own_package(self, top: str) -> tuple[ModuleFolder, ModuleSpec] | None:
-        """The package that this directory is, where it has a module of the package's own name.
+        """Return the package that this directory is, if it also has a module of the package's name.
 
-        A program that imports the package means the package by that name, and never the module.
+        Programs that import the package mean the package by that name, never the module.
         """
         own = self.find(top) if os.path.basename(self.path) == top else None
         if own is None or _is_package(own):
@@ -220,12 +220,12 @@ class ModuleFolder:
         return None
 
     def _means_library(self, top: str, importer: str) -> bool:
-        """Whether a file imports the package that it is named as, since it would not import itself."""
+        """Whether a file imports a library of its own name: it would not import itself."""
         itself = importer == os.path.join(self.path, f"{top}.py")
         return itself and owner_of(top) is None and _elsewhere(top) is not None
 
     def _not_theirs(self, top: str) -> str:
-        """A name that no directory of this project has a module for: a library's, or nobody's."""
+        """Return the real name of a module outside this project: a library's, or an unknown one."""
         owner = owner_of(top)
         if owner is None:
             if top in sys.modules or not _project_path.intersection(sys.path) or _elsewhere(top):
@@ -242,25 +242,25 @@ class ModuleFolder:
         )
 
     def look_again(self) -> None:
-        """Look for every module again: files may have been written since."""
+        """Forget which modules were found: files may have been written since."""
         self._found.clear()
         self._not_found.clear()
 
     def known_name(self, top: str) -> str | None:
-        """The name in `sys.modules` that a module of this very directory has got, if any."""
+        """Return the name in `sys.modules` that a module of this directory has got, if any."""
         return self._names.get(top)
 
     def find(self, top: str) -> ModuleSpec | None:
-        """The module of that name in this very directory, None where there is none."""
+        """Find the module of that name in this directory, None if there is none."""
         if top == _OURS or BuiltinImporter.find_spec(top) or FrozenImporter.find_spec(top):
             return None
         spec = PathFinder.find_spec(top, [self.path])
         if spec is not None and spec.loader is None and _elsewhere(top) is not None:
-            return None  # a mere directory, which any module goes before
+            return None  # a namespace package, which comes after any module
         return spec
 
     def _claimed(self, top: str, spec: ModuleSpec) -> str:
-        """The name in `sys.modules` for a module of this directory, which nobody else gets from then on."""
+        """Claim a name in `sys.modules` for a module of this directory, and return it."""
         with _lock:
             real = self._names.get(top, top)
             if real == top and not self._may_be_plain(top, spec):
@@ -280,7 +280,7 @@ class ModuleFolder:
             return real
 
     def _may_be_plain(self, top: str, spec: ModuleSpec) -> bool:
-        """Whether nothing else has a name, or would be imported by it."""
+        """Whether no other module has a name or would be imported by it."""
         if top in sys.modules:
             owner = owner_of(top)
             return owner is self or (owner is None and origin(sys.modules[top]) == spec.origin is not None)
@@ -290,7 +290,7 @@ class ModuleFolder:
         return elsewhere is None or elsewhere.origin == spec.origin is not None
 
     def spec(self, real: str) -> ModuleSpec | None:
-        """How to load a top-level module of this directory, by its name in `sys.modules`."""
+        """Return the module spec of a top-level module of this directory, by its name in `sys.modules`."""
         if (file := self._files.get(real)) is not None:
             return importlib.util.spec_from_file_location(
                 real, file, loader=_SourceLoader(self, real, str(file)), submodule_search_locations=None
@@ -299,7 +299,7 @@ class ModuleFolder:
         return None if spec is None else self.own(real, spec)
 
     def own(self, real: str, spec: ModuleSpec) -> ModuleSpec:
-        """A way to load a module that marks it as this directory's, before its code runs."""
+        """Return a module spec that marks the module as this directory's before its code runs."""
         loader = spec.loader
         locations = spec.submodule_search_locations
         for kind, ours in _LOADERS.items():
@@ -318,7 +318,7 @@ class ModuleFolder:
         return spec
 
     def mark(self, module: ModuleType) -> None:
-        """Note in a module whose it is, and by which name its project knows it."""
+        """Mark a module with this folder, and with the name by which its project imports it."""
         setattr(module, OWNER, self)
         if (file := self._files.get(module.__name__)) is not None:
             setattr(module, IS_FILE, file.name)
@@ -331,17 +331,17 @@ def _is_package(spec: ModuleSpec) -> bool:
 
 
 def project_folder(path: Path, project: Project | None = None) -> ModuleFolder:
-    """The directory of a graph file.
+    """Return the folder of a graph file.
 
     Args:
-        project: whose langgraph.json or graph file names the file; None where the directory is the project.
+        project: the project whose langgraph.json or graph file names the file; None for the file's directory.
     """
     with _lock:
         return project.folder(os.path.abspath(path)) if project is not None else project_of(path).shared[0]
 
 
 def project_of(path: Path) -> Project:
-    """The project of a directory."""
+    """Return the project of a directory."""
     with _lock:
         root = os.path.abspath(path)
         known = _projects.get(root)
@@ -353,7 +353,7 @@ def project_of(path: Path) -> Project:
 
 
 def _begin() -> None:
-    """Make imports look for the modules of projects, from the first project of a process on."""
+    """Install the import hooks when a process opens its first project."""
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
         for switch in _switches:
@@ -361,7 +361,7 @@ def _begin() -> None:
 
 
 def look_again() -> None:
-    """Look for the modules of all projects again: files may have been written since."""
+    """Forget which modules of all projects were found: files may have been written since."""
     importlib.invalidate_caches()
     for project in list(_projects.values()):
         for folder in list(project.folders.values()):
@@ -369,12 +369,12 @@ def look_again() -> None:
 
 
 def follow_projects(switch: Callable[[bool], None]) -> None:
-    """Call a function with True when there is a first project, and with False when all are forgotten."""
+    """Register a function: it is called with True for the first project, False when all are forgotten."""
     _switches.append(switch)
 
 
 def forget_projects() -> None:
-    """Forget all projects and their modules, for a process that opens one after another, as tests do."""
+    """Forget all projects and their modules, for processes that open one after another, such as tests."""
     if not _projects:
         return
     with one_loads, _lock:
@@ -391,7 +391,7 @@ def forget_projects() -> None:
 
 
 def loaded_module(name: str, directory: Path) -> ModuleType | None:
-    """What the code of a directory has imported by a name, None where it was not imported."""
+    """Return the module that a directory's code has imported by a name, None if it has not."""
     top = name.partition(".")[0]
     project = _projects.get(os.path.abspath(directory))
     for folder in project.shared if project is not None else ():
@@ -406,7 +406,7 @@ def is_used(top: str) -> bool:
 
 
 def is_librarys(top: str) -> bool:
-    """Whether a name means the same module to everybody who is no project's code."""
+    """Whether a name means a library's module, the same one to all code outside projects."""
     module = sys.modules.get(top)
     if module is None:
         spec = _elsewhere(top)
@@ -418,7 +418,7 @@ def is_librarys(top: str) -> bool:
 
 
 def folders_with(top: str) -> list[tuple[ModuleFolder, str]]:
-    """The directories of all projects that have a module of that name, each with its file."""
+    """Return the folders of all projects that have a module of that name, each with its file."""
     return [
         (folder, spec.origin or os.path.join(folder.path, top))
         for project in list(_projects.values())
@@ -428,7 +428,7 @@ def folders_with(top: str) -> list[tuple[ModuleFolder, str]]:
 
 
 def folder_around(file: str) -> ModuleFolder | None:
-    """The project's directory that a file lies in, at any depth, None where a program's own is nearer.
+    """Return the project folder that contains a file at any depth, None if another program's is nearer.
 
     Raises:
         ModuleNameTaken: several projects import from that directory.
@@ -456,7 +456,7 @@ def folder_around(file: str) -> ModuleFolder | None:
 
 
 def file_of(name: str) -> str:
-    """The file of a project's module by its name in `sys.modules`, or else that name."""
+    """Return the file of a project's module by its name in `sys.modules`, or else that name."""
     top = name.partition(".")[0]
     folder = _folders_by_name.get(top)
     spec = folder.spec(top) if folder is not None else None
@@ -464,13 +464,13 @@ def file_of(name: str) -> str:
 
 
 def plain_name(name: str) -> str:
-    """The name that a project's code has for a module."""
+    """Return the name by which a project's code imports a module."""
     return PRIVATE.sub("", name)
 
 
 @contextlib.contextmanager
 def loading(folder: ModuleFolder) -> Iterator[None]:
-    """While a project's code is loaded, by one thread at a time; what it puts on `sys.path` is its own."""
+    """Load a project's code in this context, one thread at a time; it may add its own `sys.path` entries."""
     with one_loads:
         if not _loaders:
             _know_path()
@@ -486,7 +486,7 @@ def loading(folder: ModuleFolder) -> Iterator[None]:
 
 
 def _keep_on_path() -> None:
-    """One project alone is last on `sys.path`, for processes that it starts; several would mix there."""
+    """Keep a single project at the end of `sys.path`, for processes that it starts; several would mix."""
     sys.path[:] = [entry for entry in sys.path if entry not in _project_path]
     _project_path.clear()
     if len(_projects) == 1:
@@ -507,23 +507,23 @@ def _digest(text: str) -> str:
 
 
 def origin(module: ModuleType | None) -> str | None:
-    """The file of a loaded module."""
+    """Return the file of a loaded module."""
     return getattr(module, "__file__", None)
 
 
 def folder_of(module: ModuleType) -> ModuleFolder | None:
-    """Whose a module is, None for one of a library."""
+    """Return the project folder of a module, None for a library's module."""
     return getattr(module, "__dict__", {}).get(OWNER)
 
 
 def owner_of(name: str) -> ModuleFolder | None:
-    """Whose a loaded module is, None for one of a library and for one that is not loaded."""
+    """Return the project folder of a loaded module, None for a library's or an unloaded module."""
     module = sys.modules.get(name)
     return None if module is None else folder_of(module)
 
 
 def _elsewhere(top: str) -> ModuleSpec | None:
-    """What a name means to code that is in no project."""
+    """Find the module that a name means outside all projects."""
     for finder in sys.meta_path:
         if isinstance(finder, _Finder):
             continue
@@ -536,7 +536,7 @@ def _elsewhere(top: str) -> ModuleSpec | None:
 
 @contextlib.contextmanager
 def being_imported(real: str) -> Iterator[None]:
-    """While a project imports a module; errors have the name that its code has for it."""
+    """Import a project's module in this context; errors then name the module as the project's code does."""
     top = real.partition(".")[0]
     with _lock:
         is_claimed = top in _folders_by_name
@@ -558,7 +558,7 @@ def being_imported(real: str) -> Iterator[None]:
                 _settled.add(top)
 
 
-class _Owned:
+class _MarkingLoader:
     folder: ModuleFolder
 
     def exec_module(self, module: ModuleType) -> None:
@@ -566,26 +566,26 @@ class _Owned:
         super().exec_module(module)  # type: ignore[misc]
 
 
-class _SourceLoader(_Owned, SourceFileLoader):  # type: ignore[misc]
+class _SourceLoader(_MarkingLoader, SourceFileLoader):  # type: ignore[misc]
     def __init__(self, folder: ModuleFolder, name: str, path: str) -> None:
         super().__init__(name, path)
         self.folder = folder
 
 
-class _SourcelessLoader(_Owned, SourcelessFileLoader):
+class _SourcelessLoader(_MarkingLoader, SourcelessFileLoader):
     def __init__(self, folder: ModuleFolder, name: str, path: str) -> None:
         super().__init__(name, path)
         self.folder = folder
 
 
-class _ExtensionLoader(_Owned, ExtensionFileLoader):
+class _ExtensionLoader(_MarkingLoader, ExtensionFileLoader):
     def __init__(self, folder: ModuleFolder, name: str, path: str) -> None:
         super().__init__(name, path)
         self.folder = folder
 
 
 class _NamespaceLoader(Loader):
-    """Of a directory without `__init__.py`."""
+    """Loader of a namespace package: a directory without `__init__.py`."""
 
     def __init__(self, folder: ModuleFolder) -> None:
         self._folder = folder
@@ -598,7 +598,7 @@ class _NamespaceLoader(Loader):
 
 
 _RENAMING: Final = (SourceFileLoader, SourcelessFileLoader, type(None))
-"""Loaders of modules that may have any name; None is that of a directory."""
+"""Loaders of modules by ending; None for a directory."""
 _LOADERS: Final[Mapping[type, Callable[[ModuleFolder, str, str], Loader]]] = {
     SourceFileLoader: _SourceLoader,
     SourcelessFileLoader: _SourcelessLoader,
@@ -606,8 +606,8 @@ _LOADERS: Final[Mapping[type, Callable[[ModuleFolder, str, str], Loader]]] = {
 }
 
 
-class _AnotherName(Loader):
-    """Of a private name that another process gave a module which has a different name here."""
+class _AliasLoader(Loader):
+    """Loader of a private name from another process, for a module that has a different name here."""
 
     def __init__(self, real: str) -> None:
         self._real = real
@@ -647,7 +647,7 @@ def _from_another_process(private: str) -> ModuleSpec | None:
             if private == f"{plain}@{folder._digest}" and folder.find(plain):
                 with _lock:
                     real = folder.real_name(plain)
-                return folder.spec(real) if real == private else ModuleSpec(private, _AnotherName(real))
+                return folder.spec(real) if real == private else ModuleSpec(private, _AliasLoader(real))
     return None
 
 

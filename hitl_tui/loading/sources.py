@@ -1,4 +1,4 @@
-"""Sources: what a thread's record says about how to build its graph again in another process."""
+"""Sources: the part of a thread's record that says how to build its graph again in another process."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def open_graph(
     *,
     directory: Path | None = None,
 ) -> GraphRunner:
-    """A runner of the graph that `spec` names, on `store`, with the source for threads it starts.
+    """Return a runner on `store` of the graph that `spec` names, and the source for threads that it starts.
 
-    `options` and `defaults` are those of `load_graph`.  Options must be JSON, and none may be a key or
-    a password: they are stored with each thread.
+    `options` and `defaults` are those of `load_graph`.  Options must be JSON and contain no key or password,
+    as they are stored with each thread.
 
     Raises:
-        UsageError: it is a graph of LangGraph.
+        UsageError: it is a LangGraph graph.
     """
     directory = directory or current_directory()
     where = name_graph(spec, directory)
@@ -68,11 +68,11 @@ def open_langgraph_graph(
     keep_memory: bool = False,
     directory: Path | None = None,
 ) -> LangGraphSource | None:
-    """The graph of LangGraph that `spec` names, None for one of ours; its file is imported to tell.
+    """Open the LangGraph graph that `spec` names, None if it is one of ours; its file is imported.
 
     Args:
         data, checkpointer, keep_memory: as for `open_langgraph`.
-        options: refused, since there is nothing to pass them to.
+        options: refused, since LangGraph graphs take none.
     """
     directory = directory or current_directory()
     target = find_langgraph_graph(spec, options, directory=directory)
@@ -83,10 +83,10 @@ def open_langgraph_graph(
 
 
 def name_graph(spec: str, directory: Path) -> dict[str, Any]:
-    """Return what a thread's record says of a graph, without its options; imports nothing.
+    """Return the source of a graph without its options; imports nothing.
 
     Raises:
-        UsageError: there is no such file, or its name is no text.
+        UsageError: there is no such file, or its name is no valid text.
     """
     where: dict[str, Any] = {"graph": resolve_spec(spec, directory)}
     if ":" in spec and not spec.startswith(OURS) and named_file(spec) is None:
@@ -101,7 +101,7 @@ def name_graph(spec: str, directory: Path) -> dict[str, Any]:
 
 
 def source_file(source: Mapping[str, Any]) -> Path | None:
-    """The user's own file that a graph of this source is built from, None where there is none."""
+    """Return the user's own file from which a graph of this source is built, None if there is none."""
     spec = source.get("graph")
     if not isinstance(spec, str) or sample_path(spec):
         return None
@@ -110,7 +110,7 @@ def source_file(source: Mapping[str, Any]) -> Path | None:
 
 
 def _module_file(name: str, directory: object) -> Path | None:
-    """The file of a module that is imported, or that was found in a directory once."""
+    """Return the file of a module that is imported, or was found in a directory."""
     folder = Path(directory) if isinstance(directory, str) else current_directory()
     if file := getattr(loaded_module(name, folder), "__file__", None):
         return Path(file)
@@ -122,12 +122,12 @@ def _module_file(name: str, directory: object) -> Path | None:
 
 
 def source_files(path: Path) -> set[Path]:
-    """All files of the user's own that a graph is built from, as far as they are loaded.
+    """Return the loaded files of the user from which a graph is built.
 
-    Its file, the modules beside it that were imported, and the files that a TOML file names.
+    They are its file, the imported modules beside it, and the files that a TOML file names.
 
     Args:
-        path: its file, as `source_file` tells it.
+        path: its file, from `source_file`.
     """
     files = {path, *code_files(path.parent)}
     if path.suffix == ".toml":
@@ -153,17 +153,17 @@ def reopen_graph(
     graph: str | None = None,
     trust: Trust | None = None,
 ) -> GraphRunner:
-    """The runner of a thread, from the source in its record.
+    """Return a runner of a thread's graph, from the source in its record.
 
     Args:
-        graph: what GRAPH is, where the record is not to say it.
-        options: what a suggested command needs to find the store, as " --store FILE".
-        trust: what the user agreed to run; None where the caller answers for the record.
+        graph: a GRAPH to use instead of the record's.
+        options: options for a suggested command to find the store, such as " --store FILE".
+        trust: the graphs that the user agreed to run; None if the caller vouches for the record.
 
     Raises:
         NotTrusted: the user has not agreed to what the record names; nothing of it was imported.
-        UsageError: the source names nothing that is there now.
-        GraphInvalid: it isn't a graph any more, or its code failed.
+        UsageError: what the source names does not exist any more.
+        GraphInvalid: it is no graph any more, or its code failed.
     """
     if graph is not None:
         runner = open_graph(graph, store)

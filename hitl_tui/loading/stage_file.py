@@ -1,6 +1,6 @@
-"""A script for the stage, written in TOML: what a file may hold, reading it strictly, and its JSON Schema.
+"""Presentation scripts in TOML: their format, a strict reader, and their JSON Schema.
 
-What it says of a graph (nodes, channels, expressions) is checked once that is built: see `view.stage`.
+References to the graph (nodes, channels, expressions) are checked once the graph is built: see `view.stage`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Notes: TypeAlias = Annotated[str, Meta(description="For the speaker alone, on th
 
 
 class ScriptInvalid(UsageError):
-    """A script for the stage that can't be used; the message lists everything that is wrong."""
+    """An invalid presentation script; the message lists every problem."""
 
     title = "The script can't be used"
 
@@ -101,11 +101,11 @@ class StageFile(Table, frozen=True):
 
 
 class Script(msgspec.Struct, frozen=True):
-    """A script that was read.
+    """A presentation script as read from its file.
 
     Args:
         path: its file.
-        problems: takes what else is found to be wrong, each with its line.
+        problems: collects problems found later, each with its line.
     """
 
     path: Path
@@ -114,12 +114,12 @@ class Script(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """What the show is called."""
+        """The title of the presentation."""
         return self.file.show.title or self.path.stem
 
 
 def find_script(name: str) -> Path:
-    """The file of a script: the one that is named, or the one of that name that came with hitl-tui.
+    """Return the file of a script: the named file, or the bundled script of that name.
 
     Raises:
         UsageError: there is neither.
@@ -140,7 +140,7 @@ def read_script(path: Path) -> Script:
     """Read the script of a presentation from its file.
 
     Raises:
-        UsageError: it can't be read, or isn't TOML.
+        UsageError: it can't be read, or is no TOML.
         ScriptInvalid: lists everything that is wrong, each with file, line and key.
     """
     toml = read_toml(path)
@@ -166,7 +166,7 @@ def read_script(path: Path) -> Script:
 
 
 def stage_schema_text() -> str:
-    """The JSON Schema of scripts as it is published, for editors."""
+    """Return the published JSON Schema of scripts, for editors."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "hitl-tui script for the stage",

@@ -1,4 +1,4 @@
-"""Starts of graph files: what `hitl-tui new` writes."""
+"""Writes new graph files from templates, for `hitl-tui new`."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _FOLDER = Path(__file__).resolve().parent / "templates"
 
 
 def write_start(template: str, file: Path) -> list[Path]:
-    """Write a commented start and the Python file it needs, if any; gives the files written.
+    """Write a commented graph file and the Python file it needs, if any; returns the files written.
 
     Raises:
-        UsageError: no such template, a bad name, something is there already, or it can't be written.
-            Nothing is left behind then.
+        UsageError: no such template, a bad name, a file exists already, or it can't be written.
+            Then no file remains.
     """
     if template not in STARTS:
         raise UsageError(f"there is no template {template!r}", did_you_mean(template, STARTS))
@@ -56,12 +56,12 @@ def write_start(template: str, file: Path) -> list[Path]:
 
 
 def takes_model(template: str) -> bool:
-    """Whether a start has agents: one with Python functions beside it has none."""
+    """Whether a template has agents: those with Python functions have none."""
     return not os.path.isfile(_FOLDER / f"{template}.py")
 
 
 def _text(template: str, file: Path) -> str:
-    """A template with this installation's schema, and with the name of the Python file beside it."""
+    """Fill in a template: the path of the installed schema, and the name of the Python file."""
     text = (_FOLDER / f"{template}.toml").read_text(encoding="utf-8")
     text = text.replace(f"#:schema {SCHEMA_FILE.name}", f"#:schema {SCHEMA_FILE.as_uri()}", 1)
     functions = json.dumps(f"{file.stem}.py", ensure_ascii=False)[:-1]

@@ -1,1 +1,1 @@
-"""Graphs written in TOML: what a file may hold, reading it strictly, and building the graph of it."""
+"""Graph files in TOML: their format, a strict reader, and the builder of their graphs."""

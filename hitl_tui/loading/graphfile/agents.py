@@ -1,4 +1,4 @@
-"""Agents of a graph file, and which model each of them speaks to."""
+"""Builds the agents of a graph file, each with its model."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _SECRET = re.compile(
 
 
 class Models(msgspec.Struct, frozen=True):
-    """Models from outside the file.
+    """Models given outside the file.
 
     Attributes:
-        model, api_base, max_tokens: take the place of what every agent of the file says.
-        default_model, default_api_base: for agents that say nothing.
+        model, api_base, max_tokens: override those of every agent of the file.
+        default_model, default_api_base: for agents without their own.
     """
 
     model: str | None = None
@@ -45,7 +45,7 @@ class Models(msgspec.Struct, frozen=True):
 
 
 def check_secrets(tables: Mapping[str, Any], problems: Problems) -> None:
-    """Note every key of a provider in the raw tables of agents and servers: a file is no place for one."""
+    """Report provider keys in the raw tables of agents and servers, since files must not contain keys."""
     for kind in ("agents", "servers"):
         named = tables.get(kind)
         for name, table in named.items() if isinstance(named, dict) else ():
@@ -53,7 +53,7 @@ def check_secrets(tables: Mapping[str, Any], problems: Problems) -> None:
 
 
 def build_agents(file: GraphFile, models: Models, problems: Problems, directory: Path) -> dict[str, Agent]:
-    """The agents that are sound, by name."""
+    """Return the valid agents by name."""
     servers = _servers(file.servers, directory, problems)
     agents: dict[str, Agent] = {}
     for name, table in file.agents.items():
@@ -92,7 +92,7 @@ def build_agents(file: GraphFile, models: Models, problems: Problems, directory:
 
 
 def _servers(tables: Mapping[str, ServerTable], directory: Path, problems: Problems) -> dict[str, McpServer]:
-    """The MCP servers that are sound; programs run in the file's directory."""
+    """Return the valid MCP servers; programs run in the file's directory."""
     servers = {}
     for name, table in tables.items():
         path: toml.KeyPath = ("servers", name)
@@ -116,7 +116,7 @@ def _servers(tables: Mapping[str, ServerTable], directory: Path, problems: Probl
 
 
 def _tools(table: AgentTable, path: toml.KeyPath, directory: Path, problems: Problems) -> list[Tool]:
-    """The tools that are sound; two of one name are a mistake of the second."""
+    """Return the valid tools; if two have the same name, the second is reported."""
     tools: dict[str, Tool] = {}
     for number, name in enumerate(table.tools):
         at = (*path, "tools", number)
@@ -136,9 +136,9 @@ def _tools(table: AgentTable, path: toml.KeyPath, directory: Path, problems: Pro
 def _model(
     name: str, table: AgentTable, models: Models, problems: Problems
 ) -> tuple[str | ScriptedModel | None, str | None]:
-    """Model and address.
+    """Return model and address of an agent.
 
-    An address belongs to a model: the file's own is not kept for a model from outside.
+    An address belongs to its model: the file's address is dropped if the model is overridden.
     """
     if models.model:
         return models.model, models.api_base
@@ -174,7 +174,7 @@ def _script(name: str, replies: Sequence[str | ReplyTable], problems: Problems) 
 def _reader(
     name: str, lines: Sequence[tuple[Callable[[str], bool], str]]
 ) -> Callable[[Sequence[Message]], str]:
-    """Picks a reply by the prompt alone, so that a run resumed in another process goes on in the script."""
+    """Return a model that picks a reply by the prompt alone, so that a resumed run continues the script."""
 
     def reply(messages: Sequence[Message]) -> str:
         prompt = messages[-1]["content"]
@@ -212,5 +212,5 @@ def _check_secrets(value: Any, path: toml.KeyPath, problems: Problems) -> None:
 
 
 def _from_environment(value: object) -> bool:
-    """Whether a text is nothing but variables and a word before them, as in "Bearer $TOKEN"."""
+    """Whether a text has only variables after an optional word, such as "Bearer $TOKEN"."""
     return isinstance(value, str) and bool(re.fullmatch(r"(\w+ )?\$(\w+|\{\w+\})", value))

@@ -1,4 +1,4 @@
-"""From a graph file to a runner: every part is checked before anything is refused."""
+"""Builds a runner from a graph file; checks every part first, so that errors list all problems."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from hitl_tui.stores import MemoryCheckpointer
 
 
 def load_graph_file(path: Path, store: Store, models: Models, around: tuple[Path, ...] = ()) -> GraphRunner:
-    """The runner of the graph that a TOML file describes.
+    """Return a runner of the graph that a TOML file describes.
 
     Args:
-        around: the files whose subgraph it is, outermost first.
+        around: the files that contain it as a subgraph, outermost first.
 
     Raises:
-        UsageError: the file can't be read, or isn't TOML.
-        GraphInvalid: lists everything that is wrong, each with file, line, table and key.
+        UsageError: the file can't be read, or is no TOML.
+        GraphInvalid: lists every problem with file, line, table and key.
     """
     toml = read_toml(path)
     problems = Problems(toml)
@@ -68,7 +68,7 @@ def _workflow(
 
 
 def _inner(path: Path, store: Store, models: Models, around: tuple[Path, ...]) -> GraphRunner:
-    """The graph of a file inside another one's."""
+    """Return a runner of a graph file that another one uses as a subgraph."""
     if path in around:
         raise GraphInvalid(f"{path.name} is a subgraph of itself", "break the cycle")
     return load_graph_file(path, store, models, around)
@@ -146,16 +146,16 @@ _FALLBACK = tuple(f"default_{name}" for name in _DEFAULTED)
 def open_graph_file(
     path: Path, options: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> tuple[GraphRunner, dict[str, Any]]:
-    """The runner of a file, and the options that build the same one again.
+    """Return a runner of a graph file, and the options that build the same graph again.
 
     Args:
-        options: `model`, `api_base` and `max_tokens` take the place of what every agent says; `default_model`
-            and `default_api_base` are for agents that say nothing.
-        defaults: `model` and `api_base` for agents that say nothing, and `checkpointer`.
+        options: `model`, `api_base` and `max_tokens` override those of every agent; `default_model`
+            and `default_api_base` are for agents without their own.
+        defaults: `model` and `api_base` for agents without their own, and `checkpointer`.
 
     Raises:
         UsageError: an unknown option, or the file can't be read.
-        GraphInvalid: lists everything that is wrong with the file.
+        GraphInvalid: lists every problem of the file.
     """
     unknown = [name for name in options if name not in _FORCED + _FALLBACK]
     if unknown:

@@ -1,4 +1,4 @@
-"""Channels of a graph file."""
+"""Builds the channels of a graph file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _START_NEEDS = (
 def build_channels(
     tables: dict[str, ChannelTable], directory: Path, problems: Problems
 ) -> tuple[dict[str, Channel], dict[str, BoundChannel]]:
-    """The channels that are sound, as declared and as bound."""
+    """Return the valid channels, as declared and as bound."""
     channels: dict[str, Channel] = {}
     bound: dict[str, BoundChannel] = {}
     for name, table in tables.items():
@@ -70,7 +70,7 @@ def _reducer(table: ChannelTable, directory: Path, problems: Problems, path: tom
 
 
 def _default(table: ChannelTable, reducer: Reducer | None, problems: Problems, path: toml.KeyPath) -> Any:
-    """The value at the start; UNSET leaves it to the reducer."""
+    """Return the default value, UNSET for the reducer's default."""
     given = [value for value in (table.default, table.initial) if value is not UNSET]
     if len(given) + table.unset > 1:
         problems.add(path, "it takes one of default, initial and unset", "they all say how it starts")

@@ -1,4 +1,4 @@
-"""Strict decoding of a graph file, key by key, so that one run finds everything that is wrong."""
+"""Strict decoding of a graph file, key by key, so that one run finds every problem."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TABLES_OF_TABLES = ("nodes", "maps", "parallels", "subgraphs", "channels", "age
 
 
 class FileProblem(msgspec.Struct, frozen=True):
-    """One problem; `line` is None where it is about the file as a whole."""
+    """One problem of a file; `line` is None if it concerns the whole file."""
 
     path: toml.KeyPath
     line: int | None
@@ -37,7 +37,7 @@ class FileProblem(msgspec.Struct, frozen=True):
 
 
 class Problems:
-    """Collects the problems of a file, to be raised together as one error of a kind."""
+    """Collects the problems of a file and raises them together as one error."""
 
     def __init__(self, file: TomlFile, kind: type[HitlError] = GraphInvalid) -> None:
         self._kind = kind
@@ -49,28 +49,28 @@ class Problems:
         return len(self._found)
 
     def add(self, path: toml.KeyPath, message: str, hint: str = "", details: str = "") -> None:
-        """Note a problem of the key at `path`."""
+        """Add a problem of the key at `path`."""
         line = toml.line_of(self._index, path)
         self._found.append(FileProblem(path, line, message, hint, details))
 
     def unknown(self, path: toml.KeyPath, what: str, name: str, known: Iterable[str]) -> None:
-        """Note that `name` is no `what` of the file."""
+        """Add the problem that the file has no `what` called `name`."""
         self.add(path, f"there is no {what} {name!r}", did_you_mean(name, known))
 
     @contextmanager
     def at(self, path: toml.KeyPath) -> Iterator[None]:
-        """Note an error that the block raises as a problem of the key at `path`."""
+        """Add an error that the block raises as a problem of the key at `path`."""
         try:
             yield
         except HitlError as error:
             self.add(path, error.message, error.hint, error.details)
 
     def under(self, path: toml.KeyPath) -> bool:
-        """Whether something at `path` or inside of it is wrong."""
+        """Whether there is a problem at `path` or inside it."""
         return any(problem.path[: len(path)] == path for problem in self._found)
 
     def check(self) -> None:
-        """Raise one error with every problem found so far, if there is any."""
+        """Raise one error with all problems found so far, if any."""
         if not self._found:
             return
         ordered = sorted(self._found, key=lambda problem: problem.line or 0)
@@ -89,7 +89,7 @@ class Problems:
 
 
 def key_in_words(path: toml.KeyPath) -> str:
-    """A path as the file writes it: `[nodes.write] retry.wait`, `[[edges]] to`."""
+    """Return a path of keys as the file writes it: `[nodes.write] retry.wait`, `[[edges]] to`."""
     names = [part for part in path if isinstance(part, str)]
     if not names:
         return ""
@@ -101,7 +101,7 @@ def key_in_words(path: toml.KeyPath) -> str:
 
 
 def shown_path(path: Path) -> str:
-    """A path as a person knows it: from the current directory where it lies below."""
+    """Return a file's path for people: relative to the current directory if it is inside."""
     try:
         near = os.path.relpath(path)
     except (OSError, ValueError):
@@ -126,13 +126,13 @@ _WORDS = {
 
 
 def decode(values: Mapping[str, Any], shape: type[T], problems: Problems) -> T | None:
-    """`values` as a `shape`; None where a problem is noted, whether here or before."""
+    """Decode `values` as a `shape`; None if there is a problem with them, found now or before."""
     check_value(values, shape, problems, ())
     return None if len(problems) else msgspec.convert(values, shape)
 
 
 def check_value(value: Any, kind: Any, problems: Problems, path: KeyPath) -> None:
-    """Note everything of a value that doesn't fit a type."""
+    """Add a problem for each part of a value that does not fit a type."""
     bare = _bare(kind)
     if _is_struct(bare):
         _check_table(value, bare, problems, path)
@@ -149,7 +149,7 @@ def check_value(value: Any, kind: Any, problems: Problems, path: KeyPath) -> Non
 
 
 def _has_known_member(table: Any) -> bool:
-    """Whether what a member of a table must be is known: a table itself, or text."""
+    """Whether the members of a table have a known type: a table, or text."""
     member = _bare(get_args(table)[1])
     return member is str or _is_struct(member)
 
@@ -184,7 +184,7 @@ def _check_leaf(value: Any, kind: Any, problems: Problems, path: KeyPath) -> Non
 
 
 def _member_for(value: Any, bare: Any) -> Any:
-    """The one member of a union that a table or a list can only mean."""
+    """Return the only member of a union that a table or a list can match."""
     if get_origin(bare) not in (Union, types.UnionType):
         return None
     for member in get_args(bare):
@@ -222,7 +222,7 @@ def _kind_in_words(value: Any) -> str:
 
 
 def _bare(kind: Any) -> Any:
-    """A type without its annotations and the possibility of being left out; TOML has no null."""
+    """Return a type without its annotations, UNSET and None; TOML has no null."""
     if get_origin(kind) is Annotated:
         return _bare(get_args(kind)[0])
     if get_origin(kind) in (Union, types.UnionType):
@@ -242,12 +242,12 @@ def _fields(shape: Any) -> tuple[msgspec.structs.FieldInfo, ...]:
 
 
 class FileContext(msgspec.Struct, frozen=True):
-    """A decoded file, where it lies, and the problems found so far.
+    """A decoded file, its place, and the problems found so far.
 
     Attributes:
-        declared: every channel the file names, those with problems included, so that one mistake
-            in a channel is not reported again at each place that uses it.
-        bound: the channels that are sound.
+        declared: every channel that the file declares, including invalid ones, so that a mistake in a channel
+            is not reported again at each place that uses it.
+        bound: the valid channels.
     """
 
     file: GraphFile
@@ -257,13 +257,13 @@ class FileContext(msgspec.Struct, frozen=True):
     bound: Mapping[str, BoundChannel]
 
     def check_channel(self, path: toml.KeyPath, name: str) -> bool:
-        """Note a problem at `path` unless `name` is a channel of the file."""
+        """Add a problem at `path` unless `name` is a channel of the file."""
         if name not in self.declared:
             self.problems.unknown(path, "channel", name, self.declared)
         return name in self.declared
 
     def check_node(self, path: toml.KeyPath, name: str, also: Iterable[str] = ()) -> bool:
-        """Note a problem at `path` unless `name` is a node of the file, or one of `also`."""
+        """Add a problem at `path` unless `name` is a node of the file, or one of `also`."""
         known = (*self.steps, *also)
         if name not in known and name in self.file.nodes:
             group = self.member_of(name)
@@ -274,17 +274,17 @@ class FileContext(msgspec.Struct, frozen=True):
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The names of all nodes that edges may lead to, whatever they are made of."""
+        """Return the names of all nodes that edges may lead to, of every kind."""
         file = self.file
         names = (*file.nodes, *file.maps, *file.parallels, *file.subgraphs)
         return tuple(name for name in names if not self.member_of(name))
 
     def member_of(self, name: str) -> str:
-        """The parallel that a node runs in, "" where it stands by itself."""
+        """Return the parallel that contains a node, "" if none does."""
         return next((group for group, table in self.file.parallels.items() if name in table.nodes), "")
 
     def readable(self, path: toml.KeyPath, given: str | list[str]) -> tuple[str, ...]:
-        """`reads` as the engine takes it; the run's own inputs can always be read."""
+        """Return `reads` for the engine; goal and constraints can always be read."""
         names = _listed(given)
         for name in names:
             if name != "*" and name not in RUN_INPUTS:
@@ -292,7 +292,7 @@ class FileContext(msgspec.Struct, frozen=True):
         return tuple(name for name in names if name not in RUN_INPUTS)
 
     def writable(self, path: toml.KeyPath, given: str | list[str]) -> tuple[str, ...] | None:
-        """`writes` as the engine takes it: None for all."""
+        """Return `writes` for the engine: None for all."""
         names = _listed(given)
         for name in names:
             if name != "*":

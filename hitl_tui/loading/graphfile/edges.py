@@ -1,4 +1,4 @@
-"""Edges, routes and gates of a graph file, and what ends a run."""
+"""Builds the edges, routes, gates, limits and end conditions of a graph file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OTHERS = "*"
 
 
 def add_edges(context: FileContext, graph: StateGraph) -> None:
-    """Add edges and routes, and check the shape they make."""
+    """Add edges and routes to the graph, and check its structure."""
     problems = context.problems
     for number, edge in enumerate(context.file.edges):
         path: toml.KeyPath = ("edges", number)
@@ -68,13 +68,13 @@ def build_limits(table: LimitsTable) -> Limits:
 
 
 CheckChannel = Callable[[toml.KeyPath, str], object]
-"""Notes a problem at a place where a channel is named that there is not."""
+"""A function that adds a problem if a place names an unknown channel."""
 
 
 def build_termination(
     table: TerminationTable, problems: Problems, check_channel: CheckChannel
 ) -> Termination | None:
-    """The conditions of [termination], combined."""
+    """Return the combined conditions of [termination]."""
     conditions: list[Termination] = []
     if table.max_turns is not UNSET:
         conditions.append(termination.max_turns(table.max_turns))
@@ -109,7 +109,7 @@ def _route_function(context: FileContext, route: RouteTable, path: toml.KeyPath)
 
 
 def _key(value: Any, keys: Container[str]) -> str:
-    """A value as a key of the map: text without the space around it, everything else as JSON."""
+    """Return a value as a key of the route's map: text stripped, everything else as JSON."""
     key = value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return _OTHERS if key not in keys and _OTHERS in keys else key
 
@@ -131,7 +131,7 @@ def _check_shape(context: FileContext) -> None:
 
 
 def _place(context: FileContext, message: str) -> toml.KeyPath:
-    """Where in the file a problem of the shape is best mended."""
+    """Return the place in the file where a problem of the structure is best fixed."""
     named = [name for name in re.findall(r"'([^']*)'", message) if name in context.steps]
     if named and "edge" not in message:
         tables = ("nodes", "maps", "parallels", "subgraphs")
@@ -142,7 +142,7 @@ def _place(context: FileContext, message: str) -> toml.KeyPath:
 
 
 def build_gate(context: FileContext, node: str, table: GateTable, path: toml.KeyPath) -> Gate | None:
-    """The gate at `node`; None, with the problems noted, where it isn't sound."""
+    """Return the gate at `node`; None if it has problems, which are added to the file's."""
     before = len(context.problems)
     if table.subject:
         context.check_channel((*path, "subject"), table.subject)
@@ -191,7 +191,7 @@ def build_gate(context: FileContext, node: str, table: GateTable, path: toml.Key
 
 
 def build_interrupts(context: FileContext) -> tuple[list[str | Gate], list[str | Gate]]:
-    """Where to stop before and after nodes, gate nodes included."""
+    """Return the stops before and after nodes, including gate nodes."""
     before = _stops(context, context.file.interrupts, "before")
     after = _stops(context, context.file.interrupts, "after")
     gated = {entry.node for entry in after if isinstance(entry, Gate)}
@@ -221,7 +221,7 @@ def _stops(context: FileContext, table: InterruptsTable, key: str) -> list[str |
         stop = entry if isinstance(entry, str) else build_gate(context, name, entry, path)
         if stop is not None:
             stops.append(stop)
-    # The engine lets the last entry of a node win: a gate says more than "*".
+    # The last entry for a node wins in the engine, so gates come after "*".
     return sorted(stops, key=lambda stop: isinstance(stop, Gate))
 
 

@@ -1,4 +1,4 @@
-"""Functions and files that a graph file names; both are looked for beside it."""
+"""Finds functions and files that a graph file names, relative to its directory."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _FORMS = "write file.py:function or module:function"
 
 
 def find_function(spec: str, directory: Path) -> Callable[..., Any]:
-    """The function of `file.py:function`, relative to `directory`, or of `module:function`.
+    """Return the function of `file.py:function`, relative to `directory`, or of `module:function`.
 
     Raises:
-        UsageError: nothing there of that name.
+        UsageError: nothing has that name.
         GraphInvalid: it is no function, or its module failed (`CodeFailed`).
     """
     head, colon, name = spec.rpartition(":")
@@ -48,7 +48,7 @@ def find_function(spec: str, directory: Path) -> Callable[..., Any]:
 
 
 def find_file(name: str, directory: Path) -> Path:
-    """A file beside the graph file; raises `UsageError` where there is none."""
+    """Return a file relative to the graph file; raises `UsageError` if there is none."""
     try:
         path = real_path(directory / name)
         if os.path.isfile(path):
@@ -60,7 +60,7 @@ def find_file(name: str, directory: Path) -> Path:
 
 
 def find_reducer(text: str, directory: Path) -> Reducer:
-    """A reducer by its text; a function of the user's keeps the text it has in the file.
+    """Return a reducer by its text; a user's function keeps its text from the file.
 
     Raises:
         UsageError, GraphInvalid: an unknown name, or as `find_function`.

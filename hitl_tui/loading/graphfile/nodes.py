@@ -1,4 +1,4 @@
-"""Nodes of a graph file: agents, Python functions, gates, maps, parallels, subgraphs."""
+"""Builds the nodes of a graph file: agents, Python functions, gates, maps, parallels, subgraphs."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _PLACEHOLDER = re.compile(r"\{\{([A-Za-z][\w.-]*)\}\}|\{([A-Za-z][\w.-]*)\}")
 
 
 class Prompt:
-    """A template; `{channel}` stands for a value, `{workflow_state}` for the block of all that is read.
+    """Template of a prompt: `{channel}` is replaced by a value, `{workflow_state}` by all values read.
 
-    Other braces stay as they are, so that a prompt can show JSON.
+    Other braces are kept, so that a prompt can show JSON.
     """
 
     def __init__(self, template: str, *, of_map: bool = False, of_context: bool = True) -> None:
@@ -48,17 +48,17 @@ class Prompt:
 
     @property
     def names(self) -> list[str]:
-        """The channels and leaves it shows by name, in order."""
+        """Return the names of the channels and leaves that it shows, in order."""
         placeholders = (match[2] for match in _PLACEHOLDER.finditer(self._template))
         return [name for name in placeholders if name and name != STATE and not self._is(name)]
 
     def _is(self, name: str) -> bool:
-        """Whether a name is no channel's, but of the item or the context."""
+        """Whether a name belongs to the item or the context instead of a channel."""
         head, dot, _ = name.partition(".")
         return self._special.get(head, False) and bool(dot or head == ITEM)
 
     def render(self, state: WorkflowState, config: NodeConfig) -> str:
-        """The prompt on a state; a value that looks like a placeholder is not read as one."""
+        """Fill in the template; a value that looks like a placeholder is not replaced again."""
 
         def fill(match: re.Match[str]) -> str:
             if match[1]:
@@ -85,11 +85,11 @@ def _leaf(item: Any, name: str) -> Any:
 def build_prompt(
     context: FileContext, path: toml.KeyPath, template: str, reads: Sequence[str], *, of_map: bool = False
 ) -> Prompt:
-    """The prompt of a node, with every placeholder checked against what the node reads.
+    """Return the prompt of a node, after checking every placeholder against the node's `reads`.
 
     Args:
-        of_map: `{item}` is a branch's item, `{item.key}` a part of it.  `{context.key}` is a value of the
-            context, where no channel is called so.
+        of_map: whether `{item}` is a branch's item, and `{item.key}` a part of it.  `{context.key}` is a
+            value of the context unless a channel has that name.
     """
     private = frozenset(name for name, channel in context.bound.items() if channel.visibility == "private")
     prompt = Prompt(template, of_map=of_map, of_context=CONTEXT not in context.bound)
@@ -111,7 +111,7 @@ def _as_text(value: Any) -> str:
 
 
 def read_json(reply: str) -> Any:
-    """The JSON of a model's reply, out of its code fence where it has one; raises `ValueError`."""
+    """Parse the JSON of a model's reply, with or without a code fence; raises `ValueError`."""
     head, _, body = reply.strip().partition("\n")
     label = head.removeprefix(_FENCE)
     fenced = label != head and body.endswith(_FENCE) and not label.strip(_LETTERS).strip()
@@ -130,7 +130,7 @@ Read = Callable[[str], NodeResult]
 
 
 def add_nodes(context: FileContext, graph: StateGraph) -> None:
-    """Add every node that is sound to the graph."""
+    """Add all valid nodes to the graph."""
     for name, table in context.file.nodes.items():
         path: toml.KeyPath = ("nodes", name)
         built = build_node(context, path, table)
@@ -143,7 +143,7 @@ def add_nodes(context: FileContext, graph: StateGraph) -> None:
 def build_node(
     context: FileContext, path: toml.KeyPath, table: NodeTable
 ) -> tuple[NodeFunction, dict[str, Any]] | None:
-    """A node's function and its options as `add_node` takes them; None where a problem is noted."""
+    """Return a node's function and options for `add_node`; None if the node has problems."""
     before = len(context.problems)
     reads = context.readable((*path, "reads"), table.reads)
     writes = context.writable((*path, "writes"), table.writes)
@@ -188,7 +188,7 @@ def _function(
         with context.problems.at((*path, "function")):
             return find_function(table.function, context.directory)
         return None
-    return lambda state: None  # a gate node: the question after it does the work
+    return lambda state: None  # a gate node: its request does the work
 
 
 def _agent_node(
@@ -211,7 +211,7 @@ def _agent_node(
     read = _reader(context, table, path, told)
 
     async def run(state: WorkflowState, config: NodeConfig) -> NodeResult:
-        # A fresh chat: an agent sees what the node reads, whatever it was asked before.
+        # A new chat: an agent sees only what the node reads, not its earlier turns.
         reply = await ask(config.agents[name].fresh(), prompt.render(state, config))
         return read(reply)
 
@@ -219,18 +219,18 @@ def _agent_node(
 
 
 def _history(context: FileContext, agent: str) -> str | None:
-    """The channel that an agent writes its turns to by itself."""
+    """Return the channel to which an agent writes its turns."""
     table = context.file.agents.get(agent)
     try:
         return channel_name(table.history or None, agent) if table else None
     except UsageError:
-        return None  # told with the agent
+        return None  # reported with the agent
 
 
 def _reader(
     context: FileContext, table: NodeTable, path: toml.KeyPath, writes: tuple[str, ...] | None
 ) -> Read:
-    """What turns a reply into updates."""
+    """Return a function that turns a reply into updates."""
     single = writes[0] if writes is not None and len(writes) == 1 else None
     form = ("text" if single else "envelope") if table.answer is UNSET else table.answer
     if writes == ():
@@ -275,10 +275,10 @@ Load = Callable[[Path], GraphRunner]
 
 
 def add_composed(context: FileContext, graph: StateGraph, load: Load) -> None:
-    """Add every map, parallel and subgraph that is sound to the graph.
+    """Add all valid maps, parallels and subgraphs to the graph.
 
     Args:
-        load: makes the runner of another graph file; raises where it is this one, or one around it.
+        load: makes a runner of another graph file; raises an error if that contains this one.
     """
     _check_names(context)
     _add_maps(context, graph)

@@ -1,4 +1,4 @@
-"""The JSON Schema of graph files, for editors; published beside the package's code."""
+"""JSON Schema of graph files, for editors; published beside the package's code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SCHEMA_FILE = Path(__file__).resolve().parent.parent / "graph-file.schema.json"
 
 
 def graph_file_schema() -> dict[str, Any]:
-    """The schema, made of the classes that files are decoded with."""
+    """Return the schema, made from the classes that files are decoded to."""
     import msgspec
 
     from hitl_tui.loading.graphfile.shape import GraphFile
@@ -29,5 +29,5 @@ def graph_file_schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """The schema as it is published."""
+    """Return the published text of the schema."""
     return json.dumps(graph_file_schema(), indent=2, ensure_ascii=False) + "\n"

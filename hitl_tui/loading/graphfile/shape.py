@@ -1,6 +1,6 @@
-"""What a graph file may hold; the JSON Schema for editors is made of these classes.
+"""Format of graph files; the JSON Schema for editors is made from these classes.
 
-Names follow the public API of Python, so that a file can be read as the code it stands for.
+Names follow the public Python API, so that a file reads like the equivalent code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ready-made workflows by name, with agents, options and channels from a graph file."""
+"""Builds ready-made workflows by name, with agents, options and channels from a graph file."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from hitl_tui.workflows.parts import ChannelsMissing
 
 
 class Recipe(NamedTuple):
-    """How a workflow's function is called.
+    """How to call a workflow's function.
 
     Attributes:
         place: `module:function`.
-        roles: parameters that take one agent each, named in [agents] as they are.
+        roles: parameters that take one agent each, the one of the same name in [agents].
         options: parameters that [options] may set.
         others: the parameter that takes a list of all other agents, in the file's order.
         optional: the roles that may be left out.
-        functions: those of the options that name a Python function.
+        functions: the options that name a Python function.
     """
 
     place: str
@@ -89,10 +89,10 @@ _NO_PLACE = (
 def build_workflow(
     file: GraphFile, agents: Mapping[str, Agent], store: Store, directory: Path, problems: Problems
 ) -> GraphRunner | None:
-    """The workflow a file names; None, with the problems noted, where it isn't sound.
+    """Return the workflow that a file names; None if it has problems, which are added to the file's.
 
     Args:
-        directory: where the functions are that its options name.
+        directory: the directory of the functions that its options name.
     """
     name = file.graph.workflow
     if name not in WORKFLOWS:
@@ -140,7 +140,7 @@ def _check_channel(problems: Problems, known: Collection[str], path: KeyPath, na
 def _options(
     recipe: Recipe, file: GraphFile, hints: Mapping[str, Any], directory: Path, problems: Problems
 ) -> dict[str, Any]:
-    """The options of the file as the workflow takes them: names of functions as functions."""
+    """Return the file's options for the workflow, with functions instead of their names."""
     options = dict(file.options)
     for option, value in file.options.items():
         if option not in recipe.options:
