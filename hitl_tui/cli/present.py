@@ -289,7 +289,7 @@ def _follow_in_lines(script: Script, file: ShowFile, state: ShowState | None) ->
             say(standing_words(script, state), *map(plain_text, notes_lines(script, state, 76)), "")
         _pause()
         state = file.read()
-    say("the show is over")
+    say("the presentation is over")
     return ExitCode.DONE
 
 

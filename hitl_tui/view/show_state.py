@@ -80,7 +80,7 @@ class ShowFile:
         return _read(self.path)
 
     def end(self) -> None:
-        """The show is over."""
+        """Take the state away: the presentation is over."""
         with suppress(OSError):
             self.path.unlink()
 

@@ -160,7 +160,7 @@ class ScriptShow:
             self._others.write(state)
 
     def end(self) -> None:
-        """The show is over."""
+        """Take the state away: the presentation is over."""
         if self._others is not None:
             self._others.end()
 

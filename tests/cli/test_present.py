@@ -78,7 +78,7 @@ def test_notes_tell_the_stop_its_notes_and_what_comes_next_until_the_show_ends(
     assert "revise — “Shorter, please, and keep the jar.”" in told
     assert "stop 4 of 6" in told
     assert "Show the struck and the underlined words." in told
-    assert told.rstrip().endswith("the show is over")
+    assert told.rstrip().endswith("the presentation is over")
 
 
 def test_the_notes_of_the_show_itself_stand_before_those_of_its_first_stop(

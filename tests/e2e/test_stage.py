@@ -50,7 +50,7 @@ def test_notes_follow_a_show_in_another_terminal_and_the_recording_is_what_was_s
             notes.wait_for("Say goodbye.")
             notes.wait_for("step 2: completed")
             show.press("q")
-            notes.wait_for("the show is over")
+            notes.wait_for("the presentation is over")
     header, *events = map(json.loads, cast.read_text(encoding="utf-8").splitlines())
     screen = pyte.Screen(header["term"]["cols"], header["term"]["rows"])
     stream = pyte.Stream(screen)
