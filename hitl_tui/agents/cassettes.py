@@ -1,4 +1,4 @@
-"""Cassettes: files of model exchanges, to run again without a key, a network or a cent."""
+"""Cassettes: recorded model calls, to run again without a key, a network or costs."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from hitl_tui.given_files import open_given
 
 VERSION: Final = 1
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NONBLOCK", 0)
-"""A pipe that nobody reads is refused, and not waited for."""
+"""With this flag, opening a pipe that nobody reads fails instead of waiting."""
 _LONGEST_HEADER: Final = 1024
 _SHOWN = 60
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class RecordedRequest(msgspec.Struct, frozen=True):
-    """What a model was asked; `options` are those that change what it says."""
+    """A recorded request to a model; `options` are those that influence the reply."""
 
     model: str
     messages: list[dict[str, Any]]
@@ -49,7 +49,7 @@ class RecordedRequest(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a call failed, as `CallFailed` says it."""
+    """A recorded failure of a call; the fields of `CallFailed`."""
 
     message: str
     hint: str = ""
@@ -58,7 +58,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RecordedCall(RecordedRequest, frozen=True, omit_defaults=True, kw_only=True):
-    """One model call; `thoughts` and `pieces` are [milliseconds since the one before, text]."""
+    """One recorded model call; `thoughts` and `pieces` are [milliseconds since the last one, text]."""
 
     agent: str = ""
     thoughts: list[tuple[int, str]] = []
@@ -74,12 +74,12 @@ class _Header(msgspec.Struct):
 
 
 class Cassette:
-    """A file of model exchanges, either being written or being served from.  Thread-safe.
+    """A file of model calls, being recorded or played.  Thread-safe.
 
     Args:
-        path: where it is.  Recording adds to a cassette that is there already.
-        record: write what models say; otherwise say what is written, and fail on anything else.
-        pace: of what is served: 1 as it was recorded, 0 at once.
+        path: its file.  Recording appends to an existing cassette.
+        record: record replies of models; otherwise play recorded ones, and fail on unknown requests.
+        pace: of playing: 1 as recorded, 0 at once.
 
     Raises:
         UsageError: the file can't be read or written, or is no cassette.
@@ -107,19 +107,19 @@ class Cassette:
         return f"Cassette({str(self.path)!r}, {what})"
 
     def add(self, entry: RecordedCall) -> None:
-        """Write one call down, at once and whole."""
+        """Append one call in a single write."""
         with self._lock, self.path.open("ab") as file:
             file.write(_encode(entry) + b"\n")
 
     def rewind(self) -> None:
-        """Serve every answer once more."""
+        """Make every reply available again."""
         with self._lock:
             self._left = {}
             for entry in self._entries:
                 self._left.setdefault(_key(entry), deque()).append(entry)
 
     def take(self, agent: str, request: RecordedRequest) -> RecordedCall:
-        """The next recorded answer to exactly this request.
+        """Return the next recorded reply to exactly this request.
 
         Raises:
             CallFailed: there is none; names the nearest recorded request and what differs.
@@ -142,7 +142,7 @@ class Cassette:
         )
 
     def call(self, agent: str, call: ToolCall) -> Outcome | None:
-        """What a call of a tool gave; None where it is to be made.  A file has none: tools are called."""
+        """Return None, so that the tool is called: a cassette has no tool results."""
         return None
 
     def _begin(self) -> None:
@@ -203,7 +203,7 @@ def _likeness(entry: RecordedCall, request: RecordedRequest) -> tuple[int, float
 
 
 def _difference(entry: RecordedCall, request: RecordedRequest) -> str:
-    """The first thing that is not as it was recorded, in words."""
+    """Describe the first difference from the recorded request."""
     for number, (old, new) in enumerate(zip(entry.messages, request.messages, strict=False), 1):
         if old != new:
             recorded, asked = (_content(message) for message in (old, new))
@@ -226,7 +226,7 @@ def _difference(entry: RecordedCall, request: RecordedRequest) -> str:
 
 
 def _alike(first: str, second: str) -> int:
-    """How many characters two texts begin with in common."""
+    """Return the length of the common beginning of two texts."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((at for at, (letter, other) in pairs if letter != other), min(len(first), len(second)))
 
@@ -243,11 +243,11 @@ def _part(text: str, at: int) -> str:
 
 
 class ScriptedCassette(Cassette):
-    """What models and tools say, whatever they are asked, as a test of a recorded step has it.
+    """Scripted replies and tool results, whatever the requests, for a test of a recorded step.
 
     Args:
-        replies: by agent, what its model answers one after the other: a text, calls of tools, or both.
-        results: by tool, how its calls end one after the other.
+        replies: by agent, its model's replies in order: a text, tool calls, or both.
+        results: by tool, the outcomes of its calls in order.
     """
 
     def __init__(
@@ -263,16 +263,16 @@ class ScriptedCassette(Cassette):
 
     @property
     def left(self) -> dict[str, int]:
-        """How many answers and results nobody has asked for, by agent and tool."""
+        """Return the number of unused replies and results, by agent and tool."""
         left = {agent: len(queue) for agent, queue in self._replies.items()}
         left |= {f"{tool}()": len(queue) for tool, queue in self._results.items()}
         return {name: count for name, count in left.items() if count}
 
     def take(self, agent: str, request: RecordedRequest) -> RecordedCall:
-        """The agent's next answer.
+        """Return the agent's next reply.
 
         Raises:
-            CallFailed: there is none.
+            CallFailed: none is left.
         """
         with self._lock:
             if queue := self._replies.get(agent):
@@ -282,7 +282,7 @@ class ScriptedCassette(Cassette):
         )
 
     def call(self, agent: str, call: ToolCall) -> Outcome | None:
-        """How the next call of a tool ended; None, so that it is made, for a tool that the script has not."""
+        """Return the outcome of a tool's next call; None, so that it is called, for an unscripted tool."""
         with self._lock:
             if call.name not in self._results:
                 return None
@@ -296,13 +296,13 @@ _in_use: list[Cassette] = []
 
 
 def in_use() -> Cassette | None:
-    """The cassette that all agents of the process use, where there is one."""
+    """Return the cassette that all agents of the process use, if any."""
     return _in_use[-1] if _in_use else None
 
 
 @contextmanager
 def using(tape: Cassette) -> Iterator[None]:
-    """Let all agents of the process use a tape within the block."""
+    """Let all agents of the process use a cassette or script within the block."""
     _in_use.append(tape)
     try:
         yield
@@ -322,16 +322,16 @@ SAMPLING = (
     "temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "stop", "seed",
     "presence_penalty", "frequency_penalty", "reasoning_effort", "response_format", "tool_choice",
 )  # fmt: skip
-"""Options that change what a model says; none of them holds a key."""
+"""Options that influence a model's reply; none of them is secret."""
 
 
 def sampling(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that change what a model says."""
+    """Return the options that influence a model's reply."""
     return {name: options[name] for name in SAMPLING if name in options}
 
 
 def taped(agent: str, model: str, backend: ModelBackend, own: Cassette | None) -> ModelBackend:
-    """The backend, with the agent's own cassette or that of the process between."""
+    """Wrap the backend in the agent's own cassette or that of the process, if there is one."""
     tape = own or in_use()
     if tape is None:
         return backend
@@ -339,7 +339,7 @@ def taped(agent: str, model: str, backend: ModelBackend, own: Cassette | None) -
 
 
 class _Recorder:
-    """Passes everything on and writes it down once the reply is whole, or has failed."""
+    """Backend that records each call of another one when its reply is complete or has failed."""
 
     def __init__(self, agent: str, model: str, backend: ModelBackend, tape: Cassette) -> None:
         self._agent = agent
@@ -348,13 +348,13 @@ class _Recorder:
         self._tape = tape
 
     def estimate(self, messages: Sequence[Message], text: str) -> Use:
-        """As the backend's."""
+        """Return the backend's estimate."""
         return self._backend.estimate(messages, text)
 
     async def stream(
         self, messages: Sequence[Message], options: Mapping[str, Any]
     ) -> AsyncGenerator[Piece, None]:
-        """As the backend's; a call that is given up is not written down."""
+        """Stream the backend's reply; an interrupted call is not recorded."""
         hide = redactor(options)
         request = _request(self._model, messages, options, hide)
         thoughts: list[tuple[int, str]] = []
@@ -397,7 +397,7 @@ class _Recorder:
 
 
 class _Player:
-    """Answers from a cassette alone."""
+    """Backend that plays a cassette."""
 
     def __init__(self, agent: str, model: str, tape: Cassette) -> None:
         self._agent = agent
@@ -405,14 +405,14 @@ class _Player:
         self._tape = tape
 
     def estimate(self, messages: Sequence[Message], text: str) -> Use:
-        """A rough count, without a price."""
+        """Return a rough count, without a price."""
         provider, _, model = self._model.rpartition("/")
         return Use(provider, model, rough_size(messages), rough_tokens(text), None)
 
     async def stream(
         self, messages: Sequence[Message], options: Mapping[str, Any]
     ) -> AsyncGenerator[Piece, None]:
-        """What was recorded for this request, piece by piece.
+        """Stream the recorded reply to this request, piece by piece.
 
         Raises:
             CallFailed: it is not in the cassette, or failed when it was recorded.
@@ -445,7 +445,7 @@ def _request(
 
 
 def _hidden(pieces: list[tuple[int, str]], hide: Callable[[Any], Any]) -> list[tuple[int, str]]:
-    """The pieces without secrets; one that was cut across pieces makes them one piece."""
+    """Hide secrets in pieces; if a secret spans several, the pieces are joined to one."""
     whole = "".join(text for _, text in pieces)
     shown = hide(whole)
     return pieces if shown == whole else [(sum(wait for wait, _ in pieces), shown)]

@@ -1,4 +1,4 @@
-"""Models for shows and first looks: `demo/NAME`, scripted, without keys or network."""
+"""Demo models `demo/NAME`: scripted, without keys or network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hitl_tui.errors import UsageError
 
 
 class Story(msgspec.Struct, frozen=True):
-    """One way to tell it: versions 1 to 3, what stays of 2 and 3 when short, the advisor's wishes."""
+    """A story: drafts 1 to 3, short forms of drafts 2 and 3, and the advisor's requests for changes."""
 
     versions: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
     short: tuple[tuple[str, ...], tuple[str, ...]]
@@ -190,7 +190,7 @@ EMPTY = (
 )
 
 
-# Compiled by `re` when they are first needed, and kept by it.
+# Compiled and cached by `re` on first use.
 _COMMON = (
     r"(?i:about|after|again|before|between|could|explain|every|should|their|there|these|those|through|under|"
     r"where|which|while|would|write|please|someone|something|describe)"
@@ -198,7 +198,7 @@ _COMMON = (
 
 
 def other_story(task: str) -> Story:
-    """Three drafts that say they are scripted and work in the words of the task."""
+    """Return three drafts that say they are scripted and use words of the task."""
     topic = " ".join(task.split())
     topic = topic if len(topic) <= 140 else topic[:139] + "…"
     first, second = _words(topic)
@@ -243,7 +243,7 @@ def other_story(task: str) -> Story:
 
 
 def _words(topic: str) -> tuple[str, str]:
-    """Two words that carry the task: its last two long ones."""
+    """Return two key words of the task: its last two long ones."""
     words = [word for word in re.findall(r"[^\W\d_]{5,}", topic) if not re.fullmatch(_COMMON, word)]
     if not words:
         return "the subject", "it"
@@ -264,7 +264,7 @@ WISHES = {
         r"(?i)\b(no|not|without|drop|avoid|less|remove|leave out)\b.{0,20}\b(code|python|programm\w*)\b"
     ),
 }
-"""What a human's feedback can ask for so that the draft really changes."""
+"""Requests in a human's feedback that change the draft."""
 
 _DONE = {
     "short": "this is the short form",
@@ -276,21 +276,21 @@ _WISHES_HEARD = "Taken up: “"
 
 
 class StoryDraft(msgspec.Struct, frozen=True):
-    """Which draft it is: version 1 to 3 and the wishes that were taken up on the way."""
+    """A draft: its version, 1 to 3, and the wishes that it fulfils."""
 
     version: int
     wishes: frozenset[str] = frozenset()
 
 
 def story_of(task: str, wishes: frozenset[str] = frozenset()) -> Story:
-    """The story told for a task: the closures of the default task, or a few words about any other."""
+    """Return the story for a task: the closures of the default task, or a few words about any other."""
     if "closure" not in task.casefold():
         return other_story(task)
     return COAT if "no kitchen" in wishes else KITCHEN
 
 
 def compose(task: str, draft: StoryDraft) -> str:
-    """The text of a draft."""
+    """Return the text of a draft."""
     story = story_of(task, draft.wishes)
     shortened = "short" in draft.wishes and draft.version > 1
     paragraphs = story.short[draft.version - 2] if shortened else story.versions[draft.version - 1]
@@ -304,9 +304,9 @@ def compose(task: str, draft: StoryDraft) -> str:
 
 
 def recognise(task: str, text: str) -> StoryDraft | None:
-    """Which draft `text` is; None when a human's hand was in it.
+    """Return the draft with this text; None if a human has edited it.
 
-    Drafts that read alike count as the latest version.
+    Drafts with the same text count as the latest version.
     """
     body = _plain(without_note(text))
     for version in range(LAST_VERSION, 0, -1):
@@ -319,13 +319,13 @@ def recognise(task: str, text: str) -> StoryDraft | None:
 
 
 def wishes_in(task: str, feedback: str) -> frozenset[str]:
-    """What a human's feedback asks for, as far as the script can do it for this task."""
+    """Return the wishes in a human's feedback that the script can fulfil for this task."""
     wishes = frozenset(name for name, pattern in WISHES.items() if re.search(pattern, feedback))
     return wishes if "closure" in task.casefold() else wishes - {"no kitchen", "no code"}
 
 
 def rework(task: str, text: str, wishes: frozenset[str]) -> str:
-    """A human's own text with the wishes applied as far as a script can."""
+    """Apply wishes to a human's own text, as far as a script can."""
     paragraphs = without_note(text).split("\n\n")
     if "no code" in wishes:
         paragraphs = [part for part in paragraphs if not part.lstrip().startswith("```")]
@@ -337,7 +337,7 @@ def rework(task: str, text: str, wishes: frozenset[str]) -> str:
 
 
 def note_of(feedback: str, wishes: frozenset[str]) -> str:
-    """The closing line that shows a human what became of the feedback."""
+    """Return the closing line that says how the feedback was used."""
     quote = " ".join(feedback.split())
     quote = quote if len(quote) <= 120 else quote[:119] + "…"
     done = ", and ".join(_DONE[name] for name in WISHES if name in wishes)
@@ -347,12 +347,12 @@ def note_of(feedback: str, wishes: frozenset[str]) -> str:
 
 
 def without_note(text: str) -> str:
-    """The draft without its closing line about feedback."""
+    """Return the draft without its closing line about feedback."""
     return text.strip().removesuffix(note_in(text)).strip()
 
 
 def note_in(text: str) -> str:
-    """The draft's closing line about feedback; empty where there is none."""
+    """Return the draft's closing line about feedback, "" if there is none."""
     last = text.strip().rpartition("\n\n")[2]
     return last if last.startswith(_WISHES_HEARD) else ""
 
@@ -383,7 +383,7 @@ _ADVISES = r"(?i)\b(advisor|adviser|reviewer|editor|critic|judge)\b"
 
 
 def advisor_reply(messages: Sequence[Message]) -> str:
-    """The next line of the script for a conversation."""
+    """Return the script's next reply in a conversation."""
     prompt = messages[-1]["content"]
     system = " ".join(message["content"] for message in messages if message["role"] == "system")
     task, drafted, draft = prompt.removeprefix(_TASK).partition(_DRAFT)
@@ -424,7 +424,7 @@ def _revise(task: str, feedback: str, text: str) -> str:
     own = _humans_part(task, feedback)
     wishes = wishes_in(task, own)
     if draft:
-        # An earlier wish may not show yet in the text: version 2 has no code to leave out.
+        # An earlier wish may have had no effect yet: version 2 has no code to leave out.
         kept = draft.wishes | wishes_in(task, note_in(text)) | wishes
         revised = compose(task, StoryDraft(min(draft.version + 1, LAST_VERSION), kept))
     else:
@@ -434,7 +434,7 @@ def _revise(task: str, feedback: str, text: str) -> str:
 
 
 def _humans_part(task: str, feedback: str) -> str:
-    """What is left of the feedback without the advisor's own lines."""
+    """Return the feedback without the advisor's own lines."""
     for story in (story_of(task), story_of(task, frozenset({"no kitchen"}))):
         for line in (*story.wishes, EMPTY.removeprefix("revise: ")):
             feedback = feedback.replace(line, "")
@@ -445,7 +445,7 @@ _DEMOS: dict[str, Callable[[Sequence[Message]], str]] = {"advisor": advisor_repl
 
 
 def demo_model(name: str) -> ScriptedModel:
-    """The demo model `name`; "advisor" plays worker and advisor of an advisor workflow.
+    """Return the demo model `name`; "advisor" plays worker and advisor of an advisor workflow.
 
     Raises:
         UsageError: there is no demo model of that name.

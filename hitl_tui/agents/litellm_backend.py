@@ -1,4 +1,4 @@
-"""A real model, through litellm, which is imported late; its errors in words that a user can act on."""
+"""Backend for real models through litellm, which is imported late; turns its errors into helpful ones."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ from hitl_tui.engine.log.outcomes import rough_tokens
 _lock = threading.Lock()
 _importing: Future[Any] | None = None
 _callers = 0
-"""Calls that wait for the import."""
+"""Number of calls that wait for the import."""
 
 
 def preload() -> Future[Any]:
     """Start importing litellm in a daemon thread, once for the process; it takes about 3 s.
 
     Returns:
-        a future of the module; it carries the ImportError if litellm can't be imported.
+        a future of the module, with the ImportError if litellm can't be imported.
     """
     global _importing  # noqa: PLW0603  (the process has one)
     with _lock:
         if _importing is None:
             _importing = Future()
-            _importing.set_running_or_notify_cancel()  # a caller that gives up must not cancel it
-            # A daemon, not an executor's thread: those are joined when the process quits.
+            _importing.set_running_or_notify_cancel()  # a cancelled caller must not cancel the import
+            # A daemon thread: an executor's threads would be joined when the process quits.
             threading.Thread(target=_import, args=(_importing,), name="litellm-import", daemon=True).start()
         return _importing
 
 
 async def imported() -> Any:
-    """The module, once it is imported; `is_awaited` is true meanwhile."""
+    """Wait for the module to be imported; `is_awaited` is true meanwhile."""
     global _callers  # noqa: PLW0603  (the process has one import)
     module = preload()
     if module.done():
@@ -72,7 +72,7 @@ async def imported() -> Any:
 
 
 def is_awaited() -> bool:
-    """Whether a call waits for litellm's import just now."""
+    """Whether a call is waiting for litellm's import."""
     return _callers > 0
 
 
@@ -80,10 +80,10 @@ def _import(result: Future[Any]) -> None:
     try:
         # Read at import; without it litellm fetches its price list from the network.
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        # Else it reads a file .env of a directory above, which may name another server for a key.
+        # Otherwise it reads a .env file of a parent directory, which may name another server for a key.
         os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
         warnings.filterwarnings("ignore", module=r"(litellm|pydantic|aiohttp)\b")
-        with _uncollected():
+        with _without_gc():
             litellm = import_module("litellm")
         _silence(litellm)
     except BaseException as error:
@@ -93,11 +93,11 @@ def _import(result: Future[Any]) -> None:
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """No garbage collection meanwhile, and none of what has come to stay ever after.
+def _without_gc() -> Iterator[None]:
+    """Suspend garbage collection in this context, and exempt the objects that it created for good.
 
-    A collection walks over the hundreds of thousands of objects that litellm brings, and a screen
-    stands still for that long: a tenth of a second and more.
+    A collection visits hundreds of thousands of litellm's objects, which blocks the screen for a tenth of a
+    second and more.
     """
     if not gc.isenabled():
         yield
@@ -111,7 +111,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def _silence(litellm: Any) -> None:
-    """No advice on stdout, no telemetry, no downloads, no log lines on the terminal."""
+    """Turn off litellm's advice on stdout, telemetry, downloads and log lines on the terminal."""
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.disable_hf_tokenizer_download = True
@@ -131,18 +131,18 @@ _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 def explain(litellm: Any, error: Exception, name: str, options: Mapping[str, Any]) -> CallFailed:
-    """Tell what went wrong with a call to `name` and how to mend it.
+    """Return an error that says why a call to `name` failed and how to fix it.
 
     Args:
-        litellm: the module, for what it knows of providers and their keys.
-        error: what a call raised.
-        options: the call's options; values that look secret are cut out of the text, and so are those of
-            private channels: a provider may quote the request.
+        litellm: the module, which knows providers and their keys.
+        error: the call's exception.
+        options: the call's options; their secrets, and values of private channels, are removed from the text,
+            as a provider may quote the request.
     """
     status = getattr(error, "status_code", None)
     missing = _missing_keys(litellm, name, options)
     if not missing and not options.get("api_key") and _NO_KEY.search(str(error)):
-        # A variable that is there and empty counts as set for litellm.
+        # litellm treats an empty variable as set.
         missing = _NAMED_KEYS.findall(str(error))[:1] or ["the provider's key"]
     if missing and (status == 401 or _KEY_WORDS.search(str(error))):
         where = " and ".join(missing)
@@ -160,12 +160,12 @@ def explain(litellm: Any, error: Exception, name: str, options: Mapping[str, Any
 
 
 def lacking(litellm: Any, name: str, options: Mapping[str, Any]) -> str:
-    """What keeps any call to `name` from being made, as far as that is known without one; "" for nothing."""
+    """Return why no call to `name` can work, as far as known without a call; "" for no known reason."""
     try:
         litellm.get_llm_provider(name, api_base=options.get("api_base"))
     except Exception:  # litellm raises a BadRequestError, with paragraphs of advice
         return f'{name}: unknown provider; write the model as "provider/model"'
-    # An address has a default.  Of several names for a key, one is enough for those that have more.
+    # An address has a default.  If a key may be in one of several variables, one is enough.
     keys = [key for key in _missing_keys(litellm, name, options) if not key.endswith("_BASE")]
     return f"{_who(litellm, name)}: no API key; set {' or '.join(keys)} in the environment" if keys else ""
 
@@ -195,7 +195,7 @@ def _reason_and_hint(litellm: Any, error: Exception, status: int | None) -> tupl
         return "the provider refused the content", "change the prompt"
     if "LLM Provider NOT provided" in str(error):
         return "unknown provider", 'write the model as "provider/model"'
-    # The time may be over in mid-stream or under another error's name: both come without a timeout's status.
+    # A timeout during a stream, or inside another error, comes without a timeout's status.
     if any(isinstance(cause, TimeoutError) for cause in _causes(error)):
         status = 408
     elif "Connection error" in str(error) or "Cannot connect" in str(error):
@@ -217,7 +217,7 @@ def _reason_and_hint(litellm: Any, error: Exception, status: int | None) -> tupl
 
 
 def _message(error: BaseException) -> str:
-    """What an error says; of a connection that failed why it did, which only its cause knows."""
+    """Return an error's message; for a failed connection that of its cause, which has the reason."""
     for cause in _causes(error):
         text = str(getattr(cause, "message", None) or cause)
         if text and "Connection error" not in text:
@@ -226,7 +226,7 @@ def _message(error: BaseException) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error and those that led to it, the last one first."""
+    """Return an error and its causes, the newest first."""
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
@@ -236,7 +236,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _retry_after(error: Exception) -> float | None:
-    """Seconds of a Retry-After header; a date is not understood, and is rare here."""
+    """Return the seconds of a Retry-After header; dates, which are rare here, are ignored."""
     headers = getattr(error, "litellm_response_headers", None) or {}
     try:
         seconds = float(headers.get("retry-after", ""))
@@ -254,7 +254,7 @@ class LiteLLMBackend:
     """Streams replies of any model that litellm knows.
 
     Args:
-        name: as litellm takes it: "provider/model", or a bare name of a well-known model.
+        name: "provider/model", or the bare name of a well-known model, as for litellm.
     """
 
     def __init__(self, name: str) -> None:
@@ -263,10 +263,10 @@ class LiteLLMBackend:
     async def stream(
         self, messages: Sequence[Message], options: Mapping[str, Any]
     ) -> AsyncGenerator[Piece, None]:
-        """Yield the reply in pieces, then its use; a server that can't stream gives it in one piece.
+        """Yield the reply in pieces, then its use; a server that can't stream sends one piece.
 
         Raises:
-            CallFailed: names provider, model, reason and mend; never a key.
+            CallFailed: names provider, model, reason and remedy; never a key.
         """
         litellm = await imported()
         try:
@@ -275,25 +275,25 @@ class LiteLLMBackend:
         except (CallFailed, asyncio.CancelledError, GeneratorExit):
             raise
         except Exception as error:
-            # Without its cause: the provider's error may carry the key or the request.
+            # Without its cause: the provider's error may contain the key or the request.
             raise explain(litellm, error, self._name, options) from None
 
     def lacks(self, options: Mapping[str, Any]) -> str:
-        """What is known to be missing for a call, in words; "" for nothing.  Blocks for litellm's import."""
+        """Return what is known to be missing for a call, "" for nothing.  Blocks for litellm's import."""
         return lacking(preload().result(), self._name, with_key(self._name, options))
 
     def estimate(self, messages: Sequence[Message], text: str) -> Use:
-        """A rough count of tokens at litellm's price."""
+        """Return a rough count of tokens, at litellm's price."""
         return self._use(preload().result(), rough_size(messages), rough_tokens(text), None)
 
     async def _stream(
         self, litellm: Any, messages: Sequence[Message], options: Mapping[str, Any]
     ) -> AsyncGenerator[Piece, None]:
-        # Retries are the agent's, so that they are seen.
+        # The agent retries, so that users see it.
         options = with_key(self._name, options)
         request = {"model": self._name, "messages": list(messages), "max_retries": 0, **options}
         if "tools" in options:
-            # litellm looks for tools of its own gateway, with a package that it does not install.
+            # Otherwise litellm looks for tools of its own gateway, with a package that it does not install.
             request["_skip_mcp_handler"] = True
         reply = await litellm.acompletion(**request, stream=True, stream_options={"include_usage": True})
         usage, parts, written, refusal = None, CallParts(), list[str](), list[str]()
@@ -307,8 +307,8 @@ class LiteLLMBackend:
                     written.append(str(piece))
                     yield piece
         finally:
-            await reply.aclose()  # or the provider goes on writing, and charging, unheard
-        # litellm ends every stream with "stop"; only this tells whether the provider did.
+            await reply.aclose()  # otherwise the provider would continue to generate, and to charge
+        # litellm ends every stream with "stop"; only this shows the provider's own reason.
         ended = reply.received_finish_reason or reply.intermittent_finish_reason
         began = bool(written or parts.calls or any(refusal))
         if began and not ended:
@@ -333,7 +333,7 @@ class LiteLLMBackend:
             yield use
 
     def _finish(self, reason: str, *, refused: bool) -> Finish | None:
-        """Whether the reply is incomplete; raises `CallFailed` where the provider gave up."""
+        """Return whether the reply is incomplete; raises `CallFailed` if the provider failed or refused."""
         reason = reason.lower()
         if reason in _BROKEN:
             raise CallFailed(
@@ -346,7 +346,7 @@ class LiteLLMBackend:
         return Finish("content_filter") if refused or reason in _WITHHELD else None
 
     def _reported(self, litellm: Any, usage: Any, messages: Sequence[Message], written: str) -> Use | None:
-        """What the provider says the call used; a count that it left out is estimated, None without any."""
+        """Return the provider's reported use; a missing count is estimated; None if it reported nothing."""
         read, wrote = _tokens(usage, "prompt_tokens"), _tokens(usage, "completion_tokens")
         if not read and not wrote:
             return None
@@ -364,7 +364,7 @@ class LiteLLMBackend:
 
 
 def with_key(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The options of a call; a server on this machine needs no key, though the client wants one."""
+    """Return a call's options, with a dummy key for a server on this machine: the client requires one."""
     address = options.get("api_base") or options.get("base_url")
     provider = name.partition("/")[0] if "/" in name else "openai"
     if not address or options.get("api_key") or os.environ.get(f"{provider.upper()}_API_KEY"):
@@ -381,7 +381,7 @@ def _is_loopback(address: str) -> bool:
 
 
 def _pieces(said: Any) -> Iterator[str | Thought]:
-    """The thinking and the text of a delta or a whole message."""
+    """Return the thinking and the text of a delta or a whole message."""
     thought = getattr(said, "reasoning_content", None) or getattr(said, "reasoning", None)
     if thought and isinstance(thought, str):
         yield Thought(thought)
@@ -390,7 +390,7 @@ def _pieces(said: Any) -> Iterator[str | Thought]:
 
 
 def _tokens(usage: Any, kind: str) -> int:
-    """A count of a provider's, 0 where it gave none."""
+    """Return a provider's token count, 0 if it reported none."""
     count = getattr(usage, kind, None)
     return count if isinstance(count, int) and count > 0 else 0
 
@@ -410,7 +410,7 @@ _BROKEN = frozenset({
 
 
 class _CallPart:
-    """One tool call while its parts come in."""
+    """One tool call while its parts arrive."""
 
     def __init__(self, call_id: str, name: str) -> None:
         self.id, self.name, self.arguments = call_id, name, ""
@@ -421,11 +421,11 @@ class _CallPart:
 
 
 class CallParts:
-    """Puts tool calls together from the parts of a stream.
+    """Assembles tool calls from the parts of a stream.
 
-    An index tells the calls of one reply apart, but many servers give all of them the same one, or none.
-    So another id begins a call as well, and so do arguments after those of a call that are complete.
-    A name is set, never added to: some servers send it again with each part.
+    An index should identify a reply's calls, but many servers give all of them the same one, or none.
+    So a new id also begins a call, and so do arguments after a call whose arguments are complete.
+    A name is replaced, never appended to: some servers repeat it in each part.
     """
 
     def __init__(self) -> None:
@@ -436,7 +436,7 @@ class CallParts:
 
     @property
     def calls(self) -> list[ToolCall]:
-        """The calls so far, in the order in which they began."""
+        """Return the calls so far, in the order in which they began."""
         return [
             ToolCall(part.name, arguments, "" if number else part.id)
             for part in self._parts
@@ -445,7 +445,7 @@ class CallParts:
         ]
 
     def add(self, parts: Any) -> None:
-        """Take the parts of one chunk of a stream."""
+        """Add the parts of one chunk of a stream."""
         for part in parts or ():
             index, call_id, name, arguments = _facts(part)
             call = self._find(index, call_id, name, arguments)
@@ -457,12 +457,12 @@ class CallParts:
             call.name = name or call.name
             if call.arguments.strip() == "{}" and arguments.strip():
                 call.arguments = ""  # a placeholder
-            # Some servers end with the whole call once more.
+            # Some servers repeat the whole call at the end.
             if not (call.is_whole and arguments.strip() in ("", call.arguments.strip())):
                 call.arguments += arguments
 
     def add_whole(self, calls: Any) -> None:
-        """Take calls that came at once."""
+        """Add calls that arrived whole."""
         for call in calls or ():
             _, call_id, name, arguments = _facts(call)
             self._begin(call_id, name).arguments = arguments
@@ -472,11 +472,11 @@ class CallParts:
         return self._parts[-1]
 
     def _find(self, index: Any, call_id: str, name: str, arguments: str) -> _CallPart | None:
-        """The call that a part continues; None for a new one."""
+        """Return the call that a part continues; None for a new one."""
         known = [part for part in self._parts if call_id and part.id == call_id]
         latest = self._latest.get(index)
         if latest is None and not name and (known or not call_id):
-            # Only the call's first part has an index, or each part has another one.
+            # Only the call's first part has an index, or each part has a different one.
             latest = known[-1] if known else self._newest
         if latest is None:
             return None
@@ -496,7 +496,7 @@ class CallParts:
 
 
 def _facts(part: Any) -> tuple[Any, str, str, str]:
-    """The index, id, name and arguments of a part, "" for what it does not have."""
+    """Return the index, id, name and arguments of a part, "" for missing ones."""
     function = getattr(part, "function", None)
     arguments = getattr(function, "arguments", None) or ""
     if not isinstance(arguments, str):
@@ -506,7 +506,7 @@ def _facts(part: Any) -> tuple[Any, str, str, str]:
 
 
 def _separate(arguments: str) -> list[str]:
-    """The arguments of each call, where a server has run those of several together: `{…}{…}`."""
+    """Split arguments of several calls that a server has joined: `{…}{…}`."""
     found, at, decoder = list[str](), 0, json.JSONDecoder()
     try:
         while at < len(arguments):
@@ -521,9 +521,9 @@ def _separate(arguments: str) -> list[str]:
 
 
 def _price(litellm: Any, name: str, tokens_in: int, tokens_out: int, usage: Any) -> float | None:
-    """US dollars by litellm's local price map, cached tokens as the usage tells; None where unknown."""
+    """Return US dollars by litellm's local price map, counting cached tokens; None if unknown."""
     if name.startswith("ollama"):
-        return 0.0  # on one's own machine; and litellm would ask that server, blocking the loop
+        return 0.0  # local models; and litellm would query that server, blocking the event loop
     try:
         if litellm.get_model_info(name).get("input_cost_per_token") is None:
             return None

@@ -1,4 +1,4 @@
-"""MCP servers: programs and addresses that offer tools by the Model Context Protocol (extra `mcp`)."""
+"""MCP servers: programs and addresses that offer tools through the Model Context Protocol (extra `mcp`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mcp.types import Tool as OfferedTool
 
 _STARTS_WITHIN = 30.0
-"""Seconds in which a server must be there and have listed its tools."""
+"""Seconds within which a server must have started and listed its tools."""
 _ENDS_WITHIN = 5.0
 _PAGES = 100
 _LAST_WORDS = 500
@@ -40,35 +40,36 @@ _ALLOWED: Final = frozenset(string.ascii_letters + string.digits + "_-")
 
 
 class ServerFailed(HitlError):
-    """An MCP server that did not start, broke the protocol or went away."""
+    """An MCP server did not start, broke the protocol or disappeared."""
 
     title = "The MCP server failed"
 
 
 class ServerWentAway(ServerFailed):
-    """A server gave no result of a call: whether the tool ran is not known."""
+    """A server returned no result of a call; it is unknown whether the tool ran."""
 
 
 class McpServer:
     """A server whose tools an agent may call like its own: with the same approval, taint and record.
 
-    It is started (or connected to) when an agent first speaks to its model, once in a process.
+    It is started (or connected to) once per process, before an agent's first model call.
 
     Args:
-        name: what errors and the agent's page call it.
-        command: a program and its arguments, spoken to by its standard input and output.
-        url: the address of a server, spoken to by HTTP; instead of `command`.
-        env: variables for the program, beside the few that every program needs, as PATH and HOME.
-        headers: of every request to the address.  `$NAME` in them and in `env` is that variable of this
-            process, so that no key stands in a file.
-        cwd: where the program runs; here by default.
-        only: the tools that are offered, by the server's names for them; all by default.
-        prefix: put before the tools' names, where two servers have the same.
-        external, approve, timeout, effects: of its tools, as for `Tool`; what a server says of its own tools
-            is not taken for true.
+        name: its name in errors and on the agent's page.
+        command: a program and its arguments, used through its standard input and output.
+        url: the address of a server, used through HTTP; instead of `command`.
+        env: variables for the program, besides the few that every program needs, such as PATH and HOME.
+        headers: of every request to the address.  `$NAME` in them and in `env` is replaced by that variable
+            of this process, so that files need no keys.
+        cwd: the program's working directory; the current one by default.
+        only: the tools to offer, by the server's names; all by default.
+        prefix: put before the tools' names, in case two servers have the same.
+        external, approve, timeout, effects: of its tools, as for `Tool`; the server's own claims about its
+        tools
+            are not trusted.
 
     Raises:
-        UsageError: neither command nor url, or both, or a rule that is none.
+        UsageError: neither command nor url, or both, or an invalid rule.
     """
 
     @declares(UsageError)
@@ -117,11 +118,11 @@ class McpServer:
         return f"McpServer({self.name!r}, {list(self.command) or self.url!r})"
 
     async def list(self) -> Mapping[str, Tool]:
-        """Its tools, by the names that models are told; starts it where it does not run.
+        """Return its tools by their names for models; starts the server if needed.
 
         Raises:
-            ServerFailed: it can't be started, or what it lists are no tools.
-            UsageError: the extra is not installed, a variable is not set, or a tool of `only` is not there.
+            ServerFailed: it can't be started, or lists invalid tools.
+            UsageError: the extra is not installed, a variable is not set, or a tool of `only` is missing.
         """
         connection = self._connection
         if connection is None or not connection.live:
@@ -130,29 +131,29 @@ class McpServer:
         return self.tools
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool by the server's name for it; gives its result as the text a model reads.
+        """Call a tool by the server's name for it; returns its result as text for the model.
 
         Raises:
-            ServerWentAway: it gave no result.  Whether the tool ran is not known.
+            ServerWentAway: it returned no result; it is unknown whether the tool ran.
             ServerFailed: it can't be started, or refuses the call.
-            ToolRefused: the tool says that it failed.
+            ToolRefused: the tool reports a failure.
         """
         await self.list()
         assert self._connection is not None
         return _as_text(await self._connection.call(tool, arguments))
 
     async def close(self) -> None:
-        """End it; the next call starts it again."""
+        """Stop the server; the next call starts it again."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
 
     def take(self, offered: Sequence[OfferedTool]) -> None:
-        """Take what the server lists as its tools.
+        """Set the tools that the server lists.
 
         Raises:
-            ServerFailed: a schema that is none, or two tools that models could not tell apart.
-            UsageError: a tool of `only` is not among them.
+            ServerFailed: a schema is invalid, or two tools have the same name for models.
+            UsageError: a tool of `only` is missing.
         """
         known = {tool.name: tool for tool in offered}
         for name in self._only:
@@ -171,7 +172,7 @@ class McpServer:
         self.tools = tools
 
     def target(self) -> Any:
-        """What the client of the protocol connects to, with the variables filled in."""
+        """Return the transport for the MCP client, with the variables filled in."""
         try:
             from httpx2 import AsyncClient, Timeout
             from mcp import StdioServerParameters
@@ -181,7 +182,7 @@ class McpServer:
                 f"MCP server {self.name!r}: {error}", 'pip install "hitl-tui[mcp]" speaks the protocol'
             ) from None
         if self.url:
-            # A server may keep a stream open for long; a tool has its own time.
+            # A server may keep a stream open for long; tools have their own timeouts.
             client = AsyncClient(headers=self._filled(self._headers), timeout=Timeout(30.0, read=300.0))
             return streamable_http_client(self.url, http_client=client)
         program, *arguments = self.command
@@ -201,16 +202,16 @@ class McpServer:
 
 
 class ToolRefused(HitlError):
-    """A tool of an MCP server says that it failed; the text is for the model that called it."""
+    """A tool of an MCP server reports a failure; the text is for the model that called it."""
 
     title = "The tool failed"
 
 
 class McpTool(Tool):
-    """A tool of an MCP server, named and described by it."""
+    """A tool of an MCP server, with the server's name and description."""
 
     def __init__(self, server: McpServer, offered: OfferedTool, prefix: str) -> None:
-        # What it is comes from the server, not from a function's signature.
+        # Its description comes from the server, not from a function's signature.
         theirs = "".join(letter if letter in _ALLOWED else "_" for letter in f"{prefix}{offered.name}")[:64]
         self.name = theirs if not theirs[:1].isdigit() and theirs[:1] != "-" else f"_{theirs}"[:64]
         self.description = offered.description or ""
@@ -230,7 +231,7 @@ class McpTool(Tool):
             ) from None
 
     def prepare(self, arguments: Mapping[str, Any]) -> PreparedCall:
-        """The call with the defaults that the schema names, which are sent with it."""
+        """Return the call's arguments, with the defaults from the schema."""
         properties = self.parameters.get("properties")
         defaults = {
             name: schema["default"]
@@ -240,18 +241,18 @@ class McpTool(Tool):
         filled = {**arguments, **defaults}
         try:
             self.check(filled)
-        except BadArguments:  # a default that the server's own schema does not allow
+        except BadArguments:  # a default that violates the server's own schema
             filled = dict(arguments)
         return PreparedCall(filled, filled)
 
     async def call(self, prepared: PreparedCall, config: ToolConfig | None = None) -> str:
-        """Call it; raises as `McpServer.call`."""
+        """Call the tool; raises what `McpServer.call` raises."""
         arguments = self._theirs, prepared.keywords
         return str(await call(self._server.call, arguments, None, self.timeout))
 
 
 class _Connection:
-    """One run of a server, kept by a task of its own: the protocol's client is left where it was entered."""
+    """One run of a server, held by its own task: the task that enters the MCP client must also exit it."""
 
     def __init__(self, server: McpServer) -> None:
         self._server = server
@@ -263,16 +264,16 @@ class _Connection:
 
     @property
     def live(self) -> bool:
-        """False once it ended, and in a child of the process that began it."""
+        """Whether it runs; False in a forked child process."""
         over = self._task.done() or self._leave.is_set()
         return not over and self.loop is asyncio.get_running_loop()
 
     async def ready(self) -> None:
-        """Wait until the tools are listed; raises what went wrong."""
+        """Wait until the tools are listed; raises the error of starting."""
         await asyncio.shield(self._ready)
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
-        """Call a tool; raises as `McpServer.call`."""
+        """Call a tool; raises what `McpServer.call` raises."""
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, PARSE_ERROR, REQUEST_TIMEOUT
 
@@ -281,7 +282,7 @@ class _Connection:
             return await self._client.call_tool(tool, dict(arguments))
         except MCPError as error:
             if error.error.code != CONNECTION_CLOSED:
-                # The client itself gives these codes where an answer is late, is none, or is HTTP 5xx.
+                # The client itself uses these codes if an answer is late, invalid, or HTTP 5xx.
                 is_unknown = error.error.code in (REQUEST_TIMEOUT, PARSE_ERROR, INTERNAL_ERROR)
                 failure = ServerWentAway if is_unknown else ServerFailed
                 raise failure(f"MCP server {self._server.name!r}, tool {tool!r}: {error}") from None
@@ -289,7 +290,7 @@ class _Connection:
             raise ServerWentAway(f"MCP server {self._server.name!r} went away while {tool!r} ran") from None
 
     async def close(self) -> None:
-        """End the server, by force where it does not go."""
+        """Stop the server, by force if needed."""
         self._leave.set()
         with suppress(TimeoutError, Exception):
             await asyncio.wait_for(self._task, _ENDS_WITHIN)
@@ -303,7 +304,7 @@ class _Connection:
             except BaseException as error:
                 if not self._ready.done():
                     self._ready.set_exception(self._failure(error, words))
-                    self._ready.exception()  # whoever waits raises it; nobody else is told
+                    self._ready.exception()  # raised where somebody waits for it
                 if isinstance(error, asyncio.CancelledError):
                     raise
 
@@ -354,7 +355,7 @@ async def _listed(client: Client) -> list[OfferedTool]:
 
 
 def _as_text(result: CallToolResult) -> str:
-    """What a model reads of a result: its texts, and a word for what is none."""
+    """Return a result as text for a model: its texts, and a placeholder for other content."""
     parts = []
     for part in result.content:
         if part.type == "text":
@@ -378,7 +379,7 @@ _servers: weakref.WeakSet[McpServer] = weakref.WeakSet()
 
 
 def _close_all() -> None:
-    """Programs that would outlive this one are ended with it."""
+    """Stop all servers when this process ends."""
     running = [connection for server in _servers if (connection := server._connection) is not None]
     for closing in [asyncio.run_coroutine_threadsafe(each.close(), each.loop) for each in running]:
         with suppress(Exception):

@@ -1,4 +1,4 @@
-"""What a call of a model costs by litellm's list of prices, read as a file: litellm takes seconds."""
+"""Costs of model calls from litellm's price list, read as a file since importing litellm takes seconds."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _OWN_MACHINE: Final = "ollama"
 
 
 class TokenUse(NamedTuple):
-    """The tokens of one call: all that were read and written, and which of them have prices of their own.
+    """Tokens of one call: all that were read and written, and those with special prices.
 
     Args:
-        cache_read, cache_written, cached_hour, audio_in: of `read`: from a cache, into one, into one for an
-            hour, and sound.
-        reasoning, audio_out: of `written`.
-        tier: the tier of service, "" for the usual one.
+        cache_read, cache_written, cached_hour, audio_in: parts of `read`: from a cache, into a cache, into a
+            cache for an hour, and audio.
+        reasoning, audio_out: parts of `written`.
+        tier: the service tier, "" for the default.
     """
 
     read: int
@@ -38,7 +38,7 @@ class TokenUse(NamedTuple):
     tier: str = ""
 
     def _parts(self) -> Iterator[tuple[int, str, str]]:
-        """How many tokens have which price, and which one where the list has none for them."""
+        """Return the numbers of tokens by price, each with the price to use if the list lacks that one."""
         cached = self.cache_read + self.cache_written + self.cached_hour
         yield max(self.read - cached - self.audio_in, 0), _INPUT, ""
         yield self.cache_read, "cache_read_input_token_cost", _INPUT
@@ -50,10 +50,10 @@ class TokenUse(NamedTuple):
         yield self.audio_out, "output_cost_per_audio_token", ""
 
     def cost(self, provider: str, model: str) -> float | None:
-        """US dollars; None where the list has no price for some of them.
+        """Return US dollars; None if the list lacks a price.
 
         Args:
-            provider: as the list names it, "" where it isn't known.
+            provider: its name in the list, "" if unknown.
         """
         if provider == _OWN_MACHINE:
             return 0.0
@@ -75,7 +75,7 @@ class TokenUse(NamedTuple):
 
 @cache
 def _price_list() -> Mapping[str, msgspec.Raw]:
-    """The rows of the list, by model; {} where litellm isn't there."""
+    """Return the rows of the list by model; {} if litellm is not installed."""
     spec = find_spec("litellm")
     try:
         text = Path(spec.origin).with_name(_LIST).read_bytes() if spec and spec.origin else b"{}"
@@ -86,7 +86,7 @@ def _price_list() -> Mapping[str, msgspec.Raw]:
 
 @lru_cache(maxsize=1_000)
 def _prices(provider: str, model: str) -> Mapping[str, float]:
-    """The prices of a model by their names; {} where the list has it not, or from another provider."""
+    """Return the prices of a model by name; {} if the list has no such model of that provider."""
     for name in (f"{provider}/{model}", model):
         if (raw := _price_list().get(name)) is not None:
             row: dict[str, Any] = msgspec.json.decode(raw)

@@ -1,6 +1,6 @@
-"""For tests of graphs: one node on a given state, with what models and tools say (see `hitl-tui test`).
+"""Helpers for tests of graphs: run a node on a given state, with scripted models and tools (`hitl-tui test`).
 
-Importing it imports no pytest; the fixtures of its plugin are in `hitl_tui.testing.plugin`.
+Importing it does not import pytest; the pytest fixtures are in `hitl_tui.testing.plugin`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ __all__ = ["NodeRun", "ToolResult", "open_graph", "run_node", "script"]
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """How one call of a tool ends in a test: with a result, or an error, and with updates of channels.
+    """Outcome of one tool call in a test: a result or an error, and updates of channels.
 
     Attributes:
-        updates: (channel, update), in their order.
+        updates: (channel, update), in order.
     """
 
     result: str | None = None
@@ -34,14 +34,14 @@ class ToolResult(msgspec.Struct, frozen=True):
 
 
 class NodeRun(msgspec.Struct, frozen=True):
-    """What a node did.
+    """Result of running a node.
 
     Attributes:
-        updates: (channel, update) as they were reduced, in their order; those of tools first.
-        state: all channels after them.
-        text: of its envelope.
-        next_node: where the graph goes on from that state, "END" for its end.
-        left: answers and results of the script that nobody asked for.
+        updates: (channel, update) in the order of reduction, those of tools first.
+        state: all channels after the updates.
+        text: the text of its envelope.
+        next_node: the node that the graph would run next, "END" for its end.
+        left: unused replies and results of the script.
     """
 
     updates: list[tuple[str, Any]]
@@ -52,10 +52,10 @@ class NodeRun(msgspec.Struct, frozen=True):
 
 
 def open_graph(spec: str, **options: Any) -> GraphRunner:
-    """The graph of `file.py:name`, `module:attribute` or `file.toml`, on a store in memory.
+    """Load the graph of `file.py:name`, `module:attribute` or `file.toml`, on a store in memory.
 
     Args:
-        options: of the function that builds it, or of a graph file.
+        options: for the function that builds it, or for a graph file.
 
     Raises:
         UsageError, GraphInvalid: there is no such graph, or it can't be built.
@@ -69,7 +69,7 @@ def open_graph(spec: str, **options: Any) -> GraphRunner:
 def script(
     replies: Mapping[str, Sequence[Reply]], tools: Mapping[str, Sequence[ToolResult | str]] | None = None
 ) -> ScriptedCassette:
-    """What the models of agents answer, by agent, and how calls of tools end, by tool; one after the other.
+    """Return a script of model replies by agent, and of tool outcomes by tool, each used one after the other.
 
     Agents use it within `hitl_tui.agents.cassettes.using(script)`, whatever model they have.
     """
@@ -108,16 +108,16 @@ def run_node(
     thread_id: str = "test",
     iteration: int = 1,
 ) -> NodeRun:
-    """Run a plain node of a graph once; no model is asked, and no tool of `tools` is called.
+    """Run a plain node of a graph once, with scripted models and tools.
 
     Args:
-        state: channels; those left out have their defaults.
-        replies, tools: as for `script`; without `replies` agents keep their own models.
-        given: what the input of the run began list channels with (`config.first_input`).
+        state: values by channel; other channels have their defaults.
+        replies, tools: as for `script`; without `replies` agents call their own models.
+        given: the initial values of list channels from the run's input (`config.first_input`).
 
     Raises:
         NodeFailed: as in a run, naming the node and the cause.
-        UsageError: there is no such node, or it is none of one function.
+        UsageError: there is no such node, or it is no plain node.
     """
     from hitl_tui.agents.cassettes import using
     from hitl_tui.engine.log.records import Cursor

@@ -1,6 +1,6 @@
-"""The pytest plugin of hitl-tui: fixtures for tests of graphs (entry point `pytest11`).
+"""Pytest plugin with fixtures for tests of graphs (entry point `pytest11`).
 
-It imports nothing of hitl-tui but its name until a fixture is asked for.
+It imports the rest of hitl-tui only when a fixture is used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that records cassettes anew."""
+    """Add the option that records cassettes again."""
     parser.getgroup("hitl-tui").addoption(
         "--hitl-record", action="store_true", help="Let models be asked, and keep what they say in cassettes."
     )

@@ -185,7 +185,7 @@ class LangGraphHub(LocalHub):
         try:
             return await self.open(thread_id, at_once=at_once)
         except UnknownThread:
-            return self._begun(thread_id, actor, self._with_defaults() if given is None else given)
+            return self._new_driver(thread_id, actor, self._with_defaults() if given is None else given)
 
     async def known_graphs(self) -> tuple[KnownGraph, ...]:
         """The graph whose threads these are, alone."""
@@ -193,7 +193,7 @@ class LangGraphHub(LocalHub):
 
     async def start(self, graph: KnownGraph, actor: str | None) -> Driver:
         """See `Hub.start`."""
-        return self._begun(await self._new_name(), actor, self._with_defaults())
+        return self._new_driver(await self._new_name(), actor, self._with_defaults())
 
     def _with_defaults(self, context: Mapping[str, Any] = MappingProxyType({})) -> Mapping[str, Any] | None:
         """The context that a new thread begins with, None where there is none; raises as `begin`."""
@@ -201,7 +201,9 @@ class LangGraphHub(LocalHub):
         merged = with_defaults(root, self._defaults, context)
         return checked(root, merged) if merged else None
 
-    def _begun(self, thread_id: str, actor: str | None, context: Mapping[str, Any] | None = None) -> Driver:
+    def _new_driver(
+        self, thread_id: str, actor: str | None, context: Mapping[str, Any] | None = None
+    ) -> Driver:
         driver = self._drivers[thread_id] = self._of_line(thread_id, "", "", actor, context=context)
         return driver
 

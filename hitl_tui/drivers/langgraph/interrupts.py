@@ -214,7 +214,7 @@ def stops_compiled_in(
     Args:
         before, after: `interrupt_before` and `interrupt_after` of the graph: names, or "*" for all.
     """
-    fresh = [task.name for task in saved.tasks if task.is_unfinished and not _begun(task)]
+    fresh = [task.name for task in saved.tasks if task.is_unfinished and not _has_started(task)]
     if not saved.tasks:
         return ()
     stops = [f"stopped after {name}" for name in _named(ran, after)] if len(fresh) == len(saved.tasks) else []
@@ -225,7 +225,7 @@ def _named(names: Iterable[str], nodes: str | Collection[str]) -> tuple[str, ...
     return tuple(dict.fromkeys(name for name in names if nodes == ALL or name in nodes))
 
 
-def _begun(task: TaskRun) -> bool:
+def _has_started(task: TaskRun) -> bool:
     inner = inside(task)
     return bool(task.error or task.interrupts or (inner and inner.tasks))
 
@@ -344,7 +344,7 @@ def _runs_again(saved: Saved, whole: Collection[str], prefix: str) -> Iterator[s
             continue
         place, inner = f"{prefix}{task.name}", inside(task)
         if inner is None or not inner.tasks:
-            if _begun(task):
+            if _has_started(task):
                 yield place
             continue
         if place not in whole:

@@ -475,7 +475,7 @@ class PregelLoop:
         self._once = once
         self._into = into
         self._guard: AnswerGuard | None = None
-        """Answers that tasks may have got before, while they run again."""
+        """Answers that tasks may have received before, while they run again."""
         self._owners = owners
         self._given = given
         self._context = context
@@ -483,8 +483,8 @@ class PregelLoop:
         self._due = ""
         self._pause_asked = False
         self.is_being_cancelled = False
-        self._trouble: HitlError | None = None
-        self._drop_reason = ""
+        self._run_error: HitlError | None = None
+        self._stop_reason = ""
         self._threads = threads
         self._superstep: Superstep | None = None
         self._task: asyncio.Task[object] | None = None
@@ -492,31 +492,31 @@ class PregelLoop:
         self._unmirrored = False
         self._mirroring: asyncio.Task[None] | None = None
         self._continues = True
-        """Whether the next superstep belongs to a run that has begun before, as LangGraph counts."""
+        """Whether the next superstep continues an earlier run, as LangGraph counts."""
         self._woken = asyncio.Event()
-        """Something more was saved inside, or the superstep is over."""
+        """Set when a subgraph has saved something, or the superstep is over."""
 
     @property
     def node_in_flight(self) -> str:
-        """What runs now, "" between supersteps."""
+        """The running superstep's nodes, "" between supersteps."""
         return self._superstep.node if self._superstep else ""
 
     def pause(self) -> None:
-        """Stop behind the superstep in flight; in a subgraph behind the one that it is at."""
+        """Stop after the running superstep; in a subgraph after the subgraph's running superstep."""
         self._pause_asked = True
         self._mirror.app.drain()
 
     def end_with_error(self, error: HitlError) -> None:
-        """End behind the superstep in flight because of something that no node is to blame for."""
-        self._trouble = error
+        """End after the running superstep with an error that no node has caused."""
+        self._run_error = error
         self.pause()
 
     def stop_attempt(self, why: str) -> bool:
-        """Give up the superstep in flight; False where none is.  Call it on the run's loop."""
+        """Stop the running superstep; returns False if none runs.  Call it on the run's loop."""
         self._pause_asked = True
         if self._superstep is None or self._task is None:
             return False
-        self._drop_reason = why
+        self._stop_reason = why
         self._mirror.app.drop()
         self._task.cancel()
         return True
@@ -529,7 +529,7 @@ class PregelLoop:
         begun = idle = False
         code = 0
         try:
-            with session.writing(self._begun_at_once()) as taken, session.keeping_lease():
+            with session.writing(self._resumed_cursor()) as taken, session.keeping_lease():
                 try:
                     if taken or self._may_begin():
                         self._guard = self._answers_given()
@@ -568,8 +568,8 @@ class PregelLoop:
         with self.session.writing():
             await self._run_superstep()
 
-    def _begun_at_once(self) -> Cursor | None:
-        """The cursor set running, of a thread that only a run has paused."""
+    def _resumed_cursor(self) -> Cursor | None:
+        """The running cursor of a thread that is merely paused, with no requests or answers; else None."""
         cursor = self.session.cursor
         paused = (cursor.status, cursor.reason) == ("waiting", "paused") and not cursor.pending
         if not paused or cursor.head < 0 or kept_answers(cursor):
@@ -577,7 +577,7 @@ class PregelLoop:
         return _running(cursor)
 
     async def _begin(self) -> Any:
-        """Set the cursor running; gives what the run is begun with."""
+        """Set the cursor to running; returns the input or command that starts the run."""
         session, before = self.session, self.session.cursor
         pass_breakpoints(session)
         command = await self._resumption()
@@ -611,15 +611,15 @@ class PregelLoop:
         cursor = self.session.cursor
         if cursor.head < 0 or cursor.status in ("completed", "cancelled"):
             return False
-        # One that waits for several answers goes on with those that it has.
+        # A thread that waits for several answers continues with those that it has.
         return all(request.breakpoint for request in cursor.pending) or bool(kept_answers(cursor))
 
     def _goes_on(self, first: bool) -> bool:
         session, cursor = self.session, self.session.cursor
         if cursor.status != "running":
             return False
-        if self._trouble:
-            raise self._trouble
+        if self._run_error:
+            raise self._run_error
         if self._is_out_of_steps(cursor):
             self._stop_at_limit()
             return False
@@ -923,7 +923,7 @@ class PregelLoop:
             if self._task and isinstance(error, asyncio.CancelledError):
                 self._task.uncancel()
             session.commit_cursor(replace(cursor, status="waiting", reason="paused"))
-            session.emit(AttemptDropped(node, session.cursor.attempt - 1, self._drop_reason))
+            session.emit(AttemptDropped(node, session.cursor.attempt - 1, self._stop_reason))
             return
         message = f"node {node!r} failed: {described(error)}"
         self.error = NodeFailed(message, "")
