@@ -164,12 +164,12 @@ class LocalHub:
         closing.add_done_callback(self._shutting.discard)
         await asyncio.shield(closing)
 
-    async def _open(self, thread_id: str, why_not: str = "") -> Driver:
+    async def _open(self, thread_id: str, read_only_reason: str = "") -> Driver:
         if await self._opened(self._lent, thread_id) is not None:
             self._drivers[thread_id] = self._lent.pop(thread_id)
         opened = await self._opened(self._drivers, thread_id)
         if opened is None:
-            driver = await self._recorded(thread_id, why_not)
+            driver = await self._recorded(thread_id, read_only_reason)
             return self._drivers.setdefault(thread_id, driver)
         return opened
 
@@ -186,27 +186,27 @@ class LocalHub:
         await self._shut(driver)
         return None
 
-    async def _recorded(self, thread_id: str, why_not: str) -> LocalDriver:
+    async def _recorded(self, thread_id: str, read_only_reason: str) -> LocalDriver:
         """A driver of a thread that is in the store."""
         if await asyncio.to_thread(self._store.info, thread_id) is None:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
         if self._denied is None:
             self._denied = denied_to(await asyncio.to_thread(self._store.rights))
-        return self._reading(thread_id, why_not)
+        return self._reading(thread_id, read_only_reason)
 
     def _reading(
-        self, thread_id: str, why_not: str, make: Callable[..., LocalDriver] = LocalDriver
+        self, thread_id: str, read_only_reason: str, make: Callable[..., LocalDriver] = LocalDriver
     ) -> LocalDriver:
         """A driver of a thread as its log has it.
 
         Args:
-            why_not: why nothing of it may be run, "" where it may be.
+            read_only_reason: why nothing of it may be run, "" where it may be.
             make: makes it, of the arguments of `LocalDriver`.
         """
         if self._read_only:
             refusals = refusing_all(self._read_only)
         else:
-            refusals = only_reading(why_not) if why_not else {}
+            refusals = only_reading(read_only_reason) if read_only_reason else {}
         return self._driver(
             thread_id, lambda: Session.recorded(self._store, thread_id, signer=self._signer), refusals, make
         )

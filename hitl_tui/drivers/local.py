@@ -17,7 +17,15 @@ from hitl_tui.drivers.engine_thread import EngineThread
 from hitl_tui.drivers.graph_file import BuildGraph, graph_notice, repeats_under
 from hitl_tui.drivers.nested import Follower, Runner, SubgraphRuns
 from hitl_tui.drivers.node_streams import tell_the_rest
-from hitl_tui.drivers.protocol import Check, Checked, ContextField, Relative, Snapshot, Stamped, why_not
+from hitl_tui.drivers.protocol import (
+    Check,
+    Checked,
+    ContextField,
+    Relative,
+    Snapshot,
+    Stamped,
+    command_refusal,
+)
 from hitl_tui.drivers.watching import RunSupervisor, ThreadWatch, ask_to_pause
 from hitl_tui.engine import commands
 from hitl_tui.engine.commands import (
@@ -418,7 +426,7 @@ class LocalDriver:
 
     def can(self, command: type[Command[Any]]) -> str:
         """Why a kind of command can't be carried out, in words; "" where it can."""
-        return why_not(self._denied, command) or why_not(self._refusals, command)
+        return command_refusal(self._denied, command) or command_refusal(self._refusals, command)
 
     async def execute(self, command: Command[R]) -> R:
         """Carry out a command; a run, a rollback or a step is accepted, and events tell the rest."""

@@ -169,8 +169,8 @@ class Relative(msgspec.Struct, frozen=True):
     checkpoints: tuple[Checkpoint, ...]
 
 
-def why_not(refusals: Mapping[str, str], command: type[Command[Any]]) -> str:
-    """Why a kind of command can't be carried out, "" where it can."""
+def command_refusal(refusals: Mapping[str, str], command: type[Command[Any]]) -> str:
+    """Return why a kind of command is refused, "" if it is not."""
     from hitl_tui.engine.commands import verb
 
     return refusals.get(verb(command), "")

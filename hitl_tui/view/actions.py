@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from hitl_tui.drivers.protocol import why_not
+from hitl_tui.drivers.protocol import command_refusal
 from hitl_tui.engine.commands import (
     Answer,
     Cancel,
@@ -158,7 +158,7 @@ class Situation(msgspec.Struct, frozen=True):
         recorded: the screen is recorded, so that nothing private comes on it.
         pace: that of the show, as "1.5×", and whether it is `held`.
         refusals: which commands can't be carried out now, by verb, each with why.
-        ways: what to press for an action, where it isn't the default key.
+        key_hints: by action, the key to press, if it is not the default key.
     """
 
     open: bool = False
@@ -188,18 +188,18 @@ class Situation(msgspec.Struct, frozen=True):
     typing: bool = False
     tainted: bool = False
     private: bool = False
-    ways: Mapping[str, str] = {}
+    key_hints: Mapping[str, str] = {}
 
     def can(self, command: type[Command[Any]]) -> str:
-        """Why a kind of command can't be carried out now, "" where it can."""
-        return why_not(self.refusals, command)
+        """Return why a kind of command is refused now, "" if it is not."""
+        return command_refusal(self.refusals, command)
 
-    def way(self, action_id: str) -> str:
-        """What to press for an action."""
-        return self.ways.get(action_id) or BY_ID[action_id].key
+    def key_hint(self, action_id: str) -> str:
+        """Return the key to press for an action."""
+        return self.key_hints.get(action_id) or BY_ID[action_id].key
 
 
-WhyNot = Callable[[Situation], str]
+DisabledReason = Callable[[Situation], str]
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -210,7 +210,7 @@ class Action(msgspec.Struct, frozen=True):
         keys: default keys, separated by commas.
         label: one or two words for the footer.
         help: a sentence for the help screen and the palette.
-        why_not: says why it can't be taken now; "" where it can.
+        disabled_reason: returns why it is disabled now, "" if it is not.
         footer: its place in the footer, 0 for none; lower ones stay longest when it gets narrow.
         offered: the footer shows it only while it can be taken.
         twin: the action whose key the footer shows beside its own.
@@ -222,7 +222,7 @@ class Action(msgspec.Struct, frozen=True):
     label: str
     help: str
     group: Group | ScreenGroup
-    why_not: WhyNot = lambda situation: ""
+    disabled_reason: DisabledReason = lambda situation: ""
     footer: int = 0
     twin: str = ""
     both: str = ""
@@ -243,9 +243,9 @@ def _open(now: Situation) -> str:
     return "" if now.open else "no thread is open yet"
 
 
-def _when_open(why_not: WhyNot) -> WhyNot:
-    """A reason why not for what takes an open thread."""
-    return lambda now: _open(now) or why_not(now)
+def _when_open(disabled_reason: DisabledReason) -> DisabledReason:
+    """Return why an action on the open thread is disabled."""
+    return lambda now: _open(now) or disabled_reason(now)
 
 
 @_when_open
@@ -253,18 +253,20 @@ def _can_run(now: Situation) -> str:
     if refused := now.can(Run):
         return refused
     if now.past:
-        back = now.way("app.back")
-        return f"this is not the newest step: {back} goes back to it, {now.way('change.fork')} forks here"
+        back = now.key_hint("app.back")
+        return (
+            f"this is not the newest step: {back} goes back to it, {now.key_hint('change.fork')} forks here"
+        )
     if now.running:
-        return f"already running; {now.way('run.pause')} pauses it"
+        return f"already running; {now.key_hint('run.pause')} pauses it"
     if now.undoing and now.status not in ("completed", "cancelled"):
-        return f"it is being rolled back: {now.way('change.rollback')} continues that"
+        return f"it is being rolled back: {now.key_hint('change.rollback')} continues that"
     if now.deciding and not now.breakpoint:
-        return now.voted or f"it waits for your decision: {now.way('change.decide')} decides"
+        return now.voted or f"it waits for your decision: {now.key_hint('change.decide')} decides"
     if now.limited:
-        return f"a limit stopped the run: {now.way('change.extend')} raises it"
+        return f"a limit stopped the run: {now.key_hint('change.extend')} raises it"
     if now.status in ("completed", "cancelled"):
-        return f"the run is {now.status}; {now.way('change.fork')} forks from any of its steps"
+        return f"the run is {now.status}; {now.key_hint('change.fork')} forks from any of its steps"
     return ""
 
 
@@ -293,7 +295,7 @@ def _can_break(now: Situation) -> str:
 @_when_open
 def _can_pause(now: Situation) -> str:
     return now.can(Run) or (
-        "" if now.running else f"{now.way('run.pause')} pauses a run, and nothing is running"
+        "" if now.running else f"{now.key_hint('run.pause')} pauses a run, and nothing is running"
     )
 
 
@@ -304,7 +306,7 @@ def _can_edit(now: Situation) -> str:
     if refused := now.can(Fork if now.past else UpdateState):
         return refused
     if now.running and not now.past:
-        return f"it runs; {now.way('run.pause')} pauses it, then {now.way('change.edit')} edits"
+        return f"it runs; {now.key_hint('run.pause')} pauses it, then {now.key_hint('change.edit')} edits"
     return ""
 
 
@@ -313,7 +315,8 @@ def _can_decide(now: Situation) -> str:
     if not now.deciding:
         return "nothing waits for a decision"
     if now.breakpoint:
-        return f"it only stopped here: {now.way('run.step')} steps, {now.way('run.continue')} continues"
+        step, resume = now.key_hint("run.step"), now.key_hint("run.continue")
+        return f"it only stopped here: {step} steps, {resume} continues"
     if refused := now.can(Answer) or now.voted:
         return refused
     if now.card in ("open", "sending"):
@@ -331,7 +334,7 @@ def _has_steps(now: Situation) -> str:
 
 
 def _found(now: Situation) -> str:
-    return "" if now.found else f"no search yet; press {now.way('look.find')}"
+    return "" if now.found else f"no search yet; press {now.key_hint('look.find')}"
 
 
 @_when_open
@@ -400,11 +403,11 @@ def _past(now: Situation) -> str:
 
 
 def _running(now: Situation) -> str:
-    return f"it runs; {now.way('run.pause')} pauses it" if now.running else ""
+    return f"it runs; {now.key_hint('run.pause')} pauses it" if now.running else ""
 
 
 def _not_newest(now: Situation) -> str:
-    return f"this is not the newest step: {now.way('app.back')} goes back to it"
+    return f"this is not the newest step: {now.key_hint('app.back')} goes back to it"
 
 
 def _show(now: Situation) -> str:
@@ -416,7 +419,7 @@ def _card(now: Situation) -> str:
 
 
 def _card_heeds(now: Situation) -> str:
-    aside = f"keys go to another pane: {now.way('change.decide')} returns to the card"
+    aside = f"keys go to another pane: {now.key_hint('change.decide')} returns to the card"
     return aside if now.card == "aside" else _card(now)
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Protocol
 
-from hitl_tui.drivers.protocol import why_not
+from hitl_tui.drivers.protocol import command_refusal
 from hitl_tui.engine.commands import PrepareGraph
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.engine.log.records import ROLLBACK
@@ -48,26 +48,26 @@ class ScreenSize(Protocol):
 
 
 def banner_of(
-    session: ViewSession, ways: Mapping[str, str], room: ScreenSize, *, narrow: bool
+    session: ViewSession, key_hints: Mapping[str, str], room: ScreenSize, *, narrow: bool
 ) -> tuple[tuple[Line, ...], str]:
     """The rows and their kind, none for nothing.
 
     Args:
-        ways: what to press, by action.
+        key_hints: what to press, by action.
         room: the size of the screen.
         narrow: the header has no room to say what waits, so the banner does.
     """
     view = session.view
     if session.shown is None and view.error is not None and view.progress.status == "failed":
-        return _failed(session, view.error, ways, room), "error"
-    unbuilt = why_not(view.refusals, PrepareGraph)
+        return _failed(session, view.error, key_hints, room), "error"
+    unbuilt = command_refusal(view.refusals, PrepareGraph)
     if session.shown is None and unbuilt and view.graph_changed is None:
         return _wrapped(unbuilt, room, "warning"), "note"
     if session.shown is None and view.retry is not None:
         return _retrying(view.retry, room), "note"
-    line, kind = _one_row(session, ways, room, narrow=narrow)
+    line, kind = _one_row(session, key_hints, room, narrow=narrow)
     if view.graph_changed is not None and kind in _BESIDE_SAVED:
-        saved = _graph_changed(view.graph_changed, view.repeats, ways, room)
+        saved = _graph_changed(view.graph_changed, view.repeats, key_hints, room)
         return ((line, saved[0]) if line else saved), kind or "note"
     if not line and view.notice:
         return _wrapped(view.notice, room, "dim"), "note"
@@ -99,7 +99,7 @@ def _retrying(retry: RetryNotice, room: ScreenSize) -> tuple[Line, ...]:
 
 
 def _failed(
-    session: ViewSession, error: ErrorInfo, ways: Mapping[str, str], room: ScreenSize
+    session: ViewSession, error: ErrorInfo, key_hints: Mapping[str, str], room: ScreenSize
 ) -> tuple[Line, ...]:
     """What failed and why and how to mend it; then the keys."""
     width = max(room.width - 4, 12)
@@ -118,8 +118,8 @@ def _failed(
     first: Line = (Span("✗ ", "error"), Span(rows[0], "error"))
     told = (first, *((Span(f"  {row}", "error"),) for row in rows[1:]))
     if view.graph_changed is not None:
-        return (*told, *_graph_changed(view.graph_changed, view.repeats, ways, room))
-    return (*told, _retry(session, _mending(session, error, ways), width))
+        return (*told, *_graph_changed(view.graph_changed, view.repeats, key_hints, room))
+    return (*told, _retry(session, _mending(session, error, key_hints), width))
 
 
 def _without_code(mend: str) -> str:
@@ -144,36 +144,36 @@ def _why(error: ErrorInfo) -> str:
     return error.message.removeprefix(f"node {error.node!r}, attempt {error.attempt}: ")
 
 
-def _mending(session: ViewSession, error: ErrorInfo, ways: Mapping[str, str]) -> Line:
-    keys = [_again(session, ways)]
+def _mending(session: ViewSession, error: ErrorInfo, key_hints: Mapping[str, str]) -> Line:
+    keys = [_again(session, key_hints)]
     if error.node:  # else it is not the thread that has to be mended
         keys += [
-            (ways["change.edit"], f"edit {sanitise_line(error.channel, 40) or 'state'}"),
-            (ways["change.fork"], "fork"),
+            (key_hints["change.edit"], f"edit {sanitise_line(error.channel, 40) or 'state'}"),
+            (key_hints["change.fork"], "fork"),
         ]
     if error.frames:
-        keys.append((ways["look.editor"], "open the line in your editor"))
+        keys.append((key_hints["look.editor"], "open the line in your editor"))
     return _keys(*keys)
 
 
 def _one_row(
-    session: ViewSession, ways: Mapping[str, str], room: ScreenSize, *, narrow: bool
+    session: ViewSession, key_hints: Mapping[str, str], room: ScreenSize, *, narrow: bool
 ) -> tuple[Line, str]:
     if session.shown is not None:
-        return _past(session, ways, room.width), "past"
+        return _past(session, key_hints, room.width), "past"
     view, request = session.view, session.request
     if narrow and request is not None and not request.breakpoint:
         more = more_words(view.progress)
         others = (Span(f"  and {more}", "dim"),) if more else ()
         title = untrusted(request.title or f"{request.node} waits for you", "accent", limit=70)
         outside = [("esc", f"back to {sanitise_line(view.owners[-1].thread_id, 30)}")] if view.owners else []
-        shown = _keys((ways["change.decide"], "decide"), *outside)
+        shown = _keys((key_hints["change.decide"], "decide"), *outside)
         return (Span("‖ your turn  ", "accent"), title, *shown, *others), "waiting"
     if view.dropped:
         return (untrusted(view.dropped, "warning"),), "note"
     if view.held_by:
         holder = untrusted(f"{view.held_by} runs this thread", "warning", limit=80)
-        keys = _keys((ways["change.fork"], "fork"))
+        keys = _keys((key_hints["change.fork"], "fork"))
         return (holder, Span("   you can view everything, but not step", "dim"), *keys), "note"
     if view.graph_changed is not None:
         return (), ""
@@ -181,18 +181,18 @@ def _one_row(
         owner = view.owners[-1]
         inside: Line = (Span("inside ", "dim"), untrusted(owner.node, "node", 40), Span(" of ", "dim"))
         ended = ": back to the parent thread" if view.progress.status == "completed" else ""
-        back = _keys((ways["app.back"], f"back to it{ended}"))
+        back = _keys((key_hints["app.back"], f"back to it{ended}"))
         return (*inside, untrusted(owner.thread_id, "name", 60), *back), "note"
     return (), ""
 
 
 def _graph_changed(
-    differences: tuple[str, ...], repeats: Repeats | None, ways: Mapping[str, str], room: ScreenSize
+    differences: tuple[str, ...], repeats: Repeats | None, key_hints: Mapping[str, str], room: ScreenSize
 ) -> tuple[Line, ...]:
     """On one row where there is room; else the key comes first, and then what stands and what differs."""
     from hitl_tui.view.repeats import running_words, standing_words
 
-    saved, keys = "The graph's file was saved", _keys((ways["run.again"], "run again"))
+    saved, keys = "The graph's file was saved", _keys((key_hints["run.again"], "run again"))
     told = (standing_words(repeats), running_words(repeats)) if repeats else ()
     what = sanitise_line("; ".join((" · ".join(told), *differences) if told else differences), _SAID)
     words = f"{saved}: {what}" if what else saved
@@ -201,7 +201,7 @@ def _graph_changed(
     return ((Span(saved, "warning"), *keys), *_wrapped(what, room, "warning"))
 
 
-def _past(session: ViewSession, ways: Mapping[str, str], width: int) -> Line:
+def _past(session: ViewSession, key_hints: Mapping[str, str], width: int) -> Line:
     """Which step is shown, and the keys that there is room for, the way out first."""
     assert session.shown is not None
     thread_id, step = session.shown
@@ -212,22 +212,22 @@ def _past(session: ViewSession, ways: Mapping[str, str], width: int) -> Line:
             Span(" of "),
             untrusted(thread_id, "name"),
         )
-        ways_on = [("app.back", "newest"), ("look.enter", "open that thread"), ("change.fork", "fork here")]
+        keys_on = [("app.back", "newest"), ("look.enter", "open that thread"), ("change.fork", "fork here")]
     else:
         newest = session.view.progress.head
         where = (Span("◂ ", "human"), Span(f"Step {step}", "name"), Span(f" of {newest} — not the newest"))
-        ways_on = [("app.back", "newest"), ("change.fork", "fork here"), ("change.edit", "edit in a fork")]
-    keys = [(ways[action], label) for action, label in ways_on]
+        keys_on = [("app.back", "newest"), ("change.fork", "fork here"), ("change.edit", "edit in a fork")]
+    keys = [(key_hints[action], label) for action, label in keys_on]
     while keys and sum(cells(span.text) for span in (*where, *_keys(*keys))) > width - _EDGES:
         keys.pop()
     return (*where, *_keys(*keys))
 
 
-def _again(session: ViewSession, ways: Mapping[str, str]) -> tuple[str, str]:
+def _again(session: ViewSession, key_hints: Mapping[str, str]) -> tuple[str, str]:
     """What tries again what failed: the node, or the rest of a rollback."""
     if session.view.progress.position == ROLLBACK:
-        return ways["change.rollback"], "roll back the rest"
-    return ways["run.step"], "try again"
+        return key_hints["change.rollback"], "roll back the rest"
+    return key_hints["run.step"], "try again"
 
 
 def _keys(*pairs: tuple[str, str]) -> Line:
@@ -245,8 +245,8 @@ def log_file() -> str:
     return "the log file"
 
 
-def failure_lines(session: ViewSession, ways: Mapping[str, str], width: int) -> tuple[Line, ...]:
-    """A failed node at its step: what went wrong, and the ways on."""
+def failure_lines(session: ViewSession, key_hints: Mapping[str, str], width: int) -> tuple[Line, ...]:
+    """A failed node at its step: what went wrong, and the keys to continue."""
     error = session.view.error
     if error is None:
         return ()
@@ -256,11 +256,13 @@ def failure_lines(session: ViewSession, ways: Mapping[str, str], width: int) -> 
         for row in sanitise(text).split("\n")[:12] if text else ():
             lines += wrapped(row, max(width, 12), role) or [()]
     tried = f"attempt {error.attempt}; nothing of it was saved" if error.node else "saved steps are kept"
-    lines += [*_dim(tried, width), _keys(_again(session, ways))[1:]]
+    lines += [*_dim(tried, width), _keys(_again(session, key_hints))[1:]]
     if error.node:
         lines += [
-            _keys((ways["change.edit"], f"edit {sanitise_line(error.channel, 40) or 'the state'} first"))[1:],
-            _keys((ways["change.fork"], "fork from an earlier step"))[1:],
+            _keys(
+                (key_hints["change.edit"], f"edit {sanitise_line(error.channel, 40) or 'the state'} first")
+            )[1:],
+            _keys((key_hints["change.fork"], "fork from an earlier step"))[1:],
         ]
     lines += [*_dim(f"details are in {log_file()}", width), ()]
     return tuple(lines)

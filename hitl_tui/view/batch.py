@@ -75,7 +75,7 @@ def planned(
         seen=row.seen,
         note=words,
     )
-    if why := _why_not(row, current, by, now, high_risk=high_risk):
+    if why := _exclusion_reason(row, current, by, now, high_risk=high_risk):
         return replace(plan, why=why)
     assert request is not None
     try:
@@ -91,7 +91,7 @@ def planned(
     return replace(plan, outcome="would", answer=value, label=choice.label or choice.id)
 
 
-def _why_not(
+def _exclusion_reason(
     row: QueueRow, current: QueueRow | None, by: Decider, now: int, *, high_risk: bool = False
 ) -> str:
     """Why a row is not for a sweep, whatever the answer; "" where it is."""

@@ -117,14 +117,14 @@ class Keymap(msgspec.Struct, frozen=True):
         """All keys of an action, each as the settings write it."""
         return tuple(spelled(key) for key in self.bindings[action_id])
 
-    def way(self, action_id: str) -> str:
+    def key_hint(self, action_id: str) -> str:
         """What to press, for a sentence: the key, or the way through the palette where there is none."""
         return self.shown(action_id) or f"{self.shown(_PALETTE)} {ALL_BY_ID[action_id].label}"
 
     @property
-    def ways(self) -> dict[str, str]:
+    def key_hints(self) -> dict[str, str]:
         """`way` of every action."""
-        return {action.id: self.way(action.id) for action in ACTIONS}
+        return {action.id: self.key_hint(action.id) for action in ACTIONS}
 
 
 class Option(msgspec.Struct, frozen=True):

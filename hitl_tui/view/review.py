@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.drivers.protocol import why_not
+from hitl_tui.drivers.protocol import command_refusal
 from hitl_tui.engine.commands import UpdateState
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.requests import Request
@@ -647,7 +647,7 @@ class Review:
         options = self._answers()
         taken = {key for option in options for key in (option.key, *option.also)}
         free = not taken & {"card.edit", *map(written, self.keymap.bindings["card.edit"])}
-        if request.subject and free and not why_not(self._thread.view.refusals, UpdateState):
+        if request.subject and free and not command_refusal(self._thread.view.refusals, UpdateState):
             options.append(
                 Option("_edit", "card.edit", f"edit {sanitise_line(request.subject, _NAME)} first")
             )
@@ -809,7 +809,7 @@ class Review:
             return "sent as a text: the request does not ask for JSON", "accent"
         if self.card.high_risk:
             return "high risk: press the key twice", "accent"
-        undo = self.keymap.way("card.undo")
+        undo = self.keymap.key_hint("card.undo")
         return f"you are {self._actor}; {undo} undoes it within {UNDO:.0f} s", "dim"
 
     def note_lines(self, now: float, width: int, height: int) -> tuple[list[Line], tuple[Line, ...]]:

@@ -21,7 +21,7 @@ from hitl_tui.drivers.protocol import (
     Snapshot,
     Stamped,
     StoredItem,
-    why_not,
+    command_refusal,
 )
 from hitl_tui.engine.audit.lineage import Arrival
 from hitl_tui.engine.commands import (
@@ -220,7 +220,7 @@ class ReplayDriver:
 
     def can(self, command: type[Command[Any]]) -> str:
         """What the tape's snapshot says."""
-        return why_not(self._snapshot.refusals, command)
+        return command_refusal(self._snapshot.refusals, command)
 
     async def execute(self, command: Command[R]) -> R:
         """Noted; gives the canned result.  A step or a run may release the events of the next run."""

@@ -114,7 +114,9 @@ async def test_a_file_that_fails_to_import_is_mended_while_the_thread_is_open(
             await it.press("l")
             await it.gone("its graph can't be built")
             await it.until(lambda: it.app.screen is it.run, "the run screen")
-            await it.until(lambda: not BY_ID["run.step"].why_not(it.run.situation), "a graph that runs")
+            await it.until(
+                lambda: not BY_ID["run.step"].disabled_reason(it.run.situation), "a graph that runs"
+            )
             await it.shows("press s to step")
             await it.press("s")
             await it.shows("reached the end")

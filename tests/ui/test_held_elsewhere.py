@@ -41,9 +41,9 @@ async def test_the_header_says_who_runs_it_and_commands_wait_until_it_is_free():
         await it.shows(f"run by {HOLDER} — you can view, not step")
         now = it.run.situation
         for name in ("run.step", "run.continue", "change.edit", "change.decide", "run.cancel"):
-            assert "ben on build-7" in BY_ID[name].why_not(now), name
+            assert "ben on build-7" in BY_ID[name].disabled_reason(now), name
         for name in ("change.fork", "look.diff", "travel.back", "app.threads"):
-            assert BY_ID[name].why_not(now) == "", name
+            assert BY_ID[name].disabled_reason(now) == "", name
         for key in ("s", "c", "e", "d"):
             await it.press(key)
             await it.shows(f"{HOLDER} runs this thread; you can view it, or fork it")

@@ -47,7 +47,7 @@ def test_keys_are_listed_as_the_settings_write_them(keys: str):
 
 def test_an_action_without_a_key_is_reached_through_the_palette():
     keymap = load_keymap({"change.extend": ""})
-    assert (keymap.shown("change.extend"), keymap.way("change.extend")) == ("", "^p Raise limit")
+    assert (keymap.shown("change.extend"), keymap.key_hint("change.extend")) == ("", "^p Raise limit")
 
 
 def test_two_actions_may_change_places():

@@ -91,8 +91,10 @@ async def test_enter_alone_runs_nothing(store: Checkpointer, world: World) -> No
 async def test_a_thread_that_runs_is_not_rolled_back(store: Checkpointer, world: World) -> None:
     async with opened(store, booked, world) as it:
         now = it.run.situation
-        assert BY_ID["change.rollback"].why_not(now) == ""
-        assert "it runs" in BY_ID["change.rollback"].why_not(msgspec.structs.replace(now, running=True))
+        assert BY_ID["change.rollback"].disabled_reason(now) == ""
+        assert "it runs" in BY_ID["change.rollback"].disabled_reason(
+            msgspec.structs.replace(now, running=True)
+        )
 
 
 def change_behind_its_back(folder: Path, statement: str) -> None:

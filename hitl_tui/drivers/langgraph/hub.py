@@ -116,10 +116,10 @@ class LangGraphHub(LocalHub):
                 return driver
         return await self._open(thread_id)
 
-    async def _recorded(self, thread_id: str, why_not: str) -> LocalDriver:
+    async def _recorded(self, thread_id: str, read_only_reason: str) -> LocalDriver:
         """A driver of a thread, of theirs by its id or of a line of it; not kept here."""
-        if why_not:
-            return await super()._recorded(thread_id, why_not)
+        if read_only_reason:
+            return await super()._recorded(thread_id, read_only_reason)
         info = self._store.info(thread_id)
         mirror = self.mirror if info is None else self._mirror_of(info)
         if self._subgraph_runs.runner(thread_id) is not None:

@@ -195,6 +195,6 @@ class RecordedHub(LocalHub):
             mirror.app.close()
         return told
 
-    async def _recorded(self, thread_id: str, why_not: str) -> LocalDriver:
+    async def _recorded(self, thread_id: str, read_only_reason: str) -> LocalDriver:
         await self._recorded_threads.sync(thread_id)
-        return await super()._recorded(thread_id, why_not)
+        return await super()._recorded(thread_id, read_only_reason)

@@ -209,7 +209,7 @@ class QuitDialog(Dialog):
 
     def __init__(self, lost: Callable[[], Sequence[str]], unsent: Callable[[], str]) -> None:
         self._lost, self._unsent = lost, unsent
-        self._options = self._ways_on()
+        self._options = self._keys_on()
         super().__init__("Quit?", self._sentences(), self._options)
 
     def on_mount(self) -> None:
@@ -219,7 +219,7 @@ class QuitDialog(Dialog):
     def _sentences(self) -> list[str]:
         return [*self._lost()] or ["Committed steps are kept."]
 
-    def _ways_on(self) -> list[Option]:
+    def _keys_on(self) -> list[Option]:
         options = [Option("back", "ask.back", "stay"), Option("leave", "q", "quit anyway", "so does ctrl+c")]
         return [*options, Option("send", "s", "send it and quit")] if self._unsent() else options
 
@@ -228,7 +228,7 @@ class QuitDialog(Dialog):
         if sentences != self._text:
             self._text = sentences
             self._show_text()
-            options = self._ways_on()
+            options = self._keys_on()
             if len(options) != len(self._options):
                 self._options = options
                 self.query_one(Choices).set_options(options)
@@ -330,7 +330,7 @@ def ask_fork(screen: Host, session: ViewSession, actor: str) -> None:
             await screen.open_thread(name)
         else:
             screen.tell(
-                f"{name} begins at step {step}; {screen.ways['app.threads']} lists the threads", "Forked"
+                f"{name} begins at step {step}; {screen.key_hints['app.threads']} lists the threads", "Forked"
             )
 
     def answered(answer: DialogResult | None) -> None:

@@ -18,12 +18,12 @@ from hitl_tui.view.spans import Line, Span
 class FindFooter(KeysBar):
     """The keys of this screen, and what to press for the next place and the one before afterwards."""
 
-    def __init__(self, ways: tuple[str, str]) -> None:
+    def __init__(self, key_hints: tuple[str, str]) -> None:
         super().__init__((("find.go", "Go there"), ("find.up find.down", "Select"), ("find.back", "Back")))
-        self.ways = ways
+        self.key_hints = key_hints
 
     def bar(self, width: int) -> Line:
-        walk = Span(f"  then {self.ways[0]} next, {self.ways[1]} the one before", "dim")
+        walk = Span(f"  then {self.key_hints[0]} next, {self.key_hints[1]} the one before", "dim")
         return (*super().bar(width), walk)
 
 
@@ -32,16 +32,16 @@ class FindScreen(OverlayScreen):
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "find.tcss", "search.tcss"]
 
-    def __init__(self, session: ViewSession, query: str, ways: tuple[str, str]) -> None:
-        """`ways` are what to press for the next place and the one before."""
+    def __init__(self, session: ViewSession, query: str, key_hints: tuple[str, str]) -> None:
+        """`key_hints` are the keys for the next match and the previous one."""
         super().__init__()
         self._search = SearchPane(session, query)
-        self._ways = ways
+        self._key_hints = key_hints
 
     def compose(self) -> ComposeResult:
         yield PageHeader()
         yield self._search
-        yield FindFooter(self._ways)
+        yield FindFooter(self._key_hints)
 
     @on(SearchPane.Chosen)
     def _chosen(self, event: SearchPane.Chosen) -> None:

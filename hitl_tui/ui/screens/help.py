@@ -205,7 +205,7 @@ class HelpScreen(OverlayScreen):
 
     def _rows(self, action: Action, room: int) -> list[Line]:
         """An action: its keys, dim where they do nothing now; what it does; below it why not now."""
-        why = action.why_not(self._situation)
+        why = action.disabled_reason(self._situation)
         name = (
             ours(f"  {self._keys_of(action):<{room}} ", "key-off" if why else "key"),
             Span(f"{action.label:<{_LABELS}} "),

@@ -23,7 +23,7 @@ class Host(Protocol):
 
     actor: str
     keymap: Keymap
-    ways: Mapping[str, str]
+    key_hints: Mapping[str, str]
     session: ViewSession | None
 
     @property

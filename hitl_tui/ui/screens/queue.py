@@ -387,7 +387,7 @@ class QueueScreen(LiveScreen):
             return "looking…"
         problems = read_filter(self._view.filter).problems
         if self._rows:
-            way = keymap_of(self.app).way("queue.filter")
+            way = keymap_of(self.app).key_hint("queue.filter")
             return "; ".join(problems) or f"no request matches the filter; {way} changes it"
         return "nothing waits for a human"
 
@@ -618,7 +618,7 @@ class QueueScreen(LiveScreen):
             for name, sort in SORTS.items()
         ]
         options.append(BACK)
-        turn = keymap_of(self.app).way("queue.reverse")
+        turn = keymap_of(self.app).key_hint("queue.reverse")
         self.app.push_screen(Dialog("Sort by", [f"{turn} reverses it."], options), answered)
 
     def action_reverse(self) -> None:

@@ -20,7 +20,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.worker import Worker, WorkerFailed, WorkerState
 
-from hitl_tui.drivers.protocol import ContextField, why_not
+from hitl_tui.drivers.protocol import ContextField, command_refusal
 from hitl_tui.engine.commands import Answer, PrepareGraph, Start
 from hitl_tui.engine.log.outcomes import ErrorInfo, Frame
 from hitl_tui.errors import HitlError
@@ -159,7 +159,7 @@ class RunScreen(RoleScreen):
         self._inputs = inputs
         self._ask_for_inputs = ask_inputs
         self.keymap = keymap or load_keymap({})
-        self.ways: Mapping[str, str] = self.keymap.ways
+        self.key_hints: Mapping[str, str] = self.keymap.key_hints
         self.session: ViewSession | None = None
         self.left: dict[str, Progress] = {}
         """How far threads were that were on screen before."""
@@ -194,7 +194,7 @@ class RunScreen(RoleScreen):
                 yield ChannelsPane()
                 yield ValuePane()
             with Column(id="right"):
-                yield LensPane(self.ways)
+                yield LensPane(self.key_hints)
                 yield StreamPane()
         if self.stage.show is not None:
             from hitl_tui.ui.widgets.caption import CaptionBox
@@ -252,7 +252,7 @@ class RunScreen(RoleScreen):
         row = self.query_one(ChannelsPane).selected_row
         return msgspec.structs.replace(
             self.session.situation if self.session else Situation(),
-            ways=self.ways,
+            key_hints=self.key_hints,
             card=self.review.state,
             voted=self.review.voted,
             typing=self.focused is not None and self.focused.check_consume_key("a", "a"),
@@ -485,20 +485,20 @@ class RunScreen(RoleScreen):
     @property
     def turn_keys(self) -> dict[str, str]:
         """What to press, by the words of the status line; the card itself says what decides."""
-        keys = {name: self.ways[action_id] for name, action_id in _STATUS_WORDS.items()}
+        keys = {name: self.key_hints[action_id] for name, action_id in _STATUS_WORDS.items()}
         view = self.session.view if self.session is not None else None
-        if view is not None and (why := why_not(view.refusals, Answer)):
-            is_mended = view.graph_changed is not None and why == why_not(view.refusals, PrepareGraph)
+        if view is not None and (why := command_refusal(view.refusals, Answer)):
+            is_mended = view.graph_changed is not None and why == command_refusal(view.refusals, PrepareGraph)
             keys["unable"] = "load its graph to decide" if is_mended else why
         if self.review.state:
             keys["decide"] = ""
         if self.review.state == "sending":
-            keys["undo"] = self.ways["card.undo"]
+            keys["undo"] = self.key_hints["card.undo"]
         return keys
 
     def _show_banner(self, session: ViewSession) -> None:
         narrow = self.size.width < 100 and not self.has_class("-deciding")
-        rows = banner_of(session, self.ways, self.size, narrow=narrow)
+        rows = banner_of(session, self.key_hints, self.size, narrow=narrow)
         self.query_one(BannerBar).show(*rows)
 
     def show_bars(self) -> None:
@@ -569,11 +569,11 @@ class RunScreen(RoleScreen):
             action_id = _WALKS.get(action_id, action_id)
         action = BY_ID[action_id]
         # Nothing that is wrong with the thread or its view may keep the user here.
-        why_not = action.why_not(self.situation) if action_id != "app.quit" else ""
-        if not why_not and action_id in ACTS_AT_ONCE:
-            why_not = gate_of(self.app).run_refusal
-        if why_not:
-            self.tell(why_not, action.label, "warning")
+        disabled_reason = action.disabled_reason(self.situation) if action_id != "app.quit" else ""
+        if not disabled_reason and action_id in ACTS_AT_ONCE:
+            disabled_reason = gate_of(self.app).run_refusal
+        if disabled_reason:
+            self.tell(disabled_reason, action.label, "warning")
             return
         DOERS[action_id](self)
 

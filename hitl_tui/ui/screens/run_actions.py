@@ -65,7 +65,7 @@ def _run_to(screen: RunScreen) -> None:
         if screen.has_class("-narrow"):
             screen.show_tab("graph")
         graph.focus()
-        screen.tell(f"choose the node: {screen.ways['run.to']} again runs to it", "To node")
+        screen.tell(f"choose the node: {screen.key_hints['run.to']} again runs to it", "To node")
 
 
 def _breakpoints(screen: RunScreen, session: ViewSession) -> None:

@@ -58,7 +58,7 @@ async def _run_again(screen: RunScreen, session: ViewSession, name: str) -> None
     await screen.open_thread(name)
     if screen.session is not None and screen.session.thread_id == name:
         screen.stepping.continue_()
-        screen.tell(f"{screen.ways['look.compare']} compares it with {parent}", name)
+        screen.tell(f"{screen.key_hints['look.compare']} compares it with {parent}", name)
 
 
 async def _reload(screen: RunScreen, session: ViewSession) -> None:

@@ -32,7 +32,7 @@ class Editing:
         failed = error is not None and error is not seen and session.view.progress.status == "failed"
         channel = error.channel if failed and error is not None else ""
         free = not self.screen.review.card_open and not session.is_past and self.screen.on_top
-        if not channel or not free or BY_ID["change.edit"].why_not(self.screen.situation):
+        if not channel or not free or BY_ID["change.edit"].disabled_reason(self.screen.situation):
             return False
         self._mend(session, channel)
         return True

@@ -133,7 +133,7 @@ class ShownValue:
             done: tuple[object, ...] = ()
             while self._wanted is not done and (session := self._screen.session) is not None:
                 done = self._wanted
-                reveal = self._screen.ways["look.reveal"]
+                reveal = self._screen.key_hints["look.reveal"]
                 pane = self._screen.query_one(ValuePane)
                 title, frames = session.frames
                 if self.at_failure and frames:
@@ -141,7 +141,7 @@ class ShownValue:
 
                     room = pane.scrollable_content_region
                     text = lines_text(frame_lines(frames, room.width, height=room.height), self.mode)
-                    below = f"{self._screen.ways['look.editor']} opens it in your editor"
+                    below = f"{self._screen.key_hints['look.editor']} opens it in your editor"
                     pane.show_text(text, title=sanitise_line(title, 60), below=below)
                     continue
                 text = await value_text(session, self._channel, self.mode, reveal, self._back)
@@ -162,7 +162,7 @@ def next_pane(screen: RunScreen) -> None:
 
 
 def next_mode(screen: RunScreen) -> None:
-    """Go round the ways to show a value."""
+    """Switch to the next form of showing a value."""
     value = screen.shown_value
     value.set_mode(MODES[(MODES.index(value.mode) + 1) % len(MODES)])
 

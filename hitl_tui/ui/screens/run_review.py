@@ -376,7 +376,7 @@ class Reviewing:
         if session is not None and not self.followed_open:
             self.screen.read_styles("card")
             self.screen.add_class("-followed")
-            way = self.screen.ways["look.followed"]
+            way = self.screen.key_hints["look.followed"]
             self.screen.query_one("#body").mount(FollowedPane(session, self.screen.actor, way))
 
     def _close_followed(self) -> None:

@@ -67,12 +67,12 @@ class Search:
         session = self._screen.session
         if session is None:
             return
-        ways = (self._screen.ways["app.next"], self._screen.ways["app.before"])
+        key_hints = (self._screen.key_hints["app.next"], self._screen.key_hints["app.before"])
         query = self.finding[0] if self.finding else self._query
         self._thread = session.thread_id
         if not self._has_room:
             self._undock()
-            self._screen.app.push_screen(FindScreen(session, query, ways), self._go_to_found)
+            self._screen.app.push_screen(FindScreen(session, query, key_hints), self._go_to_found)
         elif self.pane is not None:
             self.pane.ask(session)
         else:

@@ -249,7 +249,7 @@ class Stepping:
         self.keep_breakpoints(session, toggled(before, node))
         what = describe(Breakpoint("before", node))
         if len(session.breakpoints) > len(before):
-            self.screen.tell(f"runs stop {what}; {self.screen.ways['run.breaks']} lists them", "Break")
+            self.screen.tell(f"runs stop {what}; {self.screen.key_hints['run.breaks']} lists them", "Break")
         else:
             self.screen.tell(f"runs no longer stop {what}", "Break")
 

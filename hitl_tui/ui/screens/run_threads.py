@@ -93,8 +93,8 @@ class Threads:
         self.screen.review.close_card()  # of another request of the thread
         if request is None:
             return
-        if why_not := BY_ID["change.decide"].why_not(self.screen.situation):
-            self.screen.tell(why_not, severity="warning")
+        if disabled_reason := BY_ID["change.decide"].disabled_reason(self.screen.situation):
+            self.screen.tell(disabled_reason, severity="warning")
         else:
             self.screen.stepping.go_on(opened)
             self.screen.review.open_card(request)
@@ -169,7 +169,7 @@ class Threads:
         self._queue_at = row.name
         await self.open(row.name)
         opened = self.screen.session
-        decides = opened is not session and not BY_ID["change.decide"].why_not(self.screen.situation)
+        decides = opened is not session and not BY_ID["change.decide"].disabled_reason(self.screen.situation)
         if opened is not None and decides:
             self.screen.stepping.go_on(opened)
             review.decide()

@@ -120,7 +120,9 @@ class FooterBar(LineBar):
         """As many keys as there is room for, and blanks for the rest of it; those of the card come first."""
         now = self._situation
         shown = [
-            action for action in self._actions if not ((action.offered or now.card) and action.why_not(now))
+            action
+            for action in self._actions
+            if not ((action.offered or now.card) and action.disabled_reason(now))
         ]
         if now.card in ("open", "sending"):
             shown = [action for action in shown if is_on_card(action.id)]
@@ -134,7 +136,7 @@ class FooterBar(LineBar):
         self._places = []
         x = 0
         for action in shown:
-            usable = not action.why_not(self._situation)
+            usable = not action.disabled_reason(self._situation)
             waits = action.id == "change.decide" and usable
             spans.append(ours(f" {self._key(action)}", "key" if usable else "key-off"))
             spans.append(
@@ -167,7 +169,7 @@ class FooterBar(LineBar):
 
     def _least(self, actions: list[Action], width: int) -> int:
         """Which to leave out: where it is narrow what does nothing now, then the last but help, quit."""
-        idle = [at for at, action in enumerate(actions) if action.why_not(self._situation)]
+        idle = [at for at, action in enumerate(actions) if action.disabled_reason(self._situation)]
         return idle[-1] if idle and width < _WIDE else max(len(actions) - 3, 0)
 
     def _width(self, action: Action) -> int:

@@ -21,12 +21,12 @@ class LensPane(LineView):
     """Painted anew only where its lines differ.
 
     Args:
-        ways: what to press for an action, by its id.
+        key_hints: by action id, the key to press.
     """
 
-    def __init__(self, ways: Mapping[str, str]) -> None:
+    def __init__(self, key_hints: Mapping[str, str]) -> None:
         super().__init__("lens", "What changed")
-        self._ways = ways
+        self._key_hints = key_hints
         self._session: ViewSession | None = None
         self._columns = 0
         self.own_rows = 0
@@ -41,7 +41,7 @@ class LensPane(LineView):
         # While it is hidden it has no width; when it comes back it mostly has the one of before.
         self._columns = self.scrollable_content_region.width or self._columns
         width = self._columns - (not self.show_vertical_scrollbar)
-        failed = failure_lines(session, self._ways, width) if not session.is_past else ()
+        failed = failure_lines(session, self._key_hints, width) if not session.is_past else ()
         own = self._lines(session, width)
         # What failed is no part of the newest step.
         title = (step_title(step.checkpoint),) if failed and own and step.checkpoint else ()
@@ -76,7 +76,7 @@ class LensPane(LineView):
         other = session.other_draft
         if other is None:
             return session.step_view.agent_changes
-        beside = f"{self._ways['look.compare']} compares it with {sanitise(other[0])}"
+        beside = f"{self._key_hints['look.compare']} compares it with {sanitise(other[0])}"
         return (*session.step_view.agent_changes, beside)
 
     @on(LineView.Widened)

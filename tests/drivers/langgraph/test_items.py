@@ -61,8 +61,8 @@ async def test_items_are_found_by_namespace_and_words(
 async def test_the_keys_for_a_store_and_agents_are_greyed_where_a_graph_has_none(hubs: Hubs) -> None:
     hub = hubs.over(graph(None))
     session = await ViewSession.open(hub, await hub.begin("t", "ann"))
-    assert "without a store" in BY_ID["look.items"].why_not(session.situation)
-    assert "set up in its code" in BY_ID["look.agents"].why_not(session.situation)
+    assert "without a store" in BY_ID["look.items"].disabled_reason(session.situation)
+    assert "set up in its code" in BY_ID["look.agents"].disabled_reason(session.situation)
     with pytest.raises(UsageError, match="no store of items"):
         await hub.items((), "", 10)
 

@@ -242,7 +242,7 @@ async def test_a_subgraph_that_can_not_be_looked_into_says_why_and_runs_as_one_s
     assert words in node.closed
     await outer.driver.execute(Start({"log": ["in"]}))
     session = await ViewSession.open(hub, outer.driver)
-    assert words in BY_ID["run.into"].why_not(session.situation)
+    assert words in BY_ID["run.into"].disabled_reason(session.situation)
     await outer.step(into=True)
     assert (await outer.check()).progress.status == "completed"
     assert (await outer.driver.snapshot()).unfinished is None
