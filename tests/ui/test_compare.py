@@ -71,6 +71,15 @@ async def test_below_the_selected_value_stand_the_others_that_differ():
         await it.shows("─ advisor_feedback ─", "── messages")
 
 
+@pytest.mark.slow
+async def test_what_changed_in_a_list_ends_in_an_ellipsis_where_it_is_cut():
+    async with desk(size=(80, 24), ready="") as it:
+        await it.press("0", "=")
+        await it.shows("≠ messages")
+        row = next(line for line in it.text().splitlines() if "≠ messages" in line)
+        assert row.rstrip(" │").endswith("…"), row
+
+
 @pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 12)])
 @pytest.mark.slow
 async def test_channels_and_lines_are_walked_on_any_size(size: tuple[int, int]):

@@ -20,7 +20,7 @@ from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineBar, LineView, ours
 from hitl_tui.ui.widgets.side_by_side import SideBySide
 from hitl_tui.ui.work import start_work
-from hitl_tui.view.cells import cells, thread_name
+from hitl_tui.view.cells import cells, cut, thread_name
 from hitl_tui.view.diff_lines import MARKS, Change, Compared, compare_states, side_by_side
 from hitl_tui.view.format import preview, preview_line
 from hitl_tui.view.leaves import changed_leaves, has_leaves, leaf_line
@@ -29,7 +29,7 @@ from hitl_tui.view.revision import Pair
 from hitl_tui.view.rows import part_of
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
-from hitl_tui.view.spans import Line, Role, Span
+from hitl_tui.view.spans import Line, Role, Span, plain_text
 from hitl_tui.view.timeline import Place
 
 _ROLES: Final[dict[Change, Role]] = {
@@ -87,9 +87,17 @@ def _change(row: Compared, room: int) -> Line:
     if has_leaves(row.before, row.after):
         leaves = changed_leaves(row.before, row.after, _LEAVES)
         spans = [span for leaf in leaves.first for span in (*leaf_line(leaf), Span("  "))]
-        return part_of((*spans, Span("…" if leaves.more else "", "dim")), 0, room)
+        return _cut((*spans, Span("…" if leaves.more else "", "dim")), room)
     half = (room - len(" → ")) // 2
     return (Span(f"{preview(row.before, half)} → {preview(row.after, half)}", "value"),)
+
+
+def _cut(line: Line, room: int) -> Line:
+    """The line, or its beginning and an ellipsis, in at most `room` cells."""
+    text = plain_text(line)
+    if cells(text) <= room:
+        return line
+    return (*part_of(line, 0, len(cut(text, room, ""))), Span("…", "dim"))
 
 
 _KEYS = (
