@@ -203,7 +203,7 @@ async def _answer(
     if not pending and order.at_step is not None and order.at_step < head:
         raise StaleWriter(
             f"thread {snapshot.thread_id!r} is at step {head}, the answer is about step {order.at_step}, "
-            "and nothing waits for one any more; nothing was stored",
+            "and no request waits; nothing was stored",
             where,
         )
     request = pick_request(pending, request_id, where)

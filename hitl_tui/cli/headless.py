@@ -384,7 +384,7 @@ class _Telling:
             return
         events = [stamped.event for stamped in news]
         if (lost := news[0].number - self.seen - 1) > 0:
-            say(f"({lost} events were too fast to be told; `hitl-tui log` has the steps)", err=True)
+            say(f"({lost} events came too fast to be printed; `hitl-tui log` has the steps)", err=True)
         self.seen = news[-1].number
         for event in events:
             if isinstance(event, RunEnded):

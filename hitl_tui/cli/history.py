@@ -152,7 +152,7 @@ def values(opened: OpenStored, *, place: str, expressions: tuple[str, ...], step
     rows = []
     for text, samples in zip(expressions, told, strict=True):
         newest = samples[-1]
-        value = f"can't be told: {newest.why}" if newest.why else inline(newest.value, 40)
+        value = f"unknown: {newest.why}" if newest.why else inline(newest.value, 40)
         rows.append((name(text), value, plain_text(strip(samples, _STRIP))))
     say(*table(rows))
     return ExitCode.DONE

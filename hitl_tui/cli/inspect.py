@@ -341,7 +341,7 @@ def blame(opened: OpenStored, *, place: str, path: str, limit: int) -> ExitCode:
         )
         return ExitCode.DONE
     if reached:
-        say(f"(what is older than step {reached} was not looked at: --limit)", err=True)
+        say(f"(steps before {reached} were not searched: --limit)", err=True)
     say(*(_rows(lines) if lines else ["nobody has written it yet"]))
     return ExitCode.DONE
 

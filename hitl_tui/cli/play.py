@@ -67,7 +67,7 @@ def play(
     from hitl_tui.view.tape import TapeShow
 
     if not has_screen():
-        raise UsageError("a tape needs a terminal", "`hitl-tui log THREAD` tells a thread in lines")
+        raise UsageError("a tape needs a terminal", "`hitl-tui log THREAD` shows a thread as plain text")
     settings = load_settings({"store": store, "theme": theme, "reviewer": reviewer})
     file = Path(tape) if os.path.isfile(Path(tape)) else None
     played = Tape(tape, file)

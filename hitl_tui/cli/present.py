@@ -88,7 +88,7 @@ def present(
         say(f"{read.title}: {len(read.file.stops)} stops, nothing is wrong")
         return ExitCode.DONE
     if plain or not has_screen():
-        raise UsageError("a show needs a terminal", "`hitl-tui run` runs the graph in lines")
+        raise UsageError("a show needs a terminal", "`hitl-tui run` runs the graph in plain text mode")
     stage.agree()
     return stage.play(record_screen)
 

@@ -434,7 +434,7 @@ class LocalDriver:
         async def work() -> R:
             self._opened()
             if why := self.can(type(command)):
-                what = "can only be looked at" if self.can(Run) else f"takes no {verb(type(command))}"
+                what = "is read-only" if self.can(Run) else f"takes no {verb(type(command))}"
                 raise UsageError(f"thread {self.thread_id!r} {what}", why)
             result: R = await self._handlers.get(type(command), self._commit)(command)
             return result
@@ -657,7 +657,7 @@ class LocalDriver:
             raise GraphInvalid("; ".join(file.changed), "fix the file and save it")
         graph = (file.graph if file else None) or session.graph
         if isinstance(graph, RecordedGraph):
-            raise UsageError(f"thread {self.thread_id!r} can only be looked at", self.can(PrepareGraph))
+            raise UsageError(f"thread {self.thread_id!r} is read-only", self.can(PrepareGraph))
         return graph, await repeats_under(session, graph)
 
     async def _prepare_graph(self, _command: PrepareGraph) -> None:
@@ -793,9 +793,7 @@ class LocalDriver:
         async with self._building:
             if isinstance(session.graph, RecordedGraph):
                 if self._is_broken or self._graph_of is None:
-                    raise UsageError(
-                        f"thread {self.thread_id!r} can only be looked at", self.can(PrepareGraph)
-                    )
+                    raise UsageError(f"thread {self.thread_id!r} is read-only", self.can(PrepareGraph))
                 await self._build_graph(session, self._graph_of, ask=ask)
         return session
 

@@ -52,7 +52,7 @@ def ready_to(context: Context, command: type[Command[Any]]) -> Snapshot:
     """
     snapshot = context.snapshot()
     if refused := context.driver.can(command):
-        raise UsageError(f"thread {snapshot.thread_id!r} can only be looked at", refused)
+        raise UsageError(f"thread {snapshot.thread_id!r} is read-only", refused)
     if snapshot.held_by and command is not Fork:
         raise ThreadBusy(
             f"thread {snapshot.thread_id!r} is run by {snapshot.held_by}",

@@ -310,7 +310,7 @@ def deletion_entries(store: Store, deletion: Deletion) -> list[LedgerEntry]:
         _check_families(families, name, deletion.versions)
         if not deletion.force:
             if cursor.version != version:
-                raise StaleWriter(f"thread {name!r} has moved since you looked at it{_NOTHING}", "look again")
+                raise StaleWriter(f"thread {name!r} has changed since you saw it{_NOTHING}", "look again")
             _check_at_rest(families.summary(name))
         n += 1
         entry = LedgerEntry(

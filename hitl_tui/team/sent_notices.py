@@ -73,5 +73,5 @@ class SentNotices:
 
     def _unusable(self, error: OSError | sqlite3.Error) -> StoreUnusable:
         return StoreUnusable(
-            f"the notes of what you were told, {self._path}, can't be used: {error}", "take the file away"
+            f"the list of sent notifications, {self._path}, can't be used: {error}", "move the file away"
         )

@@ -132,13 +132,13 @@ class Services:
                 import apprise
         except ImportError:
             raise UsageError(
-                "notify.urls wants Apprise, which is not installed", 'pip install "hitl-tui[notify]"'
+                "notify.urls needs Apprise, which is not installed", 'pip install "hitl-tui[notify]"'
             ) from None
         logging.getLogger("apprise").disabled = True  # it quotes URLs
         self._services = apprise.Apprise()
         for number, url in enumerate(urls, 1):
             if not self._services.add(url):
-                raise UsageError(f"notify.urls: the {number}. is no URL that Apprise knows", "see its wiki")
+                raise UsageError(f"notify.urls: Apprise does not know URL {number}", "see Apprise's wiki")
 
     def tell(self, text: str, document: bytes) -> None:
         """Send it to all of them."""

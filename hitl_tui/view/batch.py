@@ -103,7 +103,7 @@ def _exclusion_reason(
     if current.request.id != request.id:
         return "what it is about has changed, so it is asked again: look at it again"
     if current.seen != row.seen:
-        return "it has changed since you looked at it"
+        return "it has changed since you saw it"
     if request.risk == "high" and not high_risk:
         return "high risk: decide it by itself"
     claim = current.claim(now)

@@ -177,7 +177,7 @@ class ReviewCard(msgspec.Struct, frozen=True):
         terms: who may answer, how many must agree, and until when, where a request says so.
         signing: what will sign the answer, or that it must be signed and nothing does.
         attending: whose it is, who has claimed it and who has it open elsewhere.
-        bound: "bound to step 4 · sha 5e431cea".
+        bound: "about step 4 · 5e431cea".
     """
 
     request: Request
@@ -228,7 +228,7 @@ def review_card(
     seen = checkpoint.state_hash if checkpoint else b""
     asker = sanitise_line(str(payload.get("agent") or request.node), _NAME)
     title = sanitise_line(request.title, _TITLE) or f"Your answer to {asker}?"
-    sha = f" · sha {seen[:4].hex()}" if seen else ""
+    sha = f" · {seen[:4].hex()}" if seen else ""
     value = _subject(request, view, values)
     revised = previous.became if previous else None
     if previous is not None and revised is None and value is not PRIVATE:
@@ -258,9 +258,9 @@ def review_card(
         ),
         choices=tuple(choice_view(choice, request.recommended) for choice in request.choices),
         bound=(
-            f"bound to step {request.thread_step} of {sanitise_line(request.thread, _TITLE)}"
+            f"about step {request.thread_step} of {sanitise_line(request.thread, _TITLE)}"
             if request.thread
-            else f"bound to step {request.step}{sha}"
+            else f"about step {request.step}{sha}"
         ),
         seen=seen,
         high_risk=request.risk == "high",

@@ -215,7 +215,7 @@ class QueueView(msgspec.Struct, frozen=True):
     def sort_words(self) -> str:
         """How it is sorted."""
         label = SORTS.get(self.sort, SORTS["urgency"]).label
-        return f"{label}, the other way round" if self.reverse else label
+        return f"{label}, reversed" if self.reverse else label
 
 
 # -- the filter ------------------------------------------------------------------------------------
@@ -485,16 +485,17 @@ def _for_others(row: QueueRow, me: str) -> str:
 
 
 def summary_words(rows: Sequence[QueueRow], now: int, me: str) -> str:
-    """What of it presses: "3 are due today · 1 expired · two others look at this store"; "" for nothing."""
+    """What of it presses: "3 due today · 1 expired · 2 other people are here"; "" for nothing."""
     deadlines = [deadline for row in rows if (deadline := row.deadline) is not None]
     expired = sum(deadline < now for deadline in deadlines)
     due = sum(deadline >= now and _days(now, deadline) == 0 for deadline in deadlines)
     attended = [row for row in rows if row.thread.attending]
     others = {name for row in attended for name in (*row.looking, row.claimed(now)) if name and name != me}
-    parts = [f"{due} {'is' if due == 1 else 'are'} due today"] if due else []
+    parts = [f"{due} due today"] if due else []
     parts += [f"{expired} expired"] if expired else []
     if others:
-        parts.append(f"{_number(len(others))} other{'s look' if len(others) > 1 else ' looks'} at what waits")
+        people = "other person is" if len(others) == 1 else "other people are"
+        parts.append(f"{len(others)} {people} here")
     return " · ".join(parts)
 
 

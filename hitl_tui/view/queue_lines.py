@@ -64,13 +64,10 @@ def _where(row: QueueRow, width: int) -> str:
 def heading(columns: Columns, width: int) -> Line:
     """The names of the columns."""
     where = "thread · graph" if width >= _GRAPH_FROM else "thread"
-    before = _MARK + columns.title + 1 + columns.where + _WAITS + 2 + _DUE + columns.risk + 1
-    notes = "votes and who"
-    notes = notes if before + len(notes) <= width else "votes"
     return (
         Span(
             " " * _MARK + fitted("what is asked", columns.title) + " " + fitted(where, columns.where)
-            + f"{'waits':>{_WAITS}}  {'due':<{_DUE}}{'risk':<{columns.risk}} {notes}",
+            + f"{'waits':>{_WAITS}}  {'due':<{_DUE}}{'risk':<{columns.risk}} notes",
             "dim",
         ),
     )  # fmt: skip
@@ -159,7 +156,7 @@ def _preview(
     if card.before:
         yield ()
         for line in card.before:
-            yield from wrap_spans((trusted("last time here  ", "dim"), *line), width)
+            yield from wrap_spans((trusted("last time  ", "dim"), *line), width)
     yield from _then(session, request)
 
 

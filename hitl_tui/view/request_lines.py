@@ -36,7 +36,7 @@ def card_lines(card: ReviewCard, now: int) -> list[str]:
         lines += ["Last time:", *spans(card.before)]
     for term, more in terms(card, now):
         lines += [sentence(capital(term)), *spans(more)]
-    return [*lines, f"It is {card.bound}."]
+    return [*lines, f"{capital(card.bound)}."]
 
 
 def terms(card: ReviewCard, now: int) -> Iterator[tuple[str, tuple[Line, ...]]]:

@@ -455,7 +455,7 @@ class Review:
         """
         if not self.refused or request.id != self.request.id:
             return
-        words = f"what changed since stands above ({self._scrolling})" if lines else ""
+        words = f"see above what has changed since ({self._scrolling})" if lines else ""
         words = f"what changed is unknown: {problem}" if problem else words
         self._problem = self.refused = f"{self.refused}; {words}" if words else self.refused
         self.since = lines

@@ -157,7 +157,7 @@ def event_lines(event: ev.Event) -> list[str]:
 
             return [f"Now {held_words(event.holder)}."]
         case ev.HolderChanged():
-            return ["Nobody runs it any more: you can continue."]
+            return ["Nobody runs it now: you can continue."]
         case ev.GraphChanged():
             from hitl_tui.view.repeats import running_words, standing_words
 

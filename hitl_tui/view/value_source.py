@@ -163,8 +163,8 @@ def _written(versions: Versions) -> Line:
         unchanged = f"unchanged since step {since - 1} at least" if since else "unchanged so far"
         return (trusted(unchanged, "dim"),)
     point, who, _ = versions.found[0]
-    place = f" at step {point.step}" + ("" if since else ", the first change")
-    return (trusted("written by ", "dim"), untrusted(who, "name"), trusted(place, "dim"))
+    written = "written by " if since else "first written by "
+    return (trusted(written, "dim"), untrusted(who, "name"), trusted(f" at step {point.step}", "dim"))
 
 
 async def version_lines(session: ViewSession, channel: str, limit: int) -> tuple[Line, ...]:

@@ -189,7 +189,7 @@ def _verdict_gate(advisor: Any, max_revisions: int) -> Gate:
         payload=payload,
         recommended="accept",
         choices=[
-            GateChoice("accept", "agree with the verdict", "enter"),
+            GateChoice("accept", "agree with the advisor", "enter"),
             GateChoice("approve", "approve the draft", "a", values={"advisor_verdict": "approved"}),
             GateChoice("revise", "send back with my words", "r", text="required", values=_own_feedback),
         ],

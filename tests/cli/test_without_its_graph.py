@@ -95,7 +95,7 @@ def test_in_lines_it_is_looked_at_and_nothing_changes(
     assert "lost.py was moved or deleted" in said
     assert "hitl-tui run GRAPH --thread w" in said
     assert "line 1" in said
-    assert "thread 'w' can only be looked at" in said
+    assert "thread 'w' is read-only" in said
     assert app.expect(0, "show", "w", "--json").document["step"] == 1
     assert len(app.expect(0, "threads", "--json").document["threads"]) == 1
 

@@ -120,7 +120,7 @@ async def test_a_mended_graph_offers_the_reload_and_the_thread_goes_on(
     assert [node.name for node in watcher.view.graph.nodes] == ["a", "b"]
     assert watcher.driver.can(Run) == watcher.view.refusals["run"] != ""
     assert watcher.driver.can(ReloadGraph) == ""
-    with pytest.raises(UsageError, match="can only be looked at"):
+    with pytest.raises(UsageError, match="is read-only"):
         await watcher.driver.execute(Step())
     desk.helper.write_text('WORD = "b"\n')
     if spoil not in (broken_helper, missing_helper):
@@ -147,7 +147,7 @@ async def test_what_does_not_fit_is_refused_and_a_better_mend_is_told_again(desk
     with pytest.raises(GraphInvalid, match="continues at node 'b'"):
         await watcher.driver.execute(ReloadGraph())
     assert (await watcher.look()).refusals["run"]
-    with pytest.raises(UsageError, match="can only be looked at"):
+    with pytest.raises(UsageError, match="is read-only"):
         await watcher.driver.execute(UpdateState({"text": "x"}, expected_step=1))
     desk.save(FILE.replace('Channel("")}', 'Channel(""), "more": Channel(7)}'))
     view = await watcher.until(lambda view: view.graph_changed and "more" in view.graph_changed[-1])

@@ -124,7 +124,7 @@ async def test_a_review_from_the_login_to_a_fork(browser: Chromium, store: Path,
         assert await tab.js(SENT_OF_A_PASTE) == "\x1b[200~axb\n[201~c\x1b[201~"
 
         await tab.press("e")
-        await tab.wait_for("Becomes step 3")
+        await tab.wait_for("Saved as step 3")
         await tab.press("By hand. ")
         await tab.wait_for("~ By hand. Gradient")
         await tab.press("ctrl+s")
@@ -410,7 +410,7 @@ async def test_twenty_sessions_at_once(browser: Chromium, store: Path, tokens: T
 
         # What one does all see, while they are all there.
         await tabs[0].press("e")
-        await tabs[0].wait_for("Becomes step 3")
+        await tabs[0].wait_for("Saved as step 3")
         await tabs[0].press("Together. ")
         await tabs[0].wait_for("~ Together. Gradient")
         await tabs[0].press("ctrl+s")

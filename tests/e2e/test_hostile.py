@@ -61,7 +61,7 @@ def test_every_screen(watched: Watched) -> None:
     watched.press("escape", gone="name of the new thread")
     watched.press("x", shows="cancel the thread")
     watched.press("escape", gone="cancel the thread")
-    watched.press("e", shows="Becomes step 2")
+    watched.press("e", shows="Saved as step 2")
     terminal.press_until("q", "not valid JSON yet")  # until the editor has the focus
     watched.press("tab", "a note [/] $(rm)", shows="a note [/] $(rm)")
     watched.press("escape", shows="Discard the changes")

@@ -77,7 +77,7 @@ def test_who_edits_too_late_sees_the_difference_and_keeps_the_text(place: Path) 
     with opened(place) as terminal:
         terminal.wait_for("write is next")
         terminal.press("e")
-        terminal.wait_for("Becomes step 1")
+        terminal.wait_for("Saved as step 1")
         terminal.press("MINE ")
         terminal.wait_for("MINE first words")
         assert call("update-state", "t", "draft=THEIRS").returncode == 0
@@ -86,7 +86,7 @@ def test_who_edits_too_late_sees_the_difference_and_keeps_the_text(place: Path) 
         terminal.wait_for("- THEIRS")
         terminal.wait_for("+ MINE first words")
         assert json.loads(call("show", "t", "--json").stdout)["state"]["draft"] == "THEIRS"
-        terminal.wait_for("Becomes step 2")
+        terminal.wait_for("Saved as step 2")
         terminal.press("ctrl+s")
         terminal.wait_for("Channels at step 2")
         terminal.press("q")

@@ -43,7 +43,7 @@ def test_bytes_that_are_no_text_are_typed_and_pasted() -> None:
         terminal.wait_for("worker is next")
         terminal.send(b"\xff\xc3(\x1b[M\xe1\xe2\xe3")
         terminal.press("e")
-        terminal.wait_for("Becomes step 1")
+        terminal.wait_for("Saved as step 1")
         terminal.send(b"a\xffb\x1b[200~" + "\u202e[red][/]\x05\x9b31m".encode() + b"\xfe\x1b[201~")
         terminal.wait_for("[red][/]")
         terminal.settle()

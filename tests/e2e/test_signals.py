@@ -118,7 +118,7 @@ def to_the_editor(terminal: Terminal) -> None:
     terminal.press("s")
     terminal.wait_for("WAITING")
     terminal.press("e")
-    terminal.wait_for("Becomes step 2")
+    terminal.wait_for("Saved as step 2")
     terminal.press("MINE ")
     terminal.wait_for("MINE first words")
 
@@ -302,7 +302,7 @@ def test_ctrl_c_in_the_users_own_editor_is_the_editors(place: Path) -> None:
         terminal.wait_for("EDITOR UP")
         terminal.signal(signal.SIGINT)
         terminal.wait_for("interrupted")
-        terminal.wait_for("Becomes step 2")
+        terminal.wait_for("Saved as step 2")
         terminal.press("ctrl+s")
         terminal.wait_for("Channels at step 2")
         terminal.press("q")

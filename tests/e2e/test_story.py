@@ -37,7 +37,7 @@ def first_session() -> str:
         terminal.wait_for("advisor is next")
 
         terminal.press("e")
-        terminal.wait_for("Becomes step 5")
+        terminal.wait_for("Saved as step 5")
         terminal.press(BY_HAND, "ctrl+s")
         terminal.wait_for("Channels at step 5")
         terminal.wait_for("advisor is next")

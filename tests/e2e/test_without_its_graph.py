@@ -38,7 +38,7 @@ def test_without_a_command_the_newest_thread_is_shown_from_its_log(file: Path) -
         terminal.wait_for("enter Open")
         terminal.press("escape")
         terminal.wait_for("draft 1")
-        terminal.wait_for("ways   true → write")
+        terminal.wait_for("routes true → write")
         terminal.press("s")
         terminal.wait_for("moved or deleted")
         terminal.wait_for("hitl-tui run GRAPH --thread t")

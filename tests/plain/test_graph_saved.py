@@ -78,7 +78,7 @@ def test_a_broken_graph_is_looked_at_mended_and_gone_on_with(file: Path) -> None
     )
     assert code == 0
     assert any("division by zero" in line for line in said)
-    assert said.count("  | thread 't' can only be looked at") == 3, "s, e and R, and d has nothing to decide"
+    assert said.count("  | thread 't' is read-only") == 3, "s, e and R, and d has nothing to decide"
     assert not [line for line in said if "New value" in line], "refused before anything is typed"
     assert "The graph was reloaded." in said
 

@@ -60,7 +60,7 @@ def test_a_file_that_was_deleted_is_told_and_the_next_run_writes_it_again(
         part.unlink()
     if gone == ".":
         path.parent.rmdir()
-    with pytest.raises(StoreUnusable, match="not there any more") as told:
+    with pytest.raises(StoreUnusable, match="no longer exists") as told:
         store.pause_request("a")
     assert "written again" in told.value.hint
     run(store, "b")
@@ -127,7 +127,7 @@ def test_in_a_directory_that_is_away_no_thread_is_called_unknown(part: str, tmp_
         lambda: store.renew("t", lease.token, NOW),
         lambda: store.release("t", lease.token),
     ):
-        with pytest.raises(StoreUnusable, match="not there any more"):
+        with pytest.raises(StoreUnusable, match="no longer exists"):
             attempt()
     away.rename(tmp_path / part)
     # What could not be given back while the store was away is free all the same.

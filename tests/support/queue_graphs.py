@@ -153,9 +153,7 @@ def order() -> GraphRunner:
 def planner() -> GraphRunner:
     """A payload to approve."""
     plan = [{"worker": "trains", "task": "find a night train"}, {"worker": "hotels", "task": "one near it"}]
-    return _inside(
-        "planner", {"kind": "approve", "title": "The plan of the planner", "payload": {"plan": plan}}
-    )
+    return _inside("planner", {"kind": "approve", "title": "Run this plan?", "payload": {"plan": plan}})
 
 
 def webpage() -> GraphRunner:

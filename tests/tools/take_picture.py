@@ -9,6 +9,7 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -33,6 +34,8 @@ FOLDER = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 SIZE = (120, 40)
 SMALL = (80, 24)
 ACTOR = "ann"
+PATIENCE = 90.0
+"""Seconds after which a picture that does not come is an error."""
 
 
 def keep(name: str, app: HitlApp) -> None:
@@ -84,7 +87,7 @@ async def take(name: str, *keys: str, size: tuple[int, int] = SIZE, theme: str =
 
         await shown("PAUSED")
         await pilot.press("c")
-        await shown("bound")
+        await shown("about&#160;step")
         await gone("used:")
         await pilot.pause(1.0)
         await pilot.press(*keys)
@@ -129,7 +132,7 @@ async def take_queue(name: str, size: tuple[int, int]) -> None:
         await pilot.press("Q")
         await shown("12 WAIT FOR YOU")
         await pilot.press(*["down"] * 9, "space", "space", "space", *["up"] * 4)
-        await shown("last time here")
+        await shown("last time")
         save(name)
 
 
@@ -262,17 +265,23 @@ async def take_langgraph(name: str, sample: str, inputs: dict[str, object], *key
 
 async def main() -> None:
     """Take all pictures."""
-    await take_langgraph("langgraph", "jokes", {"topic": "animals"}, until="tell_joke[2]")
     question = {"messages": [["user", "What is a closure?"]]}
-    await take_langgraph("langgraph-edit", "chat", question, "e", "end", "!", until="as START")
-    await take_stage("stage", (110, 30))
-    await take_debug("debug", (120, 40))
-    await take_queue("queue", (160, 24))
-    await take_review("review", (200, 42))
-    await take("decide")
-    await take("run", "escape")
-    await take("compare", "escape", *"[[[[=", "down")
-    await take("present", size=SMALL, theme="presenter")
+    for picture in (
+        partial(take_langgraph, "langgraph", "jokes", {"topic": "animals"}, until="tell_joke[2]"),
+        partial(take_langgraph, "langgraph-edit", "chat", question, "e", "end", "!", until="as START"),
+        partial(take_stage, "stage", (110, 30)),
+        partial(take_debug, "debug", (120, 40)),
+        partial(take_queue, "queue", (160, 28)),
+        partial(take_review, "review", (200, 42)),
+        partial(take, "decide"),
+        partial(take, "run", "escape"),
+        partial(take, "compare", "escape", *"[[[[=", "down"),
+        partial(take, "present", size=SMALL, theme="presenter"),
+    ):
+        print(picture.func.__name__, *picture.args)
+        # A text that it waits for may have changed.
+        async with asyncio.timeout(PATIENCE):
+            await picture()
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ async def open_editor(it: Desk) -> EditScreen:
     await it.until(lambda: isinstance(it.app.screen, EditScreen))
     screen = it.app.screen
     assert isinstance(screen, EditScreen)
-    await it.shows("Becomes step 5", "No change yet")
+    await it.shows("Saved as step 5", "No change yet")
     return screen
 
 

@@ -162,7 +162,7 @@ async def test_problems_are_told_once_and_the_rest_applies():
 async def test_the_editor_has_them():
     async with desk(look=Look(keys={"edit.apply": "f5", "edit.back": "f6"})) as it:
         await it.press("e")
-        await it.shows("Becomes step 5", "F5 Apply", "F4 $EDITOR", "F6 Back")
+        await it.shows("Saved as step 5", "F5 Apply", "F4 $EDITOR", "F6 Back")
         await it.press("x", "ctrl+s")
         assert not it.commands("update_state")
         await it.press("f5")

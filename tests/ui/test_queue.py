@@ -275,7 +275,7 @@ async def test_the_filter_and_the_order_stay_from_one_look_to_the_next(twelve: S
             "filter": "graph:advisor", "sort": "waits", "reverse": True,
         }  # fmt: skip
         await it.press("Q")
-        await it.shows("sorted by waiting, the other way round", "4 of 12", "graph:advisor")
+        await it.shows("sorted by waiting, reversed", "4 of 12", "graph:advisor")
         assert shown(it) == ["blog-windows", "blog-closures", "blog-joins", "blog-indexes"]
         await it.press("slash", *"risk:high", "enter")  # typed over the filter that was kept
         await it.until(lambda: it.app.screen.query_one(Input).value == "risk:high", "the new filter alone")
@@ -516,12 +516,12 @@ async def test_from_140_columns_on_what_a_row_is_about_stands_beside_it(twelve: 
         at = ORDER.index("blog-indexes")
         await it.press(*["down"] * at)
         await it.shows("latest_draft of step 4 by worker", "phone book, not with B-trees", "Without one")
-        await it.shows("last time here  tester chose “revise with my words” at step 2: “concrete first”")
+        await it.shows("last time  tester chose “revise with my words” at step 2: “concrete first”")
         await it.shows("the end or worker")
         await it.pilot.resize_terminal(139, 40)
-        await it.gone("last time here")
+        await it.gone("last time")
         await it.pilot.resize_terminal(140, 40)
-        await it.shows("last time here")
+        await it.shows("last time")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])

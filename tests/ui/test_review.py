@@ -44,7 +44,7 @@ async def test_the_card_stands_beside_what_it_is_about():
     async with desk() as it:
         await open_card(it)
         await it.shows(
-            "Picture a lunch box", "REVISE", "Use a concrete analogy", "bound to step 4", "approve anyway"
+            "Picture a lunch box", "REVISE", "Use a concrete analogy", "about step 4", "approve anyway"
         )
 
 
@@ -151,7 +151,7 @@ async def test_an_answer_that_is_stale_shows_what_changed_since_and_keeps_the_wo
         await it.press("tab", *"why", "enter", "a")
         await it.shows("undo it")
         it.clock.advance(UNDO + 0.01)
-        await it.shows("not accepted: it is about step 1", "what changed since stands above", "why")
+        await it.shows("not accepted: it is about step 1", "see above what has changed since", "why")
         await it.shows("Changed since step 1", "messages: changed", "+ [2]: “revise: Too abstract.”")
         await it.press("pagedown")
         await it.shows("advisor_feedback: changed")

@@ -52,7 +52,7 @@ async def test_an_edit_stays_until_the_server_is_there_again(postgres: Postgres,
     runner.invoke({}, thread_id="t")
     async with live(runner, ready="WAITING") as it:
         await it.press("e")
-        await it.shows("Becomes step 3")
+        await it.shows("Saved as step 3")
         await it.press(*"mine ")
         await it.shows("mine draft 0")
         with away(postgres):

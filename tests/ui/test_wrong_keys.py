@@ -91,7 +91,7 @@ async def test_a_wrong_key_in_the_queue_costs_few_keys_and_decides_nothing(
             await it.until(lambda: shown(it) == ORDER, f"all rows as before {key}")
             await it.shows("12, live", "sorted by urgency")
             await it.until(lambda: untouched(twelve) == before, f"nothing changed by {key}")
-            await it.gone("sorted by urgency, the other way round")
+            await it.gone("sorted by urgency, reversed")
             await it.gone("marked, 12, live")
             costs(key, back)
 

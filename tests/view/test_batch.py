@@ -45,7 +45,7 @@ def test_the_rest_says_why_not() -> None:
     assert why(row(), current=row()) == ""
     assert why(ROWS[-1]) == "it only stopped; nothing is asked"
     assert why(row(), current=None) == "it no longer waits"
-    assert why(row(), current=replace(row(), seen=b"other")) == "it has changed since you looked at it"
+    assert why(row(), current=replace(row(), seen=b"other")) == "it has changed since you saw it"
     assert why(row(), current=replace(row(), request=replace(request, id="s"))).startswith(
         "what it is about has changed"
     )

@@ -398,7 +398,7 @@ def test_what_is_made_up_is_put_aside_for_another_question_and_found_again() -> 
     second = tapes.verdict_request(id="req-2", **{**TEXT, "schema": SCHEMA})
     card = Card(first, second).opened()
     review = card.review
-    assert review.bound.startswith("1 of 2, > next · bound to step 4")
+    assert review.bound.startswith("1 of 2, > next · about step 4")
     review.words = "moss"
     assert review.ask(card.thread, second, "anna", card.now) == ("choices", "load")
     assert (review.state, review.words) == ("grace", "")
@@ -496,7 +496,7 @@ def test_a_refused_answer_says_why_keeps_the_words_and_can_be_given_again() -> N
     assert (card.review.state, card.review.reason) == ("open", "why")
     assert card.note == "not accepted: it is about step 1 — look again"
     card.review.tell_since(card.review.request, ((),))
-    assert card.note.endswith("; what changed since stands above (pgdn, pgup)")
+    assert card.note.endswith("; see above what has changed since (pgdn, pgup)")
     assert card.review.since
     card.press("a")
     assert (card.review.since, card.review.refused, card.review.state) == ((), "", "sending")

@@ -256,7 +256,7 @@ def test_the_review_card_of_a_verdict() -> None:
     head = view.head
     assert head is not None
     assert card.seen == head.state_hash
-    assert card.bound == f"bound to step 4 · sha {head.state_hash.hex()[:8]}"
+    assert card.bound == f"about step 4 · {head.state_hash.hex()[:8]}"
     assert [choice.key for choice in card.choices if choice.recommended] == ["enter"]
 
 

@@ -212,7 +212,7 @@ def test_what_others_wrote_is_harmless_in_every_word() -> None:
 
 
 def test_a_line_says_what_of_it_presses() -> None:
-    assert summary_words(ROWS, NOW, "me") == "1 is due today · 1 expired · one other looks at what waits"
+    assert summary_words(ROWS, NOW, "me") == "1 due today · 1 expired · 1 other person is here"
     assert summary_words(ROWS[3:4], NOW, "me") == ""
 
 

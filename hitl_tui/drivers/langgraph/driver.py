@@ -297,7 +297,7 @@ class LangGraphDriver(WindowDriver):
     async def _refuse_over(self) -> None:
         await self._look_around()
         if why := self.can(Run):
-            raise UsageError(f"thread {self.thread_id!r} can only be looked at", why)
+            raise UsageError(f"thread {self.thread_id!r} is read-only", why)
 
     async def _fork(self, command: Fork) -> str:
         session = await self._read_head()

@@ -120,7 +120,7 @@ def _step(store: Store, thread: LoggedThread, step: int | None) -> _Step:
 def _node(graph: GraphInfo, name: str, step: int) -> NodeInfo:
     node = graph.node(name)
     if node is None:
-        raise UsageError(f"the graph has no node {name!r} any more", "make a test of a later step")
+        raise UsageError(f"the graph no longer has a node {name!r}", "make a test of a later step")
     if node.kind != "node":
         raise UsageError(
             f"step {step} is a {node.kind} of several runs, not one run of a node",

@@ -40,12 +40,10 @@ def translate(error: OSError | ValueError, path: Path) -> HitlError:
             f"give it back to its owner, as in `chmod u+rwX {path}`",
         )
     if code == errno.ENOENT:
-        return StoreUnusable(
-            f"{path} is not there any more: it was deleted or moved", "put the store back in its place"
-        )
+        return StoreUnusable(f"{path} no longer exists: it was deleted or moved", "put the store back")
     if code == errno.ELOOP:
         return StoreUnusable(
-            f"{path} is a symbolic link, which a store never holds", "put the file itself in its place"
+            f"{path} is a symbolic link, which a store never holds", "replace the link by the file"
         )
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return StoreUnusable(f"{path} can't be used: {reason}", "check the path and its permissions")
@@ -277,7 +275,7 @@ def check_directory(path: Path) -> None:
         raise translate(error, path) from error
     if stat.S_ISLNK(mode):
         raise StoreUnusable(
-            f"{path} is a symbolic link, which a store never holds", "put the directory itself in its place"
+            f"{path} is a symbolic link, which a store never holds", "replace the link by the directory"
         )
     if not stat.S_ISDIR(mode):
         raise StoreUnusable(f"{path} is not a directory", "name another directory, or take it away")

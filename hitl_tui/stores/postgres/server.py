@@ -320,7 +320,7 @@ class Server:
         except Gone as error:
             if not self._was_committed(number):
                 raise StoreUnusable(
-                    f"the store {self.name} went away in the middle of a write: nothing of it is stored",
+                    f"the connection to the store {self.name} was lost during a write: nothing was stored",
                     "try again",
                 ) from error
         except psycopg.Error as error:
@@ -436,7 +436,7 @@ class Server:
         if isinstance(error, errors.IdleInTransactionSessionTimeout):
             return StoreUnusable(
                 f"this process was stopped for {_IDLE_SECONDS} s in the middle of a write to the store "
-                f"{self.name}: nothing of it is stored",
+                f"{self.name}: nothing was stored",
                 "try again",
             )
         if isinstance(error, errors.ReadOnlySqlTransaction):
@@ -449,7 +449,7 @@ class Server:
             )
         if isinstance(error, (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)):
             return StoreUnusable(
-                f"the tables of the store {self.name} are not there any more: {_message(error)}",
+                f"the tables of the store {self.name} no longer exist: {_message(error)}",
                 "go back to a copy of it, or open it again to make new ones",
             )
         if _is_gone(error):

@@ -543,13 +543,13 @@ class FilePresence:
     def _check(self, now: tuple[int, int] | None) -> None:
         if now is None:
             raise StoreUnusable(
-                f"the store {self._path} is not there any more: it was deleted or moved",
+                f"the store {self._path} no longer exists: it was deleted or moved",
                 "put it back, or continue: then it is written again with all that was stored",
             )
         if now != self._file:
             raise StoreUnusable(
                 f"another file was put in the place of the store {self._path}",
-                "put the store itself back in its place, or leave and open the other file",
+                "put the store back, or leave and open the other file",
             )
         self._changes = self._db.total_changes
 

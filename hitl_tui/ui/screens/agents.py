@@ -117,7 +117,7 @@ class TryDialog(Modal[SettingsChange | None]):
         name, model = sanitise_line(info.name, 40), sanitise_line(info.model, 40)
         more = f" Agent {self._at + 1} of {len(self._agents)}." if len(self._agents) > 1 else ""
         keymap = keymap_of(self.app)
-        keys = f"{keymap.shown('form.next')} goes on, {keymap.shown('form.leave')} goes to the answers."
+        keys = f"{keymap.shown('form.next')} moves on, {keymap.shown('form.leave')} moves to the answers."
         self._say(f"{name} now speaks to {model}.{more} {capital(keys)}")
         form = self.query_one(AnswerForm)
         form.show_form(settings_form(info, self._fork))
@@ -410,7 +410,7 @@ class AgentsScreen(OverlayScreen):
             return
         turns = count(len(info.turns), "turn")
         text = [
-            f"{info.name} forgets its {turns} and begins anew with the next step. The state stays as it is; "
+            f"{info.name} forgets its {turns} and starts afresh at the next step. The state stays as it is; "
             "the turns can't be brought back. The log says who did it."
         ]
         options = [BACK, Option("forget", "f", "forget them")]

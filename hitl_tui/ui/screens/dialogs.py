@@ -162,11 +162,11 @@ class Labelled(Vertical):
 
 
 def ask_cancel(screen: Host, session: ViewSession, actor: str) -> None:
-    """Ask whether to give up the node in flight or to end the thread."""
+    """Ask whether to stop the node in flight or to end the thread."""
     driver, node = session.driver, session.view.running_node
     # The way back comes first, so that enter alone ends nothing.
     options = [BACK]
-    options += [Option("attempt", "g", f"give up {node}", "you can run it again")] if node else []
+    options += [Option("attempt", "g", f"stop {node}", "you can run it again")] if node else []
     options += [Option("thread", "e", "cancel the thread", "cannot be undone")]
 
     def answered(answer: DialogResult | None) -> None:

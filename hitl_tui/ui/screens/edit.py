@@ -301,7 +301,7 @@ class EditScreen(DraftScreen):
             text = f"Makes a new thread from step {self.base_step}; no step of this one changes."
             lines = wrapped(text, width, "accent")
         else:
-            lines = wrapped(f"Becomes step {self.base_step + 1}, set by hand, no reducer", width, "dim")
+            lines = wrapped(f"Saved as step {self.base_step + 1}, replaces the value", width, "dim")
         if self._preview is not None:
             following = untrusted(self._preview.next_node or "then the route decides", "value")
             lines.append((Span("next  ", "dim"), following))

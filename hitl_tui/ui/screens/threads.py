@@ -142,9 +142,7 @@ class ThreadList(LineView):
         if y == 0:
             last = f"{'changed':<10}{'last writer':<{_WRITER + 1}}" if self._wide else ""
             names = "  " + "thread".ljust(max(self._names - 1, 7))
-            return Row(
-                (Span(f"{names}{'status':<12}{'step':>4}  {last}what it waits for, or how it ended", "dim"),)
-            )
+            return Row((Span(f"{names}{'status':<12}{'step':>4}  {last}waits for, or how it ended", "dim"),))
         index = self._at[1] + y - 1
         if index >= len(self.lines):
             return Row(())

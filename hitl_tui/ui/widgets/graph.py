@@ -211,7 +211,7 @@ class GraphPane(LineView):
         facts += composition_facts(node) if node is not None else []
         routes = [edge for edge in graph.edges if edge.source == about and edge.label]
         if routes:
-            facts.append(("ways", tuple(f"{edge.label} → {edge.target}" for edge in routes), "dim"))
+            facts.append(("routes", tuple(f"{edge.label} → {edge.target}" for edge in routes), "dim"))
         if node is not None:
             facts.append(("reads", node.reads or ("nothing",), "plain"))
             facts.append(("writes", node.writes or ("nothing",), "plain"))

@@ -159,7 +159,7 @@ async def test_what_a_thread_inside_can_not_do_is_said(hubs: Hubs, saver: Any) -
     await outer.run()
     await inner.driver.snapshot()
     assert "nobody takes" in inner.driver.can(Step)
-    with pytest.raises(UsageError, match="can only be looked at"):
+    with pytest.raises(UsageError, match="is read-only"):
         await inner.driver.execute(UpdateState({"draft": "late"}, actor="ann"))
 
 
