@@ -533,7 +533,7 @@ async def test_the_columns_fit(twelve: SQLiteCheckpointer, size: tuple[int, int]
         votes = next(line for line in it.text().splitlines() if "recall-k2" in line and "in 3 h" in line)
         assert "1 of 2, one yes" in votes
         head = next(line for line in it.text().splitlines() if "what is asked" in line)
-        assert "votes" in head
+        assert "notes" in head
         assert "…" not in head
 
 
